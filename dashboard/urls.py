@@ -1,0 +1,5 @@
+"""Every page of the dashboard, in one list."""
+
+from django.urls import URLPattern
+
+urlpatterns: list[URLPattern] = []

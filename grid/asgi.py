@@ -1,0 +1,9 @@
+"""Composition root of the web process."""
+
+import os
+
+from django.core.asgi import get_asgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "grid.settings")
+
+application = get_asgi_application()

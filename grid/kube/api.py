@@ -1,0 +1,92 @@
+"""The one seam to Kubernetes: what the rest of Compute Grid may ask of a cluster.
+
+Implemented over HTTP by `grid.kube.http` and in memory by the tests' fake, both held to `tests/contract`.
+Every method raises only errors of `grid.errors`.
+"""
+
+from collections.abc import AsyncIterator
+from typing import Literal, Protocol
+
+from grid.kube.objects import RawObject
+from grid.kube.resources import Resource
+
+PatchKind = Literal["merge", "strategic", "json", "apply"]
+Propagation = Literal["Background", "Foreground", "Orphan"]
+
+
+class KubeApi(Protocol):
+    """Reading returns bytes where a cache decodes them itself, and whole objects where a caller wants one."""
+
+    async def list_page(
+        self,
+        resource: Resource,
+        *,
+        namespace: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+        limit: int = 500,
+        continue_token: str = "",
+    ) -> bytes:
+        """One page of a list as raw JSON. Raises Expired when the continue token is too old."""
+        ...
+
+    def watch(
+        self,
+        resource: Resource,
+        *,
+        resource_version: str,
+        namespace: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+        timeout_seconds: int = 300,
+    ) -> AsyncIterator[bytes]:
+        """Raw watch events (bookmarks included), one JSON document each; ends when the server closes the stream."""
+        ...
+
+    async def get(self, resource: Resource, name: str, *, namespace: str = "") -> RawObject: ...
+
+    async def create(
+        self, resource: Resource, body: RawObject, *, namespace: str = "", dry_run: bool = False
+    ) -> RawObject: ...
+
+    async def replace(self, resource: Resource, name: str, body: RawObject, *, namespace: str = "") -> RawObject: ...
+
+    async def patch(
+        self,
+        resource: Resource,
+        name: str,
+        body: object,
+        *,
+        namespace: str = "",
+        subresource: str = "",
+        kind: PatchKind = "merge",
+    ) -> RawObject: ...
+
+    async def delete(
+        self,
+        resource: Resource,
+        name: str,
+        *,
+        namespace: str = "",
+        grace_seconds: int | None = None,
+        propagation: Propagation | None = None,
+        uid: str = "",
+    ) -> None:
+        """Ask for deletion; `uid` makes it conditional on that very object (Conflict otherwise)."""
+        ...
+
+    def logs(
+        self,
+        pod: str,
+        *,
+        namespace: str,
+        container: str = "",
+        tail_lines: int | None = None,
+        previous: bool = False,
+        follow: bool = False,
+        timestamps: bool = False,
+    ) -> AsyncIterator[bytes]:
+        """Chunks of a container's log, as they come."""
+        ...
+
+    async def close(self) -> None: ...

@@ -1,0 +1,229 @@
+"""Slim typed views of Kubernetes objects: the fields that pages and rules read, decoded by msgspec straight from bytes.
+
+Field names are Kubernetes' own in snake case. What is missing in an object is empty here, never None, unless absence means
+something (a time that has not come, an exit code). Quantities stay text; `grid.quantity` turns them into numbers.
+Whoever needs a whole object (describe, YAML) fetches it when asked; see `KubeApi.get`.
+"""
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+
+class Slim(msgspec.Struct, frozen=True, rename="camel", kw_only=True, gc=False):
+    """Base: immutable, camelCase on the wire, unknown fields skipped."""
+
+
+class OwnerReference(Slim, frozen=True, kw_only=True):
+    kind: str
+    name: str
+    uid: str = ""
+    controller: bool = False
+
+
+class Metadata(Slim, frozen=True, kw_only=True):
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    creation_timestamp: datetime | None = None
+    deletion_timestamp: datetime | None = None
+    deletion_grace_period_seconds: int | None = None
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    owner_references: tuple[OwnerReference, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`, or `name` for what has no namespace."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+class Condition(Slim, frozen=True, kw_only=True):
+    type: str
+    status: str = "Unknown"
+    reason: str = ""
+    message: str = ""
+    last_transition_time: datetime | None = None
+    last_heartbeat_time: datetime | None = None
+
+
+class Taint(Slim, frozen=True, kw_only=True):
+    key: str
+    value: str = ""
+    effect: str = ""
+    time_added: datetime | None = None
+
+
+class Toleration(Slim, frozen=True, kw_only=True):
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+    toleration_seconds: int | None = None
+
+
+class ResourceRequirements(Slim, frozen=True, kw_only=True):
+    requests: dict[str, str] = {}
+    limits: dict[str, str] = {}
+
+
+class ContainerSpec(Slim, frozen=True, kw_only=True):
+    name: str
+    image: str = ""
+    resources: ResourceRequirements = ResourceRequirements()
+    restart_policy: str = ""
+
+
+class Waiting(Slim, frozen=True, kw_only=True):
+    reason: str = ""
+    message: str = ""
+
+
+class Running(Slim, frozen=True, kw_only=True):
+    started_at: datetime | None = None
+
+
+class Terminated(Slim, frozen=True, kw_only=True):
+    exit_code: int = 0
+    signal: int = 0
+    reason: str = ""
+    message: str = ""
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+
+
+class ContainerState(Slim, frozen=True, kw_only=True):
+    waiting: Waiting | None = None
+    running: Running | None = None
+    terminated: Terminated | None = None
+
+
+class ContainerStatus(Slim, frozen=True, kw_only=True):
+    name: str
+    ready: bool = False
+    started: bool | None = None
+    restart_count: int = 0
+    image: str = ""
+    state: ContainerState = ContainerState()
+    last_state: ContainerState = ContainerState()
+
+
+class PodSpec(Slim, frozen=True, kw_only=True):
+    containers: tuple[ContainerSpec, ...] = ()
+    init_containers: tuple[ContainerSpec, ...] = ()
+    overhead: dict[str, str] = {}
+    node_name: str = ""
+    node_selector: dict[str, str] = {}
+    tolerations: tuple[Toleration, ...] = ()
+    priority: int = 0
+    restart_policy: str = "Always"
+    termination_grace_period_seconds: int | None = None
+
+
+class PodStatus(Slim, frozen=True, kw_only=True):
+    phase: str = "Pending"
+    reason: str = ""
+    message: str = ""
+    conditions: tuple[Condition, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
+    pod_ip: str = msgspec.field(default="", name="podIP")
+    start_time: datetime | None = None
+    nominated_node_name: str = ""
+
+
+class Pod(Slim, frozen=True, kw_only=True):
+    metadata: Metadata
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+
+class Address(Slim, frozen=True, kw_only=True):
+    type: str
+    address: str
+
+
+class NodeSpec(Slim, frozen=True, kw_only=True):
+    taints: tuple[Taint, ...] = ()
+    unschedulable: bool = False
+    provider_id: str = msgspec.field(default="", name="providerID")
+
+
+class NodeInfo(Slim, frozen=True, kw_only=True):
+    kubelet_version: str = ""
+    os_image: str = ""
+    container_runtime_version: str = ""
+
+
+class NodeStatus(Slim, frozen=True, kw_only=True):
+    capacity: dict[str, str] = {}
+    allocatable: dict[str, str] = {}
+    conditions: tuple[Condition, ...] = ()
+    addresses: tuple[Address, ...] = ()
+    node_info: NodeInfo = NodeInfo()
+
+
+class Node(Slim, frozen=True, kw_only=True):
+    metadata: Metadata
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+
+class ObjectReference(Slim, frozen=True, kw_only=True):
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+    field_path: str = ""
+
+
+class EventSource(Slim, frozen=True, kw_only=True):
+    component: str = ""
+    host: str = ""
+
+
+class EventSeries(Slim, frozen=True, kw_only=True):
+    count: int = 0
+    last_observed_time: datetime | None = None
+
+
+class Event(Slim, frozen=True, kw_only=True):
+    metadata: Metadata
+    involved_object: ObjectReference = ObjectReference()
+    reason: str = ""
+    message: str = ""
+    type: str = "Normal"
+    count: int = 0
+    first_timestamp: datetime | None = None
+    last_timestamp: datetime | None = None
+    event_time: datetime | None = None
+    series: EventSeries | None = None
+    source: EventSource = EventSource()
+    reporting_component: str = ""
+    action: str = ""
+
+    @property
+    def last_seen(self) -> datetime | None:
+        """When it happened last, whichever of the four ways the reporter used to say it."""
+        series = self.series.last_observed_time if self.series else None
+        return series or self.last_timestamp or self.event_time or self.metadata.creation_timestamp
+
+    @property
+    def times(self) -> int:
+        return max(self.count, self.series.count if self.series else 0, 1)
+
+    @property
+    def reporter(self) -> str:
+        return self.reporting_component or self.source.component
+
+
+class ConfigMap(Slim, frozen=True, kw_only=True):
+    metadata: Metadata
+    data: dict[str, str] = {}
+
+
+RawObject = dict[str, Any]
+"""A whole Kubernetes object as JSON gives it; stays inside grid.kube, manifests and describe."""

@@ -1,0 +1,66 @@
+"""Names that Compute Grid reads and writes on Kubernetes objects.
+
+One place, so that a selector and the label that it looks for cannot drift apart. The prefix and the node-pool key are
+settings of an installation (`GRID_LABEL_PREFIX`, `GRID_NODE_POOL_LABEL`); this module knows no framework, so it takes them
+as arguments or uses the defaults.
+"""
+
+import hashlib
+import re
+from dataclasses import dataclass
+
+DEFAULT_PREFIX = "dominodatalab.com"
+NODE_POOL = f"{DEFAULT_PREFIX}/node-pool"
+PLATFORM_NODE = f"{DEFAULT_PREFIX}/platform-node"
+PLATFORM_POOL = "platform"
+INSTANCE_TYPE = "node.kubernetes.io/instance-type"
+
+APP_NAME = "app.kubernetes.io/name"
+APP_INSTANCE = "app.kubernetes.io/instance"
+APP_COMPONENT = "app.kubernetes.io/component"
+MANAGED_BY = "app.kubernetes.io/managed-by"
+MANAGER = "compute-grid"
+
+SCALE_DOWN_DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+DELETION_CANDIDATE_TAINT = "DeletionCandidateOfClusterAutoscaler"
+TO_BE_DELETED_TAINT = "ToBeDeletedByClusterAutoscaler"
+
+_NOT_ALLOWED = re.compile(r"[^A-Za-z0-9_.-]+")
+_MAX_VALUE = 63
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The label keys under an installation's prefix."""
+
+    workload_type: str
+    tier: str
+    project: str
+    user: str
+    execution: str
+
+    @classmethod
+    def under(cls, prefix: str = DEFAULT_PREFIX) -> "Keys":
+        return cls(
+            workload_type=f"{prefix}/workload-type",
+            tier=f"{prefix}/hardware-tier-id",
+            project=f"{prefix}/project-id",
+            user=f"{prefix}/starting-user-username",
+            execution=f"{prefix}/execution-id",
+        )
+
+
+KEYS = Keys.under()
+
+
+def label_value(text: str) -> str:
+    """A valid label value that stays readable: at most 63 characters of `[A-Za-z0-9_.-]`, alphanumeric at both ends.
+
+    A text that had to be changed gets a short hash of the original, so two texts never share one value.
+    """
+    cleaned = _NOT_ALLOWED.sub("-", text).strip("-_.")[:_MAX_VALUE].strip("-_.")
+    if cleaned == text:
+        return text
+    digest = hashlib.sha256(text.encode()).hexdigest()[:8]
+    return f"{cleaned[: _MAX_VALUE - 9].rstrip('-_.')}-{digest}" if cleaned else digest

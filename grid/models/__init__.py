@@ -1,0 +1,22 @@
+"""What people decided: tiers, environments, projects, settings, requested executions and their history.
+
+Live state is Kubernetes' and is never stored here; see `grid.watch`.
+"""
+
+from grid.models.audit import AuditEntry
+from grid.models.configuration import ConfigRecord
+from grid.models.environment import Environment
+from grid.models.execution import Execution, LifecycleEntry, State
+from grid.models.project import Project
+from grid.models.tier import HardwareTier
+
+__all__ = [
+    "AuditEntry",
+    "ConfigRecord",
+    "Environment",
+    "Execution",
+    "HardwareTier",
+    "LifecycleEntry",
+    "Project",
+    "State",
+]

@@ -1,0 +1,53 @@
+"""Environments: the image, command and port that an execution runs."""
+
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+
+from grid.models.fields import validate_slug_name
+
+
+class Kind(models.TextChoices):
+    """What an execution is to its user."""
+
+    WORKSPACE = "workspace", "Workspace"
+    JOB = "job", "Job"
+    APP = "app", "App"
+    CLUSTER = "cluster", "Cluster"
+
+
+class Environment(models.Model):
+    """`command` is a list of arguments; `{port}` and `{base_url}` in it are filled in for each execution."""
+
+    id = models.CharField(primary_key=True, max_length=40, validators=[validate_slug_name])
+    name = models.CharField(max_length=80)
+    description = models.CharField(max_length=300, blank=True)
+    kind = models.CharField(max_length=20, choices=Kind.choices, default=Kind.WORKSPACE)
+    image = models.CharField(max_length=255)
+    command = models.JSONField(default=list, blank=True)
+    port = models.PositiveIntegerField(
+        null=True, blank=True, validators=[MinValueValidator(1024), MaxValueValidator(65535)]
+    )
+    variables = models.JSONField(default=dict, blank=True, help_text="Environment variables, name to value.")
+    is_visible = models.BooleanField(default=True)
+    is_archived = models.BooleanField(default=False)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def clean(self) -> None:
+        errors: dict[str, Any] = {}
+        if not isinstance(self.command, list) or not all(isinstance(part, str) for part in self.command):
+            errors["command"] = "Give the command as a list of texts, one for each argument."
+        if self.kind in (Kind.WORKSPACE, Kind.APP) and self.port is None:
+            errors["port"] = "A workspace or an app is opened in the browser, so it needs the port it listens on."
+        if not isinstance(self.variables, dict) or not all(isinstance(v, str) for v in self.variables.values()):
+            errors["variables"] = "Give variables as names with text values."
+        if errors:
+            raise ValidationError(errors)

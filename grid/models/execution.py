@@ -1,0 +1,133 @@
+"""Executions: what somebody asked to run, the state it is in, and everything that happened to it."""
+
+import secrets
+
+from django.conf import settings
+from django.db import models
+from django.utils import timezone
+
+from grid.models.environment import Environment, Kind
+from grid.models.project import Project
+from grid.models.tier import HardwareTier
+
+_ID_ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"  # no l, o, 0, 1: an id is read aloud and typed
+_ID_LENGTH = 10
+
+
+def new_execution_id() -> str:
+    return "".join(secrets.choice(_ID_ALPHABET) for _ in range(_ID_LENGTH))
+
+
+class State(models.TextChoices):
+    """Each is entered once and recorded. The order is the way through life; see DESIGN's state diagram in docs/."""
+
+    QUEUED = "queued", "Queued"
+    DEPLOYING = "deploying", "Deploying"
+    PREPARING = "preparing", "Preparing"
+    RUNNING = "running", "Running"
+    FINISHING = "finishing", "Finishing"
+    STOPPING = "stopping", "Stopping"
+    SUCCEEDED = "succeeded", "Succeeded"
+    STOPPED = "stopped", "Stopped"
+    FAILED = "failed", "Failed"
+    ERROR = "error", "Error"
+
+    @property
+    def is_final(self) -> bool:
+        return self in FINAL_STATES
+
+
+FINAL_STATES = frozenset({State.SUCCEEDED, State.STOPPED, State.FAILED, State.ERROR})
+ACTIVE_STATES = frozenset(State) - FINAL_STATES
+
+
+class Execution(models.Model):
+    """One launch. `spec` is the tier and environment as they were at launch, so editing them later changes nothing here.
+
+    `slots` counts against quotas from `slots_reserved_at` until `slots_freed_at`, which is set only when the pods were
+    seen gone. `revision` grows with every write; a writer that read an older one must read again.
+    """
+
+    id = models.CharField(primary_key=True, max_length=16, default=new_execution_id, editable=False)
+    kind = models.CharField(max_length=20, choices=Kind.choices)
+    title = models.CharField(max_length=120, blank=True)
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="executions")
+    project = models.ForeignKey(Project, on_delete=models.PROTECT, related_name="executions")
+    environment = models.ForeignKey(Environment, on_delete=models.PROTECT, related_name="executions")
+    tier = models.ForeignKey(HardwareTier, on_delete=models.PROTECT, related_name="executions")
+    spec = models.JSONField(default=dict)
+    slots = models.PositiveIntegerField(default=1)
+
+    state = models.CharField(max_length=20, choices=State.choices, default=State.QUEUED)
+    state_since = models.DateTimeField(default=timezone.now)
+    reason = models.CharField(max_length=60, blank=True, help_text="Code of the latest cause, for machines.")
+    message = models.TextField(blank=True, help_text="The latest cause as a sentence.")
+
+    requested_at = models.DateTimeField(default=timezone.now)
+    slots_reserved_at = models.DateTimeField(null=True, blank=True)
+    slots_freed_at = models.DateTimeField(null=True, blank=True)
+    started_at = models.DateTimeField(null=True, blank=True)
+    ended_at = models.DateTimeField(null=True, blank=True)
+    stop_requested_at = models.DateTimeField(null=True, blank=True)
+    stop_requested_by = models.CharField(max_length=150, blank=True)
+    node_name = models.CharField(max_length=253, blank=True)
+    final_log = models.TextField(blank=True, help_text="The end of the log, kept when the pod goes.")
+    revision = models.PositiveIntegerField(default=0)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        ordering = ["-requested_at"]
+        indexes = [
+            models.Index(fields=["state", "requested_at"]),
+            models.Index(fields=["owner", "state"]),
+            models.Index(fields=["updated_at"]),
+        ]
+
+    def __str__(self) -> str:
+        return self.title or self.object_name
+
+    @property
+    def object_name(self) -> str:
+        """Name of its Kubernetes objects: derived from the id, so a retry finds what exists."""
+        return f"{self.kind}-{self.id}"
+
+    @property
+    def is_final(self) -> bool:
+        return self.state in FINAL_STATES
+
+
+class LifecycleEntry(models.Model):
+    """One line of an execution's history, from us or from Kubernetes; it outlives the pod and its events."""
+
+    class Source(models.TextChoices):
+        STATE = "state", "State"
+        KUBERNETES = "kubernetes", "Kubernetes"
+
+    execution = models.ForeignKey(Execution, on_delete=models.CASCADE, related_name="lifecycle")
+    at = models.DateTimeField(default=timezone.now)
+    source = models.CharField(max_length=20, choices=Source.choices, default=Source.STATE)
+    from_state = models.CharField(max_length=20, blank=True)
+    to_state = models.CharField(max_length=20, blank=True)
+    object = models.CharField(
+        max_length=300, blank=True, help_text="Kind/name the entry is about, for Kubernetes events."
+    )
+    event_uid = models.CharField(max_length=64, blank=True)
+    level = models.CharField(max_length=10, default="Normal")
+    reason = models.CharField(max_length=80)
+    message = models.TextField(blank=True)
+    count = models.PositiveIntegerField(default=1)
+    actor = models.CharField(max_length=150, blank=True)
+
+    class Meta:
+        ordering = ["at", "id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["execution", "to_state"], condition=models.Q(source="state"), name="each_state_entered_once"
+            ),
+            models.UniqueConstraint(
+                fields=["execution", "event_uid"], condition=models.Q(source="kubernetes"), name="each_event_once"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.reason}: {self.message}"

@@ -1,0 +1,21 @@
+"""Validators shared by the models: quantities with units, and names that become part of Kubernetes names."""
+
+from django.core.exceptions import ValidationError
+from django.core.validators import RegexValidator
+
+from grid.quantity import parse_quantity
+
+validate_slug_name = RegexValidator(
+    r"\A[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?\Z",
+    "Use 1 to 40 lower-case letters, digits and dashes; start and end with a letter or a digit.",
+)
+
+
+def validate_quantity(text: str) -> None:
+    """A positive Kubernetes quantity such as 500m, 2, 512Mi or 4Gi."""
+    try:
+        value = parse_quantity(text)
+    except ValueError as error:
+        raise ValidationError(str(error), code="quantity") from error
+    if value <= 0:
+        raise ValidationError("Must be more than zero.", code="positive")

@@ -1,0 +1,90 @@
+"""Hardware tiers: named sizes of machine, each bound to a node pool, that a data scientist picks at launch."""
+
+from decimal import Decimal
+from typing import Any
+
+from django.contrib.auth.models import Group
+from django.core.exceptions import ValidationError
+from django.core.validators import MinValueValidator
+from django.db import models
+
+from grid.models.fields import validate_quantity, validate_slug_name
+from grid.quantity import parse_quantity
+
+
+class HardwareTier(models.Model):
+    """Limits equal requests unless given; an empty limit means "the same as the request"."""
+
+    id = models.CharField(primary_key=True, max_length=40, validators=[validate_slug_name])
+    name = models.CharField(max_length=80)
+    description = models.CharField(max_length=300, blank=True)
+    node_pool = models.CharField(max_length=63, help_text="Value of the node-pool label of the nodes to run on.")
+    cores = models.CharField(max_length=20, validators=[validate_quantity])
+    cores_limit = models.CharField(max_length=20, blank=True, validators=[validate_quantity])
+    memory = models.CharField(max_length=20, validators=[validate_quantity])
+    memory_limit = models.CharField(max_length=20, blank=True, validators=[validate_quantity])
+    gpus = models.PositiveSmallIntegerField(default=0)
+    gpu_resource = models.CharField(max_length=100, default="nvidia.com/gpu")
+    shared_memory = models.CharField(
+        max_length=20,
+        blank=True,
+        validators=[validate_quantity],
+        help_text="Size of /dev/shm when it may exceed 64 MB; counted in the memory limit.",
+    )
+    cost_per_hour = models.DecimalField(
+        max_digits=10, decimal_places=4, default=Decimal(0), validators=[MinValueValidator(Decimal(0))]
+    )
+    is_default = models.BooleanField(default=False)
+    is_visible = models.BooleanField(default=True)
+    is_archived = models.BooleanField(default=False)
+    groups = models.ManyToManyField(Group, blank=True, help_text="Who may use it; nobody chosen means everybody.")
+    kinds = models.JSONField(default=list, blank=True, help_text="Kinds and frameworks allowed; empty means all.")
+    maximum_simultaneous = models.PositiveIntegerField(
+        null=True, blank=True, validators=[MinValueValidator(1)], help_text="Executions at once; empty means no limit."
+    )
+    spot_allowed = models.BooleanField(default=False)
+    tolerations = models.JSONField(default=list, blank=True)
+    extra_labels = models.JSONField(default=dict, blank=True)
+    extra_annotations = models.JSONField(default=dict, blank=True)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        ordering = ["cost_per_hour", "name"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["is_default"], condition=models.Q(is_default=True, is_archived=False), name="one_default_tier"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def effective_cores_limit(self) -> str:
+        return self.cores_limit or self.cores
+
+    @property
+    def effective_memory_limit(self) -> str:
+        return self.memory_limit or self.memory
+
+    def clean(self) -> None:
+        """Rules between fields; each error lands at the field that has to change."""
+        errors: dict[str, Any] = {}
+        for request, limit in (("cores", "cores_limit"), ("memory", "memory_limit")):
+            if _below(getattr(self, limit), getattr(self, request)):
+                errors[limit] = f"The limit is below the request of {getattr(self, request)}."
+        if _below(self.effective_memory_limit, self.shared_memory):
+            errors["shared_memory"] = f"Shared memory counts towards the memory limit of {self.effective_memory_limit}."
+        if self.is_default and self.is_archived:
+            errors["is_default"] = "An archived tier cannot be the default."
+        if errors:
+            raise ValidationError(errors)
+
+
+def _below(limit: str, request: str) -> bool:
+    if not limit or not request:
+        return False
+    try:
+        return parse_quantity(limit) < parse_quantity(request)
+    except ValueError:
+        return False  # the field's own validator says what is wrong with it

@@ -1,0 +1,63 @@
+"""Kubernetes quantities: parsed once at the border into exact numbers, printed for people at the other border.
+
+CPU is counted in whole millicores and everything else in whole units (bytes, cards), rounded up as Kubernetes does, so sums
+and comparisons are exact integers. Syntax and suffixes: https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/
+"""
+
+import re
+from decimal import ROUND_CEILING, Decimal
+
+_SUFFIXES: dict[str, Decimal] = {
+    "n": Decimal("1e-9"),
+    "u": Decimal("1e-6"),
+    "m": Decimal("1e-3"),
+    "": Decimal(1),
+    "k": Decimal(10) ** 3,
+    "M": Decimal(10) ** 6,
+    "G": Decimal(10) ** 9,
+    "T": Decimal(10) ** 12,
+    "P": Decimal(10) ** 15,
+    "E": Decimal(10) ** 18,
+    "Ki": Decimal(2) ** 10,
+    "Mi": Decimal(2) ** 20,
+    "Gi": Decimal(2) ** 30,
+    "Ti": Decimal(2) ** 40,
+    "Pi": Decimal(2) ** 50,
+    "Ei": Decimal(2) ** 60,
+}
+_PATTERN = re.compile(r"([+-]?(?:\d+(?:\.\d*)?|\.\d+))(?:[eE]([+-]?\d{1,3})|([numkMGTPE]|[KMGTPE]i)?)")
+_BINARY = (("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10))
+
+
+def parse_quantity(text: str | int | float) -> Decimal:
+    """The exact value in base units (cores, bytes, cards). Raises ValueError with a sentence for its reader."""
+    match = _PATTERN.fullmatch(str(text).strip())
+    if match is None:
+        raise ValueError(f"“{text}” is not a quantity; write for example 500m, 2, 512Mi or 4Gi")
+    number, exponent, suffix = match.groups()
+    if exponent is not None:
+        return Decimal(number) * Decimal(10) ** int(exponent)
+    return Decimal(number) * _SUFFIXES[suffix or ""]
+
+
+def millicores(text: str | int | float) -> int:
+    """CPU in thousandths of a core, rounded up."""
+    return int((parse_quantity(text) * 1000).to_integral_value(ROUND_CEILING))
+
+
+def whole(text: str | int | float) -> int:
+    """Bytes or cards, rounded up to the next whole one."""
+    return int(parse_quantity(text).to_integral_value(ROUND_CEILING))
+
+
+def format_cores(milli: int) -> str:
+    """Cores for people: 500 -> "0.5", 8000 -> "8", 1234 -> "1.23"."""
+    return f"{milli / 1000:.2f}".rstrip("0").rstrip(".")
+
+
+def format_bytes(count: int) -> str:
+    """Binary units for people, at most three digits and one decimal: 4294967296 -> "4 GiB"."""
+    for suffix, size in _BINARY:
+        if abs(count) >= size:
+            return f"{count / size:.1f}".removesuffix(".0") + f" {suffix}B"
+    return f"{count} B"

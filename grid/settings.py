@@ -1,0 +1,151 @@
+"""Settings, read from the environment; every one has a default that is right for one machine.
+
+Sections: paths and readers, security, applications, database, cluster, workspaces, static files, logging.
+"""
+
+from pathlib import Path
+
+import environ
+from django.core.exceptions import ImproperlyConfigured
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+env = environ.FileAwareEnv()  # NAME_FILE is read in place of NAME: mounted secrets
+
+# --- Paths -----------------------------------------------------------------------------------------------------------
+# Everything that this program writes on one machine; ignored by git.
+VAR_DIR = Path(env.str("GRID_VAR", default=str(BASE_DIR / "var")))
+
+# --- Security --------------------------------------------------------------------------------------------------------
+DEBUG = env.bool("GRID_DEBUG", default=False)
+# Demo mode: accounts with printed passwords, so only a loopback address is served (checked by grid.checks and by the server).
+DEMO = env.bool("GRID_DEMO", default=False)
+SECRET_KEY = env.str("GRID_SECRET_KEY", default="")
+if not SECRET_KEY:
+    _secret_file = VAR_DIR / "secret-key"
+    if _secret_file.exists():
+        SECRET_KEY = _secret_file.read_text().strip()
+    elif DEMO or DEBUG:
+        SECRET_KEY = "for-development-on-loopback-only"
+    else:
+        raise ImproperlyConfigured("Set GRID_SECRET_KEY (or GRID_SECRET_KEY_FILE) to a long random text.")
+# The dashboard and the workspaces are two origins: user code served by one must never act as the other.
+DASHBOARD_ORIGIN = env.str("GRID_DASHBOARD_ORIGIN", default="http://127.0.0.1:8000")
+WORKSPACE_ORIGIN = env.str("GRID_WORKSPACE_ORIGIN", default="http://localhost:8001")
+ALLOWED_HOSTS = env.list("GRID_ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"])
+CSRF_TRUSTED_ORIGINS = [DASHBOARD_ORIGIN]
+_https = DASHBOARD_ORIGIN.startswith("https://")
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _https
+SECURE_PROXY_SSL_HEADER = (
+    ("HTTP_X_FORWARDED_PROTO", "https") if env.bool("GRID_BEHIND_TLS_PROXY", default=False) else None
+)
+SESSION_COOKIE_NAME = "grid_session"
+CSRF_COOKIE_NAME = "grid_csrf"
+SESSION_COOKIE_HTTPONLY = True
+SECURE_CONTENT_TYPE_NOSNIFF = True
+X_FRAME_OPTIONS = "DENY"
+
+# --- Applications ----------------------------------------------------------------------------------------------------
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "channels",
+    "django_htmx",
+    "grid",
+    "dashboard",
+]
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.auth.middleware.LoginRequiredMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+]
+ROOT_URLCONF = "grid.urls"
+ASGI_APPLICATION = "grid.asgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    }
+]
+LOGIN_URL = "login"
+LOGIN_REDIRECT_URL = "home"
+LOGOUT_REDIRECT_URL = "login"
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in (
+        "UserAttributeSimilarityValidator",
+        "MinimumLengthValidator",
+        "CommonPasswordValidator",
+        "NumericPasswordValidator",
+    )
+]
+LANGUAGE_CODE = "en"
+USE_TZ = True
+TIME_ZONE = "UTC"
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+# --- Database and channel layer --------------------------------------------------------------------------------------
+DATABASES = {"default": env.db_url("DATABASE_URL", default=f"sqlite:///{VAR_DIR / 'grid.sqlite3'}")}
+if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
+    # Web and controller write to one file: readers never wait (WAL), and a writer takes the lock when its transaction
+    # begins, because a reader that turns writer half-way fails at once instead of waiting.
+    DATABASES["default"]["OPTIONS"] = {
+        "transaction_mode": "IMMEDIATE",
+        "timeout": 20,
+        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;",
+    }
+REDIS_URL = env.str("REDIS_URL", default="")
+CHANNEL_LAYERS = {
+    "default": (
+        {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer", "CONFIG": {"hosts": [REDIS_URL]}}
+        if REDIS_URL
+        else {"BACKEND": "channels.layers.InMemoryChannelLayer"}
+    )
+}
+
+# --- Cluster ---------------------------------------------------------------------------------------------------------
+# Path of a kubeconfig; empty means in-cluster credentials when there are some, else ~/.kube/config.
+KUBECONFIG = env.str("KUBECONFIG", default="")
+# Namespace of all executions.
+GRID_NAMESPACE = env.str("GRID_NAMESPACE", default="compute-grid")
+LABEL_PREFIX = env.str("GRID_LABEL_PREFIX", default="dominodatalab.com")
+NODE_POOL_LABEL = env.str("GRID_NODE_POOL_LABEL", default="dominodatalab.com/node-pool")
+# Usage comes from Prometheus when this is set, else from metrics.k8s.io.
+PROMETHEUS_URL = env.str("GRID_PROMETHEUS_URL", default="")
+
+# --- Static files ----------------------------------------------------------------------------------------------------
+STATIC_URL = "static/"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+STATIC_ROOT = VAR_DIR / "static"
+# Served straight from the sources unless an installation has collected them, so that no step stands before the first start.
+WHITENOISE_USE_FINDERS = not STATIC_ROOT.exists()
+WHITENOISE_AUTOREFRESH = DEBUG
+
+# --- Logging ---------------------------------------------------------------------------------------------------------
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {
+        "line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s", "datefmt": "%Y-%m-%dT%H:%M:%S%z"}
+    },
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["stderr"], "level": env.str("GRID_LOG_LEVEL", default="INFO")},
+}

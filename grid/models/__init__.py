@@ -7,6 +7,7 @@ from grid.models.audit import AuditEntry
 from grid.models.configuration import ConfigRecord
 from grid.models.environment import Environment
 from grid.models.execution import Execution, LifecycleEntry, State
+from grid.models.grant import WorkspaceGrant
 from grid.models.project import Project
 from grid.models.tier import HardwareTier
 
@@ -19,4 +20,5 @@ __all__ = [
     "LifecycleEntry",
     "Project",
     "State",
+    "WorkspaceGrant",
 ]

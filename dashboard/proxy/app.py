@@ -1,0 +1,175 @@
+"""The ASGI application of the workspaces' origin."""
+
+import html
+import logging
+from collections.abc import Callable
+from datetime import UTC, datetime
+from http import HTTPStatus
+from urllib.parse import parse_qs
+
+import aiohttp
+
+from dashboard.proxy.gate import Gate, Target
+from dashboard.proxy.grants import Passage
+from dashboard.proxy.headers import Headers, cookie_name, cookies, decode, encode, first
+from dashboard.proxy.http import forward_http
+from dashboard.proxy.upstream import Receive, Route, Scope, Send
+from dashboard.proxy.websocket import forward_websocket
+
+logger = logging.getLogger(__name__)
+
+OPEN_PATH = "__grid_open__"
+_CONNECT_SECONDS = 5.0
+_COOKIE_SECONDS = 7 * 24 * 60 * 60  # the grant behind it ends earlier, with the dashboard's session
+
+
+class WorkspaceProxy:
+    """Answers `/w/<execution id>/...`; everything without a valid grant gets the same 403."""
+
+    def __init__(
+        self,
+        *,
+        gate: Gate,
+        origin: str,
+        token: Callable[[str], str],
+        recheck_seconds: float = 5.0,
+    ) -> None:
+        self._gate = gate
+        self._origin = origin
+        self._token = token
+        self._recheck_seconds = recheck_seconds
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            return
+        headers = decode(scope["headers"])
+        execution_id, rest = _split(scope["path"])
+        if scope["type"] == "http" and rest == OPEN_PATH:
+            await self._open(scope, send, execution_id)
+            return
+        secret = cookies(headers).get(cookie_name(execution_id), "")
+        passage = await self._gate.passage(execution_id, secret) if secret else None
+        if passage is None or not self._same_origin(scope, headers):
+            await _refuse(scope, send)
+            return
+        target = self._gate.target(passage)
+        if target is None:
+            await _explain(scope, send, HTTPStatus.SERVICE_UNAVAILABLE, _why_not_there(passage))
+            return
+        await self._forward(scope, receive, send, self._route(scope, headers, passage, target, secret))
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    def _route(self, scope: Scope, headers: Headers, passage: Passage, target: Target, secret: str) -> Route:
+        async def still_allowed() -> bool:
+            return await self._gate.passage(passage.execution_id, secret) is not None
+
+        return Route(
+            session=self._upstream_session(),
+            netloc=target.netloc,
+            path=_raw_target(scope),
+            headers=headers,
+            token=self._token(passage.execution_id),
+            scheme=self._origin.partition("://")[0],
+            client=(scope.get("client") or ("", 0))[0],
+            still_allowed=still_allowed,
+            recheck_seconds=self._recheck_seconds,
+        )
+
+    async def _forward(self, scope: Scope, receive: Receive, send: Send, route: Route) -> None:
+        try:
+            if scope["type"] == "websocket":
+                await forward_websocket(scope, receive, send, route)
+            else:
+                await forward_http(scope, receive, send, route)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            logger.info("workspace did not answer path=%s error=%s", scope["path"], error)
+            await _explain(
+                scope,
+                send,
+                HTTPStatus.BAD_GATEWAY,
+                "The program in this workspace did not answer. It may still be starting, or it may have stopped: "
+                "reload in a few seconds, or look at the execution's page and its logs.",
+            )
+
+    async def _open(self, scope: Scope, send: Send, execution_id: str) -> None:
+        ticket = parse_qs(scope["query_string"].decode("latin-1")).get("ticket", [""])[0]
+        secret = await self._gate.exchange(execution_id, ticket, now=datetime.now(UTC)) if ticket else None
+        if secret is None:
+            await _refuse(scope, send)
+            return
+        secure = "; Secure" if self._origin.startswith("https://") else ""
+        cookie = (
+            f"{cookie_name(execution_id)}={secret}; Path=/w/{execution_id}/; Max-Age={_COOKIE_SECONDS}; "
+            f"HttpOnly; SameSite=Lax{secure}"
+        )
+        headers = [
+            ("location", f"/w/{execution_id}/"),
+            ("set-cookie", cookie),
+            ("referrer-policy", "no-referrer"),
+            ("cache-control", "no-store"),
+        ]
+        await send({"type": "http.response.start", "status": 303, "headers": encode(headers)})
+        await send({"type": "http.response.body", "body": b""})
+
+    def _same_origin(self, scope: Scope, headers: Headers) -> bool:
+        """A websocket has no other protection against pages of foreign sites than the Origin header."""
+        return scope["type"] != "websocket" or first(headers, "origin") == self._origin
+
+    def _upstream_session(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS),
+                auto_decompress=False,
+            )
+        return self._session
+
+
+def _split(path: str) -> tuple[str, str]:
+    """`/w/<id>/<rest>` as (id, rest); ("", "") for any other path."""
+    parts = path.split("/", 3)
+    return (parts[2], parts[3]) if len(parts) == 4 and parts[1] == "w" else ("", "")
+
+
+def _raw_target(scope: Scope) -> str:
+    """Path and query exactly as the browser sent them: user code may give a meaning to what decoding would lose."""
+    path = scope.get("raw_path") or scope["path"].encode()
+    query = scope["query_string"]
+    return str((path + b"?" + query if query else path).decode("latin-1"))
+
+
+def _why_not_there(passage: Passage) -> str:
+    message = passage.message or "It is not ready yet."
+    return f"This execution is {passage.state}. {message} Reload this page when it is running."
+
+
+async def _refuse(scope: Scope, send: Send) -> None:
+    await _explain(
+        scope,
+        send,
+        HTTPStatus.FORBIDDEN,
+        "You cannot open this here. Go to the dashboard, log in, and use the Open button of an execution of yours.",
+    )
+
+
+async def _explain(scope: Scope, send: Send, status: HTTPStatus, sentence: str) -> None:
+    if scope["type"] == "websocket":
+        await send({"type": "websocket.close", "code": 1008})
+        return
+    body = (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{status.phrase}</title>'
+        f'<meta name="color-scheme" content="light dark"><h1>{status.phrase}</h1><p>{html.escape(sentence)}</p></html>'
+    ).encode()
+    headers = [
+        ("content-type", "text/html; charset=utf-8"),
+        ("content-length", str(len(body))),
+        ("cache-control", "no-store"),
+        ("content-security-policy", "default-src 'none'"),
+    ]
+    await send({"type": "http.response.start", "status": int(status), "headers": encode(headers)})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,80 @@
+"""Decides for each request whether it may pass, and where to."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from channels.db import database_sync_to_async
+
+from dashboard.proxy import grants
+from dashboard.proxy.grants import Passage
+from grid.kube.objects import Pod
+
+# A page of JupyterLab is a hundred requests at once; asking the database for each would add nothing but load.
+_REMEMBER_SECONDS = 2.0
+_REMEMBER_AT_MOST = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The web server of one pod."""
+
+    address: str
+    port: int
+
+    @property
+    def netloc(self) -> str:
+        host = f"[{self.address}]" if ":" in self.address else self.address
+        return f"{host}:{self.port}"
+
+
+class Gate(Protocol):
+    """What the proxy asks before it forwards anything."""
+
+    async def exchange(self, execution_id: str, ticket: str, *, now: datetime) -> str | None:
+        """The secret that a fresh ticket gives, once."""
+        ...
+
+    async def passage(self, execution_id: str, secret: str) -> Passage | None:
+        """The passage that a secret opens, or None."""
+        ...
+
+    def target(self, passage: Passage) -> Target | None:
+        """Where the execution's pod listens, or None while there is no pod with an address."""
+        ...
+
+
+class GrantGate:
+    """Asks the grants and the pods.
+
+    Remembers each answer for two seconds, so a logout, a stop and a change of owner take effect that fast.
+    """
+
+    def __init__(self, pods_of: Callable[[str], Sequence[Pod]], clock: Callable[[], float] = time.monotonic) -> None:
+        self._pods_of = pods_of
+        self._clock = clock
+        self._answers: dict[tuple[str, str], tuple[float, Passage | None]] = {}
+
+    async def exchange(self, execution_id: str, ticket: str, *, now: datetime) -> str | None:
+        return await database_sync_to_async(grants.exchange_ticket)(execution_id, ticket, now=now)
+
+    async def passage(self, execution_id: str, secret: str) -> Passage | None:
+        key = (execution_id, secret)
+        known = self._answers.get(key)
+        if known is not None and known[0] > self._clock():
+            return known[1]
+        answer = await database_sync_to_async(grants.passage)(execution_id, secret)
+        if len(self._answers) >= _REMEMBER_AT_MOST:
+            self._answers.clear()
+        self._answers[key] = (self._clock() + _REMEMBER_SECONDS, answer)
+        return answer
+
+    def target(self, passage: Passage) -> Target | None:
+        pods = [pod for pod in self._pods_of(passage.execution_id) if _reachable(pod)]
+        return Target(pods[0].status.pod_ip, passage.port) if pods and passage.port else None
+
+
+def _reachable(pod: Pod) -> bool:
+    return bool(pod.status.pod_ip) and pod.status.phase == "Running"

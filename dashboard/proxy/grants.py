@@ -1,0 +1,85 @@
+"""Who may pass: one-time tickets from the dashboard, exchanged for a secret on the workspaces' origin.
+
+A grant holds as long as the dashboard session that it came from is logged in, the user owns the execution, and the
+execution has not ended. The check reads the database, so a logout works at once in every process; callers may keep its
+answer for a second or two.
+"""
+
+import hashlib
+import secrets
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.contrib.auth import get_user
+from django.contrib.auth.models import User
+from django.contrib.sessions.backends.db import SessionStore
+from django.http import HttpRequest
+
+from grid.models import Execution, WorkspaceGrant
+
+TICKET_LIFETIME = timedelta(seconds=30)  # the browser follows the redirect at once
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """What the proxy needs to know of an execution that may be opened."""
+
+    execution_id: str
+    user_id: int
+    state: str
+    message: str
+    port: int
+
+
+def issue_ticket(execution: Execution, *, user: User, session_key: str, now: datetime) -> str:
+    """A ticket for the owner; the caller has checked that `user` is the owner."""
+    ticket = secrets.token_urlsafe(32)
+    WorkspaceGrant.objects.create(
+        execution=execution, user=user, session_key=session_key, ticket_hash=_hash(ticket), created_at=now
+    )
+    return ticket
+
+
+def exchange_ticket(execution_id: str, ticket: str, *, now: datetime) -> str | None:
+    """The secret for the cookie, or None when the ticket is unknown, used, too old or for another execution."""
+    secret = secrets.token_urlsafe(32)
+    # One statement decides, so two requests with the same ticket cannot both win.
+    exchanged = WorkspaceGrant.objects.filter(
+        ticket_hash=_hash(ticket),
+        execution_id=execution_id,
+        secret_hash__isnull=True,
+        created_at__gt=now - TICKET_LIFETIME,
+    ).update(secret_hash=_hash(secret))
+    return secret if exchanged else None
+
+
+def passage(execution_id: str, secret: str) -> Passage | None:
+    """The passage that `secret` opens, or None when there is none (any more)."""
+    grant = (
+        WorkspaceGrant.objects.select_related("execution")
+        .filter(secret_hash=_hash(secret), execution_id=execution_id)
+        .first()
+    )
+    if grant is None or grant.execution.owner_id != grant.user_id or grant.execution.is_final:
+        return None
+    if _logged_in_user(grant.session_key) != grant.user_id:
+        return None
+    return Passage(
+        execution_id=execution_id,
+        user_id=grant.user_id,
+        state=grant.execution.state,
+        message=grant.execution.message,
+        port=int(grant.execution.spec.get("port") or 0),
+    )
+
+
+def _logged_in_user(session_key: str) -> int | None:
+    """Whose session it is now: expired, logged out and changed passwords all give None."""
+    request = HttpRequest()
+    request.session = SessionStore(session_key)
+    user = get_user(request)
+    return user.pk if user.is_authenticated and user.is_active else None
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

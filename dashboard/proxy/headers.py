@@ -1,0 +1,111 @@
+"""Which headers cross the proxy, in either direction (pure)."""
+
+from collections.abc import Iterable
+from http.cookies import CookieError, SimpleCookie
+
+Headers = list[tuple[str, str]]
+
+COOKIE_PREFIX = "grid_workspace_"
+# Connection-level headers end at each hop: https://www.rfc-editor.org/rfc/rfc9110#section-7.6.1
+_HOP_BY_HOP = frozenset(
+    {
+        "connection",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+_WEBSOCKET = frozenset(
+    {"sec-websocket-key", "sec-websocket-version", "sec-websocket-extensions", "sec-websocket-protocol"}
+)
+_OURS = frozenset({"authorization", "forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto"})
+
+
+def cookie_name(execution_id: str) -> str:
+    return f"{COOKIE_PREFIX}{execution_id}"
+
+
+def decode(raw: Iterable[tuple[bytes, bytes]]) -> Headers:
+    return [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in raw]
+
+
+def encode(headers: Headers) -> list[tuple[bytes, bytes]]:
+    return [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+
+
+def first(headers: Headers, name: str) -> str:
+    return next((value for key, value in headers if key == name), "")
+
+
+def cookies(headers: Headers) -> dict[str, str]:
+    """Cookies of a request; what cannot be parsed counts as absent."""
+    found: dict[str, str] = {}
+    for name, value in headers:
+        if name == "cookie":
+            for part in value.split(";"):
+                key, separator, text = part.strip().partition("=")
+                if separator:
+                    found.setdefault(key, text)
+    return found
+
+
+def to_upstream(headers: Headers, *, token: str, scheme: str, client: str) -> Headers:
+    """Request headers for the user's server: without our cookies, with the token that its pod was given."""
+    dropped = _HOP_BY_HOP | _WEBSOCKET | _OURS | _named_in_connection(headers) | {"cookie", "content-length"}
+    passed = [(name, value) for name, value in headers if name not in dropped]
+    kept = [f"{name}={value}" for name, value in cookies(headers).items() if not name.startswith("grid_")]
+    if kept:
+        passed.append(("cookie", "; ".join(kept)))
+    length = first(headers, "content-length")
+    if length:
+        passed.append(("content-length", length))
+    passed += [
+        ("authorization", f"token {token}"),
+        ("x-forwarded-proto", scheme),
+        ("x-forwarded-host", first(headers, "host")),
+        ("x-forwarded-for", client),
+    ]
+    return passed
+
+
+def to_browser(headers: Headers) -> Headers:
+    """Response headers for the browser: user code may set cookies of its own, never ours and never a Domain."""
+    dropped = _HOP_BY_HOP | _named_in_connection(headers)
+    passed: Headers = []
+    for name, value in headers:
+        lowered = name.lower()
+        if lowered in dropped:
+            continue
+        if lowered == "set-cookie":
+            cookie = _host_only(value)
+            if cookie:
+                passed.append((lowered, cookie))
+        else:
+            passed.append((lowered, value))
+    return passed
+
+
+def _host_only(value: str) -> str:
+    try:
+        jar = SimpleCookie(value)
+    except CookieError:
+        return ""
+    morsels = [morsel for name, morsel in jar.items() if not name.startswith("grid_")]
+    for morsel in morsels:
+        morsel["domain"] = ""
+    return morsels[0].OutputString() if morsels else ""
+
+
+def _named_in_connection(headers: Headers) -> frozenset[str]:
+    """Headers that the Connection header declares to be for this hop only."""
+    return frozenset(
+        part.strip().lower()
+        for name, value in headers
+        if name.lower() == "connection"
+        for part in value.split(",")
+        if part.strip()
+    )

@@ -1,0 +1,30 @@
+"""What forwarding needs to know of one request's way to the pod, and the shapes of ASGI."""
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+
+from dashboard.proxy.headers import Headers
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """`path` is raw (still encoded) with its query; `token` is what the pod's server was told to expect.
+    A websocket asks `still_allowed` every `recheck_seconds`."""
+
+    session: aiohttp.ClientSession
+    netloc: str
+    path: str
+    headers: Headers
+    token: str
+    scheme: str
+    client: str
+    still_allowed: Callable[[], Awaitable[bool]]
+    recheck_seconds: float

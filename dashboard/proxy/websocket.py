@@ -1,0 +1,85 @@
+"""One websocket, relayed both ways with back-pressure, and closed when the right to it ends."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+import aiohttp
+from aiohttp import WSMsgType
+from yarl import URL
+
+from dashboard.proxy.headers import first, to_upstream
+from dashboard.proxy.upstream import Receive, Route, Scope, Send
+
+_POLICY_VIOLATION = 1008
+_GOING_AWAY = 1001
+_SENDABLE = frozenset({1000, 1001, 1002, 1003, 1007, 1008, 1009, 1010, 1011})
+
+
+async def forward_websocket(scope: Scope, receive: Receive, send: Send, route: Route) -> None:
+    """Accepts the browser only after the pod's server has accepted, so a refusal there is a refusal here."""
+    await receive()  # websocket.connect
+    upstream = await route.session.ws_connect(
+        URL(f"ws://{route.netloc}{route.path}", encoded=True),
+        headers=[
+            *to_upstream(route.headers, token=route.token, scheme=route.scheme, client=route.client),
+            ("sec-websocket-version", "13"),
+        ],
+        protocols=_protocols(first(route.headers, "sec-websocket-protocol")),
+        max_msg_size=0,  # the browser's side is bounded by the server; a notebook's answers are as long as they are
+    )
+    try:
+        await send({"type": "websocket.accept", "subprotocol": upstream.protocol})
+        code = await _first_to_end(_from_browser(receive, upstream), _from_pod(upstream, send), _while_allowed(route))
+        await send({"type": "websocket.close", "code": _sendable(code)})
+    finally:
+        await upstream.close()
+
+
+def _protocols(header: str) -> list[str]:
+    return [part.strip() for part in header.split(",") if part.strip()]
+
+
+def _sendable(code: int) -> int:
+    """1005 and 1006 only report; a peer may not send them (RFC 6455, section 7.4.1)."""
+    return code if code in _SENDABLE or 3000 <= code <= 4999 else _GOING_AWAY
+
+
+async def _first_to_end(*ways: Coroutine[Any, Any, int]) -> int:
+    tasks = [asyncio.ensure_future(way) for way in ways]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        return next(iter(done)).result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _from_browser(receive: Receive, upstream: aiohttp.ClientWebSocketResponse) -> int:
+    while True:
+        message = await receive()
+        if message["type"] == "websocket.disconnect":
+            return int(message.get("code") or _GOING_AWAY)
+        try:
+            if message.get("bytes") is not None:
+                await upstream.send_bytes(message["bytes"])
+            else:
+                await upstream.send_str(message["text"])
+        except ConnectionError:
+            return _GOING_AWAY
+
+
+async def _from_pod(upstream: aiohttp.ClientWebSocketResponse, send: Send) -> int:
+    async for message in upstream:
+        if message.type is WSMsgType.BINARY:
+            await send({"type": "websocket.send", "bytes": message.data})
+        elif message.type is WSMsgType.TEXT:
+            await send({"type": "websocket.send", "text": message.data})
+    return upstream.close_code or _GOING_AWAY
+
+
+async def _while_allowed(route: Route) -> int:
+    while await route.still_allowed():  # noqa: ASYNC110 - what changes is in the database
+        await asyncio.sleep(route.recheck_seconds)
+    return _POLICY_VIOLATION

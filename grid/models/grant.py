@@ -1,0 +1,25 @@
+"""Grants: the right of one browser session to reach one running execution on the workspaces' origin.
+
+The dashboard's cookie never goes to that origin, where user code answers. Instead the dashboard hands over a ticket that works
+once and for seconds; the other origin exchanges it for a secret of its own. Only hashes are stored.
+"""
+
+from django.conf import settings
+from django.db import models
+from django.utils import timezone
+
+from grid.models.execution import Execution
+
+
+class WorkspaceGrant(models.Model):
+    """Worth as much as the dashboard session that it came from: it ends with that session, and with the execution."""
+
+    execution = models.ForeignKey(Execution, on_delete=models.CASCADE, related_name="grants")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    session_key = models.CharField(max_length=40)
+    ticket_hash = models.CharField(max_length=64, unique=True)
+    secret_hash = models.CharField(max_length=64, unique=True, null=True)  # noqa: DJ001 - absent until exchanged, and unique
+    created_at = models.DateTimeField(default=timezone.now)
+
+    def __str__(self) -> str:
+        return f"grant for {self.execution_id}"

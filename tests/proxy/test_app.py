@@ -1,0 +1,264 @@
+"""The proxy between real servers on loopback: streaming, websockets, and nothing for whoever has no grant."""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncIterator
+from datetime import datetime
+
+import aiohttp
+import pytest
+import uvicorn
+from aiohttp import web
+
+from dashboard.proxy.app import WorkspaceProxy
+from dashboard.proxy.gate import Target
+from dashboard.proxy.grants import Passage
+
+ORIGIN = "http://workspaces.test:8001"
+COOKIE = {"Cookie": "grid_workspace_abc=s1; grid_session=dashboard; theme=dark"}
+
+
+class OpenToOneSecret:
+    """A gate that knows one execution, `abc`, its ticket `t1` and its secret `s1`."""
+
+    def __init__(self) -> None:
+        self.address: Target | None = None
+        self.is_open = True
+
+    async def exchange(self, execution_id: str, ticket: str, *, now: datetime) -> str | None:
+        return "s1" if (execution_id, ticket) == ("abc", "t1") else None
+
+    async def passage(self, execution_id: str, secret: str) -> Passage | None:
+        if not self.is_open or (execution_id, secret) != ("abc", "s1"):
+            return None
+        return Passage(execution_id="abc", user_id=1, state="preparing", message="Its image is pulled.", port=1)
+
+    def target(self, passage: Passage) -> Target | None:
+        return self.address
+
+
+class UserServer:
+    """The program in the pod: says what it was sent, streams when told to, echoes on a websocket."""
+
+    def __init__(self) -> None:
+        self.release = asyncio.Event()
+        self.left = asyncio.Event()
+        self.close_code: int | None = None
+
+    def application(self) -> web.Application:
+        app = web.Application(client_max_size=2**30)
+        app.router.add_get("/w/abc/ws", self.websocket)
+        app.router.add_get("/w/abc/stream", self.stream)
+        app.router.add_route("*", "/w/abc/{tail:.*}", self.report)
+        return app
+
+    async def report(self, request: web.Request) -> web.Response:
+        body = await request.read()
+        answer = web.json_response(
+            {
+                "method": request.method,
+                "target": request.raw_path,
+                "headers": {name.lower(): value for name, value in request.headers.items()},
+                "length": len(body),
+            }
+        )
+        answer.headers["Set-Cookie"] = "grid_session=forged; Path=/"
+        return answer
+
+    async def stream(self, request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(b"first")
+        try:
+            await self.release.wait()
+            await response.write(b"second")
+        except (asyncio.CancelledError, ConnectionError):
+            self.left.set()
+            raise
+        return response
+
+    async def websocket(self, request: web.Request) -> web.WebSocketResponse:
+        ws = web.WebSocketResponse(protocols=["v1.kernel"])
+        await ws.prepare(request)
+        async for message in ws:
+            if message.type is aiohttp.WSMsgType.TEXT:
+                if message.data == "close 4001":
+                    await ws.close(code=4001)
+                else:
+                    await ws.send_str(f"{request.headers['Authorization']} {message.data}")
+            elif message.type is aiohttp.WSMsgType.BINARY:
+                await ws.send_bytes(message.data[::-1])
+        self.close_code = ws.close_code
+        self.left.set()
+        return ws
+
+
+@pytest.fixture
+async def pod() -> AsyncIterator[tuple[UserServer, Target]]:
+    server = UserServer()
+    runner = web.AppRunner(server.application(), handler_cancellation=True, shutdown_timeout=1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    yield server, Target("127.0.0.1", runner.addresses[0][1])
+    server.release.set()
+    await runner.cleanup()
+
+
+@pytest.fixture
+def gate() -> OpenToOneSecret:
+    return OpenToOneSecret()
+
+
+@pytest.fixture
+async def browser(gate: OpenToOneSecret, pod: tuple[UserServer, Target]) -> AsyncIterator[aiohttp.ClientSession]:
+    """A client of the proxy, itself on a real socket."""
+    gate.address = pod[1]
+    proxy = WorkspaceProxy(
+        gate=gate, origin=ORIGIN, token=lambda execution_id: f"token-of-{execution_id}", recheck_seconds=0.01
+    )
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        config = uvicorn.Config(proxy, lifespan="off", log_level="error", ws="websockets-sansio")
+        server = uvicorn.Server(config)
+        with contextlib.suppress(asyncio.CancelledError):
+            task = asyncio.create_task(server.serve(sockets=[listener]))
+        base = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        async with aiohttp.ClientSession(base, cookie_jar=aiohttp.DummyCookieJar()) as session:
+            yield session
+        server.should_exit = True
+        await task
+        await proxy.close()
+
+
+async def test_a_ticket_becomes_a_cookie_for_that_execution_only(browser: aiohttp.ClientSession) -> None:
+    async with browser.get("/w/abc/__grid_open__?ticket=t1", allow_redirects=False) as answer:
+        assert answer.status == 303
+        assert answer.headers["Location"] == "/w/abc/"
+        cookie = answer.headers["Set-Cookie"]
+        assert cookie.startswith("grid_workspace_abc=s1; Path=/w/abc/;")
+        assert "HttpOnly" in cookie
+        assert "SameSite=Lax" in cookie
+
+
+@pytest.mark.parametrize(
+    ("path", "headers"),
+    [
+        ("/w/abc/", {}),
+        ("/w/abc/", {"Cookie": "grid_workspace_abc=wrong"}),
+        ("/w/other/", {"Cookie": "grid_workspace_other=s1"}),
+        ("/w/abc/__grid_open__?ticket=wrong", {}),
+        ("/w/abc/__grid_open__", COOKIE),
+        ("/", COOKIE),
+        ("/w/", COOKIE),
+        ("/infrastructure/", COOKIE),
+    ],
+)
+async def test_without_a_grant_every_address_gives_the_same_403(
+    browser: aiohttp.ClientSession, path: str, headers: dict[str, str]
+) -> None:
+    async with browser.get("/w/nonsense/") as answer:
+        expected = await answer.text()
+    async with browser.get(path, headers=headers) as answer:
+        assert answer.status == 403
+        assert await answer.text() == expected
+
+
+async def test_a_request_reaches_the_pod_unchanged_but_for_identity(browser: aiohttp.ClientSession) -> None:
+    async with browser.put(
+        "/w/abc/files/a%2Fb%20c?x=%26&y", data=b"z" * 300_000, headers={**COOKIE, "Authorization": "token stolen"}
+    ) as answer:
+        seen = await answer.json()
+    assert seen["method"] == "PUT"
+    assert seen["target"].startswith("/w/abc/files/a%2Fb%20c?x=%26&y")
+    assert seen["length"] == 300_000
+    assert seen["headers"]["authorization"] == "token token-of-abc"
+    assert seen["headers"]["cookie"] == "theme=dark"
+
+
+async def test_user_code_cannot_forge_the_dashboards_cookie(browser: aiohttp.ClientSession) -> None:
+    async with browser.get("/w/abc/", headers=COOKIE) as answer:
+        assert answer.status == 200
+        assert "Set-Cookie" not in answer.headers
+
+
+async def test_an_answer_is_streamed_while_it_is_made(
+    browser: aiohttp.ClientSession, pod: tuple[UserServer, Target]
+) -> None:
+    async with browser.get("/w/abc/stream", headers=COOKIE) as answer:
+        assert await answer.content.readexactly(5) == b"first"
+        pod[0].release.set()
+        assert await answer.content.read() == b"second"
+
+
+async def test_an_endless_answer_ends_when_the_reader_leaves(
+    browser: aiohttp.ClientSession, pod: tuple[UserServer, Target]
+) -> None:
+    answer = await browser.get("/w/abc/stream", headers=COOKIE)
+    assert await answer.content.readexactly(5) == b"first"
+    answer.close()
+    await asyncio.wait_for(pod[0].left.wait(), 10)
+
+
+async def test_websocket_messages_pass_both_ways_with_the_chosen_protocol(browser: aiohttp.ClientSession) -> None:
+    async with browser.ws_connect("/w/abc/ws", headers=COOKIE, origin=ORIGIN, protocols=["other", "v1.kernel"]) as ws:
+        assert ws.protocol == "v1.kernel"
+        await ws.send_str("hello")
+        assert await ws.receive_str(timeout=10) == "token token-of-abc hello"
+        await ws.send_bytes(b"abc" * 100_000)
+        assert await ws.receive_bytes(timeout=10) == b"cba" * 100_000
+
+
+async def test_a_close_code_of_the_pod_reaches_the_browser(browser: aiohttp.ClientSession) -> None:
+    async with browser.ws_connect("/w/abc/ws", headers=COOKIE, origin=ORIGIN) as ws:
+        await ws.send_str("close 4001")
+        assert (await ws.receive(timeout=10)).type is aiohttp.WSMsgType.CLOSE
+        assert ws.close_code == 4001
+
+
+async def test_a_browser_that_leaves_ends_the_pods_websocket(
+    browser: aiohttp.ClientSession, pod: tuple[UserServer, Target]
+) -> None:
+    ws = await browser.ws_connect("/w/abc/ws", headers=COOKIE, origin=ORIGIN)
+    await ws.close()
+    await asyncio.wait_for(pod[0].left.wait(), 10)
+
+
+@pytest.mark.parametrize(
+    ("headers", "origin"),
+    [(COOKIE, "http://evil.test"), (COOKIE, "http://workspaces.test:8000"), (COOKIE, None), ({}, ORIGIN)],
+)
+async def test_a_websocket_needs_the_grant_and_our_own_origin(
+    browser: aiohttp.ClientSession, headers: dict[str, str], origin: str | None
+) -> None:
+    with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+        await browser.ws_connect("/w/abc/ws", headers=headers, origin=origin)
+    assert refused.value.status == 403
+
+
+async def test_an_open_websocket_is_closed_when_the_right_to_it_ends(
+    browser: aiohttp.ClientSession, gate: OpenToOneSecret
+) -> None:
+    async with browser.ws_connect("/w/abc/ws", headers=COOKIE, origin=ORIGIN) as ws:
+        gate.is_open = False
+        await ws.receive(timeout=10)
+        assert ws.close_code == 1008
+
+
+async def test_the_owner_is_told_why_a_workspace_is_not_there_yet(
+    browser: aiohttp.ClientSession, gate: OpenToOneSecret
+) -> None:
+    gate.address = None
+    async with browser.get("/w/abc/", headers=COOKIE) as answer:
+        assert answer.status == 503
+        assert "This execution is preparing. Its image is pulled." in await answer.text()
+
+
+async def test_the_owner_is_told_that_the_program_does_not_answer(
+    browser: aiohttp.ClientSession, gate: OpenToOneSecret
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        gate.address = Target("127.0.0.1", unused.getsockname()[1])
+    async with browser.get("/w/abc/", headers=COOKIE) as answer:
+        assert answer.status == 502
+        assert "did not answer" in await answer.text()

@@ -1,0 +1,123 @@
+"""A ticket works once, for seconds, for one execution; a grant ends with the session, the execution and the ownership."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
+from django.contrib.auth.models import User
+from django.contrib.sessions.backends.db import SessionStore
+
+from dashboard.proxy.grants import exchange_ticket, issue_ticket, passage
+from grid.models import Environment, Execution, HardwareTier, Project, State, WorkspaceGrant
+from tests.conftest import People
+
+NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
+
+
+@pytest.fixture
+def execution(people: People) -> Execution:
+    return Execution.objects.create(
+        kind="workspace",
+        owner=people.owner,
+        project=Project.objects.create(id="p", name="P", owner=people.owner),
+        environment=Environment.objects.create(id="e", name="E", image="i", port=8888),
+        tier=HardwareTier.objects.create(id="t", name="T", node_pool="default", cores="1", memory="1Gi"),
+        spec={"port": 8888},
+        state=State.RUNNING,
+    )
+
+
+def log_in(user: User) -> SessionStore:
+    session = SessionStore()
+    session[SESSION_KEY] = str(user.pk)
+    session[BACKEND_SESSION_KEY] = "django.contrib.auth.backends.ModelBackend"
+    session[HASH_SESSION_KEY] = user.get_session_auth_hash()
+    session.create()
+    return session
+
+
+@pytest.fixture
+def session(people: People) -> SessionStore:
+    return log_in(people.owner)
+
+
+@pytest.fixture
+def secret(execution: Execution, people: People, session: SessionStore) -> str:
+    ticket = issue_ticket(execution, user=people.owner, session_key=session.session_key or "", now=NOW)
+    secret = exchange_ticket(execution.id, ticket, now=NOW)
+    assert secret is not None
+    return secret
+
+
+def test_the_owners_secret_opens_the_execution(execution: Execution, secret: str) -> None:
+    opened = passage(execution.id, secret)
+    assert opened is not None
+    assert (opened.port, opened.state) == (8888, "running")
+
+
+def test_a_ticket_works_only_once(execution: Execution, people: People, session: SessionStore) -> None:
+    ticket = issue_ticket(execution, user=people.owner, session_key=session.session_key or "", now=NOW)
+    assert exchange_ticket(execution.id, ticket, now=NOW)
+    assert exchange_ticket(execution.id, ticket, now=NOW) is None
+
+
+def test_a_ticket_ends_after_thirty_seconds(execution: Execution, people: People, session: SessionStore) -> None:
+    ticket = issue_ticket(execution, user=people.owner, session_key=session.session_key or "", now=NOW)
+    assert exchange_ticket(execution.id, ticket, now=NOW + timedelta(seconds=30)) is None
+
+
+def test_a_ticket_is_for_one_execution(execution: Execution, people: People, session: SessionStore) -> None:
+    ticket = issue_ticket(execution, user=people.owner, session_key=session.session_key or "", now=NOW)
+    assert exchange_ticket("another", ticket, now=NOW) is None
+
+
+def test_a_secret_opens_no_other_execution(secret: str) -> None:
+    assert passage("another", secret) is None
+
+
+def test_an_unexchanged_ticket_is_no_secret(execution: Execution, people: People, session: SessionStore) -> None:
+    ticket = issue_ticket(execution, user=people.owner, session_key=session.session_key or "", now=NOW)
+    assert passage(execution.id, ticket) is None
+
+
+def test_logging_out_ends_the_grant(execution: Execution, secret: str, session: SessionStore) -> None:
+    session.flush()
+    assert passage(execution.id, secret) is None
+
+
+def test_changing_the_password_ends_the_grant(execution: Execution, secret: str, people: People) -> None:
+    people.owner.set_password("another-password")
+    people.owner.save()
+    assert passage(execution.id, secret) is None
+
+
+def test_a_deactivated_account_ends_the_grant(execution: Execution, secret: str, people: People) -> None:
+    people.owner.is_active = False
+    people.owner.save()
+    assert passage(execution.id, secret) is None
+
+
+def test_the_end_of_the_execution_ends_the_grant(execution: Execution, secret: str) -> None:
+    execution.state = State.STOPPED
+    execution.save()
+    assert passage(execution.id, secret) is None
+
+
+def test_a_new_owner_ends_the_old_owners_grant(execution: Execution, secret: str, people: People) -> None:
+    execution.owner = people.teammate
+    execution.save()
+    assert passage(execution.id, secret) is None
+
+
+def test_another_login_in_the_same_session_ends_the_grant(
+    execution: Execution, people: People, session: SessionStore, secret: str
+) -> None:
+    session[SESSION_KEY] = str(people.stranger.pk)
+    session[HASH_SESSION_KEY] = people.stranger.get_session_auth_hash()
+    session.save()
+    assert passage(execution.id, secret) is None
+
+
+def test_only_hashes_are_stored(secret: str) -> None:
+    grant = WorkspaceGrant.objects.get()
+    assert secret not in (grant.secret_hash, grant.ticket_hash)

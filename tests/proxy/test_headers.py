@@ -1,0 +1,49 @@
+"""What crosses the proxy: never our cookies to user code, never a cookie of ours from it."""
+
+from dashboard.proxy.headers import cookies, to_browser, to_upstream
+
+
+def upstream(*headers: tuple[str, str]) -> dict[str, str]:
+    return dict(to_upstream(list(headers), token="t0ken", scheme="http", client="127.0.0.9"))
+
+
+def test_our_cookies_stay_here_and_user_codes_cookies_pass() -> None:
+    sent = upstream(("cookie", "grid_session=a; _xsrf=b; grid_workspace_x=c; theme=d=e"))
+    assert sent["cookie"] == "_xsrf=b; theme=d=e"
+
+
+def test_without_other_cookies_no_cookie_header_is_sent() -> None:
+    assert "cookie" not in upstream(("cookie", "grid_session=a"))
+
+
+def test_the_pods_token_replaces_what_the_browser_claims() -> None:
+    sent = upstream(("authorization", "token mine"), ("x-forwarded-for", "8.8.8.8"))
+    assert sent["authorization"] == "token t0ken"
+    assert sent["x-forwarded-for"] == "127.0.0.9"
+
+
+def test_connection_headers_end_here() -> None:
+    sent = upstream(("connection", "keep-alive, X-Secret"), ("x-secret", "1"), ("upgrade", "h2c"), ("accept", "*/*"))
+    assert "x-secret" not in sent
+    assert "upgrade" not in sent
+    assert "connection" not in sent
+    assert sent["accept"] == "*/*"
+
+
+def test_the_length_of_a_body_passes() -> None:
+    assert upstream(("content-length", "12"))["content-length"] == "12"
+
+
+def test_user_code_cannot_set_our_cookies_or_a_domain() -> None:
+    passed = to_browser(
+        [
+            ("Set-Cookie", "grid_session=stolen; Path=/"),
+            ("Set-Cookie", "_xsrf=1; Domain=.example.org; Path=/w/x/"),
+            ("Content-Type", "text/html"),
+        ]
+    )
+    assert passed == [("set-cookie", "_xsrf=1; Path=/w/x/"), ("content-type", "text/html")]
+
+
+def test_a_cookie_that_cannot_be_parsed_is_absent() -> None:
+    assert cookies([("cookie", "=; ;;a;b=1")]) == {"": "", "b": "1"}

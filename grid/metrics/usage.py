@@ -1,0 +1,58 @@
+"""What nodes and pods really use, as last measured.
+
+Written by one poller (metrics.k8s.io or Prometheus, see `grid.metrics.poller`), read by anybody on the loop. An installation
+without a source of metrics is normal: then everything here is None and `unavailable` says so in a sentence.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """One measurement; `at` is when it was taken."""
+
+    cpu_millicores: int
+    memory_bytes: int
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One round of measurements: nodes by name, pods by `namespace/name`."""
+
+    nodes: Mapping[str, Usage]
+    pods: Mapping[str, Usage]
+
+
+class UsageStore:
+    """`unavailable` is "" while measurements come, else why there are none and what can be done."""
+
+    name = "usage"
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.unavailable = "Usage has not been measured yet."
+        self._measured = Measured({}, {})
+
+    def node(self, name: str) -> Usage | None:
+        return self._measured.nodes.get(name)
+
+    def pod(self, key: str) -> Usage | None:
+        return self._measured.pods.get(key)
+
+    def replace(self, measured: Measured) -> None:
+        """The poller's side: a new round has come."""
+        self._measured = measured
+        self.unavailable = ""
+        self.version += 1
+
+    def mark_unavailable(self, sentence: str, *, forget: bool = False) -> bool:
+        """The poller's side: no round came. True when that is news. `forget` drops what would only mislead."""
+        news = self.unavailable != sentence or (forget and bool(self._measured.nodes or self._measured.pods))
+        self.unavailable = sentence
+        if forget:
+            self._measured = Measured({}, {})
+        self.version += news
+        return news

@@ -1,0 +1,188 @@
+"""The database's active and lately ended executions, in memory, so that a page with a thousand viewers costs no queries.
+
+A cheap query a second (while somebody looks; seldom otherwise) asks whether anything changed; only then are the rows read
+again. `hint()` makes that happen at once and may be called from any thread; a lost hint costs at most the second.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.db import close_old_connections
+from django.db.models import Count, Max, Q, Sum
+
+from grid.models import Execution, Project
+from grid.models.execution import ACTIVE_STATES
+from grid.watch.hub import Hub
+
+logger = logging.getLogger(__name__)
+
+TOPIC = "executions"
+KEPT_AFTER_END = timedelta(hours=1)
+PERIOD = 1.0  # while somebody looks
+IDLE_PERIOD = 10.0
+WHOLE_PERIOD = 30.0  # names and members can change without the execution's row being written
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionRow:
+    """One execution as lists show it, with what decides who may see it."""
+
+    id: str
+    kind: str
+    title: str
+    owner_username: str
+    owner_id: int
+    project_id: str
+    project_name: str
+    project_member_ids: frozenset[int]  # its owner among them
+    tier_id: str
+    tier_name: str
+    environment_name: str
+    state: str
+    state_since: datetime
+    reason: str
+    message: str
+    requested_at: datetime
+    started_at: datetime | None
+    object_name: str
+    cost_per_hour: Decimal
+    ended_at: datetime | None = None
+    slots: int = 1
+
+
+class ActiveExecutions:
+    """The snapshot. `run()` keeps it fresh; `refresh()` makes it fresh now."""
+
+    def __init__(self, hub: Hub, *, clock: Callable[[], datetime]) -> None:
+        self.version = 0
+        self._hub = hub
+        self._clock = clock
+        self._rows: dict[str, ExecutionRow] = {}
+        self._mark: object = None
+        self._read_whole_at = float("-inf")
+        self._hinted = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def get(self, id: str) -> ExecutionRow | None:
+        return self._rows.get(id)
+
+    def values(self) -> Collection[ExecutionRow]:
+        """Newest first."""
+        return self._rows.values()
+
+    def hint(self) -> None:
+        """An execution was written: look at once. Safe from any thread, and when nothing runs."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._hinted.set)
+
+    async def refresh(self) -> bool:
+        """Look at the database; True, and the hub's topic published, when a row differs."""
+        now = self._clock()
+        mark = await _in_thread(read_mark, now)
+        loop_time = asyncio.get_running_loop().time()
+        if mark == self._mark and loop_time - self._read_whole_at < WHOLE_PERIOD:
+            return False
+        rows = await _in_thread(read_rows, now)
+        self._mark, self._read_whole_at = mark, loop_time
+        return self.replace(rows)
+
+    def replace(self, rows: Iterable[ExecutionRow]) -> bool:
+        """Become exactly these rows; True, and the hub's topic published, when one differs."""
+        new = {row.id: row for row in rows}
+        if list(new.items()) == list(self._rows.items()):
+            return False
+        self._rows = new
+        self.version += 1
+        self._hub.publish(TOPIC)
+        return True
+
+    async def run(self) -> None:
+        """For ever: refresh, wait for a hint or the period."""
+        self._loop = asyncio.get_running_loop()
+        while True:
+            self._hinted.clear()
+            try:
+                await self.refresh()
+            except Exception:
+                logger.exception("executions not read; trying again")
+            period = PERIOD if self._hub.is_watched(TOPIC) else IDLE_PERIOD
+            try:
+                async with asyncio.timeout(period):
+                    await self._hinted.wait()
+            except TimeoutError:
+                pass
+
+
+def _shown(now: datetime) -> Q:
+    return Q(state__in=ACTIVE_STATES) | Q(ended_at__gt=now - KEPT_AFTER_END)
+
+
+def read_mark(now: datetime) -> object:
+    """Differs whenever an execution that is shown was written, made or deleted; one query on the indexes."""
+    found = Execution.objects.filter(_shown(now)).aggregate(Count("pk"), Max("updated_at"), Sum("revision"))
+    return tuple(found.values())
+
+
+def read_rows(now: datetime) -> list[ExecutionRow]:
+    """All executions that are shown, newest first, in three queries."""
+    members: dict[str, frozenset[int]] = {
+        project.pk: frozenset(member.pk for member in project.members.all())
+        for project in Project.objects.prefetch_related("members").filter(
+            pk__in=Execution.objects.filter(_shown(now)).order_by().values("project_id")
+        )
+    }
+    found = Execution.objects.filter(_shown(now)).select_related("owner", "project", "environment", "tier")
+    return [_row(execution, members.get(execution.project_id, frozenset())) for execution in found]
+
+
+def _row(execution: Execution, members: frozenset[int]) -> ExecutionRow:
+    return ExecutionRow(
+        id=execution.pk,
+        kind=execution.kind,
+        title=execution.title,
+        owner_username=execution.owner.username,
+        owner_id=execution.owner_id,
+        project_id=execution.project_id,
+        project_name=execution.project.name,
+        project_member_ids=members | {execution.project.owner_id},
+        tier_id=execution.tier_id,
+        tier_name=execution.tier.name,
+        environment_name=execution.environment.name,
+        state=execution.state,
+        state_since=execution.state_since,
+        reason=execution.reason,
+        message=execution.message,
+        requested_at=execution.requested_at,
+        started_at=execution.started_at,
+        ended_at=execution.ended_at,
+        object_name=execution.object_name,
+        cost_per_hour=_cost(execution),
+        slots=execution.slots,
+    )
+
+
+def _cost(execution: Execution) -> Decimal:
+    """As it was at launch; the tier's present cost where the launch did not record one."""
+    recorded: Any = (execution.spec or {}).get("tier", {}).get("cost_per_hour")
+    try:
+        each = Decimal(str(recorded)) if recorded is not None else execution.tier.cost_per_hour
+    except InvalidOperation:
+        each = execution.tier.cost_per_hour
+    return each * execution.slots
+
+
+async def _in_thread(read: Callable[[datetime], Any], now: datetime) -> Any:
+    """Run a read of the ORM in Django's thread, giving back a connection that the database has closed meanwhile."""
+
+    def reading() -> Any:
+        close_old_connections()
+        return read(now)
+
+    run: Callable[[], Awaitable[Any]] = sync_to_async(reading)
+    return await run()

@@ -1,0 +1,136 @@
+"""The present state of one kind of Kubernetes object, in memory.
+
+Written by exactly one reflector and read by anybody, all on one event loop: a reader never sees half a change, as long as it
+does not await between two reads. Every applied change makes `version` grow by one, and a change that changes nothing counts
+as none. `freshness` says how far the store may be behind the cluster, and why.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from grid.kube.objects import Metadata
+
+
+@dataclass(frozen=True, slots=True)
+class Freshness:
+    """`synced`: the first list has come. `error`: why it is behind, as a sentence; "" when all is well."""
+
+    synced: bool
+    behind_seconds: float
+    error: str
+
+
+class HasMetadata(Protocol):
+    @property
+    def metadata(self) -> Metadata: ...
+
+
+T = TypeVar("T", bound=HasMetadata)
+
+
+class Store(Generic[T]):
+    """Objects keyed `namespace/name` (or `name`), with named indexes.
+
+    An index is a function from an object to one text; objects for which it says "" are not in that index.
+    A store that has heard nothing for `silence_limit` seconds calls itself stale even when nothing seems broken.
+    """
+
+    def __init__(
+        self, name: str, *, indexes: Mapping[str, Callable[[T], str]] | None = None, silence_limit: float = 180.0
+    ) -> None:
+        self.name = name
+        self.version = 0
+        self._objects: dict[str, T] = {}
+        self._index_of = dict(indexes or {})
+        self._indexes: dict[str, dict[str, dict[str, T]]] = {index: {} for index in self._index_of}
+        self._silence_limit = silence_limit
+        self._synced = False
+        self._heard_at: float | None = None
+        self._error = ""
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def get(self, key: str) -> T | None:
+        return self._objects.get(key)
+
+    def values(self) -> Collection[T]:
+        """All objects, in no order; a live view, so do not await while going through it."""
+        return self._objects.values()
+
+    def keys(self) -> Collection[str]:
+        """All keys, as a live view like `values`."""
+        return self._objects.keys()
+
+    def by(self, index: str, value: str) -> Sequence[T]:
+        """The objects with that value in the named index. Raises KeyError for an index that was not declared."""
+        return tuple(self._indexes[index].get(value, {}).values())
+
+    def freshness(self, now: float) -> Freshness:
+        """`now` is the reflector's monotonic clock."""
+        if self._heard_at is None:
+            return Freshness(False, 0.0, self._error or "Not yet read from the cluster.")
+        silent = max(0.0, now - self._heard_at)
+        if self._error:
+            return Freshness(self._synced, silent, self._error)
+        if silent > self._silence_limit:
+            return Freshness(self._synced, silent, "The cluster has sent nothing for longer than it should.")
+        return Freshness(self._synced, 0.0, "" if self._synced else "The first list is being read from the cluster.")
+
+    # --- The reflector's side ---
+
+    def apply(self, changed: T) -> bool:
+        """Add or replace one object; False when it is what we had."""
+        key = changed.metadata.key
+        old = self._objects.get(key)
+        if old is not None and old == changed:
+            return False
+        if old is not None:
+            self._unindex(key, old)
+        self._objects[key] = changed
+        for index, value_of in self._index_of.items():
+            if value := value_of(changed):
+                self._indexes[index].setdefault(value, {})[key] = changed
+        self.version += 1
+        return True
+
+    def discard(self, key: str) -> bool:
+        """Forget one object; False when it was not there."""
+        old = self._objects.pop(key, None)
+        if old is None:
+            return False
+        self._unindex(key, old)
+        self.version += 1
+        return True
+
+    def keep_only(self, keys: Collection[str]) -> int:
+        """Forget all others, as after a list; how many went."""
+        return sum(self.discard(key) for key in [key for key in self._objects if key not in keys])
+
+    def replace(self, objects: Iterable[T]) -> int:
+        """Become exactly these objects, touching only what differs; how many changes that took."""
+        listed = {changed.metadata.key: changed for changed in objects}
+        return self.keep_only(listed.keys()) + sum(self.apply(changed) for changed in listed.values())
+
+    def mark_synced(self, now: float) -> None:
+        """A whole list has been taken in, or the watch has proved to be alive after one."""
+        self._synced = True
+        self.mark_heard(now)
+
+    def mark_heard(self, now: float) -> None:
+        """The cluster spoke: whatever was wrong is over."""
+        self._heard_at = now
+        self._error = ""
+
+    def mark_failed(self, sentence: str) -> None:
+        """We are cut off, for the reason given; what we hold grows old from the last word heard."""
+        self._error = sentence
+
+    def _unindex(self, key: str, old: T) -> None:
+        for index, value_of in self._index_of.items():
+            if value := value_of(old):
+                group = self._indexes[index][value]
+                del group[key]
+                if not group:
+                    del self._indexes[index][value]

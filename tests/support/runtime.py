@@ -1,0 +1,34 @@
+"""A runtime over the fake cluster, filled from it at once and with no task running."""
+
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from grid.kube.objects import ConfigMap, Event, Node, Pod
+from grid.kube.resources import CONFIG_MAPS, EVENTS, NODES, PODS, Resource
+from grid.runtime import Runtime, new_runtime
+from grid.watch.store import HasMetadata, Store
+from tests.support.builders import decode
+from tests.support.cluster import FakeCluster
+
+T = TypeVar("T", bound=HasMetadata)
+
+
+def runtime_of(cluster: FakeCluster, *, now: datetime | None = None) -> Runtime:
+    """`now` stops its clock."""
+    runtime = new_runtime(cluster, clock=lambda: now or datetime.now(UTC))
+    fill(runtime, cluster)
+    return runtime
+
+
+def fill(runtime: Runtime, cluster: FakeCluster) -> None:
+    """Copy the cluster into the stores, as the reflectors would, and publish what changed."""
+
+    def copy(store: Store[T], resource: Resource, kind: type[T]) -> None:
+        if store.replace(decode(obj, kind) for obj in cluster.objects(resource)):
+            runtime.hub.publish(store.name)
+        store.mark_synced(runtime.monotonic())
+
+    copy(runtime.pods, PODS, Pod)
+    copy(runtime.nodes, NODES, Node)
+    copy(runtime.events, EVENTS, Event)
+    copy(runtime.config_maps, CONFIG_MAPS, ConfigMap)

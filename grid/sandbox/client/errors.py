@@ -1,0 +1,63 @@
+"""The one exception that the client raises for an answer it did not want."""
+
+from typing import Any
+
+import msgspec
+
+_SHOWN = 500
+
+
+class ApiError(Exception):
+    """A refused or failed request. `status` is the HTTP code (0: the server did not answer), `reason` Kubernetes' word."""
+
+    def __init__(self, status: int, reason: str, message: str, details: dict[str, Any] | None = None) -> None:
+        super().__init__(f"{status} {reason}: {message}")
+        self.status = status
+        self.reason = reason
+        self.message = message
+        self.details = details or {}
+
+    @classmethod
+    def from_body(cls, status: int, body: bytes) -> "ApiError":
+        """From a `Status` object, or from whatever a server in between may have said."""
+        try:
+            parsed = msgspec.json.decode(body)
+        except msgspec.DecodeError:
+            parsed = None
+        if not isinstance(parsed, dict):
+            return cls(status, "", body[:_SHOWN].decode(errors="replace").strip())
+        return cls.from_status(parsed, default=status)
+
+    @classmethod
+    def from_status(cls, answer: dict[str, Any], *, default: int = 500) -> "ApiError":
+        code = answer.get("code")
+        details = answer.get("details")
+        return cls(
+            code if isinstance(code, int) else default,
+            str(answer.get("reason", "")),
+            str(answer.get("message", "")),
+            details if isinstance(details, dict) else None,
+        )
+
+    @property
+    def unreachable(self) -> bool:
+        return self.status == 0
+
+    @property
+    def not_found(self) -> bool:
+        return self.status == 404
+
+    @property
+    def conflict(self) -> bool:
+        """The object changed since it was read, or another already has the name."""
+        return self.status == 409
+
+    @property
+    def expired(self) -> bool:
+        return self.status == 410
+
+    @property
+    def retry_after(self) -> float:
+        """Seconds that the server asked to wait, 0 when it did not."""
+        seconds = self.details.get("retryAfterSeconds", 0)
+        return float(seconds) if isinstance(seconds, int | float) else 0.0

@@ -1,0 +1,102 @@
+"""Records core/v1 Events: what happened to an object, in a sentence, counted when it happens again.
+
+Recording never fails its caller: an event that cannot be written is logged. The same event about the same object (type,
+reason and message alike) raises the count of the one already written.
+"""
+
+import asyncio
+import logging
+from collections import OrderedDict
+from typing import Literal
+
+from grid.sandbox.client.clock import Clock, SystemClock
+from grid.sandbox.client.errors import ApiError
+from grid.sandbox.client.http import Api
+from grid.sandbox.client.objects import Object, format_time
+from grid.sandbox.client.resources import EVENTS
+
+logger = logging.getLogger(__name__)
+
+_REMEMBERED = 4096
+_LONGEST_MESSAGE = 1024
+_Key = tuple[str, ...]
+
+
+class EventRecorder:
+    """Events of one component; `host` is the node's name for a kubelet and empty for a controller."""
+
+    def __init__(self, api: Api, component: str, *, host: str = "", clock: Clock | None = None) -> None:
+        self._api = api
+        self._component = component
+        self._host = host
+        self._clock = clock or SystemClock()
+        self._written: OrderedDict[_Key, Object] = OrderedDict()
+        self._locks: dict[_Key, asyncio.Lock] = {}
+
+    async def record(
+        self, about: Object, reason: str, message: str, *, type: Literal["Normal", "Warning"] = "Normal"
+    ) -> None:
+        """`about` is an object reference (see `reference_to`). Returns when the event is written or given up."""
+        message = message[:_LONGEST_MESSAGE]
+        key = (about.get("uid", ""), about.get("name", ""), about.get("fieldPath", ""), type, reason, message)
+        lock = self._locks.setdefault(key, asyncio.Lock())
+        try:
+            async with lock:
+                self._remember(key, await self._write(key, about, type, reason, message))
+        except ApiError as error:
+            # A namespace that is going away refuses new events: that is expected, everything else is worth reading.
+            level = logging.DEBUG if error.status in (403, 404) else logging.WARNING
+            logger.log(level, "event not written reason=%s about=%s: %s", reason, about.get("name"), error)
+        finally:
+            if not lock.locked():
+                self._locks.pop(key, None)
+
+    async def _write(self, key: _Key, about: Object, type: str, reason: str, message: str) -> Object:
+        now = format_time(self._clock.now())
+        namespace = about.get("namespace") or "default"
+        known = self._written.get(key)
+        if known is not None:
+            path = EVENTS.path(namespace, known["metadata"]["name"])
+            try:
+                return await self._api.patch(path, {"count": known.get("count", 1) + 1, "lastTimestamp": now})
+            except ApiError as error:
+                if not error.not_found:
+                    raise
+        source = {"component": self._component} | ({"host": self._host} if self._host else {})
+        stamp = int(self._clock.now().timestamp() * 1_000_000_000)
+        event: Object = {
+            "kind": "Event",
+            "apiVersion": "v1",
+            "metadata": {
+                "name": f"{about.get('name', '')}.{stamp:x}",
+                "namespace": namespace,
+            },
+            "involvedObject": about,
+            "reason": reason,
+            "message": message,
+            "type": type,
+            "source": source,
+            "reportingComponent": self._component,
+            "reportingInstance": self._host,
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+            "count": 1,
+        }
+        return await self._create(namespace, event)
+
+    async def _create(self, namespace: str, event: Object) -> Object:
+        """Two events of one microsecond about one object would share a name; the later takes the next free one."""
+        while True:
+            try:
+                return await self._api.create(EVENTS.path(namespace), event)
+            except ApiError as error:
+                if error.status != 409:
+                    raise
+                stem, _, stamp = event["metadata"]["name"].rpartition(".")
+                event["metadata"]["name"] = f"{stem}.{int(stamp, 16) + 1:x}"
+
+    def _remember(self, key: _Key, event: Object) -> None:
+        self._written[key] = event
+        self._written.move_to_end(key)
+        if len(self._written) > _REMEMBERED:
+            self._written.popitem(last=False)

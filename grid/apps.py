@@ -1,3 +1,5 @@
+from importlib import import_module
+
 from django.apps import AppConfig
 
 
@@ -5,3 +7,6 @@ class GridConfig(AppConfig):
     name = "grid"
     verbose_name = "Compute Grid"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        import_module("grid.checks")

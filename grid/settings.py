@@ -32,6 +32,8 @@ if not SECRET_KEY:
 DASHBOARD_ORIGIN = env.str("GRID_DASHBOARD_ORIGIN", default="http://127.0.0.1:8000")
 WORKSPACE_ORIGIN = env.str("GRID_WORKSPACE_ORIGIN", default="http://localhost:8001")
 ALLOWED_HOSTS = env.list("GRID_ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"])
+if DEMO:
+    ALLOWED_HOSTS = ["127.0.0.1", "localhost", "[::1]"]
 CSRF_TRUSTED_ORIGINS = [DASHBOARD_ORIGIN]
 _https = DASHBOARD_ORIGIN.startswith("https://")
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _https
@@ -59,6 +61,7 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
+    "dashboard.middleware.own_origin",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -85,6 +88,7 @@ TEMPLATES = [
         },
     }
 ]
+AUTHENTICATION_BACKENDS = ["grid.accounts.AccountBackend"]
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "home"
 LOGOUT_REDIRECT_URL = "login"
@@ -124,6 +128,8 @@ CHANNEL_LAYERS = {
 # --- Cluster ---------------------------------------------------------------------------------------------------------
 # Path of a kubeconfig; empty means in-cluster credentials when there are some, else ~/.kube/config.
 KUBECONFIG = env.str("KUBECONFIG", default="")
+# Context of that kubeconfig; empty means its current one.
+KUBE_CONTEXT = env.str("GRID_KUBE_CONTEXT", default="")
 # Namespace of all executions.
 GRID_NAMESPACE = env.str("GRID_NAMESPACE", default="compute-grid")
 LABEL_PREFIX = env.str("GRID_LABEL_PREFIX", default="dominodatalab.com")

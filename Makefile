@@ -1,0 +1,47 @@
+# Everything a developer or a newcomer calls; CI calls the same.
+PYTHON ?= python3
+PORT ?= 8000
+VENV := .venv/bin
+SETUP := $(PYTHON) .ci/setup_environment.py
+LINTED := grid dashboard tests benchmarks manage.py
+
+.PHONY: run test check bench test-contract test-slow format lock
+
+run: ## start everything on this machine
+	@$(SETUP) run
+	@GRID_DEMO=1 exec $(VENV)/python manage.py up --port $(PORT)
+
+test: ## all tests that take seconds, with the browser ones when there is a Chromium
+	@$(SETUP) dev
+	@.ci/install-chromium
+	@$(VENV)/pytest -m "not slow" $(ARGS)
+
+test-slow: ## the tests that need minutes
+	@$(SETUP) dev
+	@$(VENV)/pytest -m slow $(ARGS)
+
+test-contract: ## the promises about a Kubernetes API, against any cluster: make test-contract KUBECONFIG=...
+	@$(SETUP) dev
+	@CONTRACT_KUBECONFIG="$(KUBECONFIG)" $(VENV)/pytest tests/contract $(ARGS)
+
+check: ## style, types, import rules, templates
+	@$(SETUP) dev
+	$(VENV)/ruff format --check $(LINTED)
+	$(VENV)/ruff check $(LINTED)
+	$(VENV)/mypy
+	$(VENV)/lint-imports
+	$(VENV)/djlint templates --check --lint --quiet
+	GRID_DEMO=1 $(VENV)/python manage.py makemigrations --check --dry-run
+
+format: ## put the code and the templates into their one form
+	$(VENV)/ruff format $(LINTED)
+	$(VENV)/ruff check --fix $(LINTED)
+	-$(VENV)/djlint templates --reformat --quiet
+
+bench: ## measure; figures go into docs/performance.md
+	@$(SETUP) dev
+	@$(VENV)/python -m benchmarks.live
+
+lock: ## resolve the dependencies of pyproject.toml again
+	$(VENV)/pip-compile --quiet --generate-hashes --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-trusted-host -o requirements.lock pyproject.toml
+	$(VENV)/pip-compile --quiet --generate-hashes --strip-extras --allow-unsafe --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --extra dev --extra redis --extra postgres -c requirements.lock -o requirements-dev.lock pyproject.toml

@@ -1,0 +1,29 @@
+"""Probes for whatever runs the web process."""
+
+from django.contrib.auth.decorators import login_not_required
+from django.db import DatabaseError, connection
+from django.http import HttpRequest, JsonResponse
+
+from grid.runtime import get_runtime
+
+
+@login_not_required
+def alive(request: HttpRequest) -> JsonResponse:
+    """The process answers."""
+    return JsonResponse({"status": "ok"})
+
+
+@login_not_required
+def ready(request: HttpRequest) -> JsonResponse:
+    """The database answers and the watch caches are filled and fresh; otherwise 503 with the reason."""
+    problems = []
+    try:
+        connection.ensure_connection()
+    except DatabaseError:
+        problems.append("The database does not answer.")
+    freshness = get_runtime().freshness()
+    if not freshness.synced or freshness.error:
+        problems.append(freshness.error or "The first lists from the cluster are not complete yet.")
+    return JsonResponse(
+        {"status": "not ready" if problems else "ok", "problems": problems}, status=503 if problems else 200
+    )

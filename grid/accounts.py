@@ -1,0 +1,45 @@
+"""Who may log in. Demo accounts, whose passwords are printed, only in demo mode and only from this machine."""
+
+import ipaddress
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.backends import ModelBackend
+from django.contrib.auth.models import User
+from django.http import HttpRequest
+
+DEMO_GROUP = "demo accounts"
+
+
+class AccountBackend(ModelBackend):
+    """Django's accounts, with the guard on demo ones at login and at every request after it."""
+
+    def authenticate(
+        self, request: HttpRequest | None, username: str | None = None, password: str | None = None, **kwargs: Any
+    ) -> User | None:
+        user = super().authenticate(request, username=username, password=password, **kwargs)
+        if not isinstance(user, User):
+            return None
+        return user if not _is_demo(user) or _is_local(request) else None
+
+    def get_user(self, user_id: int) -> User | None:
+        user = super().get_user(user_id)
+        return user if isinstance(user, User) and (settings.DEMO or not _is_demo(user)) else None
+
+
+def _is_demo(user: User) -> bool:
+    return user.groups.filter(name=DEMO_GROUP).exists()
+
+
+def _is_local(request: HttpRequest | None) -> bool:
+    """Demo mode, a caller on this machine, and the server listening on loopback."""
+    if not settings.DEMO or request is None:
+        return False
+    return all(_is_loopback(request.META.get(name, "")) for name in ("REMOTE_ADDR", "SERVER_NAME"))
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return address == "localhost"

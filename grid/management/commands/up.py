@@ -1,0 +1,164 @@
+"""Everything on one machine: embedded cluster, controller and web server, with demo data on the first run."""
+
+import contextlib
+import fcntl
+import json
+import logging
+import os
+import secrets
+import signal
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from grid.management.commands.web import listen
+from grid.management.demo import DemoAccount, create_demo_data
+from grid.management.supervisor import Program, StartFailed, Supervisor, end_leftovers
+
+_HOST = "127.0.0.1"
+
+
+class Command(BaseCommand):
+    """Runs until Ctrl-C; all that it writes is under var/."""
+
+    help = __doc__
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--port", type=int, default=8000, help="port of the dashboard; the next two are used too")
+        parser.add_argument(
+            "--node-idle-seconds", type=int, default=60, help="how long a node may be unneeded before it is removed"
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if not settings.DEMO:
+            raise CommandError("This is the demo mode with printed passwords: run it as `make run`.")
+        started = time.monotonic()
+        var: Path = settings.VAR_DIR
+        port: int = options["port"]
+        logging.getLogger("django.db").setLevel(logging.WARNING)
+        with _only_one(var):
+            for name in end_leftovers(var / "run" / "processes.json"):
+                self.stdout.write(f"Ended the {name} that an earlier run left behind.")
+            for taken in (port, port + 1, port + 2):
+                _check_free(taken)
+            self._prepare_database(var)
+            supervisor = Supervisor(var / "run" / "processes.json")
+            for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+                signal.signal(getattr(signal, name), lambda *_: supervisor.request_stop())
+            try:
+                for program in _programs(var, port, node_idle_seconds=options["node_idle_seconds"]):
+                    if not supervisor.is_stopping:
+                        supervisor.start(program)
+                if not supervisor.is_stopping:
+                    self._say_hello(var, port, time.monotonic() - started)
+                supervisor.watch()
+            except StartFailed as error:
+                raise CommandError(str(error)) from error
+            finally:
+                self.stdout.write("Stopping …")
+                supervisor.stop()
+                self.stdout.write("Stopped. Tiers, history and files are kept in var/ for the next start.")
+
+    def _prepare_database(self, var: Path) -> None:
+        call_command("migrate", verbosity=0)
+        accounts = create_demo_data()
+        if accounts:
+            _write_private(var / "demo-users.json", json.dumps([_as_dict(a) for a in accounts], indent=2) + "\n")
+
+    def _say_hello(self, var: Path, port: int, seconds: float) -> None:
+        self.stdout.write(f"\nCompute Grid is up after {seconds:.1f} s. Open http://{_HOST}:{port}/ and log in as")
+        for account in json.loads((var / "demo-users.json").read_text()):
+            self.stdout.write(f"  {account['username']:<10} {account['password']:<14} {account['role']}")
+        self.stdout.write(f"kubectl works too: export KUBECONFIG={var / 'kubeconfig'}")
+        self.stdout.write("Stop with Ctrl-C.")
+        self.stdout.flush()
+
+
+@contextlib.contextmanager
+def _only_one(var: Path) -> Iterator[None]:
+    """Hold the lock of this folder; the kernel frees it when the process ends, however it ends."""
+    try:
+        (var / "run").mkdir(parents=True, exist_ok=True)
+        lock = (var / "run" / "lock").open("a")
+    except OSError as error:
+        raise CommandError(f"Cannot write to {var}: {error.strerror}. Use a folder that you may write to.") from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise CommandError("Compute Grid already runs from this folder. Stop it with Ctrl-C first.") from error
+        yield
+
+
+def _check_free(port: int) -> None:
+    try:
+        listen(_HOST, port).close()
+    except CommandError as error:
+        raise CommandError(
+            f"Port {port} is in use by another program: stop that one, or choose others: make run PORT=8100."
+        ) from error
+
+
+def _programs(var: Path, port: int, *, node_idle_seconds: int) -> list[Program]:
+    secret = _secret_key(var)
+    common = {
+        **os.environ,
+        "PYTHONUNBUFFERED": "1",
+        "GRID_SECRET_KEY": secret,
+        "GRID_DASHBOARD_ORIGIN": f"http://{_HOST}:{port}",
+        "GRID_WORKSPACE_ORIGIN": f"http://localhost:{port + 1}",
+        "KUBECONFIG": str(var / "kubeconfig"),
+    }
+    cluster_port, kubeconfig = port + 2, var / "kubeconfig"
+    kubeconfig.unlink(missing_ok=True)  # written anew when the API server listens: that is how it says it is ready
+
+    def program(name: str, command: list[str], extra: Mapping[str, str], ready: Any, stop_seconds: float) -> Program:
+        return Program(
+            name=name,
+            arguments=[sys.executable, str(settings.BASE_DIR / "manage.py"), *command],
+            environment={**common, **extra},
+            log=var / "log" / f"{name.replace(' ', '-')}.log",
+            is_ready=ready,
+            stop_seconds=stop_seconds,
+        )
+
+    cluster = ["sandbox", "--data", str(var / "cluster"), "--images", str(var / "images"), "--port", str(cluster_port)]
+    cluster += ["--kubeconfig", str(kubeconfig), "--unneeded-seconds", str(node_idle_seconds)]
+    web = ["web", "--port", str(port), "--workspace-port", str(port + 1)]
+    return [
+        program("embedded cluster", cluster, {}, kubeconfig.exists, 20.0),
+        program("web server", web, {"GRID_KUBE_CONTEXT": "web"}, lambda: _answers(f"http://{_HOST}:{port}/healthz"), 6),
+        program("controller", ["controller"], {"GRID_KUBE_CONTEXT": "controller"}, lambda: True, 10.0),
+    ]
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=2) as answer:
+            return bool(answer.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def _secret_key(var: Path) -> str:
+    path = var / "secret-key"
+    if not path.exists():
+        _write_private(path, secrets.token_urlsafe(48))
+    return path.read_text().strip()
+
+
+def _write_private(path: Path, text: str) -> None:
+    path.touch(mode=0o600)
+    path.write_text(text)
+
+
+def _as_dict(account: DemoAccount) -> dict[str, str]:
+    return {"username": account.username, "password": account.password, "role": account.role}

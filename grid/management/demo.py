@@ -1,0 +1,130 @@
+"""What the first run of the embedded mode finds: accounts, projects, tiers and environments to try things with.
+
+Made once; what somebody changed or archived afterwards stays as it is. The accounts' passwords are random and written only
+into the returned list.
+"""
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.auth.models import Group, User
+from django.db import transaction
+
+from grid.accounts import DEMO_GROUP
+from grid.models import Environment, HardwareTier, Project
+
+OPERATORS = "operators"
+
+
+@dataclass(frozen=True, slots=True)
+class DemoAccount:
+    """One printed login."""
+
+    username: str
+    password: str
+    role: str
+
+
+_ACCOUNTS = (
+    ("admin", "edits tiers, environments, projects and settings"),
+    ("operator", "watches nodes and everybody's executions"),
+    ("scientist", "launches workspaces"),
+    ("colleague", "shares a project with scientist"),
+)
+_TIERS: Sequence[dict[str, Any]] = (
+    {
+        "id": "small",
+        "name": "Small",
+        "description": "Notebooks and light analysis.",
+        "node_pool": "default",
+        "cores": "1",
+        "memory": "4Gi",
+        "cost_per_hour": "0.05",
+        "is_default": True,
+    },
+    {
+        "id": "medium",
+        "name": "Medium",
+        "description": "Feature engineering and model training on CPUs.",
+        "node_pool": "default",
+        "cores": "3500m",
+        "memory": "14Gi",
+        "cost_per_hour": "0.19",
+    },
+    {
+        "id": "large",
+        "name": "Large",
+        "description": "A whole machine: 7 cores, shared memory for data loaders.",
+        "node_pool": "default",
+        "cores": "7",
+        "memory": "28Gi",
+        "shared_memory": "4Gi",
+        "cost_per_hour": "0.38",
+        "maximum_simultaneous": 4,
+    },
+    {
+        "id": "gpu",
+        "name": "GPU",
+        "description": "One GPU; its machine is started when you need it.",
+        "node_pool": "default-gpu",
+        "cores": "3",
+        "memory": "12Gi",
+        "gpus": 1,
+        "shared_memory": "2Gi",
+        "cost_per_hour": "0.53",
+    },
+)
+_ENVIRONMENTS: Sequence[dict[str, Any]] = (
+    {
+        "id": "jupyterlab",
+        "name": "JupyterLab",
+        "description": "JupyterLab 4 with Python 3.",
+        "kind": "workspace",
+        "image": "compute-grid/jupyterlab:4.6",
+        "port": 8888,
+        "command": [
+            "jupyter",
+            "lab",
+            "--no-browser",
+            "--allow-root",
+            "--ip=$(POD_IP)",
+            "--port={port}",
+            "--ServerApp.base_url={base_url}",
+            "--ServerApp.allow_remote_access=True",
+            "--ServerApp.trust_xheaders=True",
+            "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+            "--LabApp.news_url=None",
+        ],
+    },
+)
+
+
+@transaction.atomic
+def create_demo_data() -> list[DemoAccount]:
+    """The new accounts with their passwords; empty when there are users already, and then nothing is touched."""
+    if User.objects.exists():
+        return []
+    accounts = [DemoAccount(name, secrets.token_urlsafe(9), role) for name, role in _ACCOUNTS]
+    users = {account.username: _create_user(account) for account in accounts}
+    users["operator"].groups.add(Group.objects.get_or_create(name=OPERATORS)[0])
+    churn = Project.objects.create(
+        id="churn", name="Customer churn", description="Who leaves, and why.", owner=users["scientist"]
+    )
+    churn.members.add(users["colleague"])
+    Project.objects.create(
+        id="vision", name="Product photos", description="Labels for product photos.", owner=users["colleague"]
+    )
+    for tier in _TIERS:
+        HardwareTier.objects.create(**tier)
+    for environment in _ENVIRONMENTS:
+        Environment.objects.create(**environment)
+    return accounts
+
+
+def _create_user(account: DemoAccount) -> User:
+    make = User.objects.create_superuser if account.username == "admin" else User.objects.create_user
+    user = make(username=account.username, password=account.password)
+    user.groups.add(Group.objects.get_or_create(name=DEMO_GROUP)[0])
+    return user

@@ -1,0 +1,182 @@
+"""Starts programs in order, keeps them running, and ends all of them and nothing else.
+
+Each program is a process group of its own, so that Ctrl-C reaches only the supervisor, which then stops them in reverse order.
+If the supervisor itself is killed, the kernel ends its children (Linux); elsewhere, and for whatever is left, the next start
+finds them by process id and creation time in the register file.
+"""
+
+import contextlib
+import ctypes
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+logger = logging.getLogger(__name__)
+
+_PR_SET_PDEATHSIG = 1
+_POLL_SECONDS = 0.1
+_RESTART_DELAYS = (0.5, 1.0, 2.0, 5.0)
+_CALM_SECONDS = 60.0  # a program that ran this long before it ended starts again without delay
+
+
+class StartFailed(Exception):
+    """A program could not be brought up; the message is one sentence for the person at the terminal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """`is_ready` is asked until it says yes; `stop_seconds` is how long a stop may take before it is forced."""
+
+    name: str
+    arguments: Sequence[str]
+    environment: Mapping[str, str]
+    log: Path
+    is_ready: Callable[[], bool]
+    start_seconds: float = 60.0
+    stop_seconds: float = 10.0
+
+
+@dataclass(slots=True)
+class _Child:
+    program: Program
+    process: subprocess.Popen[bytes]
+    started_at: float
+    failures: int = field(default=0)
+
+
+class Supervisor:
+    """Not thread-safe: one thread starts and watches; `request_stop` may be called from a signal handler."""
+
+    def __init__(self, register: Path) -> None:
+        self._register = register
+        self._children: dict[str, _Child] = {}
+        self._stop = threading.Event()
+
+    def request_stop(self) -> None:
+        self._stop.set()
+
+    @property
+    def is_stopping(self) -> bool:
+        return self._stop.is_set()
+
+    def start(self, program: Program) -> None:
+        """Start and wait until ready. Raises StartFailed with the end of the program's own output."""
+        child = self._spawn(program)
+        deadline = time.monotonic() + program.start_seconds
+        while not program.is_ready():
+            if self._stop.wait(_POLL_SECONDS):
+                return
+            if child.process.poll() is not None:
+                raise StartFailed(f"The {program.name} ended while starting: {_last_line(program.log)}")
+            if time.monotonic() > deadline:
+                raise StartFailed(
+                    f"The {program.name} was not ready after {program.start_seconds:.0f} s; see {program.log}."
+                )
+
+    def watch(self) -> None:
+        """Restart what ends by itself, until a stop is requested."""
+        while not self._stop.wait(_POLL_SECONDS):
+            for child in list(self._children.values()):
+                if child.process.poll() is not None:
+                    self._restart(child)
+
+    def stop(self) -> None:
+        """End all children, the last started first; a second later call does nothing."""
+        self._stop.set()
+        for child in reversed(list(self._children.values())):
+            _end(child.process, child.program.stop_seconds)
+        self._children.clear()
+        self._register.unlink(missing_ok=True)
+
+    def _restart(self, child: _Child) -> None:
+        ran = time.monotonic() - child.started_at
+        failures = 0 if ran > _CALM_SECONDS else child.failures + 1
+        delay = 0.0 if failures == 0 else _RESTART_DELAYS[min(failures, len(_RESTART_DELAYS)) - 1]
+        logger.warning(
+            "%s ended with code %s after %.1f s; starting it again in %.1f s; its log: %s",
+            child.program.name,
+            child.process.returncode,
+            ran,
+            delay,
+            child.program.log,
+        )
+        if not self._stop.wait(delay):
+            self._spawn(child.program).failures = failures
+
+    def _spawn(self, program: Program) -> _Child:
+        program.log.parent.mkdir(parents=True, exist_ok=True)
+        with program.log.open("ab") as log:
+            process = subprocess.Popen(
+                program.arguments,
+                env=dict(program.environment),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                preexec_fn=_die_with_parent if sys.platform == "linux" else None,
+            )
+        child = _Child(program, process, time.monotonic())
+        self._children[program.name] = child
+        self._write_register()
+        return child
+
+    def _write_register(self) -> None:
+        entries = []
+        for name, child in self._children.items():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                created = psutil.Process(child.process.pid).create_time()
+                entries.append({"name": name, "pid": child.process.pid, "created": created})
+        self._register.parent.mkdir(parents=True, exist_ok=True)
+        self._register.write_text(json.dumps(entries))
+
+
+def end_leftovers(register: Path, *, stop_seconds: float = 10.0) -> list[str]:
+    """End what a killed supervisor left behind, and nothing that merely got the same process id. Gives their names."""
+    try:
+        entries = json.loads(register.read_text())
+    except (FileNotFoundError, ValueError):
+        return []
+    ended = []
+    for entry in reversed(entries):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process = psutil.Process(entry["pid"])
+            if abs(process.create_time() - entry["created"]) < 0.05:
+                ended.append(str(entry["name"]))
+                process.terminate()
+                with contextlib.suppress(psutil.TimeoutExpired):
+                    process.wait(stop_seconds)
+                process.kill()
+    register.unlink(missing_ok=True)
+    return ended
+
+
+def _die_with_parent() -> None:
+    """Runs in the child between fork and exec: a killed supervisor takes its children along."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def _end(process: subprocess.Popen[bytes], seconds: float) -> None:
+    if process.poll() is not None:
+        return
+    process.terminate()
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _last_line(log: Path) -> str:
+    lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    return lines[-1] if lines else f"it printed nothing; see {log}."

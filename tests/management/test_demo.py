@@ -1,0 +1,44 @@
+"""The demo data is valid, complete, and made once."""
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from pytest_django.fixtures import Settings
+
+from grid.management.demo import create_demo_data
+from grid.models import Environment, HardwareTier, Project
+
+
+def test_everything_in_the_demo_data_passes_its_own_validation(db: None) -> None:
+    create_demo_data()
+    things = [*HardwareTier.objects.all(), *Environment.objects.all(), *Project.objects.all()]
+    assert len(things) == 7
+    for thing in things:
+        thing.full_clean()
+
+
+def test_a_second_start_changes_nothing(db: None) -> None:
+    accounts = create_demo_data()
+    HardwareTier.objects.filter(id="small").update(name="Tiny")
+    assert create_demo_data() == []
+    assert User.objects.count() == len(accounts) == 4
+    assert HardwareTier.objects.get(id="small").name == "Tiny"
+
+
+def test_each_account_has_a_password_of_its_own(db: None) -> None:
+    accounts = create_demo_data()
+    assert len({account.password for account in accounts}) == 4
+    assert all(User.objects.get(username=a.username).check_password(a.password) for a in accounts)
+
+
+def test_demo_mode_is_not_served_beyond_this_machine(settings: Settings) -> None:
+    settings.DEMO = True
+    with pytest.raises(CommandError, match="loopback addresses only"):
+        call_command("web", host="0.0.0.0")
+
+
+def test_the_all_in_one_command_runs_in_demo_mode_only(settings: Settings) -> None:
+    settings.DEMO = False
+    with pytest.raises(CommandError, match="make run"):
+        call_command("up")

@@ -8,8 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from django.contrib.auth.models import User
+from django.db import transaction
+
 from grid.errors import Problem, Rejected
-from grid.models import ConfigRecord
+from grid.models import AuditEntry, ConfigRecord
 
 NAMESPACE = "common"
 _TIMEOUTS = "com.cerebro.computegrid.timeouts.sagaStateTimeouts"
@@ -140,3 +143,43 @@ def all_values() -> dict[str, int]:
     """Every key with the value now in force, in one query."""
     stored = dict(ConfigRecord.objects.filter(namespace=NAMESPACE, key__in=REGISTRY).values_list("key", "value"))
     return {key: setting.parse(stored[key]) if key in stored else setting.default for key, setting in REGISTRY.items()}
+
+
+@transaction.atomic
+def change(key: str, text: str, *, actor: User) -> int:
+    """Store an override and its audit entry. Rejected with the path "key" or "value" when either is wrong."""
+    setting = lookup(key)
+    try:
+        value = setting.parse(text)
+    except ValueError as error:
+        raise Rejected([Problem(path="value", message=str(error))]) from error
+    before = value_of(setting)
+    ConfigRecord.objects.update_or_create(
+        namespace=NAMESPACE, key=key, defaults={"value": str(value), "updated_by": actor.get_username()}
+    )
+    if value != before:
+        _record(setting, AuditEntry.Action.CHANGED, before, value, actor)
+    return value
+
+
+@transaction.atomic
+def reset(key: str, *, actor: User) -> int:
+    """Forget the override, so that the default is in force again."""
+    setting = lookup(key)
+    before = value_of(setting)
+    deleted, _ = ConfigRecord.objects.filter(namespace=NAMESPACE, key=key).delete()
+    if deleted:
+        _record(setting, AuditEntry.Action.RESET, before, setting.default, actor)
+    return setting.default
+
+
+def _record(setting: Setting, action: str, before: int, after: int, actor: User) -> None:
+    AuditEntry.objects.create(
+        actor=actor,
+        actor_name=actor.get_username(),
+        action=action,
+        object_type="setting",
+        object_id=setting.key,
+        object_name=setting.title,
+        changes={"value": [before, after]},
+    )

@@ -1,0 +1,53 @@
+"""Records who changed what, when, from what to what, in the same transaction as the change itself."""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db import models
+
+from grid.models import AuditEntry
+
+# Written by the database layer at each save; a change of these alone says nothing.
+_BOOKKEEPING = frozenset({"updated_at", "created_at"})
+
+
+def snapshot(instance: models.Model) -> dict[str, Any]:
+    """Every field as JSON holds it: keys of related objects, names of chosen ones, numbers that must stay exact as text."""
+    values = {
+        field.name: _plain(getattr(instance, field.attname))
+        for field in instance._meta.concrete_fields
+        if field.name not in _BOOKKEEPING
+    }
+    for many in instance._meta.many_to_many:
+        chosen = getattr(instance, many.name).all() if instance.pk else ()
+        values[many.name] = sorted(str(one) for one in chosen)
+    return values
+
+
+def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Field -> [old, new] for what differs."""
+    return {name: [before.get(name), after[name]] for name in after if before.get(name) != after[name]}
+
+
+def record(
+    *, actor: User, instance: models.Model, action: str, before: Mapping[str, Any] | None = None
+) -> AuditEntry | None:
+    """One entry, or None when nothing differs from `before` (None: the object is new)."""
+    changes = differences(before or {}, snapshot(instance))
+    if not changes:
+        return None
+    return AuditEntry.objects.create(
+        actor=actor,
+        actor_name=actor.get_username(),
+        action=action,
+        object_type=instance._meta.model_name or "",
+        object_id=str(instance.pk),
+        object_name=str(instance),
+        changes=changes,
+    )
+
+
+def _plain(value: Any) -> Any:
+    return str(value) if isinstance(value, Decimal) else value

@@ -1,0 +1,57 @@
+"""Node pools as the cluster shows them: labels of nodes, and node groups in the cluster autoscaler's status.
+
+The autoscaler writes its status as YAML into the ConfigMap kube-system/cluster-autoscaler-status. A pool that is scaled to zero
+is known only from there, when its node group is named like the pool.
+"""
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from grid.kube.objects import ConfigMap, Node
+from grid.labels import NODE_POOL
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeGroup:
+    """What the autoscaler may do to one group of nodes; `target` is how many it wants now."""
+
+    name: str
+    minimum: int
+    maximum: int
+    target: int
+
+
+def node_groups(config_maps: Iterable[ConfigMap]) -> dict[str, NodeGroup]:
+    """Groups by name; what cannot be read is left out, because the pages work without it."""
+    found: dict[str, NodeGroup] = {}
+    for config_map in config_maps:
+        try:
+            status = yaml.safe_load(config_map.data.get("status", "")) or {}
+            groups = [_group(entry) for entry in status.get("nodeGroups") or ()]
+        except (yaml.YAMLError, AttributeError, KeyError, TypeError, ValueError) as error:
+            logger.warning("unreadable autoscaler status configmap=%s error=%r", config_map.metadata.key, error)
+            continue
+        found.update({group.name: group for group in groups})
+    return found
+
+
+def known_pools(nodes: Iterable[Node], config_maps: Iterable[ConfigMap], *, label: str = NODE_POOL) -> frozenset[str]:
+    """Pools that have nodes now, or may get some."""
+    with_nodes = {node.metadata.labels[label] for node in nodes if node.metadata.labels.get(label)}
+    return frozenset(with_nodes | node_groups(config_maps).keys())
+
+
+def _group(entry: dict[str, Any]) -> NodeGroup:
+    health = entry["health"]
+    return NodeGroup(
+        name=str(entry["name"]),
+        minimum=int(health["minSize"]),
+        maximum=int(health["maxSize"]),
+        target=int(health.get("cloudProviderTarget", 0)),
+    )

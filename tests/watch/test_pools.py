@@ -1,0 +1,35 @@
+"""Node pools, as read from what a real cluster autoscaler wrote."""
+
+import json
+from pathlib import Path
+
+from grid.kube.objects import ConfigMap, Metadata, Node
+from grid.labels import NODE_POOL
+from grid.watch.pools import NodeGroup, known_pools, node_groups
+
+RECORDING = Path(__file__).parents[1] / "recordings" / "autoscaler" / "status.json"
+
+
+def status(text: str) -> ConfigMap:
+    metadata = Metadata(name="cluster-autoscaler-status", namespace="kube-system")
+    return ConfigMap(metadata=metadata, data={"status": text})
+
+
+def test_the_recorded_status_gives_groups_with_their_bounds() -> None:
+    recorded = json.loads(RECORDING.read_text())
+    assert node_groups([status(recorded["status"])]) == {
+        "small": NodeGroup("small", 0, 4, 0),
+        "big": NodeGroup("big", 0, 3, 0),
+        "gpu": NodeGroup("gpu", 0, 2, 0),
+    }
+
+
+def test_a_pool_without_nodes_is_known_from_its_group() -> None:
+    node = Node(metadata=Metadata(name="n", labels={NODE_POOL: "default"}))
+    group = status("nodeGroups: [{name: gpu, health: {minSize: 0, maxSize: 2}}]")
+    assert known_pools([node], [group]) == {"default", "gpu"}
+
+
+def test_a_status_that_cannot_be_read_is_no_obstacle() -> None:
+    for text in ("", "[", "nodeGroups: 3", "nodeGroups: [{}]", "Cluster-autoscaler status at 2021: Healthy", "- 1"):
+        assert node_groups([status(text)]) == {}

@@ -1,0 +1,78 @@
+"""Finding the pods that a controller owns, and remembering what it asked for until the mirror shows it."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from grid.sandbox.client import Clock, Object, controller_of, is_terminating, uid_of
+
+_GIVE_UP_SECONDS = 60.0
+
+
+class Expectations:
+    """Creations and deletions the server has accepted and the mirror has not shown yet, per owner.
+
+    As long as there are some, the owner's copy of the world is old and counting pods would create or delete too many. A
+    wish that the mirror never shows (created and gone between two lists) is given up after a minute.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._created: dict[str, dict[str, float]] = {}
+        self._deleted: dict[str, dict[str, float]] = {}
+
+    def created(self, owner: str, uid: str) -> None:
+        self._created.setdefault(owner, {})[uid] = self._clock.monotonic() + _GIVE_UP_SECONDS
+
+    def deleted(self, owner: str, uid: str) -> None:
+        self._deleted.setdefault(owner, {})[uid] = self._clock.monotonic() + _GIVE_UP_SECONDS
+
+    def settle(self, owner: str, visible: Iterable[Object]) -> bool:
+        """Strikes out what the mirror now shows; True when nothing is left to wait for."""
+        now = self._clock.monotonic()
+        pods = {uid_of(pod): pod for pod in visible}
+        waiting = {uid: until for uid, until in self._created.pop(owner, {}).items() if uid not in pods and until > now}
+        leaving = {
+            uid: until
+            for uid, until in self._deleted.pop(owner, {}).items()
+            if uid in pods and not is_terminating(pods[uid]) and until > now
+        }
+        if waiting:
+            self._created[owner] = waiting
+        if leaving:
+            self._deleted[owner] = leaving
+        return not waiting and not leaving
+
+    def forget(self, owner: str) -> None:
+        self._created.pop(owner, None)
+        self._deleted.pop(owner, None)
+
+
+class PodsByOwner:
+    """Pods by the uid of their controller, and those without one by namespace; kept up by the pods mirror."""
+
+    def __init__(self) -> None:
+        self._owned: dict[str, dict[str, Object]] = {}
+        self._orphans: dict[str, dict[str, Object]] = {}
+
+    def changed(self, old: Object | None, new: Object | None) -> None:
+        if old is not None:
+            shelf, key = self._shelf(old)
+            pods = shelf.get(key, {})
+            pods.pop(uid_of(old), None)
+            if not pods:
+                shelf.pop(key, None)
+        if new is not None:
+            shelf, key = self._shelf(new)
+            shelf.setdefault(key, {})[uid_of(new)] = new
+
+    def of(self, owner_uid: str) -> list[Object]:
+        return list(self._owned.get(owner_uid, {}).values())
+
+    def orphans(self, namespace: str) -> list[Object]:
+        return list(self._orphans.get(namespace, {}).values())
+
+    def _shelf(self, pod: dict[str, Any]) -> tuple[dict[str, dict[str, Object]], str]:
+        owner = controller_of(pod)
+        if owner is not None:
+            return self._owned, owner["uid"]
+        return self._orphans, pod["metadata"].get("namespace", "")

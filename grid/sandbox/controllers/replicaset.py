@@ -1,0 +1,265 @@
+"""The ReplicaSet controller: as many pods as asked for, no more and no fewer, and a status that says so.
+
+Pods are created in batches that double (1, 2, 4 ...), so that a quota or a bad template costs one refused request and not a
+thousand; a refusal is told as an event and in the condition ReplicaFailure, and tried again with back-off. Too many are
+deleted least useful first (`replicas.deletion_order`). Orphans that match the selector are adopted, pods that no longer
+match it are released.
+"""
+
+import asyncio
+import copy
+import logging
+import random
+
+from grid.sandbox.client import (
+    PODS,
+    REPLICA_SETS,
+    Api,
+    ApiError,
+    Clock,
+    EventRecorder,
+    Mirrors,
+    Object,
+    SystemClock,
+    controller_of,
+    format_time,
+    is_terminating,
+    key_of,
+    labels_of,
+    name_of,
+    namespace_of,
+    reference_to,
+    uid_of,
+)
+from grid.sandbox.controllers.owned import Expectations, PodsByOwner
+from grid.sandbox.controllers.replicas import deletion_order, is_active, status_of, tally
+from grid.sandbox.controllers.selectors import matches_labels
+from grid.sandbox.controllers.workqueue import WorkQueue, work_off
+
+logger = logging.getLogger(__name__)
+
+_BURST = 500
+_EXPECTATION_CHECK_SECONDS = 5.0
+
+
+class ReplicaSetController:
+    """See the module."""
+
+    def __init__(
+        self,
+        client: Api,
+        *,
+        clock: Clock | None = None,
+        mirrors: Mirrors | None = None,
+        rng: random.Random | None = None,
+    ) -> None:
+        self._client = client
+        self._clock = clock or SystemClock()
+        self._mirrors = mirrors or Mirrors(client, clock=self._clock, rng=rng)
+        self._sets = self._mirrors.of(REPLICA_SETS)
+        self._pods = PodsByOwner()
+        self._expectations = Expectations(self._clock)
+        self._events = EventRecorder(client, "replicaset-controller", clock=self._clock)
+        self._queue = WorkQueue(self._clock, rng)
+        self._sets.subscribe(self._set_changed)
+        self._mirrors.of(PODS).subscribe(self._pod_changed)
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        async with self._mirrors.running():
+            await work_off(self._queue, self._reconcile, name="replicaset")
+
+    def _set_changed(self, old: Object | None, new: Object | None) -> None:
+        if new is None:
+            self._expectations.forget(uid_of(old or {}))
+        self._queue.add(key_of(new or old or {}))
+
+    def _pod_changed(self, old: Object | None, new: Object | None) -> None:
+        self._pods.changed(old, new)
+        for pod in (old, new):
+            if pod is None:
+                continue
+            owner = controller_of(pod)
+            if owner is None:
+                self._wake_adopters(pod)
+            elif owner.get("kind") == REPLICA_SETS.kind:
+                self._queue.add(f"{namespace_of(pod)}/{owner['name']}")
+
+    def _wake_adopters(self, pod: Object) -> None:
+        for item in self._sets.items():
+            if namespace_of(item) == namespace_of(pod) and matches_labels(item["spec"].get("selector"), labels_of(pod)):
+                self._queue.add(key_of(item))
+
+    async def _reconcile(self, key: str) -> float | None:
+        found = self._sets.get(key)
+        if found is None:
+            return None
+        owned = await self._claim(found)
+        problem: ApiError | None = None
+        reason = ""
+        again: float | None = None
+        if not self._expectations.settle(uid_of(found), owned):
+            # Every pod change looks again anyway; the delay only ends a wait for something that never shows.
+            again = _EXPECTATION_CHECK_SECONDS
+        elif not is_terminating(found):
+            active = [pod for pod in owned if is_active(pod)]
+            difference = len(active) - int(found["spec"].get("replicas", 1))
+            reason = "FailedCreate" if difference < 0 else "FailedDelete"
+            problem = await self._correct(found, active, difference)
+        counts = tally(
+            owned,
+            labels_of(found["spec"]["template"]),
+            int(found["spec"].get("minReadySeconds") or 0),
+            self._clock.now(),
+        )
+        conditions = self._conditions(found, problem, reason, settled=again is None)
+        await self._write_status(found, status_of(counts, found["metadata"].get("generation", 0), conditions))
+        if problem is not None:
+            raise problem
+        waits = [wait for wait in (again, counts.check_again) if wait is not None]
+        return min(waits, default=None)
+
+    async def _claim(self, found: Object) -> list[Object]:
+        """The pods of this set, after adopting orphans that match and releasing pods that do not."""
+        selector = found["spec"].get("selector")
+        owned = []
+        for pod in self._pods.of(uid_of(found)):
+            if matches_labels(selector, labels_of(pod)) or is_terminating(found):
+                owned.append(pod)
+            elif not is_terminating(pod):
+                await self._set_owner(pod, None)
+        if is_terminating(found):
+            return owned
+        for pod in self._pods.orphans(namespace_of(found)):
+            if is_active(pod) and matches_labels(selector, labels_of(pod)):
+                await self._set_owner(pod, _owner_reference(found))
+                owned.append(pod)
+        return owned
+
+    async def _set_owner(self, pod: Object, owner: Object | None) -> None:
+        references = [item for item in pod["metadata"].get("ownerReferences") or () if not item.get("controller")]
+        if owner is not None:
+            references.append(owner)
+        meta = {"uid": uid_of(pod), "resourceVersion": pod["metadata"].get("resourceVersion")}
+        body = {"metadata": {**meta, "ownerReferences": references}}
+        try:
+            await self._client.patch(PODS.path(namespace_of(pod), name_of(pod)), body)
+        except ApiError as error:
+            if not error.not_found:
+                raise
+
+    async def _correct(self, found: Object, active: list[Object], difference: int) -> ApiError | None:
+        """Creates or deletes what is missing or too many; returns the first refusal."""
+        if difference < 0:
+            return await self._create_slowly(found, min(-difference, _BURST))
+        if difference > 0:
+            victims = deletion_order(active, self._related(found), self._clock.now())[: min(difference, _BURST)]
+            problems = await asyncio.gather(*(self._delete_one(found, pod) for pod in victims))
+            return next((problem for problem in problems if problem is not None), None)
+        return None
+
+    def _related(self, found: Object) -> list[Object]:
+        """The pods of all sets of the same Deployment."""
+        owner = controller_of(found)
+        if owner is None:
+            return self._pods.of(uid_of(found))
+        siblings = [item for item in self._sets.items() if (controller_of(item) or {}).get("uid") == owner["uid"]]
+        return [pod for item in siblings for pod in self._pods.of(uid_of(item))]
+
+    async def _create_slowly(self, found: Object, missing: int) -> ApiError | None:
+        batch = 1
+        while missing > 0:
+            batch = min(batch, missing)
+            problems = await asyncio.gather(*(self._create_one(found) for _ in range(batch)))
+            refused = [problem for problem in problems if problem is not None]
+            if refused:
+                return refused[0]
+            missing -= batch
+            batch *= 2
+        return None
+
+    async def _create_one(self, found: Object) -> ApiError | None:
+        template = found["spec"]["template"]
+        meta = template.get("metadata") or {}
+        namespace = namespace_of(found)
+        pod: Object = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                **{key: copy.deepcopy(meta[key]) for key in ("labels", "annotations", "finalizers") if meta.get(key)},
+                "generateName": f"{name_of(found)}-",
+                "namespace": namespace,
+                "ownerReferences": [_owner_reference(found)],
+            },
+            "spec": template["spec"],
+        }
+        about = _reference(found)
+        try:
+            created = await self._client.create(PODS.path(namespace), pod)
+        except ApiError as error:
+            if not _namespace_is_ending(error):
+                await self._events.record(about, "FailedCreate", f"Error creating: {error.message}", type="Warning")
+            return error
+        self._expectations.created(uid_of(found), uid_of(created))
+        await self._events.record(about, "SuccessfulCreate", f"Created pod: {name_of(created)}")
+        return None
+
+    async def _delete_one(self, found: Object, pod: Object) -> ApiError | None:
+        about = _reference(found)
+        try:
+            await self._client.delete(PODS.path(namespace_of(pod), name_of(pod)), uid=uid_of(pod))
+        except ApiError as error:
+            if error.not_found or error.conflict:
+                return None
+            await self._events.record(about, "FailedDelete", f"Error deleting: {error.message}", type="Warning")
+            return error
+        self._expectations.deleted(uid_of(found), uid_of(pod))
+        await self._events.record(about, "SuccessfulDelete", f"Deleted pod: {name_of(pod)}")
+        return None
+
+    def _conditions(self, found: Object, problem: ApiError | None, reason: str, *, settled: bool) -> list[Object]:
+        known: list[Object] = found.get("status", {}).get("conditions") or []
+        failure = next((item for item in known if item["type"] == "ReplicaFailure"), None)
+        if problem is None:
+            # While waiting for the mirror nothing was tried, so nothing is known to have been mended.
+            return [item for item in known if item is not failure] if settled else known
+        if failure is not None:
+            return known
+        condition = {
+            "type": "ReplicaFailure",
+            "status": "True",
+            "lastTransitionTime": format_time(self._clock.now()),
+            "reason": reason,
+            "message": problem.message,
+        }
+        return [*known, condition]
+
+    async def _write_status(self, found: Object, status: Object) -> None:
+        if found.get("status") == status:
+            return
+        body = {**found, "apiVersion": REPLICA_SETS.api_version, "kind": REPLICA_SETS.kind, "status": status}
+        try:
+            await self._client.update(REPLICA_SETS.path(namespace_of(found), name_of(found), "status"), body)
+        except ApiError as error:
+            if not error.not_found:
+                raise
+
+
+def _owner_reference(found: Object) -> Object:
+    return {
+        "apiVersion": REPLICA_SETS.api_version,
+        "kind": REPLICA_SETS.kind,
+        "name": name_of(found),
+        "uid": uid_of(found),
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def _reference(found: Object) -> Object:
+    return reference_to(found, kind=REPLICA_SETS.kind, api_version=REPLICA_SETS.api_version)
+
+
+def _namespace_is_ending(error: ApiError) -> bool:
+    causes = error.details.get("causes") or ()
+    return error.status == 403 and any(cause.get("reason") == "NamespaceTerminating" for cause in causes)

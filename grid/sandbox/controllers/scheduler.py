@@ -1,0 +1,264 @@
+"""The scheduler: gives every pending pod a node, or says in the real scheduler's words why none takes it.
+
+Highest priority first, then first come first served. A pod that fits nowhere is tried again when something happened that may
+help it (a node came or changed, a pod went away, a claim was bound), after a back-off of 1 to 10 seconds of its own, and in any
+case every five minutes. Pods that name another scheduler are left alone. The decision itself is pure: `controllers.scheduling`.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from grid.sandbox.client import (
+    NODES,
+    PODS,
+    VOLUME_CLAIMS,
+    Api,
+    ApiError,
+    Clock,
+    EventRecorder,
+    Mirrors,
+    Object,
+    SystemClock,
+    format_time,
+    key_of,
+    name_of,
+    namespace_of,
+    reference_to,
+    uid_of,
+)
+from grid.sandbox.client import condition_of as _condition_of
+from grid.sandbox.controllers.podresources import Amounts, is_finished, pod_requests
+from grid.sandbox.controllers.scheduling import Snapshot, build_snapshot, decide
+from grid.sandbox.controllers.scheduling.decision import DEFAULT_SCHEDULER, concerns_us
+
+logger = logging.getLogger(__name__)
+
+_FIRST_BACKOFF, _LONGEST_BACKOFF = 1.0, 10.0
+_RETRY_ANYWAY_SECONDS = 300.0
+# A binding that the mirror has not shown after so long was lost or undone; then the pod may be decided again.
+_ASSUMED_SECONDS = 30.0
+_AFTER_FAILURE_SECONDS = 1.0
+
+
+@dataclass(slots=True)
+class _Attempts:
+    """What is remembered of a pod that fitted nowhere. Times are monotonic."""
+
+    count: int
+    not_before: float
+    anyway_at: float
+    seen_change: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Assumed:
+    """A binding the server has accepted and the mirror has not shown yet."""
+
+    pod: Object
+    node: str
+    until: float
+
+
+class Scheduler:
+    """See the module. One per cluster: two would both be right and would bind against each other."""
+
+    def __init__(
+        self,
+        client: Api,
+        *,
+        clock: Clock | None = None,
+        mirrors: Mirrors | None = None,
+        rng: random.Random | None = None,
+    ) -> None:
+        self._client = client
+        self._clock = clock or SystemClock()
+        self._mirrors = mirrors or Mirrors(client, clock=self._clock, rng=rng)
+        self._pods = self._mirrors.of(PODS)
+        self._nodes = self._mirrors.of(NODES)
+        self._claims = self._mirrors.of(VOLUME_CLAIMS)
+        self._events = EventRecorder(client, DEFAULT_SCHEDULER, clock=self._clock)
+        self._requests: dict[str, Amounts] = {}
+        self._assumed: dict[str, _Assumed] = {}
+        self._attempts: dict[str, _Attempts] = {}
+        # Counts the changes that may make room; a pod that failed before the newest one deserves another try.
+        self._changes = 0
+        self._wake = asyncio.Event()
+        self._pods.subscribe(self._pod_changed)
+        self._nodes.subscribe(self._node_changed)
+        self._claims.subscribe(self._claim_changed)
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        async with self._mirrors.running():
+            while True:
+                self._wake.clear()
+                try:
+                    wait = await self._schedule_all()
+                except Exception:
+                    logger.exception("scheduling failed and is tried again")
+                    wait = _AFTER_FAILURE_SECONDS
+                await self._sleep_or_wake(wait)
+
+    async def _sleep_or_wake(self, seconds: float) -> None:
+        sleeper = asyncio.ensure_future(self._clock.sleep(seconds))
+        waker = asyncio.ensure_future(self._wake.wait())
+        try:
+            await asyncio.wait({sleeper, waker}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            sleeper.cancel()
+            waker.cancel()
+
+    async def _schedule_all(self) -> float:
+        """Tries every pod whose turn it is; returns the seconds until the next one's turn."""
+        now = self._clock.monotonic()
+        self._forget_old_assumptions(now)
+        waiting = [pod for pod in self._pods.items() if concerns_us(pod) and uid_of(pod) not in self._assumed]
+        ready = [pod for pod in waiting if self._turn_in(pod, now) <= 0]
+        if ready:
+            changes, snapshot = self._changes, self._snapshot()
+            for pod in sorted(ready, key=_queue_order):
+                await self._schedule_one(pod, snapshot, changes)
+            now = self._clock.monotonic()
+        turns = [self._turn_in(pod, now) for pod in waiting if uid_of(pod) not in self._assumed]
+        return max(0.01, min(turns, default=_RETRY_ANYWAY_SECONDS))
+
+    def _turn_in(self, pod: Object, now: float) -> float:
+        tried = self._attempts.get(uid_of(pod))
+        if tried is None:
+            return 0.0
+        due = tried.not_before if tried.seen_change < self._changes else tried.anyway_at
+        return due - now
+
+    def _snapshot(self) -> Snapshot:
+        pods = [pod for pod in self._pods.items() if uid_of(pod) not in self._assumed]
+        pods += [_on_node(assumed.pod, assumed.node) for assumed in self._assumed.values()]
+        return build_snapshot(self._nodes.items(), pods, self._claims.items(), requests_of=self._requests_of)
+
+    def _requests_of(self, pod: Mapping[str, Any]) -> Amounts:
+        uid = uid_of(pod)
+        if uid not in self._requests:
+            self._requests[uid] = pod_requests(pod)
+        return self._requests[uid]
+
+    async def _schedule_one(self, pod: Object, snapshot: Snapshot, changes: int) -> None:
+        """`changes` were known when the snapshot was taken; a later one is worth another try."""
+        requests = self._requests_of(pod)
+        decision = decide(pod, requests, snapshot)
+        try:
+            if decision.node:
+                await self._bind(pod, decision.node)
+                snapshot.nodes[decision.node].place(pod, requests)
+            else:
+                self._remember_failure(pod, changes)
+                await self._report_unschedulable(pod, decision.message)
+        except ApiError as error:
+            if error.not_found or error.conflict:
+                logger.debug("pod=%s is gone or was bound by another: %s", key_of(pod), error)
+            else:
+                logger.warning("pod=%s is tried again: %s", key_of(pod), error)
+            self._remember_failure(pod, changes)
+
+    def _remember_failure(self, pod: Object, changes: int) -> None:
+        known = self._attempts.get(uid_of(pod))
+        count = known.count + 1 if known else 1
+        now = self._clock.monotonic()
+        backoff = min(_LONGEST_BACKOFF, _FIRST_BACKOFF * 2 ** min(count - 1, 10))
+        self._attempts[uid_of(pod)] = _Attempts(count, now + backoff, now + _RETRY_ANYWAY_SECONDS, changes)
+
+    async def _bind(self, pod: Object, node: str) -> None:
+        namespace, name = namespace_of(pod), name_of(pod)
+        body: Object = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": name, "namespace": namespace, "uid": uid_of(pod)},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+        }
+        await self._client.create(PODS.path(namespace, name, "binding"), body)
+        self._assumed[uid_of(pod)] = _Assumed(pod, node, self._clock.monotonic() + _ASSUMED_SECONDS)
+        self._attempts.pop(uid_of(pod), None)
+        await self._events.record(_reference(pod), "Scheduled", f"Successfully assigned {namespace}/{name} to {node}")
+
+    async def _report_unschedulable(self, pod: Object, message: str) -> None:
+        await self._events.record(_reference(pod), "FailedScheduling", message, type="Warning")
+        known = _condition_of(pod, "PodScheduled")
+        if known and (known.get("status"), known.get("reason"), known.get("message")) == (
+            "False",
+            "Unschedulable",
+            message,
+        ):
+            return
+        now = format_time(self._clock.now())
+        changed = known is None or known.get("status") != "False"
+        condition = {
+            "type": "PodScheduled",
+            "status": "False",
+            "lastProbeTime": None,
+            "lastTransitionTime": now if changed or known is None else known.get("lastTransitionTime", now),
+            "reason": "Unschedulable",
+            "message": message,
+        }
+        path = PODS.path(namespace_of(pod), name_of(pod), "status")
+        await self._client.patch(path, {"status": {"conditions": [condition]}}, kind="strategic")
+
+    def _forget_old_assumptions(self, now: float) -> None:
+        for uid in [uid for uid, assumed in self._assumed.items() if assumed.until <= now]:
+            logger.warning("pod=%s: its binding never showed up; it is decided again", key_of(self._assumed[uid].pod))
+            del self._assumed[uid]
+
+    def _pod_changed(self, old: Object | None, new: Object | None) -> None:
+        uid = uid_of(new or old or {})
+        if new is None:
+            self._requests.pop(uid, None)
+            self._attempts.pop(uid, None)
+            self._assumed.pop(uid, None)
+            self._made_room()
+            return
+        if new["spec"].get("nodeName"):
+            self._assumed.pop(uid, None)
+            if is_finished(new) and not (old and is_finished(old)):
+                self._made_room()
+            return
+        if old is None or old["spec"] != new["spec"]:
+            self._requests.pop(uid, None)
+            self._attempts.pop(uid, None)
+            self._wake.set()
+
+    def _node_changed(self, old: Object | None, new: Object | None) -> None:
+        # Heartbeats change a node every few seconds without making any room.
+        if new is not None and (old is None or _offer(old) != _offer(new)):
+            self._made_room()
+
+    def _claim_changed(self, old: Object | None, new: Object | None) -> None:
+        del old
+        if new is not None:
+            self._made_room()
+
+    def _made_room(self) -> None:
+        self._changes += 1
+        self._wake.set()
+
+
+def _offer(node: Object) -> tuple[object, ...]:
+    spec, status = node.get("spec", {}), node.get("status", {})
+    return (
+        spec.get("unschedulable"),
+        spec.get("taints"),
+        status.get("allocatable"),
+        node["metadata"].get("labels"),
+    )
+
+
+def _queue_order(pod: Object) -> tuple[int, str, str]:
+    return (-(pod["spec"].get("priority") or 0), pod["metadata"].get("creationTimestamp", ""), key_of(pod))
+
+
+def _on_node(pod: Object, node: str) -> Object:
+    return {**pod, "spec": {**pod["spec"], "nodeName": node}}
+
+
+def _reference(pod: Object) -> Object:
+    return reference_to(pod, kind=PODS.kind, api_version=PODS.api_version)

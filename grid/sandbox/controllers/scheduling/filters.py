@@ -1,0 +1,83 @@
+"""Why a pod cannot go to a node: the default scheduler's filters, in its order, with its words.
+
+The first filter that objects speaks for the node. `helpless` says that removing other pods from the node would not help
+(UnschedulableAndUnresolvable in the scheduler's own terms), which decides what it says about preemption.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from grid.sandbox.controllers.podresources import PODS, Amounts
+from grid.sandbox.controllers.scheduling.snapshot import NodeState, host_ports, ports_clash
+from grid.sandbox.controllers.selectors import fits_node_selection
+from grid.sandbox.controllers.taints import BLOCKING_EFFECTS, tolerates, untolerated
+
+_UNSCHEDULABLE_TAINT = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+
+
+@dataclass(frozen=True, slots=True)
+class Objection:
+    """Why one node does not take a pod: every reason of the filter that objected."""
+
+    reasons: tuple[str, ...]
+    helpless: bool
+
+
+Filter = Callable[[Mapping[str, Any], Amounts, NodeState], Objection | None]
+
+
+def objection(pod: Mapping[str, Any], requests: Amounts, state: NodeState) -> Objection | None:
+    """The first filter's objection, None when the node takes the pod."""
+    for check in FILTERS:
+        found = check(pod, requests, state)
+        if found is not None:
+            return found
+    return None
+
+
+def _unschedulable(pod: Mapping[str, Any], requests: Amounts, state: NodeState) -> Objection | None:
+    del requests
+    if not state.node.get("spec", {}).get("unschedulable"):
+        return None
+    if any(tolerates(item, _UNSCHEDULABLE_TAINT) for item in pod["spec"].get("tolerations") or ()):
+        return None
+    return Objection(("node(s) were unschedulable",), helpless=True)
+
+
+def _tainted(pod: Mapping[str, Any], requests: Amounts, state: NodeState) -> Objection | None:
+    del requests
+    taints = state.node.get("spec", {}).get("taints") or ()
+    if untolerated(pod["spec"].get("tolerations") or (), taints, BLOCKING_EFFECTS):
+        return Objection(("node(s) had untolerated taint(s)",), helpless=True)
+    return None
+
+
+def _not_selected(pod: Mapping[str, Any], requests: Amounts, state: NodeState) -> Objection | None:
+    del requests
+    if fits_node_selection(pod, state.node):
+        return None
+    return Objection(("node(s) didn't match Pod's node affinity/selector",), helpless=True)
+
+
+def _port_taken(pod: Mapping[str, Any], requests: Amounts, state: NodeState) -> Objection | None:
+    del requests
+    if not ports_clash(host_ports(pod), state.ports):
+        return None
+    return Objection(("node(s) didn't have free ports for the requested pod ports",), helpless=False)
+
+
+def _too_full(pod: Mapping[str, Any], requests: Amounts, state: NodeState) -> Objection | None:
+    del pod
+    reasons: list[str] = []
+    helpless = False
+    if len(state.pods) + 1 > state.allocatable.get(PODS, 0):
+        reasons.append("Too many pods")
+    for resource, amount in requests.items():
+        if amount > state.free(resource):
+            reasons.append(f"Insufficient {resource}")
+            helpless = helpless or amount > state.allocatable.get(resource, 0)
+    return Objection(tuple(reasons), helpless) if reasons else None
+
+
+FILTERS: Sequence[Filter] = (_unschedulable, _tainted, _not_selected, _port_taken, _too_full)

@@ -1,0 +1,122 @@
+"""Who may see and do what: one place, asked by every view, websocket and template.
+
+Three roles: admins (superusers) may do everything, operators (group "operators") see everything that runs, data scientists see
+what is theirs or their projects'. A `Viewer` is a person as one value, read from the database once per request or connection.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import wraps
+from typing import Any, Protocol, TypeVar
+
+from asgiref.sync import sync_to_async
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest
+
+from grid.models import Execution
+
+OPERATORS_GROUP = "operators"
+_View = TypeVar("_View", bound=Callable[..., Any])
+
+
+class Role(StrEnum):
+    ADMIN = "admin"
+    OPERATOR = "operator"
+    SCIENTIST = "scientist"
+
+
+@dataclass(frozen=True, slots=True)
+class Viewer:
+    """A logged-in person; safe to keep and to use on the event loop, where the database may not be asked."""
+
+    id: int
+    username: str
+    role: Role
+
+
+AnyUser = User | AnonymousUser | AbstractBaseUser | Viewer
+
+
+class ExecutionLike(Protocol):
+    """What both the stored `Execution` and the runtime's `ExecutionRow` can say."""
+
+    @property
+    def owner_id(self) -> int: ...
+
+    @property
+    def project_member_ids(self) -> frozenset[int]: ...
+
+
+def role_of(user: AnyUser) -> Role:
+    """The highest role; asks the database for a user's groups, and nothing for a viewer. Nobody is a scientist without rights."""
+    if isinstance(user, Viewer):
+        return user.role
+    if not isinstance(user, User) or not user.is_active:
+        return Role.SCIENTIST
+    if user.is_superuser:
+        return Role.ADMIN
+    return Role.OPERATOR if user.groups.filter(name=OPERATORS_GROUP).exists() else Role.SCIENTIST
+
+
+def viewer_of(user: AnyUser) -> Viewer | None:
+    """The person as a value; None for nobody and for a closed account."""
+    if isinstance(user, Viewer):
+        return user
+    if not isinstance(user, User) or not user.is_active:
+        return None
+    return Viewer(id=user.pk, username=user.get_username(), role=role_of(user))
+
+
+def may_operate(user: AnyUser) -> bool:
+    return role_of(user) in (Role.OPERATOR, Role.ADMIN)
+
+
+def may_administer(user: AnyUser) -> bool:
+    return role_of(user) is Role.ADMIN
+
+
+def may_see_execution(user: AnyUser, row: "ExecutionLike | Execution") -> bool:
+    """Its owner, its project's owner and members, operators and admins."""
+    viewer = viewer_of(user)
+    if viewer is None:
+        return False
+    if row.owner_id == viewer.id or may_operate(viewer):
+        return True
+    if isinstance(row, Execution):
+        return row.project.owner_id == viewer.id or row.project.members.filter(pk=viewer.id).exists()
+    return viewer.id in row.project_member_ids
+
+
+def operator_required(view: _View) -> _View:
+    """403 for everybody but operators and admins."""
+    return _guarded(view, may_operate, "This page is for operators and admins.")
+
+
+def admin_required(view: _View) -> _View:
+    """403 for everybody but admins."""
+    return _guarded(view, may_administer, "This page is for admins.")
+
+
+def _guarded(view: _View, allowed: Callable[[AnyUser], bool], sentence: str) -> _View:
+    def check(request: HttpRequest) -> None:
+        if not allowed(request.user):
+            raise PermissionDenied(sentence)
+
+    if asyncio.iscoroutinefunction(view):
+
+        @wraps(view)
+        async def guarded_async(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+            await sync_to_async(check)(request)
+            return await view(request, *args, **kwargs)
+
+        return guarded_async  # type: ignore[return-value]
+
+    @wraps(view)
+    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        check(request)
+        return view(request, *args, **kwargs)
+
+    return guarded  # type: ignore[return-value]

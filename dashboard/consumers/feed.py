@@ -1,0 +1,109 @@
+"""One page as one audience sees it: computed once for all of their sockets, at most ten times a second.
+
+A feed lives while somebody has joined it. It keeps the newest state only: a socket that was slow compares what its browser has
+with the newest and skips everything between, so it gets fewer updates, never older ones.
+"""
+
+import asyncio
+import logging
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from dashboard.access import Viewer
+from dashboard.consumers.page import LivePage
+from dashboard.viewmodels.freshness import broken_view, freshness_fragment, freshness_view
+from dashboard.viewmodels.live import Fragment, Shown
+from grid.runtime import Runtime
+
+logger = logging.getLogger(__name__)
+
+LEAST_SECONDS = 0.1
+FRESHNESS_SECONDS = 1.0
+AFTER_FAILURE_SECONDS = 3.0
+
+
+async def current_fragments(page: LivePage[Any], runtime: Runtime, viewer: Viewer, view: Hashable) -> list[Fragment]:
+    """All fragments of a page now, the freshness among them: for its first paint and for its feed."""
+    now = runtime.clock()
+    fragments = await page.fragments(runtime, viewer, view, now)
+    return [*fragments, freshness_fragment(freshness_view(runtime.freshness(), now=now))]
+
+
+class Feed:
+    """`latest` is the newest state, `version` grows with each; wait for a newer one with `after`."""
+
+    def __init__(self, page: LivePage[Any], runtime: Runtime, viewer: Viewer, view: Hashable) -> None:
+        self.version = 0
+        self.latest = Shown.of(())
+        self._page, self._runtime, self._viewer, self._view = page, runtime, viewer, view
+        self._newer = asyncio.Event()
+        self._fragments: list[Fragment] = []
+
+    async def after(self, version: int) -> None:
+        """Return when there is something newer than `version`."""
+        while self.version == version:
+            await self._newer.wait()
+
+    async def run(self) -> None:
+        """For ever: look, publish, wait until something changes or time has passed."""
+        loop = asyncio.get_running_loop()
+        with self._runtime.hub.subscribe(self._page.topics) as subscription:
+            while True:
+                looked_at, delay = loop.time(), LEAST_SECONDS
+                try:
+                    self._publish(await current_fragments(self._page, self._runtime, self._viewer, self._view))
+                except Exception:
+                    logger.exception("page not computed, trying again page=%s", self._page.name)
+                    self._publish([*self._fragments, freshness_fragment(broken_view())])
+                    delay = AFTER_FAILURE_SECONDS
+                await asyncio.sleep(delay)
+                until = looked_at + self._page.tick_seconds
+                while loop.time() < until:
+                    try:
+                        async with asyncio.timeout(min(FRESHNESS_SECONDS, until - loop.time())):
+                            await subscription.changed()
+                            break
+                    except TimeoutError:
+                        self._publish_freshness()
+
+    def _publish_freshness(self) -> None:
+        now = self._runtime.clock()
+        self._publish([*self._fragments, freshness_fragment(freshness_view(self._runtime.freshness(), now=now))])
+
+    def _publish(self, fragments: list[Fragment]) -> None:
+        self._fragments = fragments[:-1]
+        new = Shown.of(fragments, self._page.regions)
+        if self.version and new == self.latest:
+            return
+        self.latest = new
+        self.version += 1
+        newer, self._newer = self._newer, asyncio.Event()
+        newer.set()
+
+
+class Feeds:
+    """The feeds that somebody looks at now."""
+
+    def __init__(self) -> None:
+        self._feeds: dict[Hashable, tuple[Feed, asyncio.Task[None]]] = {}
+        self._joined: dict[Hashable, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._feeds)
+
+    @contextmanager
+    def joined(self, page: LivePage[Any], runtime: Runtime, viewer: Viewer, view: Hashable) -> Iterator[Feed]:
+        """The feed for this audience and view; it starts with its first and ends with its last."""
+        key = (page.name, id(runtime), page.audience(viewer), view)
+        if key not in self._feeds:
+            feed = Feed(page, runtime, viewer, view)
+            self._feeds[key] = feed, asyncio.create_task(feed.run(), name=f"feed {page.name}")
+        self._joined[key] = self._joined.get(key, 0) + 1
+        try:
+            yield self._feeds[key][0]
+        finally:
+            self._joined[key] -= 1
+            if not self._joined[key]:
+                del self._joined[key]
+                self._feeds.pop(key)[1].cancel()

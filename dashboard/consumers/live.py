@@ -1,0 +1,128 @@
+"""The websocket behind every live page: sends what changed in what its browser shows, and nothing else.
+
+It never reads more than a close from the browser: the page's view is in the URL. Rendering and sending happen in a task of its
+own, so that a disconnect is noticed at once. A session that has ended closes it within half a minute, a browser that takes
+nothing for `send_seconds` is let go.
+"""
+
+import asyncio
+import logging
+from importlib import import_module
+from typing import Any
+
+from channels.db import database_sync_to_async
+from channels.generic.websocket import AsyncWebsocketConsumer
+from django.conf import settings
+from django.contrib.auth import get_user
+from django.contrib.auth.models import AnonymousUser
+from django.http import HttpRequest, QueryDict
+
+from dashboard.access import Viewer, viewer_of
+from dashboard.consumers.feed import Feed, Feeds
+from dashboard.consumers.page import LivePage
+from dashboard.fragments import RenderedFragments
+from dashboard.viewmodels.live import Change, Fragment, Shown, changes, everything
+from grid.runtime import Runtime, get_runtime
+
+__all__ = ["LiveConsumer", "LivePage"]
+
+logger = logging.getLogger(__name__)
+
+LOGGED_OUT, TOO_SLOW, INTERNAL_ERROR = 4401, 4408, 1011
+_SOCKET_ID = "live"  # the element that holds the connection, in base.html
+
+feeds = Feeds()
+rendered = RenderedFragments()
+
+
+class SessionEnded(Exception):
+    """The person has logged out, lost the right to this page, or the session has expired."""
+
+
+def read_viewer(session_key: str | None) -> Viewer | None:
+    """Who that session belongs to now; None when it has ended."""
+    if not session_key:
+        return None
+    request = HttpRequest()
+    request.session = import_module(settings.SESSION_ENGINE).SessionStore(session_key)
+    return viewer_of(get_user(request))
+
+
+class LiveConsumer(AsyncWebsocketConsumer):
+    """`page` is what it shows."""
+
+    def __init__(
+        self, *, page: LivePage[Any], send_seconds: float = 10.0, recheck_seconds: float = 30.0, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self._page = page
+        self._send_seconds = send_seconds
+        self._recheck_seconds = recheck_seconds
+        self._task: asyncio.Task[None] | None = None
+
+    async def connect(self) -> None:
+        session_key = self.scope["session"].session_key
+        viewer = await database_sync_to_async(viewer_of)(self.scope["user"] or AnonymousUser())
+        if viewer is None:
+            await self.accept()
+            await self._say_logged_out()
+            return
+        runtime = get_runtime()
+        view = self._page.view(QueryDict(self.scope.get("query_string", b"")))
+        if not self._page.allowed(runtime, viewer, view):
+            await self.close()
+            return
+        await self.accept()
+        self._task = asyncio.create_task(self._live(runtime, viewer, view, session_key), name=f"live {self._page.name}")
+
+    async def disconnect(self, code: int) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _live(self, runtime: Runtime, viewer: Viewer, view: Any, session_key: str | None) -> None:
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._watch_session(runtime, view, session_key))
+                with feeds.joined(self._page, runtime, viewer, view) as feed:
+                    await self._follow(feed, runtime)
+        except* SessionEnded:
+            await self._say_logged_out()
+        except* TimeoutError:
+            logger.info("browser takes nothing, closed page=%s user=%s", self._page.name, viewer.username)
+            await self.close(TOO_SLOW)
+        except* OSError:
+            logger.debug("browser is gone page=%s user=%s", self._page.name, viewer.username)
+        except* Exception:
+            logger.exception("live page failed page=%s user=%s", self._page.name, viewer.username)
+            await self.close(INTERNAL_ERROR)
+
+    async def _follow(self, feed: Feed, runtime: Runtime) -> None:
+        """Send the full state, then for each newer one what differs from what this browser has."""
+        shown: Shown | None = None
+        version = 0
+        while True:
+            await feed.after(version)
+            version, newest = feed.version, feed.latest
+            await self._send_changes(everything(newest) if shown is None else changes(shown, newest), runtime)
+            shown = newest
+
+    async def _send_changes(self, found: list[Change], runtime: Runtime) -> None:
+        if not found:
+            return
+        message = rendered.message(found, now=runtime.clock())
+        async with asyncio.timeout(self._send_seconds):
+            await self.send(text_data=message)
+
+    async def _watch_session(self, runtime: Runtime, view: Any, session_key: str | None) -> None:
+        while True:
+            await asyncio.sleep(self._recheck_seconds)
+            viewer = await database_sync_to_async(read_viewer)(session_key)
+            if viewer is None or not self._page.allowed(runtime, viewer, view):
+                raise SessionEnded
+
+    async def _say_logged_out(self) -> None:
+        """Replaces the connecting element, so that the browser does not try again for ever."""
+        notice = Fragment(_SOCKET_ID, "dashboard/fragments/logged_out.html", None)
+        message = rendered.message([Change("replace", _SOCKET_ID, (notice,))], now=get_runtime().clock())
+        await self.send(text_data=message)
+        await self.close(LOGGED_OUT)

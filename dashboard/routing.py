@@ -1,0 +1,27 @@
+"""Every live page's websocket, in one list."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from django.urls import path, re_path
+
+from dashboard.consumers.live import LiveConsumer, LivePage
+
+# One line for each page; the page's view passes the same object to `live_page`.
+LIVE_PAGES: dict[str, LivePage[Any]] = {page.name: page for page in list[LivePage[Any]]()}
+
+
+async def _nothing_here(
+    scope: dict[str, Any], receive: object, send: Callable[[dict[str, Any]], Awaitable[None]]
+) -> None:
+    """A websocket to an address that is none is refused, not an error in our log."""
+    await send({"type": "websocket.close", "code": 4404})
+
+
+def _route(page: LivePage[Any]) -> Any:
+    application: Any = LiveConsumer.as_asgi(page=page)  # Django's types know views only
+    return path(f"live/{page.name}/", application)
+
+
+_refusal: Any = _nothing_here
+websocket_urlpatterns: list[Any] = [*map(_route, LIVE_PAGES.values()), re_path("", _refusal)]

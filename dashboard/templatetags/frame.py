@@ -1,0 +1,65 @@
+"""Tags of the page frame: navigation by role, theme."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django import template
+from django.contrib.auth.models import AnonymousUser
+from django.template import Context
+from django.urls import NoReverseMatch, reverse
+
+from dashboard.access import Role, role_of
+
+register = template.Library()
+
+_EVERYBODY = frozenset(Role)
+_OPERATORS = frozenset({Role.OPERATOR, Role.ADMIN})
+_ADMINS = frozenset({Role.ADMIN})
+_PLACES = (
+    ("executions", "Executions", _EVERYBODY),
+    ("launch", "Launch", _EVERYBODY),
+    ("infrastructure", "Infrastructure", _OPERATORS),
+    ("tiers", "Tiers", _ADMINS),
+    ("environments", "Environments", _ADMINS),
+    ("projects", "Projects", _ADMINS),
+    ("configuration", "Configuration", _ADMINS),
+)
+THEMES = ("auto", "light", "dark")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    url: str
+    title: str
+    is_current: bool
+
+
+@register.simple_tag(takes_context=True)
+def places(context: Context) -> list[Place]:
+    """The pages that this person may go to; the current one is marked."""
+    request = context.get("request")
+    user = getattr(request, "user", AnonymousUser())
+    if request is None or not user.is_authenticated:
+        return []
+    role = role_of(user)
+    found: list[Place] = []
+    for name, title, roles in _PLACES:
+        url = _address(name)
+        if role in roles and url:
+            found.append(Place(url, title, is_current=request.path == url or request.path.startswith(url)))
+    return found
+
+
+@register.simple_tag(takes_context=True)
+def theme(context: Context) -> str:
+    """What the person chose; "auto" follows the system."""
+    request: Any = context.get("request")
+    chosen = request.COOKIES.get("theme", "") if request is not None else ""
+    return chosen if chosen in THEMES else "auto"
+
+
+def _address(name: str) -> str:
+    try:
+        return reverse(name)
+    except NoReverseMatch:
+        return ""

@@ -1,0 +1,55 @@
+"""Tags of live pages: `{% fragment "id" %}`, `{% fragments "region" %}`, and times that go on by themselves in the browser."""
+
+from datetime import datetime
+from typing import Any
+
+from django import template
+from django.template import Context
+from django.utils.html import format_html
+from django.utils.safestring import SafeString, mark_safe
+
+from dashboard.fragments import render_fragment
+from dashboard.viewmodels import format as formats
+
+register = template.Library()
+
+
+@register.simple_tag(takes_context=True)
+def fragment(context: Context, id: str) -> SafeString:
+    """The single fragment with that id; nothing when the page has none."""
+    found = [one for one in context["fragments"] if one.id == id and not one.region]
+    return _rendered(context, found[:1])
+
+
+@register.simple_tag(takes_context=True)
+def fragments(context: Context, region: str) -> SafeString:
+    """All fragments of that region, in order."""
+    return _rendered(context, [one for one in context["fragments"] if one.region == region])
+
+
+@register.simple_tag(takes_context=True)
+def age(context: Context, moment: datetime | None) -> SafeString:
+    """How long ago, as an element that the browser keeps right."""
+    return _time(moment, "age", formats.age(moment, context["now"]))
+
+
+@register.simple_tag(takes_context=True)
+def until(context: Context, moment: datetime | None) -> SafeString:
+    """How long from now, as an element that the browser keeps right."""
+    return _time(moment, "until", "" if moment is None else formats.until(moment, context["now"]))
+
+
+@register.filter
+def clock_time(moment: datetime | None) -> str:
+    return "" if moment is None else formats.clock_time(moment)
+
+
+def _rendered(context: Context, found: list[Any]) -> SafeString:
+    return mark_safe("\n".join(render_fragment(one, now=context["now"]) for one in found))
+
+
+def _time(moment: datetime | None, kind: str, text: str) -> SafeString:
+    if moment is None:
+        return mark_safe('<span class="muted">unknown</span>')
+    stamp = moment.isoformat(timespec="seconds")
+    return format_html('<time datetime="{}" data-{} title="{}">{}</time>', stamp, kind, stamp, text)

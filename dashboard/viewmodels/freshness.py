@@ -1,0 +1,55 @@
+"""How far what a page shows is behind the cluster, in words: every live page carries this fragment."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from dashboard.viewmodels.format import clock_time, duration
+from dashboard.viewmodels.live import Fragment
+from grid.watch.store import Freshness
+
+FRAGMENT_ID = "freshness"
+_SMALL_DELAY = 2.0  # seconds that nobody would call an outage
+
+
+@dataclass(frozen=True, slots=True)
+class FreshnessView:
+    """`headline` changes only when the state does, so that a screen reader says it once; `detail` may count seconds."""
+
+    state: Literal["live", "starting", "behind", "broken"]
+    headline: str
+    detail: str = ""
+
+
+def freshness_view(freshness: Freshness, *, now: datetime) -> FreshnessView:
+    behind = freshness.behind_seconds
+    if not freshness.synced:
+        return FreshnessView(
+            "starting", "Reading the cluster", freshness.error or "This page fills as the answer comes."
+        )
+    if not freshness.error and behind < _SMALL_DELAY:
+        return FreshnessView("live", "Live")
+    return FreshnessView(
+        "behind",
+        "The cluster does not answer",
+        f"The cluster has not answered for {_counting(behind)}; "
+        f"what you see is from {clock_time(now - timedelta(seconds=behind))} UTC. {freshness.error}".rstrip(),
+    )
+
+
+def broken_view() -> FreshnessView:
+    """Our own fault: the page could not be made."""
+    return FreshnessView(
+        "broken",
+        "Not up to date",
+        "This page could not be brought up to date. It is tried again every few seconds; "
+        "if that does not help, tell an operator: the server's log says more.",
+    )
+
+
+def freshness_fragment(view: FreshnessView) -> Fragment:
+    return Fragment(FRAGMENT_ID, "dashboard/fragments/freshness.html", view)
+
+
+def _counting(seconds: float) -> str:
+    return f"{int(seconds)} s" if seconds < 120 else duration(seconds)

@@ -1,0 +1,125 @@
+"""What a live page is made of, and the least that has to be sent so that a browser shows the newest of it.
+
+A page is a sequence of fragments. A fragment stands alone and is replaced by its id, or it lives in a region: a container whose
+children are ordered. `changes` compares what a browser has with what it should have; pure, and used by every websocket.
+"""
+
+from bisect import bisect_left
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """One element with a stable id: `template` renders it from `context`, a frozen view-model (`x` in the template).
+
+    `region` is the id of the container whose children are ordered; "" for a single element.
+    """
+
+    id: str
+    template: str
+    context: Hashable
+    region: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One operation on the page. `target` is the element's or region's id, `fragments` what to put there.
+
+    `replace` morphs the element, `fill` replaces all children of a region, `prepend` inserts at a region's start, `after`
+    inserts behind an element, `remove` takes an element away.
+    """
+
+    kind: Literal["replace", "fill", "prepend", "after", "remove"]
+    target: str
+    fragments: tuple[Fragment, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What one browser has: single fragments by id, and the ordered fragments of each region."""
+
+    singles: Mapping[str, Fragment]
+    regions: Mapping[str, tuple[Fragment, ...]]
+
+    @classmethod
+    def of(cls, fragments: Iterable[Fragment], regions: Iterable[str] = ()) -> "Shown":
+        """`regions` are named so that an empty one is known, too."""
+        singles: dict[str, Fragment] = {}
+        ordered: dict[str, list[Fragment]] = {region: [] for region in regions}
+        for fragment in fragments:
+            if fragment.region:
+                ordered.setdefault(fragment.region, []).append(fragment)
+            else:
+                singles[fragment.id] = fragment
+        return cls(singles=singles, regions={region: tuple(children) for region, children in ordered.items()})
+
+
+def everything(new: Shown) -> list[Change]:
+    """The full state, whatever the browser has."""
+    filled = [Change("fill", region, children) for region, children in new.regions.items()]
+    return filled + [Change("replace", single.id, (single,)) for single in new.singles.values()]
+
+
+def changes(old: Shown, new: Shown) -> list[Change]:
+    """From `old` to `new`, in an order in which every target exists and none is itself new when it is used.
+
+    Per region: removals first, then insertions behind elements that stay, then replacements in place.
+    """
+    found: list[Change] = []
+    for region, children in new.regions.items():
+        found += _region_changes(region, old.regions.get(region, ()), children)
+    for region in old.regions.keys() - new.regions.keys():
+        found.append(Change("fill", region))
+    for single in new.singles.values():
+        if old.singles.get(single.id) != single:
+            found.append(Change("replace", single.id, (single,)))
+    return found
+
+
+def _region_changes(region: str, old: Sequence[Fragment], new: Sequence[Fragment]) -> list[Change]:
+    if old == new:
+        return []
+    if not old or not new:
+        return [Change("fill", region, tuple(new))]
+    before = {fragment.id: position for position, fragment in enumerate(old)}
+    staying = _longest_ordered([fragment.id for fragment in new if fragment.id in before], before)
+    removals = [Change("remove", fragment.id) for fragment in old if fragment.id not in staying]
+    insertions: list[Change] = []
+    replacements: list[Change] = []
+    anchor, run = "", list[Fragment]()
+    for fragment in new:
+        if fragment.id not in staying:
+            run.append(fragment)
+            continue
+        insertions += _insertion(region, anchor, run)
+        anchor, run = fragment.id, []
+        if old[before[fragment.id]] != fragment:
+            replacements.append(Change("replace", fragment.id, (fragment,)))
+    return removals + insertions + _insertion(region, anchor, run) + replacements
+
+
+def _insertion(region: str, anchor: str, run: Sequence[Fragment]) -> list[Change]:
+    if not run:
+        return []
+    return [Change("after", anchor, tuple(run)) if anchor else Change("prepend", region, tuple(run))]
+
+
+def _longest_ordered(ids: Sequence[str], position: Mapping[str, int]) -> frozenset[str]:
+    """The largest set of ids whose old order is their new one; only the others have to move (patience sorting)."""
+    tails: list[int] = []
+    tail_ids: list[str] = []
+    previous: dict[str, str] = {}
+    for name in ids:
+        place = bisect_left(tails, position[name])
+        if place:
+            previous[name] = tail_ids[place - 1]
+        tails[place : place + 1] = [position[name]]
+        tail_ids[place : place + 1] = [name]
+    kept: set[str] = set()
+    name = tail_ids[-1] if tail_ids else ""
+    while name:
+        kept.add(name)
+        name = previous.get(name, "")
+    return frozenset(kept)

@@ -1,0 +1,185 @@
+"""Pages of what admins edit: one set of views for tiers, environments and projects, which differ only in their `Catalogue`."""
+
+import hashlib
+import json
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.models import User
+from django.core.exceptions import ValidationError
+from django.db import models, transaction
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_POST
+
+from dashboard.access import admin_required
+from dashboard.forms.administration import CatalogueForm, EnvironmentForm, ProjectForm, TierForm
+from grid import audit
+from grid.models import AuditEntry, Environment, HardwareTier, Project
+from grid.runtime import get_runtime
+from grid.watch.pools import known_pools
+
+_HISTORY_LENGTH = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """One kind of thing that admins edit; `name` is its list's URL name, `singular` the start of the others."""
+
+    name: str
+    singular: str
+    title: str
+    model: type[models.Model]
+    form: type[CatalogueForm]
+    purpose: str
+
+    @property
+    def table(self) -> str:
+        return f"dashboard/fragments/{self.singular}_table.html"
+
+    @property
+    def object_type(self) -> str:
+        return self.model._meta.model_name or ""
+
+
+TIERS = Catalogue(
+    "tiers", "tier", "Hardware tiers", HardwareTier, TierForm, "The sizes of machine that people choose from."
+)
+ENVIRONMENTS = Catalogue(
+    "environments", "environment", "Environments", Environment, EnvironmentForm, "The images and commands that run."
+)
+PROJECTS = Catalogue(
+    "projects", "project", "Projects", Project, ProjectForm, "Who works together, and where their files are."
+)
+
+
+@admin_required
+def catalogue_list(request: HttpRequest, catalogue: Catalogue) -> HttpResponse:
+    everything = catalogue.model._default_manager.all()
+    archived = [one for one in everything if one.is_archived]  # type: ignore[attr-defined]
+    context = {
+        "catalogue": catalogue,
+        "objects": [one for one in everything if not one.is_archived],  # type: ignore[attr-defined]
+        "archived": archived,
+    }
+    return render(request, "dashboard/catalogue.html", context)
+
+
+@admin_required
+def catalogue_edit(request: HttpRequest, catalogue: Catalogue, id: str = "") -> HttpResponse:
+    instance = get_object_or_404(catalogue.model, pk=id) if id else None
+    pools = _pools() if catalogue is TIERS else None
+    form = catalogue.form(request.POST or None, instance=instance, pools=pools)
+    stale = request.method == "POST" and instance is not None and request.POST.get("version") != _version(instance)
+    if stale:
+        form.add_error(
+            None, "Somebody changed this while you were editing. Your entries are still here; compare and save again."
+        )
+    elif request.method == "POST" and form.is_valid():
+        saved = _save(form, request.user)
+        messages.success(request, f"{saved} is saved.")
+        return redirect(catalogue.name)
+    context = {
+        "catalogue": catalogue,
+        "form": form,
+        "object": instance,
+        "pools": sorted(pools or ()),
+        "version": _version(instance) if instance else "",
+        "history": _history(catalogue, id),
+    }
+    return render(request, "dashboard/catalogue_edit.html", context, status=400 if form.errors else 200)
+
+
+@require_POST
+@admin_required
+def catalogue_archive(request: HttpRequest, catalogue: Catalogue, id: str) -> HttpResponseRedirect:
+    """Archive, or restore what is archived: nothing that executions refer to is ever deleted."""
+    with transaction.atomic():
+        instance: Any = get_object_or_404(catalogue.model.objects.select_for_update(), pk=id)  # type: ignore[attr-defined]
+        before = audit.snapshot(instance)
+        instance.is_archived = not instance.is_archived
+        if instance.is_archived and hasattr(instance, "is_default"):
+            instance.is_default = False
+        instance.save()
+        action = AuditEntry.Action.ARCHIVED if instance.is_archived else AuditEntry.Action.RESTORED
+        audit.record(actor=_actor(request), instance=instance, action=action, before=before)
+    word = "archived: what runs on it goes on, and nobody can choose it" if instance.is_archived else "back"
+    messages.success(request, f"{instance} is {word}.")
+    return redirect(catalogue.name)
+
+
+@require_POST
+@admin_required
+def catalogue_revert(request: HttpRequest, catalogue: Catalogue, id: str, entry_id: int) -> HttpResponseRedirect:
+    """Take one recorded change back, as far as the old values are still valid."""
+    entry = get_object_or_404(AuditEntry, pk=entry_id, object_type=catalogue.object_type, object_id=id)
+    try:
+        with transaction.atomic():
+            instance = get_object_or_404(catalogue.model.objects.select_for_update(), pk=id)  # type: ignore[attr-defined]
+            before = audit.snapshot(instance)
+            _apply_old_values(instance, entry.changes)
+            audit.record(actor=_actor(request), instance=instance, action=AuditEntry.Action.CHANGED, before=before)
+    except ValidationError as error:
+        messages.error(request, f"This cannot be taken back: {' '.join(error.messages)}")
+    else:
+        messages.success(request, f"The change of {entry.at:%Y-%m-%d %H:%M} is taken back.")
+    return HttpResponseRedirect(reverse(catalogue.singular, args=[id]))
+
+
+@transaction.atomic
+def _save(form: CatalogueForm, actor: Any) -> models.Model:
+    is_new = form.instance._state.adding
+    before = None if is_new else audit.snapshot(type(form.instance)._default_manager.get(pk=form.instance.pk))
+    if getattr(form.instance, "is_default", False):
+        _unmark_other_default(form.instance, actor)
+    instance: models.Model = form.save()
+    action = AuditEntry.Action.CREATED if is_new else AuditEntry.Action.CHANGED
+    audit.record(actor=actor, instance=instance, action=action, before=before)
+    return instance
+
+
+def _unmark_other_default(tier: models.Model, actor: User) -> None:
+    for other in HardwareTier.objects.filter(is_default=True).exclude(pk=tier.pk):
+        before = audit.snapshot(other)
+        other.is_default = False
+        other.save()
+        audit.record(actor=actor, instance=other, action=AuditEntry.Action.CHANGED, before=before)
+
+
+def _apply_old_values(instance: models.Model, changes: dict[str, list[Any]]) -> None:
+    many = {field.name: field for field in instance._meta.many_to_many}
+    for name, (old, _) in changes.items():
+        if name not in many:
+            setattr(instance, instance._meta.get_field(name).attname, old)  # type: ignore[union-attr]
+    instance.full_clean()
+    instance.save()
+    for name in changes.keys() & many.keys():
+        related: Any = many[name].related_model
+        key = getattr(related, "USERNAME_FIELD", "name")
+        getattr(instance, name).set(related.objects.filter(**{f"{key}__in": changes[name][0] or []}))
+
+
+def _history(catalogue: Catalogue, id: str) -> Any:
+    return AuditEntry.objects.filter(object_type=catalogue.object_type, object_id=id)[:_HISTORY_LENGTH] if id else []
+
+
+def _version(instance: models.Model) -> str:
+    """Changes whenever the stored object does, so that two people editing at once notice."""
+    stored = type(instance)._default_manager.get(pk=instance.pk)
+    return hashlib.sha256(json.dumps(audit.snapshot(stored), sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _pools() -> Collection[str] | None:
+    """Names of the cluster's node pools; None while nobody can know them."""
+    runtime = get_runtime()
+    if not runtime.nodes.freshness(runtime.monotonic()).synced:
+        return None
+    return known_pools(runtime.nodes.values(), runtime.config_maps.values())
+
+
+def _actor(request: HttpRequest) -> User:
+    assert isinstance(request.user, User)
+    return request.user

@@ -1,0 +1,44 @@
+"""The first paint of a live page: the same fragments as its websocket sends, and the websocket's address."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import render
+
+from dashboard.access import viewer_of
+from dashboard.consumers.feed import current_fragments
+from dashboard.consumers.live import LivePage
+from grid.runtime import get_runtime
+
+
+async def live_page(
+    request: HttpRequest,
+    page: LivePage[Any],
+    template: str,
+    *,
+    query: QueryDict | None = None,
+    context: Mapping[str, Any] | None = None,
+) -> HttpResponse:
+    """Render `template` with `view`, `viewer` and the page's fragments; 403 for whom the page does not allow.
+
+    `query` is what the websocket gets; the request's own query string unless given. Runs on the event loop, where the stores
+    may be read, and renders in a thread, so that a large page delays nobody's updates.
+    """
+    query = request.GET if query is None else query
+    viewer = await sync_to_async(viewer_of)(request.user)
+    runtime = get_runtime()
+    view = page.view(query)
+    if viewer is None or not page.allowed(runtime, viewer, view):
+        raise PermissionDenied("This page is not for your account.")
+    whole = {
+        "viewer": viewer,
+        "view": view,
+        "fragments": await current_fragments(page, runtime, viewer, view),
+        "now": runtime.clock(),
+        "live_url": f"/live/{page.name}/?{query.urlencode()}",
+        **(context or {}),
+    }
+    return await sync_to_async(render)(request, template, whole)

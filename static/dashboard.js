@@ -1,0 +1,37 @@
+// The only script of our own: what a server cannot do. Times go on by themselves, and a lost connection is said in words.
+(() => {
+  const units = [[86400, "d"], [3600, "h"], [60, "min"]];
+  const duration = (seconds) => {
+    for (const [size, unit] of units) if (seconds >= size) return `${Math.floor(seconds / size)} ${unit}`;
+    return `${Math.max(0, Math.floor(seconds))} s`;
+  };
+  const setText = (element, text) => {
+    if (element.textContent !== text) element.textContent = text;
+  };
+  const tick = () => {
+    const now = Date.now();
+    for (const element of document.querySelectorAll("time[data-age]"))
+      setText(element, duration((now - Date.parse(element.dateTime)) / 1000));
+    for (const element of document.querySelectorAll("time[data-until]")) {
+      const seconds = (Date.parse(element.dateTime) - now) / 1000;
+      setText(element, seconds >= 1 ? `in ${duration(seconds)}` : "now");
+    }
+  };
+  setInterval(tick, 1000);
+  document.addEventListener("htmx:after:swap", tick);
+  document.addEventListener("DOMContentLoaded", tick);
+
+  let lost = null;
+  const sayLost = () => {
+    const element = document.getElementById("freshness");
+    if (!element || !document.querySelector("#live[hx-ws\\:connect]")) return;
+    lost ??= new Date();
+    element.className = "freshness freshness-behind";
+    const at = lost.toISOString().slice(11, 19);
+    element.innerHTML = `<span class="freshness-headline" role="status">Connection lost</span>
+      <span class="freshness-detail">The server does not answer; trying again. What you see is from ${at} UTC.</span>`;
+  };
+  document.addEventListener("htmx:ws:close", sayLost);
+  document.addEventListener("htmx:ws:error", sayLost);
+  document.addEventListener("htmx:before:ws:message", () => { lost = null; });
+})();

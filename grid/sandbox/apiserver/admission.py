@@ -1,0 +1,81 @@
+"""Checks and completions that need more than the object itself: its namespace, service account, addresses, and the quota."""
+
+import ipaddress
+
+from grid.sandbox.apiserver import quota
+from grid.sandbox.apiserver.kinds import NAMESPACES, PODS, Kind, Object
+from grid.sandbox.apiserver.status import Cause, forbidden, not_found
+from grid.sandbox.apiserver.store import Store
+
+_SERVICE_NETWORK = ipaddress.ip_network("10.96.0.0/16")
+_PROTECTED_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+PRIORITY_CLASSES = {"system-cluster-critical": 2000000000, "system-node-critical": 2000001000}
+
+check_quota = quota.check
+charge_quota = quota.charge
+
+
+def check_namespace(store: Store, kind: Kind, namespace: str, name: str) -> None:
+    """Objects are created in living namespaces only."""
+    found = store.get("namespaces", namespace)
+    if found is None:
+        raise not_found(NAMESPACES, namespace)
+    if "deletionTimestamp" in found.obj["metadata"]:
+        cause = Cause("metadata.namespace", "NamespaceTerminating", f"namespace {namespace} is being terminated")
+        problem = f"unable to create new content in namespace {namespace} because it is being terminated"
+        raise forbidden(kind, name, problem, [cause])
+
+
+def admit(store: Store, kind: Kind, namespace: str, obj: Object) -> None:
+    if kind is PODS:
+        _admit_pod(store, namespace, obj)
+    elif kind.resource == "services":
+        _give_address(store, obj)
+
+
+def admit_update(store: Store, kind: Kind, new: Object, old: Object, subresource: str) -> None:
+    if kind.resource == "services" and not subresource:
+        _give_address(store, new)
+    if kind.resource == "resourcequotas" and not subresource and new["spec"] != old["spec"]:
+        quota.recount(store, new)
+
+
+def _admit_pod(store: Store, namespace: str, pod: Object) -> None:
+    spec, name = pod["spec"], pod["metadata"]["name"]
+    account = spec["serviceAccountName"]
+    if store.get("serviceaccounts", f"{namespace}/{account}") is None:
+        problem = f'error looking up service account {namespace}/{account}: serviceaccount "{account}" not found'
+        raise forbidden(PODS, name, problem)
+    priority_class = spec.get("priorityClassName")
+    if priority_class:
+        if priority_class not in PRIORITY_CLASSES:
+            raise forbidden(PODS, name, f"no PriorityClass with name {priority_class} was found")
+        spec["priority"] = PRIORITY_CLASSES[priority_class]
+
+
+def _give_address(store: Store, service: Object) -> None:
+    spec = service["spec"]
+    if spec.get("type") == "ExternalName" or spec.get("clusterIP") == "None":
+        if spec.get("clusterIP") == "None":
+            spec["clusterIPs"] = ["None"]
+            spec.setdefault("ipFamilies", ["IPv4"])
+            spec.setdefault("ipFamilyPolicy", "SingleStack")
+        return
+    if not spec.get("clusterIP"):
+        taken = {record.obj["spec"].get("clusterIP") for record in store.records("services")}
+        # Counting up from the version spreads addresses, so that a deleted service's is not given to the next one.
+        for step in range(_SERVICE_NETWORK.num_addresses):
+            offset = 10 + (store.version + step) % (_SERVICE_NETWORK.num_addresses - 20)
+            address = str(_SERVICE_NETWORK[offset])
+            if address not in taken:
+                spec["clusterIP"] = address
+                break
+    spec["clusterIPs"] = spec.get("clusterIPs") or [spec["clusterIP"]]
+    spec.setdefault("ipFamilies", ["IPv4"])
+    spec.setdefault("ipFamilyPolicy", "SingleStack")
+
+
+def check_deletable(kind: Kind, obj: Object) -> None:
+    name = obj["metadata"]["name"]
+    if kind is NAMESPACES and name in _PROTECTED_NAMESPACES:
+        raise forbidden(kind, name, "this namespace may not be deleted")

@@ -1,0 +1,215 @@
+"""Bytes to objects and back: which media types are understood, and what is said about bytes that are not an object.
+
+The sentences are those of the real server, which are Go's.
+"""
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import yaml
+
+from grid.sandbox.apiserver.kinds import Kind, Object
+from grid.sandbox.apiserver.status import Failure, bad_request
+
+JSON = "application/json"
+_BODY_TYPES = (JSON, "application/yaml", "application/vnd.kubernetes.protobuf")
+_STREAMS = (f"{JSON};stream=watch", "application/vnd.kubernetes.protobuf;stream=watch")
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """In which form a client wants the answer: whole objects, a table for people, or metadata only; JSON or YAML."""
+
+    transform: str = ""  # "", "Table", "PartialObjectMetadata", "PartialObjectMetadataList"
+    discovery: bool = False  # aggregated discovery
+    yaml: bool = False
+
+
+def negotiate(accept: str) -> Form:
+    """The first form in an `Accept` header that the server can give."""
+    for entry in accept.split(",") if accept.strip() else ["*/*"]:
+        media, *rest = (part.strip() for part in entry.split(";"))
+        parameters = dict(part.partition("=")[::2] for part in rest)
+        wanted = parameters.get("as", "")
+        if media in (JSON, "*/*", "application/*"):
+            if parameters.get("g") == "apidiscovery.k8s.io":
+                if parameters.get("v") == "v2":
+                    return Form(discovery=True)
+                continue
+            if wanted and (parameters.get("g"), parameters.get("v")) != ("meta.k8s.io", "v1"):
+                continue
+            return Form(transform=wanted)
+        if media in ("application/yaml", "text/yaml") and not wanted:
+            return Form(yaml=True)
+    offered = ", ".join((*_BODY_TYPES, *_STREAMS))
+    raise Failure(406, "NotAcceptable", f"406: Not Acceptable\n\nAvailable representations: {offered}", {})
+
+
+def decode_object(body: bytes, content_type: str, kind: Kind) -> Object:
+    """The object in the body of a POST or PUT, with kind and version filled in and checked."""
+    media = content_type.partition(";")[0].strip() or JSON
+    if media not in (JSON, "application/yaml", "text/yaml"):
+        accepted = ", ".join(_BODY_TYPES)
+        raise Failure(
+            415,
+            "UnsupportedMediaType",
+            f"the body of the request was in an unknown format - accepted media types include: {accepted}",
+        )
+    if media == JSON:
+        obj = _decode_json(body, kind)
+    else:
+        obj = decode_yaml(body)
+    if not isinstance(obj, dict):
+        raise _unrecognized(kind, f"json: cannot unmarshal {go_type(obj)} into Go value of type struct", body)
+    return named(obj, kind)
+
+
+def named(obj: Object, kind: Kind) -> Object:
+    """The object with `kind` and `apiVersion` first, as every stored object has them; a wrong one is refused."""
+    given_kind, given_version = obj.get("kind") or kind.kind, obj.get("apiVersion") or kind.api_version
+    if given_kind != kind.kind:
+        text = f"converting ({_go_version(given_version)}.{given_kind}) to ({_go_package(kind)}.{kind.kind}): unknown conversion"
+        raise bad_request(
+            f'{given_kind} in version "{_version(given_version)}" cannot be handled as a {kind.kind}: {text}'
+        )
+    if given_version != kind.api_version:
+        raise bad_request(
+            f'{kind.kind} in version "{_version(given_version)}" cannot be handled as a {kind.kind}: no kind "{kind.kind}" '
+            f'is registered for version "{given_version}" in scheme "pkg/runtime/scheme.go:111"'
+        )
+    if not isinstance(obj.get("metadata", {}) or {}, dict):
+        raise bad_request(
+            f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: json: cannot unmarshal '
+            f"{go_type(obj['metadata'])} into Go struct field {kind.kind}.metadata of type v1.ObjectMeta"
+        )
+    rest = {key: value for key, value in obj.items() if key not in ("kind", "apiVersion", "metadata")}
+    return {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": obj.get("metadata") or {}, **rest}
+
+
+def _version(api_version: str) -> str:
+    return api_version.rpartition("/")[2]
+
+
+def _go_version(api_version: str) -> str:
+    return _version(api_version)
+
+
+def _go_package(kind: Kind) -> str:
+    return kind.group.partition(".")[0] or "core"
+
+
+def _decode_json(body: bytes, kind: Kind) -> Any:
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise _unrecognized(kind, f"couldn't get version/kind; json parse error: {json_error(body)}", body) from None
+
+
+def decode_yaml(body: bytes) -> Any:
+    """YAML, read the way Kubernetes does: one document, dates stay text."""
+    try:
+        return yaml.load(body, Loader=_Loader)  # noqa: S506 - a SafeLoader
+    except yaml.YAMLError as problem:
+        raise bad_request(f"error converting YAML to JSON: {problem}") from problem
+
+
+class _Loader(yaml.SafeLoader):
+    """Timestamps are strings in Kubernetes, so they are not made into dates."""
+
+    yaml_implicit_resolvers = {
+        first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
+def _unrecognized(kind: Kind, problem: str, body: bytes) -> Failure:
+    text = body.decode("utf-8", "replace")
+    return bad_request(
+        f"the object provided is unrecognized (must be of type {kind.kind}): {problem} ({text[:1000] or '<empty>'})"
+    )
+
+
+def go_type(value: Any) -> str:
+    """What Go calls the type of a JSON value."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "bool"
+        case int() | float():
+            return "number"
+        case str():
+            return "string"
+        case list():
+            return "array"
+        case _:
+            return "object"
+
+
+_AFTER = {
+    "Expecting property name": "looking for beginning of object key string",
+    "Expecting ':'": "after object key",
+    "Expecting ','": "after object key:value pair",
+    "Expecting value": "looking for beginning of value",
+}
+
+
+def json_error(body: bytes) -> str:
+    """What Go's decoder says about bytes that are not JSON."""
+    text = body.decode("utf-8", "replace")
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as problem:
+        rest = text[problem.pos :].lstrip()
+        if not rest:
+            return "unexpected end of JSON input"
+        for start, place in _AFTER.items():
+            if problem.msg.startswith(start):
+                return f"invalid character {_quoted(rest[0])} {place}"
+        return f"invalid character {_quoted(rest[0])} after top-level value"
+    return "invalid UTF-8"
+
+
+def _quoted(character: str) -> str:
+    return "'\\''" if character == "'" else f"'{character}'"
+
+
+def duplicate_fields(body: bytes) -> list[str]:
+    """Paths of object keys that occur twice in JSON; parsers keep the last one silently."""
+    found: list[str] = []
+
+    def walk(value: Any, path: str) -> None:
+        if isinstance(value, _Pairs):
+            seen: set[str] = set()
+            for key, inner in value.pairs:
+                here = f"{path}.{key}" if path else key
+                if key in seen:
+                    found.append(here)
+                seen.add(key)
+                walk(inner, here)
+        elif isinstance(value, list):
+            for number, inner in enumerate(value):
+                walk(inner, f"{path}[{number}]")
+
+    walk(json.loads(body, object_pairs_hook=_Pairs), "")
+    return found
+
+
+class _Pairs:
+    """An object's keys and values as they stand, doubles included."""
+
+    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+        self.pairs = pairs
+
+
+_NUMBER = re.compile(r"[+-]?\d+")
+
+
+def parse_int(text: str) -> int:
+    """A number in a query, with Go's words for what is none."""
+    if not _NUMBER.fullmatch(text):
+        raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
+    return int(text)

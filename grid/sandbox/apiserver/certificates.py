@@ -1,0 +1,92 @@
+"""The server's own certificate authority and certificate, made at the first start.
+
+The server speaks HTTPS although it listens on loopback only, because kubectl sends no credentials over plain HTTP. Clients trust the
+authority through the kubeconfig. Both keys stay in the data directory, readable by its owner only.
+"""
+
+import ipaddress
+import ssl
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from grid.sandbox.apiserver.files import write_private
+
+_LIFETIME = timedelta(days=3650)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerCertificate:
+    """What the server presents, and the authority (PEM) by which clients know it."""
+
+    context: ssl.SSLContext
+    authority: str
+
+
+def load_or_make(directory: Path) -> ServerCertificate:
+    authority, chain = directory / "ca.crt", directory / "server.pem"
+    if not (authority.exists() and chain.exists()):
+        _make(authority, chain, datetime.now(UTC))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(chain)
+    return ServerCertificate(context, authority.read_text())
+
+
+def _make(authority: Path, chain: Path, now: datetime) -> None:
+    ca_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
+    ca_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "sandbox-ca")])
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "sandbox-apiserver")])
+    ca = _signed(ca_name, ca_name, ca_key, ca_key, now, is_authority=True)
+    certificate = _signed(name, ca_name, key, ca_key, now, is_authority=False)
+    pem = serialization.Encoding.PEM
+    private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    write_private(chain, (private + certificate.public_bytes(pem)).decode())
+    write_private(authority, ca.public_bytes(pem).decode())
+
+
+def _signed(
+    subject: x509.Name,
+    issuer: x509.Name,
+    key: ec.EllipticCurvePrivateKey,
+    signer: ec.EllipticCurvePrivateKey,
+    now: datetime,
+    *,
+    is_authority: bool,
+) -> x509.Certificate:
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(now + _LIFETIME)
+        .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False)
+        .add_extension(_usage(is_authority=is_authority), critical=True)
+    )
+    if not is_authority:
+        names = [x509.IPAddress(ipaddress.ip_address("127.0.0.1")), x509.DNSName("localhost")]
+        builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
+        builder = builder.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+    return builder.sign(signer, hashes.SHA256())
+
+
+def _usage(*, is_authority: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=True,
+        key_cert_sign=is_authority,
+        crl_sign=is_authority,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )

@@ -1,0 +1,89 @@
+"""What PUT and PATCH make of an object: from a request's body to the function that the registry applies."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from grid.sandbox.apiserver.bodies import decode_object, go_type, json_error
+from grid.sandbox.apiserver.kinds import Kind, Object
+from grid.sandbox.apiserver.patches.json_patch import CannotApply, json_patch
+from grid.sandbox.apiserver.patches.merge import merge_patch
+from grid.sandbox.apiserver.patches.strategic import NoMergeKey, strategic_merge
+from grid.sandbox.apiserver.registry import Mutation
+from grid.sandbox.apiserver.status import Failure, bad_request, invalid_options, server_error, unsupported
+from grid.sandbox.apiserver.views import incoming
+
+MERGE = "application/merge-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
+APPLY = "application/apply-patch+yaml"
+
+
+def replacement(kind: Kind, body: bytes, content_type: str) -> Mutation:
+    given = incoming(kind, decode_object(body, content_type, kind))
+    return lambda old: given
+
+
+def patching(body: bytes, content_type: str) -> Mutation:
+    """The mutation of any patch but apply, which may also create."""
+    media = content_type.partition(";")[0].strip()
+    if media not in (MERGE, STRATEGIC, JSON_PATCH):
+        raise Failure(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
+    patch = _decode(body)
+    if media == JSON_PATCH:
+        if not isinstance(patch, list):
+            raise bad_request(
+                f"error decoding patch: json: cannot unmarshal {go_type(patch)} into Go value of type []handlers.jsonPatchOp"
+            )
+        return lambda old: _checked(_json_patched(old, patch))
+    if not isinstance(patch, dict):
+        raise bad_request(
+            f"error decoding patch: json: cannot unmarshal {go_type(patch)} into Go value of type map[string]interface {{}}"
+        )
+    if media == MERGE:
+        return lambda old: _checked(merge_patch(old, patch))
+    return lambda old: _checked(_strategic(old, patch))
+
+
+def _decode(body: bytes) -> Any:
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise bad_request(f"error decoding patch: {json_error(body)}") from None
+
+
+def _json_patched(old: Object, patch: list[Any]) -> Any:
+    try:
+        return json_patch(old, patch)
+    except CannotApply:
+        raise Failure(422, "Invalid", "the server rejected our request due to an error in our request", {}) from None
+
+
+def _strategic(old: Object, patch: Object) -> Any:
+    try:
+        return strategic_merge(old, patch)
+    except NoMergeKey as problem:
+        raise server_error(str(problem)) from problem
+
+
+def _checked(obj: Any) -> Object:
+    """A patch may make nonsense of the object's frame; what is inside is validated later."""
+    if not isinstance(obj, dict) or not isinstance(obj.get("metadata"), dict):
+        raise bad_request("the patch leaves an object without metadata")
+    return obj
+
+
+def is_dry_run(options: str, query: Mapping[str, str]) -> bool:
+    """Whether nothing shall be stored; checks the other options of a change as well."""
+    dry = query.get("dryRun", "")
+    if dry not in ("", "All"):
+        raise invalid_options(options, unsupported_list("dryRun", dry))
+    validation = query.get("fieldValidation", "")
+    if validation not in ("", "Ignore", "Strict", "Warn"):
+        raise invalid_options(options, unsupported("fieldValidation", validation, ("", "Ignore", "Strict", "Warn")))
+    return dry == "All"
+
+
+def unsupported_list(path: str, value: str) -> Any:
+    return unsupported(path, [value], ("All",))

@@ -1,0 +1,218 @@
+"""What the API server fills in when a client leaves it out.
+
+Each function changes the object that it is given. They run on creation, on update and after a patch, so each must leave an object
+that has everything as it is.
+"""
+
+from collections.abc import Callable, Mapping
+
+from grid.sandbox.apiserver.kinds import Kind, Object
+from grid.sandbox.apiserver.pods import qos_class
+
+_NOT_READY = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_VOLUME_MODES = {"configMap": 420, "secret": 420, "projected": 420, "downwardAPI": 420}
+
+
+def apply_defaults(kind: Kind, obj: Object) -> None:
+    default = _DEFAULTS.get(kind.resource)
+    if default is not None:
+        default(obj)
+
+
+def pod_spec_defaults(spec: Object) -> None:
+    """What a pod and a pod template have in common."""
+    spec.setdefault("restartPolicy", "Always")
+    spec.setdefault("terminationGracePeriodSeconds", 30)
+    spec.setdefault("dnsPolicy", "ClusterFirst")
+    spec.setdefault("securityContext", {})
+    spec.setdefault("schedulerName", "default-scheduler")
+    if spec.get("serviceAccountName") and not spec.get("serviceAccount"):
+        spec["serviceAccount"] = spec["serviceAccountName"]
+    for group in ("containers", "initContainers", "ephemeralContainers"):
+        for container in spec.get(group) or ():
+            _container_defaults(container)
+    for volume in spec.get("volumes") or ():
+        for source, mode in _VOLUME_MODES.items():
+            if isinstance(volume.get(source), dict):
+                volume[source].setdefault("defaultMode", mode)
+        if set(volume) == {"name"}:
+            volume["emptyDir"] = {}
+
+
+def _container_defaults(container: Object) -> None:
+    container.setdefault("terminationMessagePath", "/dev/termination-log")
+    container.setdefault("terminationMessagePolicy", "File")
+    if "imagePullPolicy" not in container and container.get("image"):
+        tag = container["image"].rpartition("/")[2].partition("@")[0].partition(":")[2]
+        pinned = "@" in container["image"] or tag not in ("", "latest")
+        container["imagePullPolicy"] = "IfNotPresent" if pinned else "Always"
+    resources = container.setdefault("resources", {})
+    for name, amount in (resources.get("limits") or {}).items():
+        resources.setdefault("requests", {}).setdefault(name, amount)
+    for port in container.get("ports") or ():
+        port.setdefault("protocol", "TCP")
+    for variable in container.get("env") or ():
+        reference = (variable.get("valueFrom") or {}).get("fieldRef")
+        if reference is not None:
+            reference.setdefault("apiVersion", "v1")
+    for name in ("livenessProbe", "readinessProbe", "startupProbe"):
+        if container.get(name):
+            _probe_defaults(container[name])
+
+
+def _probe_defaults(probe: Object) -> None:
+    for key, value in (("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3)):
+        probe[key] = probe.get(key) or value
+    if probe.get("httpGet"):
+        probe["httpGet"].setdefault("path", "/")
+        probe["httpGet"].setdefault("scheme", "HTTP")
+
+
+def _pod(pod: Object) -> None:
+    spec = pod.setdefault("spec", {})
+    pod_spec_defaults(spec)
+    if not spec.get("serviceAccountName"):
+        spec["serviceAccountName"] = spec["serviceAccount"] = "default"
+    spec.setdefault("enableServiceLinks", True)
+    spec.setdefault("priority", 0)
+    spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
+    tolerations = spec.get("tolerations") or []
+    for key in _NOT_READY:
+        if not any(_tolerates(toleration, key) for toleration in tolerations):
+            tolerations.append({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300})
+    spec["tolerations"] = tolerations
+    status = pod.setdefault("status", {})
+    status.setdefault("phase", "Pending")
+    status.setdefault("qosClass", qos_class(spec))
+
+
+def _tolerates(toleration: Object, key: str) -> bool:
+    return toleration.get("key", key) in (key, "") and toleration.get("effect", "NoExecute") in ("NoExecute", "")
+
+
+def _deployment(deployment: Object) -> None:
+    spec = deployment.setdefault("spec", {})
+    spec.setdefault("replicas", 1)
+    pod_spec_defaults(spec.setdefault("template", {}).setdefault("spec", {}))
+    strategy = spec.setdefault("strategy", {})
+    strategy.setdefault("type", "RollingUpdate")
+    if strategy["type"] == "RollingUpdate":
+        rolling = strategy.get("rollingUpdate") or {}
+        strategy["rollingUpdate"] = rolling
+        rolling.setdefault("maxUnavailable", "25%")
+        rolling.setdefault("maxSurge", "25%")
+    spec.setdefault("revisionHistoryLimit", 10)
+    spec.setdefault("progressDeadlineSeconds", 600)
+    deployment.setdefault("status", {})
+
+
+def _replica_set(replica_set: Object) -> None:
+    spec = replica_set.setdefault("spec", {})
+    spec.setdefault("replicas", 1)
+    if spec.get("template"):
+        pod_spec_defaults(spec["template"].setdefault("spec", {}))
+    replica_set.setdefault("status", {"replicas": 0})
+
+
+def _service(service: Object) -> None:
+    spec = service.setdefault("spec", {})
+    spec.setdefault("type", "ClusterIP")
+    spec.setdefault("sessionAffinity", "None")
+    if spec["type"] != "ExternalName":
+        spec.setdefault("internalTrafficPolicy", "Cluster")
+    for port in spec.get("ports") or ():
+        port.setdefault("protocol", "TCP")
+        port.setdefault("targetPort", port.get("port", 0))
+    service.setdefault("status", {"loadBalancer": {}})
+
+
+def _autoscaler(autoscaler: Object) -> None:
+    spec = autoscaler.setdefault("spec", {})
+    if spec.get("minReplicas") is None:
+        spec["minReplicas"] = 1
+    if not spec.get("metrics"):
+        target = {"type": "Utilization", "averageUtilization": 80}
+        spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
+    behavior = spec.get("behavior")
+    if behavior:
+        _scaling_rules(behavior, "scaleUp", 0, [("Pods", 4), ("Percent", 100)])
+        _scaling_rules(behavior, "scaleDown", None, [("Percent", 100)])
+    autoscaler.setdefault("status", {"desiredReplicas": 0, "currentMetrics": None})
+
+
+def _scaling_rules(behavior: Object, direction: str, window: int | None, policies: list[tuple[str, int]]) -> None:
+    rules = behavior.get(direction) or {}
+    behavior[direction] = rules
+    if window is not None:
+        rules.setdefault("stabilizationWindowSeconds", window)
+    rules.setdefault("selectPolicy", "Max")
+    if not rules.get("policies"):
+        rules["policies"] = [{"type": kind, "value": value, "periodSeconds": 15} for kind, value in policies]
+
+
+def _namespace(namespace: Object) -> None:
+    namespace.setdefault("spec", {}).setdefault("finalizers", ["kubernetes"])
+    namespace["metadata"].setdefault("labels", {})["kubernetes.io/metadata.name"] = namespace["metadata"]["name"]
+    namespace.setdefault("status", {}).setdefault("phase", "Active")
+
+
+def _node(node: Object) -> None:
+    status = node.setdefault("status", {})
+    node.setdefault("spec", {})
+    if "allocatable" not in status and "capacity" in status:
+        status["allocatable"] = dict(status["capacity"])
+
+
+def _claim(claim: Object) -> None:
+    spec = claim.setdefault("spec", {})
+    spec.setdefault("volumeMode", "Filesystem")
+    claim.setdefault("status", {}).setdefault("phase", "Pending")
+
+
+def _secret(secret: Object) -> None:
+    secret.setdefault("type", "Opaque")
+
+
+def _disruption_budget(budget: Object) -> None:
+    counts = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
+    budget.setdefault("status", dict.fromkeys(counts, 0))
+
+
+def _network_policy(policy: Object) -> None:
+    spec = policy.setdefault("spec", {})
+    for direction in ("ingress", "egress"):
+        for rule in spec.get(direction) or ():
+            for port in rule.get("ports") or ():
+                port.setdefault("protocol", "TCP")
+    if "policyTypes" not in spec:
+        spec["policyTypes"] = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
+
+
+def _event(event: Object) -> None:
+    event.setdefault("source", {})
+    for key in ("firstTimestamp", "lastTimestamp", "eventTime"):
+        event.setdefault(key, None)
+    event.setdefault("reportingComponent", "")
+    event.setdefault("reportingInstance", "")
+
+
+def _quota(quota: Object) -> None:
+    quota.setdefault("spec", {})
+    quota.setdefault("status", {})
+
+
+_DEFAULTS: Mapping[str, Callable[[Object], None]] = {
+    "pods": _pod,
+    "deployments.apps": _deployment,
+    "replicasets.apps": _replica_set,
+    "services": _service,
+    "horizontalpodautoscalers.autoscaling": _autoscaler,
+    "namespaces": _namespace,
+    "nodes": _node,
+    "persistentvolumeclaims": _claim,
+    "secrets": _secret,
+    "poddisruptionbudgets.policy": _disruption_budget,
+    "networkpolicies.networking.k8s.io": _network_policy,
+    "events": _event,
+    "resourcequotas": _quota,
+}

@@ -1,0 +1,141 @@
+"""Discovery: what the server says about itself, in the three shapes that clients ask for. Built from the table of kinds."""
+
+from collections.abc import Sequence
+
+from grid.sandbox.apiserver.kinds import KINDS, Kind, Object, Subresource
+
+VERSION: Object = {
+    "major": "1",
+    "minor": "36",
+    "gitVersion": "v1.36.2",
+    "gitCommit": "0000000000000000000000000000000000000000",
+    "gitTreeState": "clean",
+    "buildDate": "2026-08-01T00:00:00Z",
+    "goVersion": "go1.26.11",
+    "compiler": "gc",
+    "platform": "linux/amd64",
+}
+_LAST_GROUP = "metrics.k8s.io"
+
+
+def serves(group: str, version: str = "") -> bool:
+    return any(kind.group == group and version in ("", kind.version) for kind in KINDS)
+
+
+def _groups() -> list[str]:
+    """Named groups in the order of the table; the aggregated one last, as on a real cluster."""
+    named = dict.fromkeys(kind.group for kind in KINDS if kind.group)
+    return sorted(named, key=lambda group: group == _LAST_GROUP)
+
+
+def _versions(group: str) -> list[str]:
+    return list(dict.fromkeys(kind.version for kind in KINDS if kind.group == group))
+
+
+def _kinds(group: str, version: str) -> list[Kind]:
+    return sorted(
+        (kind for kind in KINDS if (kind.group, kind.version) == (group, version)), key=lambda kind: kind.plural
+    )
+
+
+def api_versions(address: str) -> Object:
+    return {
+        "kind": "APIVersions",
+        "versions": ["v1"],
+        "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": address}],
+    }
+
+
+def group_list() -> Object:
+    return {"kind": "APIGroupList", "apiVersion": "v1", "groups": [_group(group) for group in _groups()]}
+
+
+def one_group(group: str) -> Object:
+    return {"kind": "APIGroup", "apiVersion": "v1", **_group(group)}
+
+
+def _group(group: str) -> Object:
+    versions = [{"groupVersion": f"{group}/{version}", "version": version} for version in _versions(group)]
+    return {"name": group, "versions": versions, "preferredVersion": versions[0]}
+
+
+def resource_list(group: str, version: str) -> Object:
+    resources: list[Object] = []
+    for kind in _kinds(group, version):
+        resources.append(_resource(kind))
+        resources += [_sub(kind, sub) for sub in sorted(kind.subresources, key=lambda sub: sub.name)]
+    group_version = f"{group}/{version}" if group else version
+    body: Object = {
+        "kind": "APIResourceList",
+        "apiVersion": "v1",
+        "groupVersion": group_version,
+        "resources": resources,
+    }
+    if not group:
+        del body["apiVersion"]  # the oldest answer of Kubernetes never had it
+    return body
+
+
+def _resource(kind: Kind) -> Object:
+    body: Object = {
+        "name": kind.plural,
+        "singularName": kind.singular,
+        "namespaced": kind.namespaced,
+        "kind": kind.kind,
+        "verbs": list(kind.verbs),
+    }
+    if kind.short:
+        body["shortNames"] = list(kind.short)
+    if kind.categories:
+        body["categories"] = list(kind.categories)
+    return body
+
+
+def _sub(kind: Kind, sub: Subresource) -> Object:
+    body: Object = {"name": f"{kind.plural}/{sub.name}", "singularName": "", "namespaced": kind.namespaced}
+    if sub.group:
+        body |= {"group": sub.group, "version": sub.version}
+    return {**body, "kind": sub.kind or kind.kind, "verbs": list(sub.verbs)}
+
+
+def aggregated(groups: Sequence[str] | None = None) -> Object:
+    """All groups with all resources in one answer; [""] for the core group."""
+    items = [
+        {
+            "metadata": {"name": group} if group else {},
+            "versions": [
+                {
+                    "version": version,
+                    "resources": [_aggregated_resource(kind) for kind in _kinds(group, version)],
+                    "freshness": "Current",
+                }
+                for version in _versions(group)
+            ],
+        }
+        for group in (_groups() if groups is None else groups)
+    ]
+    return {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items}
+
+
+def _aggregated_resource(kind: Kind) -> Object:
+    body: Object = {
+        "resource": kind.plural,
+        "responseKind": {"group": "", "version": "", "kind": kind.kind},
+        "scope": "Namespaced" if kind.namespaced else "Cluster",
+        "singularResource": kind.singular,
+        "verbs": list(kind.verbs),
+    }
+    if kind.short:
+        body["shortNames"] = list(kind.short)
+    if kind.categories:
+        body["categories"] = list(kind.categories)
+    if kind.subresources:
+        body["subresources"] = [
+            {
+                "subresource": sub.name,
+                "responseKind": {"group": sub.group, "version": sub.version, "kind": sub.kind or kind.kind},
+                "verbs": list(sub.verbs),
+            }
+            for sub in sorted(kind.subresources, key=lambda sub: sub.name)
+        ]
+    return body

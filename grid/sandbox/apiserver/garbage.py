@@ -1,0 +1,212 @@
+"""What happens after a deletion: dependents follow their owners, namespaces empty themselves, old events go.
+
+The janitor is level-triggered: changes only say where to look again. It works a moment after the change, in one task, through the same
+registry as clients; a failure is logged and looked at again later.
+"""
+
+import asyncio
+import logging
+from collections import defaultdict
+from datetime import timedelta
+
+from grid.sandbox.apiserver import quota
+from grid.sandbox.apiserver.ages import parse_time
+from grid.sandbox.apiserver.deletion import FOREGROUND, ORPHAN, DeleteOptions
+from grid.sandbox.apiserver.kinds import Kind, Object, stored_kinds
+from grid.sandbox.apiserver.registry import Registry
+from grid.sandbox.apiserver.status import Failure
+from grid.sandbox.apiserver.store import Change, Record
+
+log = logging.getLogger(__name__)
+
+_SWEEP_SECONDS = 30.0
+_EVENT_LIFETIME = timedelta(hours=1)
+_UNWATCHED = ("events", "leases.coordination.k8s.io")  # written all the time, never owning anything
+
+
+class Janitor:
+    def __init__(self, registry: Registry, *, delay: float = 0.1) -> None:
+        self._registry = registry
+        self._store = registry.store
+        self._delay = delay
+        self._wake = asyncio.Event()
+        self._uids: dict[str, tuple[Kind, str]] = {}
+        self._dependents: dict[str, set[tuple[str, str]]] = defaultdict(set)
+        self._suspects: set[tuple[str, str]] = set()  # (resource, key) to look at
+        self._uncounted: set[str] = set()  # namespaces whose quota may be wrong
+        for kind in stored_kinds().values():
+            for record in self._store.records(kind.resource):
+                self._know(kind, record)
+                self._suspects.add((kind.resource, record.key))
+            self._store.listen(kind.resource, self._listener(kind))
+
+    def _listener(self, kind: Kind):  # type: ignore[no-untyped-def]
+        def noticed(change: Change) -> None:
+            if change.before is not None:
+                self._forget(kind, change.before, gone=change.now is None)
+            if change.now is not None:
+                self._know(kind, change.now)
+            self._look_again(kind, change)
+
+        return noticed
+
+    def _know(self, kind: Kind, record: Record) -> None:
+        metadata = record.obj["metadata"]
+        if kind.resource not in _UNWATCHED:
+            self._uids[metadata["uid"]] = (kind, record.key)
+        for owner in metadata.get("ownerReferences") or ():
+            self._dependents[owner["uid"]].add((kind.resource, record.key))
+
+    def _forget(self, kind: Kind, record: Record, *, gone: bool) -> None:
+        metadata = record.obj["metadata"]
+        if gone:
+            self._uids.pop(metadata["uid"], None)
+        for owner in metadata.get("ownerReferences") or ():
+            self._dependents[owner["uid"]].discard((kind.resource, record.key))
+            if not self._dependents[owner["uid"]]:
+                del self._dependents[owner["uid"]]
+
+    def _look_again(self, kind: Kind, change: Change) -> None:
+        metadata = change.record.obj["metadata"]
+        suspects = self._suspects
+        before = len(suspects) + len(self._uncounted)
+        if change.now is None:
+            suspects.update(self._dependents.get(metadata["uid"], ()))
+            for owner in metadata.get("ownerReferences") or ():
+                if owner["uid"] in self._uids:
+                    owner_kind, key = self._uids[owner["uid"]]
+                    suspects.add((owner_kind.resource, key))
+            namespace = metadata.get("namespace")
+            if namespace:
+                suspects.add(("namespaces", namespace))
+                self._uncounted.add(namespace)
+        elif metadata.get("deletionTimestamp") or metadata.get("ownerReferences"):
+            suspects.add((kind.resource, change.key))
+        if kind.resource == "pods" and change.now is not None and metadata.get("namespace"):
+            self._uncounted.add(metadata["namespace"])
+        if len(suspects) + len(self._uncounted) > before:
+            self._wake.set()
+
+    async def run(self) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(_SWEEP_SECONDS):
+                    await self._wake.wait()
+            except TimeoutError:
+                self._expire_events()
+            self._wake.clear()
+            await asyncio.sleep(self._delay)
+            try:
+                self.work()
+            except Exception:
+                log.exception("cleaning up failed; trying again")
+                self._wake.set()
+
+    def work(self) -> None:
+        """Looks at everything suspicious once."""
+        suspects, self._suspects = self._suspects, set()
+        for resource, key in sorted(suspects):
+            record = self._store.get(resource, key)
+            if record is not None:
+                self._examine(stored_kinds()[resource], record)
+        namespaces, self._uncounted = self._uncounted, set()
+        for namespace in namespaces:
+            for record in list(self._store.records("resourcequotas", prefix=f"{namespace}/")):
+                quota.recount_stored(self._store, record.key)
+
+    def _examine(self, kind: Kind, record: Record) -> None:
+        metadata = record.obj["metadata"]
+        if kind.resource == "namespaces" and metadata.get("deletionTimestamp"):
+            self._empty_namespace(kind, record)
+            return
+        finalizers = metadata.get("finalizers") or ()
+        if metadata.get("deletionTimestamp") and ORPHAN in finalizers:
+            self._orphan(kind, record)
+        elif metadata.get("deletionTimestamp") and FOREGROUND in finalizers:
+            self._delete_dependents_first(kind, record)
+        elif metadata.get("ownerReferences"):
+            self._check_owners(kind, record)
+
+    def _owner_lives(self, record: Record, owner: Object) -> bool:
+        found = self._uids.get(owner["uid"])
+        if found is None:
+            return False
+        namespace = record.obj["metadata"].get("namespace")
+        return not found[0].namespaced or found[1].startswith(f"{namespace}/")
+
+    def _check_owners(self, kind: Kind, record: Record) -> None:
+        """Without a living owner it goes; with one, references to dead owners go."""
+        owners = record.obj["metadata"]["ownerReferences"]
+        living = [owner for owner in owners if self._owner_lives(record, owner)]
+        if not living:
+            self._delete(kind, record, DeleteOptions(propagation="Background", uid=record.obj["metadata"]["uid"]))
+        elif len(living) < len(owners):
+            self._set_owners(kind, record, living)
+
+    def _set_owners(self, kind: Kind, record: Record, owners: list[Object]) -> None:
+        def change(obj: Object) -> Object:
+            obj["metadata"]["ownerReferences"] = owners
+            return obj
+
+        self._registry.update(kind, record.key, change)
+
+    def _orphan(self, kind: Kind, record: Record) -> None:
+        uid = record.obj["metadata"]["uid"]
+        for resource, key in sorted(self._dependents.get(uid, ())):
+            dependent = self._store.get(resource, key)
+            if dependent is not None:
+                owners = [each for each in dependent.obj["metadata"]["ownerReferences"] if each["uid"] != uid]
+                self._set_owners(stored_kinds()[resource], dependent, owners)
+        self._drop_finalizer(kind, record, ORPHAN)
+
+    def _delete_dependents_first(self, kind: Kind, record: Record) -> None:
+        uid = record.obj["metadata"]["uid"]
+        blocked = False
+        for resource, key in sorted(self._dependents.get(uid, ())):
+            dependent = self._store.get(resource, key)
+            if dependent is None:
+                continue
+            owner = next(each for each in dependent.obj["metadata"]["ownerReferences"] if each["uid"] == uid)
+            if not dependent.obj["metadata"].get("deletionTimestamp"):
+                options = DeleteOptions(propagation="Foreground", uid=dependent.obj["metadata"]["uid"])
+                self._delete(stored_kinds()[resource], dependent, options)
+            if owner.get("blockOwnerDeletion") and self._store.get(resource, key) is not None:
+                blocked = True
+        if not blocked:
+            self._drop_finalizer(kind, record, FOREGROUND)
+
+    def _drop_finalizer(self, kind: Kind, record: Record, finalizer: str) -> None:
+        def change(obj: Object) -> Object:
+            obj["metadata"]["finalizers"] = [each for each in obj["metadata"]["finalizers"] if each != finalizer]
+            return obj
+
+        if self._store.get(kind.resource, record.key) is not None:
+            self._registry.update(kind, record.key, change)
+
+    def _empty_namespace(self, kind: Kind, namespace: Record) -> None:
+        prefix = f"{namespace.key}/"
+        left = 0
+        for inner in stored_kinds().values():
+            if not inner.namespaced:
+                continue
+            for record in list(self._store.records(inner.resource, prefix=prefix)):
+                if not record.obj["metadata"].get("deletionTimestamp"):
+                    self._delete(inner, record, DeleteOptions(propagation="Background"))
+            left += self._store.count(inner.resource, prefix=prefix)
+        if left == 0:
+            self._store.remove("namespaces", namespace.key)
+
+    def _delete(self, kind: Kind, record: Record, options: DeleteOptions) -> None:
+        try:
+            self._registry.delete(kind, record.key, options)
+        except Failure as failure:
+            if failure.code not in (404, 409):  # somebody was faster, or made a new one with its name
+                raise
+
+    def _expire_events(self) -> None:
+        oldest = self._registry.clock() - _EVENT_LIFETIME
+        for record in list(self._store.records("events")):
+            event = record.obj
+            last = event.get("lastTimestamp") or event.get("eventTime") or event["metadata"]["creationTimestamp"]
+            if parse_time(last) < oldest:
+                self._store.remove("events", record.key)

@@ -1,0 +1,94 @@
+"""Who may talk to the embedded cluster: fixed identities, each with a bearer token made at the first start.
+
+There is no authorization beyond that: every identity may do everything. The tokens are in `tokens.json` in the data directory, which
+only its owner can read; the kubeconfig that clients use is written from it.
+"""
+
+import base64
+import hmac
+import json
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from grid.sandbox.apiserver.files import write_private
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    name: str
+    groups: tuple[str, ...] = ()
+
+
+IDENTITIES: tuple[Identity, ...] = (
+    Identity("admin", ("system:masters",)),
+    Identity("compute-grid-web"),
+    Identity("compute-grid-controller"),
+    Identity("system:kube-scheduler"),
+    Identity("system:kube-controller-manager"),
+    Identity("system:cluster-autoscaler"),
+    Identity("system:kubelet", ("system:nodes",)),
+)
+# Contexts of the written kubeconfig and who they are; the first is the current one.
+CONTEXTS: Mapping[str, str] = {
+    "admin": "admin",
+    "web": "compute-grid-web",
+    "controller": "compute-grid-controller",
+    "scheduler": "system:kube-scheduler",
+    "controller-manager": "system:kube-controller-manager",
+    "cluster-autoscaler": "system:cluster-autoscaler",
+    "kubelet": "system:kubelet",
+}
+
+
+class Tokens:
+    """Tokens by identity, and identities by token."""
+
+    def __init__(self, by_name: Mapping[str, str]) -> None:
+        self.by_name = dict(by_name)
+        self._identities = {by_name[identity.name]: identity for identity in IDENTITIES}
+
+    @classmethod
+    def load_or_make(cls, path: Path) -> "Tokens":
+        """The tokens in the file; identities that it lacks get a new one."""
+        known: dict[str, str] = json.loads(path.read_text()) if path.exists() else {}
+        complete = {identity.name: known.get(identity.name) or secrets.token_urlsafe(32) for identity in IDENTITIES}
+        if complete != known:
+            write_private(path, json.dumps(complete, indent=2) + "\n")
+        return cls(complete)
+
+    def add(self, token: str, identity: Identity) -> None:
+        """Accepts a token for as long as the server runs, for service accounts."""
+        self._identities[token] = identity
+
+    def identify(self, authorization: str) -> Identity | None:
+        scheme, _, token = authorization.partition(" ")
+        if scheme.lower() != "bearer":
+            return None
+        found = None
+        for known, identity in self._identities.items():
+            # Every token is compared, each in constant time, so that the time taken tells nothing about them.
+            if hmac.compare_digest(known.encode(), token.strip().encode()):
+                found = identity
+        return found
+
+
+def kubeconfig(server: str, tokens: Tokens, authority: str) -> str:
+    """A kubeconfig with one context for each of `CONTEXTS`."""
+    cluster = {"server": server, "certificate-authority-data": base64.b64encode(authority.encode()).decode()}
+    return yaml.safe_dump(
+        {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "sandbox", "cluster": cluster}],
+            "users": [{"name": user, "user": {"token": tokens.by_name[user]}} for user in CONTEXTS.values()],
+            "contexts": [
+                {"name": name, "context": {"cluster": "sandbox", "user": user}} for name, user in CONTEXTS.items()
+            ],
+            "current-context": next(iter(CONTEXTS)),
+        },
+        sort_keys=False,
+    )

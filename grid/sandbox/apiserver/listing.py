@@ -1,0 +1,157 @@
+"""LIST: selection, pages and versions. Gives records and list metadata; the server makes bytes of them.
+
+A page's continue token holds the version of the first page, and all pages show that version, from history. When the history is gone
+the answer is 410 with a token that continues with the present state instead, as Kubernetes gives it.
+"""
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from grid.sandbox.apiserver.bodies import json_error, parse_int
+from grid.sandbox.apiserver.kinds import Kind, Object
+from grid.sandbox.apiserver.paths import Target
+from grid.sandbox.apiserver.selectors import Predicate, exact_name, field_predicate, label_predicate
+from grid.sandbox.apiserver.status import (
+    bad_request,
+    expired,
+    invalid_options,
+    prohibited,
+    too_large_version,
+    unsupported,
+)
+from grid.sandbox.apiserver.store import Record, Store
+
+_TOO_OLD = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue "
+    "parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided "
+    "token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was "
+    "returned and now may show up in the list."
+)
+_LATEST = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    records: list[Record]
+    metadata: Object
+
+
+def predicate_of(kind: Kind, query: Mapping[str, str]) -> Predicate | None:
+    """Both selectors of a request as one; None when everything is wanted."""
+    labels = label_predicate(query.get("labelSelector", ""))
+    fields = field_predicate(query.get("fieldSelector", ""), kind)
+    if labels is None or fields is None:
+        return labels or fields
+    return lambda obj: labels(obj) and fields(obj)
+
+
+def list_page(store: Store, target: Target, query: Mapping[str, str]) -> Page:
+    limit = max(parse_int(query.get("limit") or "0"), 0)
+    predicate = predicate_of(target.kind, query)
+    token = query.get("continue", "")
+    version = _asked_version(store, query, continued=bool(token))
+    after = ""
+    if token:
+        version, after = _read_token(token)
+        after = target.prefix + after
+    shown = store.version if version in (0, _LATEST) else version
+    resource = target.kind.stored
+    if shown < store.floor(resource) and shown != store.version:
+        if token:
+            raise expired(_TOO_OLD, _write_token(_LATEST, after.removeprefix(target.prefix)))
+        raise expired("The resourceVersion for the provided list is too old.")
+    return _collect(store, target, predicate, _Range(shown, after, limit, exact_name(query.get("fieldSelector", ""))))
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    version: int
+    after: str
+    limit: int
+    name: str
+
+
+def _collect(store: Store, target: Target, predicate: Predicate | None, wanted: _Range) -> Page:
+    resource = target.kind.stored
+    metadata: Object = {"resourceVersion": str(wanted.version)}
+    if wanted.name and (target.prefix or not target.kind.namespaced) and wanted.version == store.version:
+        found = store.get(resource, target.prefix + wanted.name)
+        return Page([found] if found and (predicate is None or predicate(found.obj)) else [], metadata)
+    if wanted.version == store.version:
+        candidates = store.records(resource, prefix=target.prefix, after=wanted.after)
+    else:
+        candidates = store.records_at(resource, wanted.version, prefix=target.prefix, after=wanted.after)
+    records: list[Record] = []
+    for record in candidates:
+        if predicate is not None and not predicate(record.obj):
+            continue
+        if wanted.limit and len(records) == wanted.limit:
+            last = records[-1].key
+            metadata["continue"] = _write_token(wanted.version, last.removeprefix(target.prefix))
+            if predicate is None:
+                metadata["remainingItemCount"] = store.count(resource, prefix=target.prefix, after=last)
+            break
+        records.append(record)
+    return Page(records, metadata)
+
+
+def _asked_version(store: Store, query: Mapping[str, str], *, continued: bool) -> int:
+    """0 for "any", otherwise the exact version to show; refuses what Kubernetes refuses."""
+    text, match = query.get("resourceVersion", ""), query.get("resourceVersionMatch", "")
+    if continued:
+        if text not in ("", "0"):
+            raise bad_request("specifying resource version is not allowed when using continue")
+        return 0
+    if match and not text:
+        problem = prohibited(
+            "resourceVersionMatch", "resourceVersionMatch is forbidden unless resourceVersion is provided"
+        )
+        raise invalid_options("ListOptions", problem)
+    if match not in ("", "Exact", "NotOlderThan"):
+        problem = unsupported("resourceVersionMatch", match, ("Exact", "NotOlderThan", ""))
+        raise invalid_options("ListOptions", problem)
+    if match == "Exact" and text == "0":
+        text_ = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
+        raise invalid_options("ListOptions", prohibited("resourceVersionMatch", text_))
+    version = parse_version(text)
+    if version > store.version:
+        raise too_large_version(version, store.version)
+    exact = match == "Exact" or (not match and version and query.get("limit", "0") not in ("", "0"))
+    return version if exact else 0
+
+
+def parse_version(text: str) -> int:
+    if text and not text.isdigit():
+        problem = f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
+        raise bad_request(f"invalid resource version: {problem}")
+    return int(text or 0)
+
+
+def _write_token(version: int, last: str) -> str:
+    body = msgspec.json.encode({"v": "meta.k8s.io/v1", "rv": version, "start": last + "\u0000"})
+    return base64.urlsafe_b64encode(body).decode().rstrip("=")
+
+
+def _read_token(token: str) -> tuple[int, str]:
+    padded = token + "=" * (-len(token) % 4)
+    try:
+        body = base64.b64decode(padded, altchars=b"-_", validate=True)
+    except binascii.Error:
+        raise bad_request("invalid continue token: continue key is not valid: illegal base64 data") from None
+    try:
+        content = msgspec.json.decode(body, type=_Token)
+    except msgspec.DecodeError:
+        raise bad_request(f"invalid continue token: continue key is not valid: {json_error(body)}") from None
+    if content.v != "meta.k8s.io/v1" or content.rv == 0 or content.rv < _LATEST:
+        raise bad_request("invalid continue token: continue key is not valid: unrecognized version")
+    return content.rv, content.start.rstrip("\u0000")
+
+
+class _Token(msgspec.Struct):
+    v: str = ""
+    rv: int = 0
+    start: str = ""

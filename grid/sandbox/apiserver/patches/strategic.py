@@ -1,0 +1,134 @@
+"""Strategic merge patch: a merge patch in which some lists are merged by a key instead of being replaced.
+
+Which lists those are depends on the field (`MERGE_KEYS`, after Kubernetes' own declarations). Directives: `$patch: replace|delete|merge`,
+`$retainKeys`, `$deleteFromPrimitiveList/<list>`, `$setElementOrder/<list>`. New elements of a list go to its front, as they do there,
+unless an element order is given.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+# Lists by the name of their field and of the field they are in, because names alone are not unique.
+MERGE_KEYS: Mapping[tuple[str, str], str] = {
+    ("", "ownerReferences"): "uid",
+    ("", "containers"): "name",
+    ("", "initContainers"): "name",
+    ("", "ephemeralContainers"): "name",
+    ("", "env"): "name",
+    ("", "volumes"): "name",
+    ("", "volumeMounts"): "mountPath",
+    ("", "volumeDevices"): "devicePath",
+    ("", "imagePullSecrets"): "name",
+    ("", "hostAliases"): "ip",
+    ("", "topologySpreadConstraints"): "topologyKey",
+    ("", "schedulingGates"): "name",
+    ("", "resourceClaims"): "name",
+    ("", "conditions"): "type",
+    ("", "podIPs"): "ip",
+    ("", "hostIPs"): "ip",
+    ("status", "addresses"): "type",
+    ("spec", "taints"): "key",
+    ("containers", "ports"): "containerPort",
+    ("initContainers", "ports"): "containerPort",
+    ("ephemeralContainers", "ports"): "containerPort",
+    ("spec", "ports"): "port",
+    ("", "secrets"): "name",
+    ("", "allocatedResourcesStatus"): "name",
+}
+_PRIMITIVE_MERGED = frozenset({"finalizers"})
+_PATCH, _RETAIN = "$patch", "$retainKeys"
+_DELETE_FROM, _ORDER = "$deleteFromPrimitiveList/", "$setElementOrder/"
+# A taint is one of several with the same key; kinds whose `conditions` are replaced as a whole.
+_ATOMIC_LISTS_OF: Mapping[str, frozenset[str]] = {
+    "horizontalpodautoscalers.autoscaling": frozenset(),
+}
+
+
+class NoMergeKey(Exception):
+    """An element of a merged list does not say which one it is."""
+
+
+def strategic_merge(target: Any, patch: Any) -> Any:
+    if not isinstance(patch, dict):
+        return patch
+    return _merge_map(target if isinstance(target, dict) else {}, patch, "")
+
+
+def merge_key(parent: str, name: str) -> str:
+    return MERGE_KEYS.get((parent, name)) or MERGE_KEYS.get(("", name)) or ""
+
+
+def _merge_map(target: Mapping[str, Any], patch: Mapping[str, Any], own_name: str) -> dict[str, Any]:
+    directive = patch.get(_PATCH)
+    if directive == "delete":
+        return {}
+    plain = {key: value for key, value in patch.items() if not key.startswith("$")}
+    if directive == "replace":
+        return {key: value for key, value in plain.items() if value is not None}
+    result = dict(target)
+    if _RETAIN in patch:
+        result = {key: value for key, value in result.items() if key in patch[_RETAIN]}
+    for key, value in patch.items():
+        if key.startswith(_DELETE_FROM):
+            name = key.removeprefix(_DELETE_FROM)
+            result[name] = [each for each in result.get(name) or () if each not in value]
+    for key, value in plain.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            order = patch.get(_ORDER + key)
+            result[key] = _merge_value(result.get(key), value, own_name, key, order)
+    for key, order in patch.items():
+        name = key.removeprefix(_ORDER)
+        if key.startswith(_ORDER) and name not in plain and name in result:
+            result[name] = _ordered(result[name], order, merge_key(own_name, name))
+    return result
+
+
+def _merge_value(target: Any, value: Any, parent: str, name: str, order: Any) -> Any:
+    if isinstance(value, dict):
+        return _merge_map(target if isinstance(target, dict) else {}, value, name)
+    if not isinstance(value, list):
+        return value
+    existing = target if isinstance(target, list) else []
+    if name in _PRIMITIVE_MERGED:
+        merged = existing + [each for each in value if each not in existing]
+        return _ordered(merged, order, "") if order is not None else merged
+    key = merge_key(parent, name)
+    if not key or not all(isinstance(each, dict) for each in (*value, *existing)):
+        return value
+    merged = _merge_list(existing, value, key, name)
+    return _ordered(merged, order, key) if order is not None else merged
+
+
+def _merge_list(target: list[Any], patch: list[Any], key: str, name: str) -> list[Any]:
+    replaced = any(each.get(_PATCH) == "replace" and len(each) == 1 for each in patch)
+    result: list[Any] = [] if replaced else list(target)
+    added: list[Any] = []
+    for element in patch:
+        if element.get(_PATCH) == "replace" and len(element) == 1:
+            continue
+        if key not in element:
+            text = " ".join(f"{field}:{value}" for field, value in sorted(element.items()))
+            raise NoMergeKey(f"map: map[{text}] does not contain declared merge key: {key}")
+        position = next((n for n, each in enumerate(result) if each.get(key) == element[key]), None)
+        if element.get(_PATCH) == "delete":
+            result = [each for each in result if each.get(key) != element[key]]
+        elif position is not None:
+            result[position] = _merge_map(result[position], element, name)
+        else:
+            added.append(_merge_map({}, element, name))
+    return added + result
+
+
+def _ordered(elements: list[Any], order: list[Any], key: str) -> list[Any]:
+    """Elements named in `order` stand in that order; the others keep their place after what preceded them."""
+    wanted = [each[key] if key and isinstance(each, dict) else each for each in order]
+
+    def identity(element: Any) -> Any:
+        return element.get(key) if key else element
+
+    listed = sorted(
+        (each for each in elements if identity(each) in wanted), key=lambda each: wanted.index(identity(each))
+    )
+    return listed + [each for each in elements if identity(each) not in wanted]

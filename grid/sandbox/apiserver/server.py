@@ -1,0 +1,304 @@
+"""The embedded cluster's API server: Kubernetes' REST API over HTTPS on a loopback address, for everything under one data directory.
+
+This module is the HTTP layer only: who asks (`identity`), for what (`paths`), in which form (`bodies`), and how long an answer takes.
+Rules are below it.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+from aiohttp import web
+
+from grid.sandbox.apiserver import discovery, openapi
+from grid.sandbox.apiserver.bodies import JSON, Form, decode_object, negotiate
+from grid.sandbox.apiserver.certificates import load_or_make
+from grid.sandbox.apiserver.changing import is_dry_run, patching, replacement
+from grid.sandbox.apiserver.deletion import DeleteOptions
+from grid.sandbox.apiserver.garbage import Janitor
+from grid.sandbox.apiserver.identity import Identity, Tokens, kubeconfig
+from grid.sandbox.apiserver.kinds import Object, stored_kinds
+from grid.sandbox.apiserver.listing import list_page
+from grid.sandbox.apiserver.paths import Target, UnknownGroup, parse_path
+from grid.sandbox.apiserver.registry import Registry
+from grid.sandbox.apiserver.status import Failure, details_of, not_allowed, success
+from grid.sandbox.apiserver.store import Record, Store
+from grid.sandbox.apiserver.streaming import StreamSettings, stream_watch
+from grid.sandbox.apiserver.tables import partial, table
+from grid.sandbox.apiserver.views import incoming, outgoing
+
+log = logging.getLogger(__name__)
+
+_OPEN_PATHS = ("/version", "/healthz", "/livez", "/readyz")
+_MOST_BODY_BYTES = 3 * 1024 * 1024
+_START_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
+
+
+class ApiServer:
+    """One cluster's API. `start()` listens, `stop()` ends all watches and closes the store."""
+
+    def __init__(
+        self,
+        data_dir: Path,
+        tokens: Tokens,
+        *,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        rng: random.Random | None = None,
+        history: int = 5000,
+        streams: StreamSettings | None = None,
+    ) -> None:
+        self.tokens = tokens
+        self.clock = clock
+        self.certificate = load_or_make(data_dir)
+        self.store = Store(data_dir / "cluster.sqlite3", history=history)
+        self.registry = Registry(self.store, clock=clock, rng=rng or random.SystemRandom())
+        self.janitor = Janitor(self.registry)
+        self.streams = streams or StreamSettings()
+        self.address = ""
+        self._stopping = asyncio.Event()
+        self._runner: web.AppRunner | None = None
+        self._janitor_task: asyncio.Task[None] | None = None
+        for name in _START_NAMESPACES:
+            if self.store.get("namespaces", name) is None:
+                namespace = {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name}}
+                self.registry.create(stored_kinds()["namespaces"], "", namespace)
+
+    def kubeconfig(self) -> str:
+        """The kubeconfig for clients of this server; only once it listens."""
+        return kubeconfig(f"https://{self.address}", self.tokens, self.certificate.authority)
+
+    async def start(self, port: int = 0, host: str = "127.0.0.1") -> str:
+        """Listens; returns the server's URL."""
+        application = web.Application(client_max_size=_MOST_BODY_BYTES)
+        application.router.add_route("*", "/{path:.*}", self._handle)
+        self._runner = web.AppRunner(application, access_log=None, handler_cancellation=True)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, host, port, backlog=1024, ssl_context=self.certificate.context)
+        await site.start()
+        self.address = "{}:{}".format(*self._runner.addresses[0])
+        self._janitor_task = asyncio.create_task(self.janitor.run(), name="janitor")
+        return f"https://{self.address}"
+
+    async def stop(self) -> None:
+        self._stopping.set()
+        if self._janitor_task is not None:
+            self._janitor_task.cancel()
+            await asyncio.gather(self._janitor_task, return_exceptions=True)
+        if self._runner is not None:
+            await self._runner.cleanup()
+        self.store.close()
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        try:
+            return await self._answer(request)
+        except Failure as failure:
+            headers = {"Retry-After": str(failure.retry_after)} if failure.retry_after else None
+            return _json(failure.body(), failure.code, headers)
+        except UnknownGroup:
+            return web.Response(status=404, text="404 page not found\n")
+        except web.HTTPRequestEntityTooLarge:
+            problem = f"Request entity too large: limit is {_MOST_BODY_BYTES}"
+            return _json(Failure(413, "RequestEntityTooLarge", problem).body(), 413)
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        path = request.path.rstrip("/") or "/"
+        if path in _OPEN_PATHS or path.partition("/readyz/")[0] == "":
+            return _json(discovery.VERSION) if path == "/version" else web.Response(text="ok")
+        identity = self.tokens.identify(request.headers.get("Authorization", ""))
+        if identity is None:
+            raise Failure(401, "Unauthorized", "Unauthorized")
+        described = self._describe(request, path)
+        if described is not None:
+            return described
+        target = parse_path(path)
+        handler = self._handler(request, target)
+        return await handler(request, target, identity)
+
+    def _describe(self, request: web.Request, path: str) -> web.Response | None:
+        """Discovery; None when the path is none of it."""
+        parts = path.strip("/").split("/")
+        form = Form()
+        if path in ("/api", "/apis"):
+            form = negotiate(request.headers.get("Accept", ""))
+        if form.discovery:
+            body = discovery.aggregated([""] if path == "/api" else None)
+            return _json(body, content_type=f"{JSON};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
+        match parts:
+            case ["api"]:
+                return _json(discovery.api_versions(self.address))
+            case ["apis"]:
+                return _json(discovery.group_list())
+            case ["api", "v1"]:
+                return _json(discovery.resource_list("", "v1"))
+            case ["apis", group] if discovery.serves(group):
+                return _json(discovery.one_group(group))
+            case ["apis", group, version] if discovery.serves(group, version):
+                return _json(discovery.resource_list(group, version))
+            case ["openapi", "v3"]:
+                return _json(openapi.index())
+            case ["openapi", "v3", *root]:
+                document = openapi.document("/".join(root))
+                return None if document is None else _json(document)
+            case _:
+                return None
+
+    def _handler(
+        self, request: web.Request, target: Target
+    ) -> Callable[[web.Request, Target, Identity], Awaitable[web.StreamResponse]]:
+        """The method for a request, or 405."""
+        if target.subresource is not None and target.subresource.name != "status":
+            raise not_allowed()
+        collection = not target.name
+        match request.method:
+            case "GET" if target.watching or request.query.get("watch") in ("1", "true"):
+                verb, handler = "watch", self._watch
+            case "GET":
+                verb, handler = ("list", self._list) if collection else ("get", self._get)
+            case "POST" if collection:
+                verb, handler = "create", self._create
+            case "PUT" if not collection:
+                verb, handler = "update", self._update
+            case "PATCH" if not collection:
+                verb, handler = "patch", self._patch
+            case "DELETE":
+                verb, handler = ("deletecollection", self._delete_all) if collection else ("delete", self._delete)
+            case _:
+                raise not_allowed()
+        allowed = target.subresource.verbs if target.subresource else target.kind.verbs
+        if verb not in allowed:
+            raise not_allowed()
+        return handler
+
+    # Reading
+
+    async def _get(self, request: web.Request, target: Target, identity: Identity) -> web.StreamResponse:
+        form = negotiate(request.headers.get("Accept", ""))
+        return self._object(request, target, self.registry.read(target.kind, target.key), form)
+
+    async def _list(self, request: web.Request, target: Target, identity: Identity) -> web.StreamResponse:
+        form = negotiate(request.headers.get("Accept", ""))
+        page = list_page(self.store, target, request.query)
+        kind = target.kind
+        if form.transform == "Table":
+            objects = [outgoing(kind, record.obj) for record in page.records]
+            include = request.query.get("includeObject", "Metadata")
+            return _json({**table(kind, objects, include=include, now=self.clock()), "metadata": page.metadata})
+        if form.transform:
+            items = [partial(record.obj) for record in page.records]
+            head = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1"}
+            return _json({**head, "metadata": page.metadata, "items": items})
+        if kind.view_of:
+            raws = [msgspec.json.encode(outgoing(kind, record.obj)) for record in page.records]
+        else:
+            raws = [record.raw for record in page.records]
+        head_text = msgspec.json.encode(
+            {"kind": f"{kind.kind}List", "apiVersion": kind.api_version, "metadata": page.metadata}
+        )
+        body = head_text[:-1] + b',"items":[' + b",".join(raws) + b"]}"
+        if form.yaml:
+            return _json(msgspec.json.decode(body), form=form)
+        return web.Response(body=body, content_type=JSON)
+
+    async def _watch(self, request: web.Request, target: Target, identity: Identity) -> web.StreamResponse:
+        form = negotiate(request.headers.get("Accept", ""))
+        return await stream_watch(request, target, form, self.store, self.streams, self._stopping, self.clock)
+
+    # Changing
+
+    async def _create(self, request: web.Request, target: Target, identity: Identity) -> web.StreamResponse:
+        form = negotiate(request.headers.get("Accept", ""))
+        kind = target.kind
+        body = await request.read()
+        dry_run = is_dry_run("CreateOptions", request.query)
+        obj = incoming(kind, decode_object(body, request.headers.get("Content-Type", ""), kind))
+        namespace = target.namespace or obj["metadata"].get("namespace") or "default"
+        record = self.registry.create(kind, namespace, obj, dry_run=dry_run)
+        return self._object(request, target, record, form, 201)
+
+    async def _update(self, request: web.Request, target: Target, identity: Identity) -> web.StreamResponse:
+        form = negotiate(request.headers.get("Accept", ""))
+        body = await request.read()
+        dry_run = is_dry_run("UpdateOptions", request.query)
+        mutation = replacement(target.kind, body, request.headers.get("Content-Type", ""))
+        return self._changed(request, target, form, mutation, dry_run)
+
+    async def _patch(self, request: web.Request, target: Target, identity: Identity) -> web.StreamResponse:
+        form = negotiate(request.headers.get("Accept", ""))
+        body = await request.read()
+        mutation = patching(body, request.headers.get("Content-Type", ""))
+        return self._changed(request, target, form, mutation, is_dry_run("PatchOptions", request.query))
+
+    def _changed(
+        self, request: web.Request, target: Target, form: Form, mutation: Callable[[Object], Object], dry_run: bool
+    ) -> web.StreamResponse:
+        subresource = target.subresource.name if target.subresource else ""
+        record = self.registry.update(target.kind, target.key, mutation, subresource=subresource, dry_run=dry_run)
+        return self._object(request, target, record, form)
+
+    async def _delete(self, request: web.Request, target: Target, identity: Identity) -> web.StreamResponse:
+        form = negotiate(request.headers.get("Accept", ""))
+        options = await self._delete_options(request)
+        deletion = self.registry.delete(target.kind, target.key, options)
+        if deletion.gone and not target.kind.returns_deleted:
+            metadata = deletion.record.obj["metadata"]
+            return _json(success(details={**details_of(target.kind, metadata["name"]), "uid": metadata["uid"]}))
+        return self._object(request, target, deletion.record, form)
+
+    async def _delete_all(self, request: web.Request, target: Target, identity: Identity) -> web.StreamResponse:
+        options = await self._delete_options(request)
+        page = list_page(self.store, target, request.query)
+        for record in page.records:
+            if self.store.get(target.kind.stored, record.key) is not None:
+                self.registry.delete(target.kind, record.key, options)
+        items = [outgoing(target.kind, record.obj) for record in page.records]
+        head = {"kind": f"{target.kind.kind}List", "apiVersion": target.kind.api_version, "metadata": page.metadata}
+        return _json({**head, "items": items})
+
+    async def _delete_options(self, request: web.Request) -> DeleteOptions:
+        body = await request.read()
+        given: Any = {}
+        if body.strip():
+            try:
+                given = msgspec.json.decode(body)
+            except msgspec.DecodeError:
+                given = yaml.safe_load(body)
+        is_dry_run("DeleteOptions", request.query)
+        return DeleteOptions.parse(given if isinstance(given, dict) else {}, request.query)
+
+    # Answering
+
+    def _object(
+        self, request: web.Request, target: Target, record: Record, form: Form, code: int = 200
+    ) -> web.StreamResponse:
+        kind = target.kind
+        if form.transform == "Table":
+            include = request.query.get("includeObject", "Metadata")
+            body = table(kind, [outgoing(kind, record.obj)], include=include, now=self.clock())
+            body["metadata"] = {"resourceVersion": record.obj["metadata"].get("resourceVersion", "")}
+            return _json(body, code)
+        if form.transform:
+            return _json(partial(record.obj), code)
+        if kind.view_of or form.yaml:
+            return _json(outgoing(kind, record.obj), code, form=form)
+        return web.Response(body=record.raw, status=code, content_type=JSON)
+
+
+def _json(
+    body: Object,
+    code: int = 200,
+    headers: dict[str, str] | None = None,
+    *,
+    content_type: str = JSON,
+    form: Form | None = None,
+) -> web.Response:
+    if form is not None and form.yaml:
+        return web.Response(text=yaml.safe_dump(body), status=code, content_type="application/yaml")
+    response = web.Response(body=msgspec.json.encode(body), status=code, headers=headers)
+    response.headers["Content-Type"] = content_type
+    return response

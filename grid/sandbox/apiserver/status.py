@@ -1,0 +1,166 @@
+"""Failures as Kubernetes reports them: a `Status` object with code, reason, message and causes.
+
+Everything below the HTTP layer raises `Failure`; the server turns it into the answer. The messages are the real API server's,
+word for word, because clients (and people who search for them) know those.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from grid.sandbox.apiserver.kinds import Kind, Object
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One thing that is wrong with a field, in Kubernetes' words."""
+
+    field: str
+    reason: str
+    message: str
+
+
+class Failure(Exception):
+    """An answer other than success."""
+
+    def __init__(self, code: int, reason: str, message: str, details: Object | None = None, **extra: Any) -> None:
+        super().__init__(message)
+        self.code = code
+        self.reason = reason
+        self.message = message
+        self.details = details
+        self.retry_after: int | None = extra.get("retry_after")
+        self.continue_token: str = extra.get("continue_token", "")
+
+    def body(self) -> Object:
+        body: Object = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
+        if self.continue_token:
+            body["metadata"] = {"continue": self.continue_token}
+        body["message"] = self.message
+        if self.reason:
+            body["reason"] = self.reason
+        if self.details is not None:
+            body["details"] = self.details
+        body["code"] = self.code
+        return body
+
+
+def success(code: int | None = None, details: Object | None = None) -> Object:
+    body: Object = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+    if details is not None:
+        body["details"] = details
+    if code is not None:
+        body["code"] = code
+    return body
+
+
+def details_of(kind: Kind, name: str = "") -> Object:
+    details: Object = {"name": name} if name else {}
+    if kind.group:
+        details["group"] = kind.group
+    return {**details, "kind": kind.plural}
+
+
+def not_found(kind: Kind, name: str) -> Failure:
+    return Failure(404, "NotFound", f'{kind.resource} "{name}" not found', details_of(kind, name))
+
+
+def no_such_path() -> Failure:
+    return Failure(404, "NotFound", "the server could not find the requested resource", {})
+
+
+def already_exists(kind: Kind, name: str) -> Failure:
+    return Failure(409, "AlreadyExists", f'{kind.resource} "{name}" already exists', details_of(kind, name))
+
+
+def conflict(kind: Kind, name: str, problem: str) -> Failure:
+    message = f'Operation cannot be fulfilled on {kind.resource} "{name}": {problem}'
+    return Failure(409, "Conflict", message, details_of(kind, name))
+
+
+MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
+
+
+def bad_request(message: str) -> Failure:
+    return Failure(400, "BadRequest", message)
+
+
+def server_error(message: str) -> Failure:
+    return Failure(500, "", message)
+
+
+def forbidden(kind: Kind, name: str, problem: str, causes: Sequence[Cause] = ()) -> Failure:
+    details = details_of(kind, name)
+    if causes:
+        details["causes"] = [_cause(cause) for cause in causes]
+    who = f'{kind.resource} "{name}"' if name else kind.resource
+    return Failure(403, "Forbidden", f"{who} is forbidden: {problem}", details)
+
+
+def not_allowed() -> Failure:
+    return Failure(405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {})
+
+
+def expired(message: str, continue_token: str = "") -> Failure:
+    return Failure(410, "Expired", message, continue_token=continue_token)
+
+
+def too_large_version(asked: int, current: int) -> Failure:
+    details = {
+        "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
+        "retryAfterSeconds": 1,
+    }
+    message = f"Timeout: Too large resource version: {asked}, current: {current}"
+    return Failure(504, "Timeout", message, details, retry_after=1)
+
+
+def invalid(kind: str, group: str, name: str, causes: Sequence[Cause]) -> Failure:
+    """422 with every cause; equal messages are said once, as the real server does."""
+    said = list(dict.fromkeys(f"{cause.field}: {cause.message}" for cause in causes))
+    text = said[0] if len(said) == 1 else "[" + ", ".join(said) + "]"
+    qualified = f"{kind}.{group}" if group else kind
+    details: Object = {"name": name} if name else {}
+    if group:
+        details["group"] = group
+    details |= {"kind": kind, "causes": [_cause(cause) for cause in causes]}
+    return Failure(422, "Invalid", f'{qualified} "{name}" is invalid: {text}', details)
+
+
+def invalid_options(kind: str, cause: Cause) -> Failure:
+    return invalid(kind, "meta.k8s.io", "", [cause])
+
+
+def _cause(cause: Cause) -> Object:
+    return {"reason": cause.reason, "message": cause.message, "field": cause.field}
+
+
+def shown(value: Any) -> str:
+    """A value as the real server prints it inside a message."""
+    return msgspec.json.encode(value).decode()
+
+
+def wrong(path: str, value: Any, detail: str) -> Cause:
+    return Cause(path, "FieldValueInvalid", f"Invalid value: {shown(value)}: {detail}")
+
+
+def required(path: str, detail: str = "") -> Cause:
+    return Cause(path, "FieldValueRequired", f"Required value: {detail}" if detail else "Required value")
+
+
+def unsupported(path: str, value: Any, allowed: Sequence[str]) -> Cause:
+    choices = ", ".join(shown(choice) for choice in allowed)
+    return Cause(path, "FieldValueNotSupported", f"Unsupported value: {shown(value)}: supported values: {choices}")
+
+
+def duplicate(path: str, value: Any) -> Cause:
+    return Cause(path, "FieldValueDuplicate", f"Duplicate value: {shown(value)}")
+
+
+def prohibited(path: str, detail: str) -> Cause:
+    return Cause(path, "FieldValueForbidden", f"Forbidden: {detail}")
+
+
+def missing(path: str, value: Any) -> Cause:
+    return Cause(path, "FieldValueNotFound", f"Not found: {shown(value)}")

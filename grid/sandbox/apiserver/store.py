@@ -1,0 +1,252 @@
+"""All objects of the embedded cluster: in memory for reading, in SQLite for surviving.
+
+One event loop owns a store; no method waits, so what a request reads does not change under it. Objects are immutable once stored:
+a change stores a new `Record`, whose JSON is encoded once and then used for every list and watch. Each change is committed before
+the caller goes on, so an answer that a client has seen survives `kill -9`. The recent history of each resource stays in memory, for
+watches and for pages of one consistent list; what is older is forgotten ("compacted"), and asking for it is an error.
+"""
+
+import bisect
+import sqlite3
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic
+from typing import Literal
+
+import msgspec
+
+from grid.sandbox.apiserver.kinds import Object
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS objects (
+  resource TEXT NOT NULL, key TEXT NOT NULL, version INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY (resource, key)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS counter (id INTEGER PRIMARY KEY CHECK (id = 1), version INTEGER NOT NULL);
+INSERT OR IGNORE INTO counter VALUES (1, 1);
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One stored object. `obj` must not be changed; `fresh()` gives a copy for that."""
+
+    key: str  # "namespace/name", or "name" for what has no namespace
+    obj: Object
+    raw: bytes
+    version: int
+
+    def fresh(self) -> Object:
+        copy: Object = msgspec.json.decode(self.raw)
+        return copy
+
+
+@dataclass(slots=True)
+class Change:
+    """One step of a resource's history: `now` is None for a removal, `before` is None for a creation."""
+
+    version: int
+    key: str
+    before: Record | None
+    now: Record | None
+    at: float
+    lines: dict[str, bytes] = field(default_factory=dict)
+
+    @property
+    def record(self) -> Record:
+        record = self.now or self.before
+        if record is None:
+            raise ValueError(f"change {self.version} of {self.key} changes nothing")
+        return record
+
+    def gone(self) -> Object:
+        """The last state before it left, with the version of leaving, as a DELETED event carries it."""
+        before = self.before or self.record
+        return with_version(before.fresh(), self.version)
+
+    def line(self, kind: Literal["ADDED", "MODIFIED", "DELETED"]) -> bytes:
+        """The watch event as a line of JSON, encoded at the first call only."""
+        if kind not in self.lines:
+            raw = msgspec.json.encode(self.gone()) if kind == "DELETED" else self.record.raw
+            self.lines[kind] = event_line(kind, raw)
+        return self.lines[kind]
+
+
+def event_line(kind: str, raw: bytes) -> bytes:
+    return b'{"type":"' + kind.encode() + b'","object":' + raw + b"}\n"
+
+
+def with_version(obj: Object, version: int) -> Object:
+    obj["metadata"]["resourceVersion"] = str(version)
+    return obj
+
+
+Listener = Callable[[Change], None]
+
+
+@dataclass(slots=True)
+class _Resource:
+    records: dict[str, Record] = field(default_factory=dict)
+    keys: list[str] = field(default_factory=list)  # sorted
+    history: deque[Change] = field(default_factory=deque)
+    floor: int = 0  # the oldest version from which the history is complete
+    listeners: list[Listener] = field(default_factory=list)
+
+
+class Store:
+    """See the module. `path` None keeps everything in memory only."""
+
+    def __init__(
+        self,
+        path: Path | None = None,
+        *,
+        history: int = 5000,
+        history_seconds: float = 300.0,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self._history = history
+        self._history_seconds = history_seconds
+        self._clock = clock
+        self._resources: dict[str, _Resource] = {}
+        self._database = sqlite3.connect(path or ":memory:", isolation_level=None)
+        # WAL with NORMAL survives the death of the process without a disk flush for each change.
+        self._database.execute("PRAGMA journal_mode=WAL")
+        self._database.execute("PRAGMA synchronous=NORMAL")
+        self._database.executescript(_SCHEMA)
+        self.version: int = self._database.execute("SELECT version FROM counter").fetchone()[0]
+        for resource, key, version, data in self._database.execute("SELECT resource, key, version, data FROM objects"):
+            self._of(resource).records[key] = Record(key, msgspec.json.decode(data), bytes(data), version)
+        for found in self._resources.values():
+            found.keys = sorted(found.records)
+
+    def close(self) -> None:
+        self._database.close()
+
+    def _of(self, resource: str) -> _Resource:
+        if resource not in self._resources:
+            self._resources[resource] = _Resource(floor=self.version)
+        return self._resources[resource]
+
+    # Reading
+
+    def get(self, resource: str, key: str) -> Record | None:
+        return self._of(resource).records.get(key)
+
+    def records(self, resource: str, *, prefix: str = "", after: str = "") -> Iterator[Record]:
+        """In the order of keys, from the first key beyond `after`; `prefix` "namespace/" restricts to a namespace."""
+        found = self._of(resource)
+        position = bisect.bisect_right(found.keys, after) if after else bisect.bisect_left(found.keys, prefix)
+        for key in found.keys[position:]:
+            if not key.startswith(prefix):
+                return
+            yield found.records[key]
+
+    def records_at(self, resource: str, version: int, *, prefix: str = "", after: str = "") -> Iterator[Record]:
+        """As it was at an earlier version, which must not be below `floor(resource)`."""
+        found = self._of(resource)
+        undone: dict[str, Record | None] = {}
+        for change in reversed(found.history):
+            if change.version <= version:
+                break
+            undone[change.key] = change.before
+        if not undone:
+            yield from self.records(resource, prefix=prefix, after=after)
+            return
+        keys = sorted({*found.keys, *undone})
+        for key in keys[bisect.bisect_right(keys, after) if after else 0 :]:
+            record = undone[key] if key in undone else found.records[key]
+            if record is not None and key.startswith(prefix):
+                yield record
+
+    def count(self, resource: str, *, prefix: str = "", after: str = "") -> int:
+        """How many keys there are beyond `after`, without looking at the objects."""
+        keys = self._of(resource).keys
+        first = bisect.bisect_right(keys, after) if after else bisect.bisect_left(keys, prefix)
+        last = bisect.bisect_left(keys, prefix[:-1] + "0") if prefix else len(keys)  # "0" follows "/" in ASCII
+        return last - first
+
+    def floor(self, resource: str) -> int:
+        return self._of(resource).floor
+
+    def changes_since(self, resource: str, version: int) -> list[Change]:
+        """Oldest first; `version` must not be below `floor(resource)`."""
+        recent: list[Change] = []
+        for change in reversed(self._of(resource).history):
+            if change.version <= version:
+                break
+            recent.append(change)
+        recent.reverse()
+        return recent
+
+    def listen(self, resource: str, listener: Listener) -> Callable[[], None]:
+        """Calls `listener` with every change from now on, at once and in order; the result ends that."""
+        listeners = self._of(resource).listeners
+        listeners.append(listener)
+        return lambda: listeners.remove(listener)
+
+    # Changing
+
+    def put(self, resource: str, key: str, obj: Object) -> Record:
+        """Stores the object, which the store owns from now on, with the next version."""
+        version = self.version + 1
+        raw = msgspec.json.encode(with_version(obj, version))
+        self._commit(
+            version,
+            "INSERT INTO objects VALUES (?, ?, ?, ?) "
+            "ON CONFLICT (resource, key) DO UPDATE SET version = excluded.version, data = excluded.data",
+            (resource, key, version, raw),
+        )
+        record = Record(key, obj, raw, version)
+        found = self._of(resource)
+        before = found.records.get(key)
+        found.records[key] = record
+        if before is None:
+            bisect.insort(found.keys, key)
+        self._happened(found, Change(version, key, before, record, self._clock()))
+        return record
+
+    def remove(self, resource: str, key: str) -> Change:
+        version = self.version + 1
+        self._commit(version, "DELETE FROM objects WHERE resource = ? AND key = ?", (resource, key))
+        found = self._of(resource)
+        before = found.records.pop(key)
+        del found.keys[bisect.bisect_left(found.keys, key)]
+        change = Change(version, key, before, None, self._clock())
+        self._happened(found, change)
+        return change
+
+    def compact(self) -> None:
+        """Forgets all history, as a real cluster does with what is older than five minutes."""
+        for found in self._resources.values():
+            self._forget(found, len(found.history))
+
+    def _commit(self, version: int, statement: str, values: tuple[object, ...]) -> None:
+        self._database.execute("BEGIN IMMEDIATE")
+        try:
+            self._database.execute(statement, values)
+            self._database.execute("UPDATE counter SET version = ?", (version,))
+        except BaseException:
+            self._database.execute("ROLLBACK")
+            raise
+        self._database.execute("COMMIT")
+        self.version = version
+
+    def _happened(self, found: _Resource, change: Change) -> None:
+        found.history.append(change)
+        oldest = self._clock() - self._history_seconds
+        stale = sum(1 for _ in _while_older(found.history, oldest))
+        self._forget(found, max(stale, len(found.history) - self._history))
+        for listener in tuple(found.listeners):
+            listener(change)
+
+    def _forget(self, found: _Resource, count: int) -> None:
+        for _ in range(count):
+            found.floor = found.history.popleft().version
+
+
+def _while_older(history: deque[Change], oldest: float) -> Iterator[Change]:
+    for change in history:
+        if change.at >= oldest:
+            return
+        yield change

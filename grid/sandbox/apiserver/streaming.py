@@ -1,0 +1,189 @@
+"""WATCH over HTTP: what comes first, then changes as they happen, bookmarks now and then, until the time is over or somebody leaves."""
+
+import asyncio
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from time import monotonic
+
+import msgspec
+from aiohttp import web
+
+from grid.sandbox.apiserver.bodies import JSON, Form, parse_int
+from grid.sandbox.apiserver.kinds import Object
+from grid.sandbox.apiserver.listing import predicate_of
+from grid.sandbox.apiserver.paths import Target
+from grid.sandbox.apiserver.selectors import exact_name
+from grid.sandbox.apiserver.status import expired, invalid_options, prohibited, server_error, wrong
+from grid.sandbox.apiserver.store import Store, event_line
+from grid.sandbox.apiserver.tables import partial, table
+from grid.sandbox.apiserver.views import outgoing
+from grid.sandbox.apiserver.watching import Interest, View, Watch
+
+_SHORTEST_DEFAULT, _LONGEST_DEFAULT = 1800.0, 3600.0
+_BEFORE_THE_END = 2.0  # a last bookmark comes this long before the time is over
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSettings:
+    bookmark_seconds: float = 60.0
+
+
+async def stream_watch(
+    request: web.Request,
+    target: Target,
+    form: Form,
+    store: Store,
+    settings: StreamSettings,
+    stopping: asyncio.Event,
+    clock: Callable[[], datetime],
+) -> web.StreamResponse:
+    query = request.query
+    start = _start(store, request)
+    interest = _interest(target, request, form, clock)
+    timeout = float(parse_int(query.get("timeoutSeconds") or "0"))
+    if timeout <= 0:
+        timeout = random.uniform(_SHORTEST_DEFAULT, _LONGEST_DEFAULT)
+    response = web.StreamResponse(headers={"Content-Type": JSON, "Cache-Control": "no-cache, private"})
+    response.enable_chunked_encoding()
+    if start.after < store.floor(target.kind.stored) and start.after < store.version and not start.initial:
+        problem = expired(f"too old resource version: {start.after} ({store.floor(target.kind.stored)})").body()
+        await response.prepare(request)
+        await response.write(event_line("ERROR", msgspec.json.encode(problem)))
+        return response
+    # Between reading the present state and listening nothing is awaited, so no change is missed or seen twice.
+    watch = Watch(store, interest, after=store.version if start.initial else start.after)
+    try:
+        first = _initial(store, interest, start, target) if start.initial else b""
+        await response.prepare(request)
+        if first:
+            await response.write(first)
+        bookmarks = (
+            _Bookmarks(target, settings.bookmark_seconds) if query.get("allowWatchBookmarks") in ("1", "true") else None
+        )
+        await _follow(response, watch, store, bookmarks, monotonic() + timeout, stopping)
+    except ConnectionResetError:
+        return response
+    finally:
+        watch.close()
+    return response
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    after: int
+    initial: bool  # begin with everything that exists
+    announce_end: bool  # and say when that was all
+
+
+def _start(store: Store, request: web.Request) -> _Start:
+    query = request.query
+    text, match, initial = (
+        query.get("resourceVersion", ""),
+        query.get("resourceVersionMatch", ""),
+        query.get("sendInitialEvents"),
+    )
+    bookmarks = query.get("allowWatchBookmarks") in ("1", "true")
+    path = "resourceVersionMatch"
+    if initial is not None and match != "NotOlderThan":
+        problem = prohibited(path, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")
+        raise invalid_options("ListOptions", problem)
+    if initial is None and match:
+        problem = prohibited(path, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")
+        raise invalid_options("ListOptions", problem)
+    if text and not text.isdigit():
+        problem = wrong("resourceVersion", text, f'strconv.ParseUint: parsing "{text}": invalid syntax')
+        raise server_error(f"{problem.field}: {problem.message}")
+    version = int(text or 0)
+    if initial == "true":
+        return _Start(version, initial=True, announce_end=bookmarks)
+    if initial is not None:
+        return _Start(version or store.version, initial=False, announce_end=False)
+    return _Start(version, initial=version == 0, announce_end=False)
+
+
+def _interest(target: Target, request: web.Request, form: Form, clock: Callable[[], datetime]) -> Interest:
+    kind = target.kind
+    name = target.name or exact_name(request.query.get("fieldSelector", ""))
+    whole_key = bool(name) and (bool(target.prefix) or not kind.namespaced)
+    return Interest(
+        kind.stored,
+        prefix=target.prefix + name if whole_key else target.prefix,
+        name=name if whole_key else "",
+        predicate=predicate_of(kind, request.query),
+        view=_view(target, request, form, clock),
+    )
+
+
+def _view(target: Target, request: web.Request, form: Form, clock: Callable[[], datetime]) -> View | None:
+    kind = target.kind
+    if form.transform == "Table":
+        include = request.query.get("includeObject", "Metadata")
+        return lambda obj: _one_row(table(kind, [outgoing(kind, obj)], include=include, now=clock()), obj)
+    if form.transform:
+        return partial
+    if kind.view_of:
+        return lambda obj: outgoing(kind, obj)
+    return None
+
+
+def _one_row(body: Object, obj: Object) -> Object:
+    return {**body, "metadata": {"resourceVersion": obj["metadata"]["resourceVersion"]}}
+
+
+def _initial(store: Store, interest: Interest, start: _Start, target: Target) -> bytes:
+    lines: list[bytes] = []
+    for record in store.records(interest.resource, prefix=interest.prefix):
+        if interest.covers(record.key) and interest.matches(record.obj):
+            raw = record.raw if interest.view is None else msgspec.json.encode(interest.view(record.obj))
+            lines.append(event_line("ADDED", raw))
+    if start.announce_end:
+        lines.append(_bookmark(target, store.version, {"k8s.io/initial-events-end": "true"}))
+    return b"".join(lines)
+
+
+def _bookmark(target: Target, version: int, annotations: dict[str, str] | None = None) -> bytes:
+    metadata: Object = {"resourceVersion": str(version), "creationTimestamp": None}
+    if annotations:
+        metadata["annotations"] = annotations
+    body = {"kind": target.kind.kind, "apiVersion": target.kind.api_version, "metadata": metadata}
+    return event_line("BOOKMARK", msgspec.json.encode(body))
+
+
+class _Bookmarks:
+    """When the next bookmark is due."""
+
+    def __init__(self, target: Target, seconds: float) -> None:
+        self._target = target
+        self._seconds = seconds
+        self.due = monotonic() + seconds
+
+    def line(self, version: int) -> bytes:
+        self.due = monotonic() + self._seconds
+        return _bookmark(self._target, version)
+
+
+async def _follow(
+    response: web.StreamResponse,
+    watch: Watch,
+    store: Store,
+    bookmarks: _Bookmarks | None,
+    end: float,
+    stopping: asyncio.Event,
+) -> None:
+    """Writes what comes until the end. An overflowed watch ends too: its client was too slow and lists again."""
+    if bookmarks is not None and bookmarks.due > end - _BEFORE_THE_END > monotonic():
+        bookmarks.due = end - _BEFORE_THE_END
+    while not watch.overflowed and not stopping.is_set():
+        data = watch.drain()
+        now = monotonic()
+        if bookmarks is not None and now >= bookmarks.due:
+            data += bookmarks.line(store.version)
+        if data:
+            await response.write(data)
+            continue
+        if now >= end:
+            return
+        wake = min(end, bookmarks.due) if bookmarks is not None else end
+        await watch.wait(min(max(wake - now, 0.001), 1.0))

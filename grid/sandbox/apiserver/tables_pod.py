@@ -1,0 +1,108 @@
+"""The row of a pod in `kubectl get pods`: its STATUS is a summary of phase, containers and deletion that users know by heart."""
+
+from datetime import datetime
+from typing import Any
+
+from grid.sandbox.apiserver.ages import age, human_duration, parse_time
+from grid.sandbox.apiserver.kinds import Object
+from grid.sandbox.apiserver.pods import is_ready
+
+POD_COLUMNS = (
+    ("Name", 0),
+    ("Ready", 0),
+    ("Status", 0),
+    ("Restarts", 0),
+    ("Age", 0),
+    ("IP", 1),
+    ("Node", 1),
+    ("Nominated Node", 1),
+    ("Readiness Gates", 1),
+)
+
+
+def pod_cells(pod: Object, now: datetime) -> list[Any]:
+    spec, status = pod["spec"], pod.get("status") or {}
+    containers = status.get("containerStatuses") or []
+    sidecars = {each["name"] for each in spec.get("initContainers") or () if each.get("restartPolicy") == "Always"}
+    ready = sum(1 for each in containers if each.get("ready") and "running" in (each.get("state") or {}))
+    ready += sum(
+        1 for each in status.get("initContainerStatuses") or () if each["name"] in sidecars and each.get("ready")
+    )
+    return [
+        pod["metadata"]["name"],
+        f"{ready}/{len(spec.get('containers') or ()) + len(sidecars)}",
+        pod_status(pod),
+        _restarts(status, now),
+        age(pod, now),
+        status.get("podIP") or "<none>",
+        spec.get("nodeName") or "<none>",
+        status.get("nominatedNodeName") or "<none>",
+        "<none>",
+    ]
+
+
+def pod_status(pod: Object) -> str:
+    status = pod.get("status") or {}
+    words = status.get("reason") or status.get("phase") or "Unknown"
+    if any(
+        each["type"] == "PodScheduled" and each.get("reason") == "SchedulingGated"
+        for each in status.get("conditions") or ()
+    ):
+        words = "SchedulingGated"
+    initial = _init_status(pod)
+    if initial:
+        words = initial
+    else:
+        words = _container_status(pod, words)
+    if "deletionTimestamp" in pod["metadata"]:
+        words = "Unknown" if status.get("reason") == "NodeLost" else "Terminating"
+    return words
+
+
+def _init_status(pod: Object) -> str:
+    specs = pod["spec"].get("initContainers") or []
+    sidecars = {each["name"] for each in specs if each.get("restartPolicy") == "Always"}
+    for number, each in enumerate((pod.get("status") or {}).get("initContainerStatuses") or ()):
+        state = each.get("state") or {}
+        terminated, waiting = state.get("terminated"), state.get("waiting") or {}
+        if terminated and terminated.get("exitCode") == 0:
+            continue
+        if each["name"] in sidecars and each.get("started"):
+            continue
+        if terminated:
+            return f"Init:{_ended(terminated)}"
+        if waiting.get("reason") and waiting["reason"] != "PodInitializing":
+            return f"Init:{waiting['reason']}"
+        return f"Init:{number}/{len(specs)}"
+    return ""
+
+
+def _container_status(pod: Object, words: str) -> str:
+    running = False
+    for each in reversed((pod.get("status") or {}).get("containerStatuses") or ()):
+        state = each.get("state") or {}
+        if (state.get("waiting") or {}).get("reason"):
+            words = state["waiting"]["reason"]
+        elif state.get("terminated"):
+            words = _ended(state["terminated"])
+        elif each.get("ready") and "running" in state:
+            running = True
+    if words == "Completed" and running:
+        return "Running" if is_ready(pod) else "NotReady"
+    return words
+
+
+def _ended(terminated: Object) -> str:
+    if terminated.get("reason"):
+        return str(terminated["reason"])
+    if terminated.get("signal"):
+        return f"Signal:{terminated['signal']}"
+    return f"ExitCode:{terminated.get('exitCode', 0)}"
+
+
+def _restarts(status: Object, now: datetime) -> str:
+    containers = status.get("containerStatuses") or []
+    count = sum(each.get("restartCount", 0) for each in containers)
+    ends = [((each.get("lastState") or {}).get("terminated") or {}).get("finishedAt") for each in containers]
+    latest = max((parse_time(end) for end in ends if end), default=None)
+    return f"{count} ({human_duration(now - latest)} ago)" if count and latest else str(count)

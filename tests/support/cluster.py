@@ -67,6 +67,7 @@ class FakeCluster:
         self.requests: list[Request] = []
         self.unserved: set[Resource] = set()
         self.bookmark_seconds = bookmark_seconds
+        self.list_seconds = 0.0  # how long each page takes
         self.closed = False
         self._clock = clock
         self._objects: dict[Resource, dict[str, RawObject]] = {}
@@ -118,6 +119,12 @@ class FakeCluster:
         """The next `times` calls (of that verb, when given) raise `error`."""
         self._failures += [(error, verb)] * times
 
+    def heal(self) -> None:
+        """Nothing fails or is lost from now on."""
+        self._failures.clear()
+        self._to_lose = 0
+        self.available = True
+
     def drop_watch(self) -> None:
         """Every open watch ends as when the server closes the stream."""
         self._end_watches(None)
@@ -132,6 +139,12 @@ class FakeCluster:
         self._forgotten = self._version
         self._history.clear()
         self._pages.clear()
+
+    def become(self, other: "FakeCluster") -> None:
+        """Another cluster takes over the address: its objects and its (lower) versions; open watches break."""
+        self._end_watches(ClusterUnavailable("The connection broke."))
+        self._objects, self._version, self._forgotten = other._objects, other._version, 0
+        self._history.clear()
 
     def bookmark(self) -> None:
         for watch in self._watches:
@@ -165,6 +178,8 @@ class FakeCluster:
         limit: int = 500,
         continue_token: str = "",
     ) -> bytes:
+        if self.list_seconds:
+            await asyncio.sleep(self.list_seconds)
         self._request("list", resource, namespace, detail=continue_token)
         if continue_token:
             if continue_token not in self._pages:

@@ -1,0 +1,21 @@
+"""How long to wait after failures: longer each time up to a limit, never the same for two processes, back to short on success."""
+
+import random
+
+
+class Backoff:
+    """Delays grow from `first` by doubling to `longest`; each is drawn from its upper half, so that many do not come at once."""
+
+    def __init__(self, *, first: float = 0.5, longest: float = 15.0, rng: random.Random) -> None:
+        self._first = first
+        self._longest = longest
+        self._rng = rng
+        self._failures = 0
+
+    def next(self) -> float:
+        whole = min(self._longest, self._first * 2.0 ** min(self._failures, 30))
+        self._failures += 1
+        return whole * self._rng.uniform(0.5, 1.0)
+
+    def reset(self) -> None:
+        self._failures = 0

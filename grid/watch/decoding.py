@@ -1,0 +1,154 @@
+"""Bytes of lists and watches into slim typed objects, keeping one bad object from spoiling the rest.
+
+Messages about bad input name the field that is wrong and never quote its value, which may be a secret.
+"""
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import msgspec
+
+from grid.errors import ClusterUnavailable
+from grid.watch.store import HasMetadata
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T", bound=HasMetadata)
+_CHUNK = 500  # objects decoded between two chances for other tasks
+
+
+class _ListMetadata(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+    continue_token: str = msgspec.field(default="", name="continue")
+
+
+class _Page(msgspec.Struct, Generic[T]):
+    metadata: _ListMetadata
+    items: list[T]
+
+
+class _Change(msgspec.Struct, Generic[T]):
+    type: str
+    object: T
+
+
+class _VersionOnly(msgspec.Struct, frozen=True, rename="camel"):
+    resource_version: str = ""
+
+
+class _Loose(msgspec.Struct):
+    """Any event at all: a bookmark has no name, an error is a Status."""
+
+    metadata: _VersionOnly = _VersionOnly()
+    code: int = 0
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """A page of a list; `chunks` decodes as it is gone through, so that a caller can let others run in between."""
+
+    resource_version: str
+    continue_token: str
+    chunks: Iterator[list[T]]
+
+
+@dataclass(frozen=True, slots=True)
+class Changed(Generic[T]):
+    """ADDED and MODIFIED (`gone` False) or DELETED (`gone` True)."""
+
+    object: T
+    gone: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Bookmark:
+    """Everything up to this version has been sent."""
+
+    resource_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The server ends the watch; 410 means that the version is forgotten."""
+
+    code: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """An event that fits no known shape; with a version it is one object's fault, without one the stream's."""
+
+    resource_version: str
+    reason: str
+
+
+Line = Changed[T] | Bookmark | Failed | Unreadable
+
+
+class Codec(Generic[T]):
+    """Decoders for one type of object, made once."""
+
+    def __init__(self, kind: type[T]) -> None:
+        self._kind = kind
+        # The type is only known here, so the checker cannot follow it into the generic structs.
+        self._change: msgspec.json.Decoder[_Change[T]] = msgspec.json.Decoder(_Change[kind])  # type: ignore[valid-type]
+        self._page: msgspec.json.Decoder[_Page[T]] = msgspec.json.Decoder(_Page[kind])  # type: ignore[valid-type]
+        self._raw_page = msgspec.json.Decoder(_Page[msgspec.Raw])  # type: ignore[type-var]
+        self._object = msgspec.json.Decoder(kind)
+        self._loose = msgspec.json.Decoder(_Change[_Loose])  # type: ignore[type-var]
+
+    def page(self, body: bytes, *, whole: bool = False) -> Page[T]:
+        """`whole`: the body is not one page but the full list, so it is decoded in chunks.
+
+        Raises ClusterUnavailable when it is no list at all, as from a proxy before a server that is down.
+        """
+        if not whole:
+            try:
+                page = self._page.decode(body)
+            except (msgspec.DecodeError, UnicodeDecodeError):
+                pass  # one bad object, which the chunks below find and skip
+            else:
+                return Page(page.metadata.resource_version, page.metadata.continue_token, iter((page.items,)))
+        try:
+            raw = self._raw_page.decode(body)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise ClusterUnavailable("The API server's address answers with something that is not a list.") from error
+        return Page(raw.metadata.resource_version, raw.metadata.continue_token, self._chunks(raw.items))
+
+    def line(self, line: bytes) -> Line[T]:
+        """One watch event. Never raises."""
+        reason = ""
+        try:
+            change = self._change.decode(line)
+            if change.type in ("ADDED", "MODIFIED", "DELETED"):
+                return Changed(change.object, change.type == "DELETED")
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            reason = str(error)
+        return self._other(line, reason)
+
+    def _other(self, line: bytes, reason: str) -> Line[T]:
+        try:
+            event = self._loose.decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            return Unreadable("", str(error))
+        version = event.object.metadata.resource_version
+        if event.type == "BOOKMARK" and version:
+            return Bookmark(version)
+        if event.type == "ERROR":
+            return Failed(event.object.code, event.object.message)
+        return Unreadable(version, reason or "unknown type of event")
+
+    def _chunks(self, items: list[msgspec.Raw]) -> Iterator[list[T]]:
+        for start in range(0, len(items), _CHUNK):
+            yield [decoded for item in items[start : start + _CHUNK] if (decoded := self._one(item)) is not None]
+
+    def _one(self, item: msgspec.Raw) -> T | None:
+        try:
+            return self._object.decode(item)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            logger.warning("unreadable object skipped in a list kind=%s reason=%s", self._kind.__name__, error)
+            return None

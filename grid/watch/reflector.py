@@ -1,0 +1,258 @@
+"""Keeps a store equal to the cluster: list in pages, then watch from there, for ever.
+
+Promises: a dropped watch resumes from the last version, so nothing is lost and nothing is done twice; a forgotten version
+(410) leads to a new list, and what is not in it is discarded; failures are waited out with growing, jittered delays and never
+end it; a watch that ends at once, or is silent for longer than bookmarks take, counts as a failure; the store is told when the
+cluster was last heard, so its freshness is true all the while. One reflector writes one store, in one task.
+"""
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from grid.errors import Expired, GridError, TooManyRequests
+from grid.kube.api import KubeApi
+from grid.kube.resources import Resource
+from grid.watch.backoff import Backoff
+from grid.watch.decoding import Bookmark, Changed, Codec, Failed, Line, Unreadable
+from grid.watch.hub import Hub
+from grid.watch.store import HasMetadata, Store
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T", bound=HasMetadata)
+
+
+@dataclass(frozen=True, slots=True)
+class Feed(Generic[T]):
+    """What to read: which resource, as which type, and which part of it."""
+
+    resource: Resource
+    kind: type[T]
+    namespace: str = ""
+    label_selector: str = ""
+    field_selector: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Seconds and counts, with the reason for each."""
+
+    page_size: int = 500  # 2 MB of pods: 10 ms to decode, so the loop stays free
+    watch_seconds: int = 300  # up to twice that, drawn, so that many processes do not reopen at once
+    silence_seconds: float = 90.0  # bookmarks come every 60
+    sound_seconds: float = 5.0  # a watch that ends sooner is a failure, else a broken proxy would make a hot loop
+    fruitless_watches: int = 3  # so many in a row and we list again: something swallows what is sent to us
+    lines_at_once: int = 100  # a flood of events lets other tasks run so often
+
+
+class Reflector(Generic[T]):
+    """`run()` is its life; everything else is inside."""
+
+    def __init__(
+        self,
+        api: KubeApi,
+        feed: Feed[T],
+        store: Store[T],
+        hub: Hub,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        rng: random.Random | None = None,
+        timing: Timing = Timing(),
+    ) -> None:
+        self._api = api
+        self._feed = feed
+        self._store = store
+        self._hub = hub
+        self._clock = clock
+        self._sleep = sleep
+        self._rng = rng or random.Random()
+        self._timing = timing
+        self._codec = Codec(feed.kind)
+        self._backoff = Backoff(rng=self._rng)
+        self._version = ""  # "" means: list first
+        self._fruitless = 0
+        self._unsure = False  # we were cut off, or heard nothing: ask before trusting a watch that says nothing
+        self._failing = False
+
+    async def run(self) -> None:
+        """For ever: follow the cluster; after anything but a long, sound watch wait a little."""
+        while True:
+            delay = 0.0
+            try:
+                sound = await self._follow()
+            except Expired as error:
+                logger.debug("listing again store=%s reason=%s", self._store.name, error)
+                self._version, sound = "", False
+            except GridError as error:
+                self._failed(str(error))
+                sound = False
+                delay = error.retry_after if isinstance(error, TooManyRequests) else 0.0
+            except Exception as error:
+                # A fault of ours or an answer nobody foresaw: what we hold may be wrong, so begin anew.
+                logger.exception("following the cluster failed store=%s", self._store.name)
+                self._failed(f"The answer of the cluster was not understood ({type(error).__name__}).", logged=True)
+                self._version, sound = "", False
+            if sound:
+                self._backoff.reset()
+            else:
+                await self._sleep(max(delay, self._backoff.next()))
+
+    async def _follow(self) -> bool:
+        """List or ask if needed, then one watch to its end; whether that lasted long enough to go on without a wait."""
+        if self._fruitless >= self._timing.fruitless_watches:
+            self._version = ""
+        if not self._version:
+            await self._list()
+        elif self._unsure:
+            await self._probe()
+        began = self._clock()
+        ended_well = await self._watch()
+        sound = self._clock() - began >= self._timing.sound_seconds
+        self._fruitless = 0 if sound and ended_well else self._fruitless + 1
+        return sound
+
+    # --- Listing ---
+
+    async def _list(self) -> None:
+        """Take in the whole list, page by page, then drop what was not in it."""
+        try:
+            version, seen = await self._pages(self._timing.page_size)
+        except Expired:
+            # The list took longer than the server remembers; without pages it is one answer of one moment.
+            version, seen = await self._pages(0)
+        gone = self._store.keep_only(seen)
+        self._version = version
+        self._fruitless = 0
+        first = not self._store.freshness(self._clock()).synced
+        self._store.mark_synced(self._clock())
+        self._recovered()
+        if gone or first:
+            self._hub.publish(self._store.name)
+        logger.debug("listed store=%s objects=%d gone=%d version=%s", self._store.name, len(seen), gone, version)
+
+    async def _pages(self, size: int) -> tuple[str, set[str]]:
+        seen: set[str] = set()
+        token = ""
+        while True:
+            body = await self._list_page(size, token)
+            page = self._codec.page(body, whole=size == 0)
+            for chunk in page.chunks:
+                for listed in chunk:
+                    seen.add(listed.metadata.key)
+                    if self._store.apply(listed):
+                        self._hub.publish(self._store.name)
+                await asyncio.sleep(0)
+            self._store.mark_heard(self._clock())
+            token = page.continue_token
+            if not token:
+                return page.resource_version, seen
+
+    async def _list_page(self, limit: int, token: str = "") -> bytes:
+        return await self._api.list_page(
+            self._feed.resource,
+            namespace=self._feed.namespace,
+            label_selector=self._feed.label_selector,
+            field_selector=self._feed.field_selector,
+            limit=limit,
+            continue_token=token,
+        )
+
+    async def _probe(self) -> None:
+        """One small question: does the cluster answer, and is it still the one whose versions we know?"""
+        answer = self._codec.page(await self._list_page(1))
+        if _is_older(answer.resource_version, self._version):
+            raise Expired("the cluster's versions have gone back, as after restoring a backup")
+        self._unsure = False
+        self._store.mark_heard(self._clock())
+        self._recovered()
+
+    # --- Watching ---
+
+    async def _watch(self) -> bool:
+        """One watch, to its end. False when it was silent or garbled rather than closed."""
+        watch = self._api.watch(
+            self._feed.resource,
+            resource_version=self._version,
+            namespace=self._feed.namespace,
+            label_selector=self._feed.label_selector,
+            field_selector=self._feed.field_selector,
+            timeout_seconds=round(self._timing.watch_seconds * self._rng.uniform(1.0, 2.0)),
+        )
+        count = 0
+        # The protocol says iterator, and every iterator of bytes here is a generator, which must be closed when left.
+        async with aclosing(watch) as lines:  # type: ignore[type-var]
+            while True:
+                try:
+                    async with asyncio.timeout(self._timing.silence_seconds):
+                        line = await anext(lines, None)
+                except TimeoutError:
+                    self._unsure = True
+                    logger.debug("watch is silent, opening another store=%s", self._store.name)
+                    return False
+                if line is None:
+                    return True
+                if not self._take(self._codec.line(line)):
+                    return False
+                count += 1
+                if count % self._timing.lines_at_once == 0:
+                    await asyncio.sleep(0)
+
+    def _take(self, line: Line[T]) -> bool:
+        """One event into the store; False when the stream can no longer be trusted."""
+        if isinstance(line, Changed):
+            meta = line.object.metadata
+            if self._store.discard(meta.key) if line.gone else self._store.apply(line.object):
+                self._hub.publish(self._store.name)
+            self._version = meta.resource_version or self._version
+        elif isinstance(line, Bookmark):
+            if _is_older(line.resource_version, self._version):
+                raise Expired("the cluster's versions have gone back, as after restoring a backup")
+            self._version = line.resource_version
+        elif isinstance(line, Failed):
+            if line.code == 410:
+                raise Expired(line.message)
+            logger.warning("watch ended by the server store=%s code=%d", self._store.name, line.code)
+            return False
+        elif isinstance(line, Unreadable):
+            logger.warning(
+                "unreadable event skipped store=%s version=%s reason=%s",
+                self._store.name,
+                line.resource_version or "?",
+                line.reason,
+            )
+            if not line.resource_version:
+                return False
+            self._version = line.resource_version
+        self._store.mark_heard(self._clock())
+        self._recovered()
+        return True
+
+    # --- Saying how it goes ---
+
+    def _failed(self, sentence: str, *, logged: bool = False) -> None:
+        if not logged:
+            level = logging.DEBUG if self._failing else logging.WARNING
+            logger.log(level, "cut off from the cluster store=%s reason=%s", self._store.name, sentence)
+        self._store.mark_failed(sentence)
+        self._unsure = True
+        if not self._failing:
+            self._hub.publish(self._store.name)
+        self._failing = True
+
+    def _recovered(self) -> None:
+        if self._failing:
+            logger.info("following the cluster again store=%s", self._store.name)
+            self._hub.publish(self._store.name)
+        self._failing = False
+
+
+def _is_older(version: str, than: str) -> bool:
+    """Versions of one cluster are numbers that grow; anything else cannot be compared."""
+    return version.isdecimal() and than.isdecimal() and int(version) < int(than)

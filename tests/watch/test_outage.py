@@ -1,0 +1,203 @@
+"""The promises of a reflector while the cluster is away, or its answers are of no use."""
+
+import logging
+from collections.abc import AsyncIterator
+
+import pytest
+
+from grid.errors import ClusterUnavailable, NotAllowed, TooManyRequests
+from grid.kube.resources import PODS
+from tests.support.builders import pod
+from tests.support.cluster import FakeCluster, Request
+from tests.support.virtual import loop_time, passes, until, virtual_time
+from tests.watch.following import cluster_of, following
+
+
+@virtual_time
+async def test_a_minute_without_the_cluster_is_survived_and_the_store_says_how_stale_it_is() -> None:
+    cluster = cluster_of("a")
+    async with following(cluster) as it:
+        await passes(30)
+        cluster.available = False
+        went = loop_time()
+        await passes(60)
+        stale = it.freshness()
+        assert stale.synced
+        assert 60 <= stale.behind_seconds <= 91
+        assert "does not answer" in stale.error
+        assert it.names() == {"a"}, "what was known is still shown"
+
+        cluster.put(PODS, pod("b"))
+        cluster.remove(PODS, "a", namespace="compute-grid")
+        cluster.available = True
+        await until(it.is_equal, within=16)
+        assert (it.freshness().behind_seconds, it.freshness().error) == (0, "")
+        assert cluster.count("list") - _probes(cluster) == 1, "it resumed, it did not list anew"
+        assert loop_time() - went < 80
+
+
+def _probes(cluster: FakeCluster) -> int:
+    """Lists that only ask whether the cluster is there: all but the first."""
+    return cluster.count("list") - 1
+
+
+@virtual_time
+async def test_a_recovery_is_known_at_once_even_when_nothing_happens_in_the_cluster() -> None:
+    cluster = cluster_of("a", bookmark_seconds=10_000)
+    async with following(cluster) as it:
+        await until(lambda: cluster.open_watches == 1)
+        cluster.available = False
+        await passes(20)
+        cluster.available = True
+        await until(lambda: it.freshness().error == "", within=16)
+        assert it.freshness().behind_seconds == 0
+
+
+@virtual_time
+async def test_an_hour_without_the_cluster_costs_few_requests() -> None:
+    cluster = cluster_of("a")
+    async with following(cluster) as it:
+        await until(lambda: cluster.open_watches == 1)
+        cluster.requests.clear()
+        cluster.available = False
+        await passes(3600)
+        assert 240 <= cluster.count() <= 500, "one each 7 to 15 seconds"
+        assert it.freshness().behind_seconds >= 3600
+
+
+@virtual_time
+async def test_a_cluster_that_was_never_there_costs_few_requests_and_is_found_when_it_comes() -> None:
+    cluster = cluster_of("a")
+    cluster.available = False
+    async with following(cluster) as it:
+        await passes(3600)
+        assert cluster.count() <= 500
+        assert not it.freshness().synced
+        cluster.available = True
+        await until(it.is_equal, within=16)
+
+
+@virtual_time
+async def test_a_watch_that_closes_at_once_each_time_makes_no_hot_loop_and_changes_still_arrive() -> None:
+    cluster = _Hasty()
+    cluster.put(PODS, pod("a"))
+    async with following(cluster) as it:
+        await passes(3600)
+        assert cluster.count() <= 700
+        cluster.put(PODS, pod("b"))
+        await until(it.is_equal, within=120)
+
+
+class _Hasty(FakeCluster):
+    """As behind a proxy that cuts every long answer: watches end before they have sent anything."""
+
+    async def watch(self, *args: object, **kwargs: object) -> AsyncIterator[bytes]:
+        self.requests.append(Request("watch", PODS))
+        nothing: tuple[bytes, ...] = ()
+        for line in nothing:
+            yield line
+
+
+@virtual_time
+async def test_a_watch_that_is_silent_for_longer_than_bookmarks_take_is_replaced() -> None:
+    cluster = cluster_of("a", bookmark_seconds=10_000)
+    async with following(cluster) as it:
+        await until(lambda: cluster.open_watches == 1)
+        cluster.lose_events(1)
+        cluster.put(PODS, pod("b"))
+        await passes(89)
+        assert cluster.count("watch") == 1
+        await until(lambda: cluster.count("watch") == 2, within=5)
+        assert it.freshness().error == "", "asked, the cluster answered"
+        await until(it.is_equal, within=400)
+        assert cluster.count() < 20
+
+
+@virtual_time
+async def test_a_store_nobody_writes_any_more_calls_itself_stale() -> None:
+    cluster = cluster_of("a")
+    async with following(cluster) as it:
+        await until(lambda: it.freshness().synced)
+        stale = it.store.freshness(loop_time() + 200)
+        assert stale.behind_seconds >= 199
+        assert "sent nothing" in stale.error
+
+
+@virtual_time
+async def test_a_server_that_asks_to_wait_is_given_the_time_it_asks_for() -> None:
+    cluster = cluster_of("a")
+    cluster.fail_next(TooManyRequests("busy", retry_after=40), verb="list")
+    async with following(cluster) as it:
+        await passes(39)
+        assert cluster.count() == 1
+        await until(it.is_equal, within=5)
+
+
+@virtual_time
+async def test_missing_rights_are_told_and_tried_again() -> None:
+    cluster = cluster_of("a")
+    cluster.fail_next(NotAllowed("pods is forbidden"), times=3, verb="list")
+    async with following(cluster) as it:
+        await passes(0.1)
+        assert it.freshness().error == "pods is forbidden"
+        await until(it.is_equal, within=30)
+
+
+@virtual_time
+async def test_only_the_first_failure_is_a_warning_and_the_recovery_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    cluster = cluster_of("a")
+    async with following(cluster) as it:
+        await until(lambda: cluster.open_watches == 1)
+        with caplog.at_level(logging.INFO):
+            cluster.available = False
+            await passes(300)
+            cluster.available = True
+            await until(lambda: it.freshness().error == "")
+    told = [(record.levelname, record.message) for record in caplog.records]
+    assert [level for level, _ in told] == ["WARNING", "INFO"]
+
+
+@virtual_time
+async def test_a_fault_of_our_own_is_logged_with_its_traceback_and_survived(caplog: pytest.LogCaptureFixture) -> None:
+    cluster = _Surprising()
+    cluster.put(PODS, pod("a"))
+    async with following(cluster) as it:
+        await until(lambda: it.freshness().error != "" and cluster.surprises == 0)
+        await until(it.is_equal)
+    assert "Traceback" in caplog.text
+
+
+class _Surprising(FakeCluster):
+    surprises = 2
+
+    async def list_page(self, *args: object, **kwargs: object) -> bytes:
+        if self.surprises:
+            self.surprises -= 1
+            raise LookupError("nobody foresaw this")
+        return await super().list_page(*args, **kwargs)  # type: ignore[arg-type]
+
+
+@virtual_time
+async def test_an_answer_that_is_no_list_is_an_outage_like_another() -> None:
+    cluster = _Portal()
+    async with following(cluster) as it:
+        await until(lambda: "not a list" in it.freshness().error)
+
+
+class _Portal(FakeCluster):
+    async def list_page(self, *args: object, **kwargs: object) -> bytes:
+        return b"<html>Please log in</html>"
+
+
+@virtual_time
+async def test_readers_are_told_when_the_cluster_goes_and_when_it_is_back() -> None:
+    cluster = cluster_of("a")
+    async with following(cluster) as it:
+        await until(lambda: cluster.open_watches == 1)
+        with it.hub.subscribe({"pods"}) as subscription:
+            cluster.fail_next(ClusterUnavailable("gone"), verb="watch")
+            cluster.drop_watch()
+            assert await subscription.changed() == {"pods"}
+            assert it.freshness().error == "gone"
+            assert await subscription.changed() == {"pods"}
+            assert it.freshness().error == ""

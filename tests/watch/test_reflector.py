@@ -1,0 +1,163 @@
+"""The promises of a reflector while the cluster is well, or briefly is not."""
+
+import logging
+
+import pytest
+
+from grid.errors import ClusterUnavailable, Expired
+from grid.kube.resources import PODS
+from grid.watch.reflector import Timing
+from tests.support.builders import pod
+from tests.support.virtual import passes, until, virtual_time
+from tests.watch.following import cluster_of, following
+
+
+@virtual_time
+async def test_a_long_list_is_read_in_pages_and_then_watched() -> None:
+    cluster = cluster_of(*(f"p{number}" for number in range(25)))
+    async with following(cluster, timing=Timing(page_size=10)) as it:
+        await until(it.is_equal)
+        cluster.put(PODS, pod("new"))
+        cluster.remove(PODS, "p7", namespace="compute-grid")
+        cluster.put(PODS, pod("p8", phase="Running", node="n1"))
+        await until(it.is_equal)
+    assert [request.verb for request in cluster.requests] == ["list", "list", "list", "watch"]
+
+
+@virtual_time
+async def test_the_store_is_not_synced_before_the_last_page() -> None:
+    cluster = cluster_of("a", "b", "c")
+    cluster.fail_next(ClusterUnavailable("down"), verb="list")
+    async with following(cluster) as it:
+        assert not it.freshness().synced
+        await until(lambda: it.freshness().error == "down")
+        assert not it.freshness().synced
+        await until(lambda: it.freshness().synced)
+        assert it.is_equal()
+        assert it.freshness().error == ""
+
+
+@virtual_time
+async def test_a_dropped_watch_resumes_without_loss_and_without_doing_anything_twice() -> None:
+    cluster = cluster_of("a")
+    async with following(cluster) as it:
+        await until(lambda: cluster.open_watches == 1)
+        cluster.put(PODS, pod("b"))
+        cluster.drop_watch()
+        cluster.put(PODS, pod("c"))
+        cluster.remove(PODS, "a", namespace="compute-grid")
+        await until(lambda: it.names() == {"b", "c"})
+        await until(lambda: cluster.open_watches == 1)
+        assert it.store.version == 4, "three pods came and one went, each exactly once"
+        assert cluster.count("list") == 1
+
+
+@virtual_time
+async def test_a_watch_that_the_server_ends_after_its_time_is_reopened_at_once() -> None:
+    cluster = cluster_of("a")
+    async with following(cluster) as it:
+        await passes(3600)
+        assert 6 <= cluster.count("watch") <= 13, "one each five to ten minutes"
+        assert cluster.count("list") == 1
+        assert it.freshness().behind_seconds == 0
+
+
+@virtual_time
+async def test_a_forgotten_version_leads_to_a_new_list_and_deletions_are_noticed() -> None:
+    cluster = cluster_of("a", "b")
+    async with following(cluster) as it:
+        await until(lambda: cluster.open_watches == 1)
+        cluster.lose_events(2)
+        cluster.remove(PODS, "a", namespace="compute-grid")
+        cluster.put(PODS, pod("c"))
+        await passes(1)
+        assert it.names() == {"a", "b"}, "lost is lost for a watch"
+        cluster.compact()
+        cluster.drop_watch()
+        await until(lambda: it.names() == {"b", "c"}, within=5)
+        assert cluster.count("list") == 2
+
+
+@virtual_time
+async def test_a_watch_refused_with_410_by_status_lists_again_too() -> None:
+    cluster = cluster_of("a")
+    cluster.fail_next(Expired("too old"), verb="watch")
+    async with following(cluster) as it:
+        await until(lambda: cluster.open_watches == 1)
+        assert cluster.count("list") == 2
+        assert it.freshness().error == ""
+
+
+@virtual_time
+async def test_a_list_that_expires_between_pages_is_read_in_one_piece() -> None:
+    cluster = cluster_of(*(f"p{number:04}" for number in range(1200)))
+    cluster.list_seconds = 1
+    async with following(cluster) as it:
+        await until(lambda: len(it.store) == 500)
+        cluster.compact()
+        await until(it.is_equal)
+        assert it.freshness().synced
+
+
+@virtual_time
+async def test_a_malformed_event_is_logged_and_skipped(caplog: pytest.LogCaptureFixture) -> None:
+    cluster = cluster_of("a")
+    async with following(cluster) as it:
+        await until(lambda: cluster.open_watches == 1)
+        broken = (
+            b'{"type":"MODIFIED","object":{"metadata":{"name":"a","resourceVersion":"1002","labels":{"s3cret":7}}}}'
+        )
+        with caplog.at_level(logging.WARNING):
+            cluster.inject(PODS, broken)
+            cluster.put(PODS, pod("b"))
+            await until(it.is_equal)
+        assert "unreadable event skipped" in caplog.text
+        assert "s3cret" not in caplog.text
+        assert cluster.count() == 2, "one bad object is no reason to list again or to reopen the watch"
+
+
+@virtual_time
+async def test_garbage_in_the_stream_reopens_the_watch_from_the_last_good_version() -> None:
+    cluster = cluster_of("a")
+    async with following(cluster) as it:
+        await until(lambda: cluster.open_watches == 1)
+        cluster.inject(PODS, b'{"type":"ADDED","object":{"meta')
+        cluster.inject(PODS, b"<html>gateway</html>")
+        cluster.put(PODS, pod("b"))
+        await until(it.is_equal, within=5)
+        assert cluster.count("list") == 1
+        assert cluster.count("watch") == 2
+
+
+@virtual_time
+async def test_a_stream_that_stays_garbled_leads_to_a_new_list() -> None:
+    cluster = cluster_of("a")
+    async with following(cluster) as it:
+        for _ in range(3):
+            await until(lambda: cluster.open_watches == 1)
+            cluster.inject(PODS, b"\xff\xfe garbage")
+            await until(lambda: cluster.open_watches == 0)
+        await until(lambda: cluster.count("list") == 2)
+        assert it.is_equal()
+
+
+@virtual_time
+async def test_one_unreadable_object_in_a_list_does_not_hide_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    cluster = cluster_of("a", "b")
+    cluster.put(PODS, pod("c", spec={"priority": "very"}))
+    with caplog.at_level(logging.WARNING):
+        async with following(cluster) as it:
+            await until(lambda: it.freshness().synced)
+            assert it.names() == {"a", "b"}
+    assert "unreadable object skipped" in caplog.text
+
+
+@virtual_time
+async def test_a_cluster_set_up_anew_is_noticed_although_the_watch_stays_quiet() -> None:
+    """Its versions start again from a low number; a watch from the old, high one would wait for years."""
+    old = cluster_of(*(f"old{number}" for number in range(50)))
+    new = cluster_of("new")
+    async with following(old) as it:
+        await until(lambda: old.open_watches == 1)
+        old.become(new)
+        await until(lambda: it.names() == {"new"}, within=60)

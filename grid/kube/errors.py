@@ -1,0 +1,129 @@
+"""Foreign errors become those of `grid.errors` here and nowhere else.
+
+The original stays chained as the cause. Messages are sentences made of what the API server says in a Status (trimmed), of
+host names and of error kinds: never of headers, tokens, or bodies that are not a Status, which may be anything.
+"""
+
+import asyncio
+import ssl
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import aiohttp
+import msgspec
+
+from grid.errors import (
+    ClusterUnavailable,
+    Conflict,
+    Expired,
+    GridError,
+    NotAllowed,
+    NotFound,
+    Problem,
+    Rejected,
+    TooManyRequests,
+)
+
+_LONGEST_MESSAGE = 500
+_LONGEST_BODY = 1_000_000  # a Status with a thousand causes is far below
+
+
+class Cause(msgspec.Struct):
+    reason: str = ""
+    message: str = ""
+    field: str = ""
+
+
+class Details(msgspec.Struct, rename="camel"):
+    causes: list[Cause] | None = None
+    retry_after_seconds: float = 0
+
+
+class Status(msgspec.Struct):
+    """What the API server answers in place of an object when it refuses, and in a watch's ERROR event."""
+
+    message: str = ""
+    reason: str = ""
+    code: int = 0
+    details: Details | None = None
+
+
+def decode_status(body: bytes) -> Status:
+    """An empty Status for a body that is none, such as a proxy's page."""
+    try:
+        return msgspec.json.decode(body[:_LONGEST_BODY], type=Status)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return Status()
+
+
+def trimmed(text: str) -> str:
+    return text if len(text) <= _LONGEST_MESSAGE else text[: _LONGEST_MESSAGE - 1] + "…"
+
+
+def error_of(code: int, status: Status, headers: Mapping[str, str] | None = None) -> GridError:
+    """The error for an answer that is not a success."""
+    message = trimmed(status.message) or f"The API server answered HTTP {code}."
+    if code == 401:
+        return NotAllowed("The cluster does not accept our credentials; they may have expired.")
+    if code == 403:
+        return NotAllowed(message)
+    if code == 404:
+        return NotFound(message)
+    if code == 409:
+        return Conflict(message)
+    if code == 410:
+        return Expired(message)
+    if code == 429:
+        return TooManyRequests(message, retry_after=_retry_after(status, headers or {}))
+    if 400 <= code < 500:
+        return Rejected(_problems(status, message))
+    if 300 <= code < 400:
+        return ClusterUnavailable(
+            f"The API server's address answers with a redirect (HTTP {code}); is it the right one?"
+        )
+    return ClusterUnavailable(f"The cluster is failing: {message}")
+
+
+def _retry_after(status: Status, headers: Mapping[str, str]) -> float:
+    said = headers.get("Retry-After", "")
+    if said.isdigit():
+        return float(said)
+    return (status.details.retry_after_seconds if status.details else 0) or 1.0
+
+
+def _problems(status: Status, message: str) -> list[Problem]:
+    causes = (status.details.causes if status.details else None) or []
+    code = status.reason or "invalid"
+    return [Problem(cause.field, trimmed(cause.message) or message, cause.reason or code) for cause in causes] or [
+        Problem("", message, code)
+    ]
+
+
+@contextmanager
+def translated(host: str) -> Iterator[None]:
+    """Around everything that talks to the API server; most specific first."""
+    try:
+        yield
+    except aiohttp.ClientConnectorCertificateError as error:
+        raise ClusterUnavailable(
+            f"The API server at {host} shows a certificate that is not trusted; check the kubeconfig's certificate-authority."
+        ) from error
+    except (aiohttp.ClientSSLError, ssl.SSLError) as error:
+        raise ClusterUnavailable(f"No secure connection to the API server at {host}: {_kind(error)}.") from error
+    except TimeoutError as error:
+        raise ClusterUnavailable(f"The API server at {host} does not answer in time.") from error
+    except aiohttp.InvalidURL as error:
+        raise ClusterUnavailable("The API server's address in the kubeconfig is not a valid URL.") from error
+    except aiohttp.ClientConnectorError as error:
+        raise ClusterUnavailable(f"The API server at {host} cannot be reached: {_reason(error.os_error)}.") from error
+    except (aiohttp.ClientError, OSError, asyncio.IncompleteReadError) as error:
+        raise ClusterUnavailable(f"The connection to the API server at {host} broke: {_kind(error)}.") from error
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or _kind(error)).lower()
+
+
+def _kind(error: Any) -> str:
+    return type(error).__name__

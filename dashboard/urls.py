@@ -2,11 +2,39 @@
 
 from django.urls import URLPattern, path
 
-from dashboard.views import account, home
+from dashboard.views import account, administration, configuration, health, home, opening
+from dashboard.views.administration import ENVIRONMENTS, PROJECTS, TIERS, Catalogue
+
+
+def _catalogue(catalogue: Catalogue) -> list[URLPattern]:
+    """The pages of one kind of thing that admins edit."""
+    root, name, extra = catalogue.name, catalogue.singular, {"catalogue": catalogue}
+    return [
+        path(f"{root}/", administration.catalogue_list, extra, name=root),
+        path(f"{root}/new/", administration.catalogue_edit, extra, name=f"{name}-new"),
+        path(f"{root}/<str:id>/", administration.catalogue_edit, extra, name=name),
+        path(f"{root}/<str:id>/archive/", administration.catalogue_archive, extra, name=f"{name}-archive"),
+        path(
+            f"{root}/<str:id>/take-back/<int:entry_id>/",
+            administration.catalogue_revert,
+            extra,
+            name=f"{name}-revert",
+        ),
+    ]
+
 
 urlpatterns: list[URLPattern] = [
     path("", home.home, name="home"),
     path("login/", account.login, name="login"),
     path("logout/", account.logout, name="logout"),
     path("theme/", account.choose_theme, name="theme"),
+    path("executions/<str:id>/open/", opening.open_execution, name="execution-open"),
+    *_catalogue(TIERS),
+    *_catalogue(ENVIRONMENTS),
+    *_catalogue(PROJECTS),
+    path("configuration/", configuration.configuration, name="configuration"),
+    path("configuration/change/", configuration.configuration_change, name="configuration-change"),
+    path("configuration/reset/", configuration.configuration_reset, name="configuration-reset"),
+    path("healthz", health.alive, name="healthz"),
+    path("readyz", health.ready, name="readyz"),
 ]

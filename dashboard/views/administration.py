@@ -41,6 +41,11 @@ class Catalogue:
         return f"dashboard/fragments/{self.singular}_table.html"
 
     @property
+    def noun(self) -> str:
+        """As read in a sentence."""
+        return self.title.removesuffix("s").lower()
+
+    @property
     def object_type(self) -> str:
         return self.model._meta.model_name or ""
 
@@ -64,6 +69,7 @@ def catalogue_list(request: HttpRequest, catalogue: Catalogue) -> HttpResponse:
         "catalogue": catalogue,
         "objects": [one for one in everything if not one.is_archived],  # type: ignore[attr-defined]
         "archived": archived,
+        "new_name": f"{catalogue.singular}-new",
     }
     return render(request, "dashboard/catalogue.html", context)
 
@@ -89,6 +95,8 @@ def catalogue_edit(request: HttpRequest, catalogue: Catalogue, id: str = "") -> 
         "pools": sorted(pools or ()),
         "version": _version(instance) if instance else "",
         "history": _history(catalogue, id),
+        "archive_name": f"{catalogue.singular}-archive",
+        "revert_name": f"{catalogue.singular}-revert",
     }
     return render(request, "dashboard/catalogue_edit.html", context, status=400 if form.errors else 200)
 

@@ -65,6 +65,7 @@ def _page(request: HttpRequest, form: SettingForm, status: int = 200) -> HttpRes
     context = {
         "rows": rows,
         "form": form,
+        "empty_form": SettingForm(auto_id="new_%s"),
         "is_unknown_key": form.is_bound and typed_key not in centralconfig.REGISTRY,
         "history": AuditEntry.objects.filter(object_type="setting")[:_HISTORY_LENGTH],
     }

@@ -1,0 +1,105 @@
+"""Form fields for structured values that people type as lines: arguments, key=value pairs, tolerations."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+# https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set
+_NAME = r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?"
+_KEY = re.compile(rf"([a-z0-9]([a-z0-9.-]{{0,251}}[a-z0-9])?/)?{_NAME}")
+_LABEL_VALUE = re.compile(rf"({_NAME})?")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class LinesField(forms.CharField):
+    """A list of texts, one a line."""
+
+    def __init__(self, *, rows: int = 3, **kwargs: Any) -> None:
+        super().__init__(widget=forms.Textarea(attrs={"rows": rows, "spellcheck": "false"}), **kwargs)
+
+    def prepare_value(self, value: Any) -> Any:
+        return "\n".join(value) if isinstance(value, list) else value
+
+    def to_python(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return value
+        return [line.strip() for line in str(value or "").splitlines() if line.strip()]
+
+
+class PairsField(LinesField):
+    """A mapping of text to text, one `name=value` a line. `kind` says which names and values Kubernetes accepts."""
+
+    def __init__(self, *, kind: str, **kwargs: Any) -> None:
+        self.kind = kind
+        super().__init__(**kwargs)
+
+    def prepare_value(self, value: Any) -> Any:
+        return "\n".join(f"{name}={text}" for name, text in value.items()) if isinstance(value, dict) else value
+
+    def to_python(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            return value
+        pairs: dict[str, str] = {}
+        problems = []
+        for line in super().to_python(value):
+            name, separator, text = (part.strip() for part in line.partition("="))
+            problem = _pair_problem(self.kind, name, separator, text, line)
+            if not problem and name in pairs:
+                problem = f"“{name}” is given twice."
+            if problem:
+                problems.append(problem)
+            pairs[name] = text
+        if problems:
+            raise ValidationError(problems)
+        return pairs
+
+
+class TolerationsField(LinesField):
+    """Tolerations as `kubectl taint` writes taints, one a line: `key`, `key:Effect`, `key=value` or `key=value:Effect`."""
+
+    def prepare_value(self, value: Any) -> Any:
+        if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+            return value
+        return "\n".join(_toleration_line(one) for one in value)
+
+    def to_python(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return value
+        return list(_parse_tolerations(super().to_python(value)))
+
+
+def _pair_problem(kind: str, name: str, separator: str, text: str, line: str) -> str:
+    if not separator:
+        return f"“{line}” has no “=”; write name=value."
+    if kind == "variable":
+        return "" if _VARIABLE.fullmatch(name) else f"“{name}” is not a name for a variable."
+    if not _KEY.fullmatch(name):
+        return f"“{name}” is not a valid key; write for example team or example.org/team."
+    if kind == "label" and not _LABEL_VALUE.fullmatch(text):
+        return f"“{text}” is not a valid label value: up to 63 letters, digits, dashes, dots and underscores."
+    return ""
+
+
+def _parse_tolerations(lines: list[str]) -> Iterator[dict[str, str]]:
+    for line in lines:
+        head, _, effect = line.partition(":")
+        key, separator, value = (part.strip() for part in head.partition("="))
+        effect = effect.strip()
+        if not _KEY.fullmatch(key) or not _LABEL_VALUE.fullmatch(value):
+            raise ValidationError(f"“{line}” is not a toleration; write for example nvidia.com/gpu=present:NoSchedule.")
+        if effect and effect not in _EFFECTS:
+            raise ValidationError(f"“{effect}” is not an effect; choose {', '.join(_EFFECTS)}, or none for all.")
+        toleration = (
+            {"key": key, "operator": "Equal", "value": value} if separator else {"key": key, "operator": "Exists"}
+        )
+        yield {**toleration, "effect": effect} if effect else toleration
+
+
+def _toleration_line(toleration: dict[str, str]) -> str:
+    value = f"={toleration.get('value', '')}" if toleration.get("operator", "Equal") == "Equal" else ""
+    effect = f":{toleration['effect']}" if toleration.get("effect") else ""
+    return f"{toleration.get('key', '')}{value}{effect}"

@@ -4,20 +4,41 @@
 then fill, and say how fresh they are. Views and consumers ask `get_runtime()`.
 """
 
+import asyncio
+import logging
+import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import TypeVar
+
+from django.conf import settings
 
 from grid.kube.api import KubeApi
-from grid.kube.objects import ConfigMap, Node, Pod
-from grid.labels import KEYS
+from grid.kube.credentials import Source
+from grid.kube.http import HttpKubeApi
+from grid.kube.objects import ConfigMap, Event, Node, Pod
+from grid.kube.resources import CONFIG_MAPS, EVENTS, NODES, PODS
+from grid.labels import Keys
+from grid.metrics.poller import UsagePoller
+from grid.metrics.sources import MetricsApi, Prometheus
+from grid.metrics.sources import Source as UsageSource
 from grid.metrics.usage import UsageStore
 from grid.runtime.executions import ActiveExecutions
 from grid.watch.events import EventStore
 from grid.watch.hub import Hub
-from grid.watch.store import Freshness, Store
+from grid.watch.reflector import Feed, Reflector
+from grid.watch.store import Freshness, HasMetadata, Store
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T", bound=HasMetadata)
+Life = Callable[[], Awaitable[None]]
+RESTART_SECONDS = 5.0
+AUTOSCALER_NAMESPACE = "kube-system"
+AUTOSCALER_STATUS = "cluster-autoscaler-status"
 
 
 def _now() -> datetime:
@@ -52,13 +73,14 @@ def new_runtime(
 ) -> Runtime:
     """Empty stores around an API; nothing runs yet."""
     hub = Hub()
+    execution = Keys.under(settings.LABEL_PREFIX).execution
     return Runtime(
         api=api,
         pods=Store(
             "pods",
             indexes={
                 "node": lambda pod: pod.spec.node_name,
-                "execution": lambda pod: pod.metadata.labels.get(KEYS.execution, ""),
+                "execution": lambda pod: pod.metadata.labels.get(execution, ""),
             },
         ),
         nodes=Store("nodes"),
@@ -73,6 +95,7 @@ def new_runtime(
 
 
 _current: list[Runtime] = []
+_running: list["Running"] = []
 
 
 def get_runtime() -> Runtime:
@@ -93,10 +116,67 @@ def using_runtime(runtime: Runtime) -> Iterator[Runtime]:
 
 
 async def start_runtime() -> Runtime:
-    """Build the runtime from the settings and start filling its caches. Never fails for want of a cluster."""
-    raise NotImplementedError
+    """Build the runtime from the settings and start filling its caches; the one that runs already if there is one.
+
+    Never fails for want of a cluster: the stores then say what is wrong, and fill when it comes.
+    """
+    if _running:
+        return _running[-1].runtime
+    runtime = new_runtime(HttpKubeApi(Source(settings.KUBECONFIG, os.environ.get("GRID_KUBE_CONTEXT", ""))))
+    usage: UsageSource = MetricsApi(runtime.api, clock=runtime.clock)
+    if settings.PROMETHEUS_URL:
+        usage = Prometheus(settings.PROMETHEUS_URL, clock=runtime.clock)
+    _running.append(Running(runtime, tasks_of(runtime, usage)))
+    _current.append(runtime)
+    return runtime
 
 
 async def stop_runtime() -> None:
     """End all tasks and close the client; nothing happens when it was not started."""
-    raise NotImplementedError
+    while _running:
+        running = _running.pop()
+        _current.remove(running.runtime)
+        await running.stop()
+
+
+@dataclass
+class Running:
+    """A runtime that was started, with the tasks that keep it true."""
+
+    runtime: Runtime
+    tasks: list["asyncio.Task[None]"]
+
+    async def stop(self) -> None:
+        for task in self.tasks:
+            task.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+        await self.runtime.api.close()
+
+
+def tasks_of(runtime: Runtime, usage: UsageSource) -> list["asyncio.Task[None]"]:
+    """Start everything that keeps the runtime true, on the running loop."""
+
+    def follow(feed: Feed[T], store: Store[T]) -> Reflector[T]:
+        return Reflector(runtime.api, feed, store, runtime.hub, clock=runtime.monotonic)
+
+    status = Feed(CONFIG_MAPS, ConfigMap, AUTOSCALER_NAMESPACE, field_selector=f"metadata.name={AUTOSCALER_STATUS}")
+    lives: dict[str, Life] = {
+        "pods": follow(Feed(PODS, Pod), runtime.pods).run,
+        "nodes": follow(Feed(NODES, Node), runtime.nodes).run,
+        "events": follow(Feed(EVENTS, Event), runtime.events).run,
+        "config_maps": follow(status, runtime.config_maps).run,
+        "usage": UsagePoller(usage, runtime.usage, runtime.hub.publish).run,
+        "executions": runtime.executions.run,
+    }
+    return [asyncio.create_task(supervised(name, life), name=f"runtime {name}") for name, life in lives.items()]
+
+
+async def supervised(name: str, life: Life, *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
+    """Live it again when it ends. The loops retry by themselves, so an end is a fault of ours: loud, but not deadly."""
+    while True:
+        try:
+            await life()
+            logger.critical("a loop of the runtime returned, starting it again name=%s", name)
+        except Exception:
+            logger.critical("a loop of the runtime failed, starting it again name=%s", name, exc_info=True)
+        await sleep(RESTART_SECONDS)

@@ -1,0 +1,55 @@
+"""An ASGI wrapper that ties the runtime's life to the server's: started before the first request, stopped after the last."""
+
+import logging
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from grid.runtime import start_runtime, stop_runtime
+
+logger = logging.getLogger(__name__)
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[Any, Any, Any], Awaitable[None]]
+
+
+class Lifespan:
+    """Answers the server's lifespan messages itself and passes http and websockets on.
+
+    A failing start is told to the server, which then exits with the reason instead of serving pages that cannot work.
+    """
+
+    def __init__(
+        self,
+        application: Application,
+        *,
+        start: Callable[[], Awaitable[object]] = start_runtime,
+        stop: Callable[[], Awaitable[object]] = stop_runtime,
+    ) -> None:
+        self._application = application
+        self._start = start
+        self._stop = stop
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        if scope["type"] != "lifespan":
+            await self._application(scope, receive, send)
+            return
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                if not await self._answer(send, "startup", self._start):
+                    return
+            elif message["type"] == "lifespan.shutdown":
+                await self._answer(send, "shutdown", self._stop)
+                return
+
+    async def _answer(self, send: Send, phase: str, act: Callable[[], Awaitable[object]]) -> bool:
+        try:
+            await act()
+        except Exception as error:
+            logger.exception("lifespan failed phase=%s", phase)
+            await send({"type": f"lifespan.{phase}.failed", "message": f"{type(error).__name__}: {error}"})
+            return False
+        await send({"type": f"lifespan.{phase}.complete"})
+        return True

@@ -50,6 +50,11 @@ def negotiate(accept: str) -> Form:
 
 def decode_object(body: bytes, content_type: str, kind: Kind) -> Object:
     """The object in the body of a POST or PUT, with kind and version filled in and checked."""
+    return named(parse_object(body, content_type, kind.kind), kind)
+
+
+def parse_object(body: bytes, content_type: str, expected: str) -> Object:
+    """The object in a body, whatever its kind says."""
     media = content_type.partition(";")[0].strip() or JSON
     if media not in (JSON, "application/yaml", "text/yaml"):
         accepted = ", ".join(_BODY_TYPES)
@@ -58,13 +63,10 @@ def decode_object(body: bytes, content_type: str, kind: Kind) -> Object:
             "UnsupportedMediaType",
             f"the body of the request was in an unknown format - accepted media types include: {accepted}",
         )
-    if media == JSON:
-        obj = _decode_json(body, kind)
-    else:
-        obj = decode_yaml(body)
+    obj = _decode_json(body, expected) if media == JSON else decode_yaml(body)
     if not isinstance(obj, dict):
-        raise _unrecognized(kind, f"json: cannot unmarshal {go_type(obj)} into Go value of type struct", body)
-    return named(obj, kind)
+        raise _unrecognized(expected, f"json: cannot unmarshal {go_type(obj)} into Go value of type struct", body)
+    return obj
 
 
 def named(obj: Object, kind: Kind) -> Object:
@@ -101,17 +103,19 @@ def _go_package(kind: Kind) -> str:
     return kind.group.partition(".")[0] or "core"
 
 
-def _decode_json(body: bytes, kind: Kind) -> Any:
+def _decode_json(body: bytes, expected: str) -> Any:
     try:
         return msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        raise _unrecognized(kind, f"couldn't get version/kind; json parse error: {json_error(body)}", body) from None
+        raise _unrecognized(
+            expected, f"couldn't get version/kind; json parse error: {json_error(body)}", body
+        ) from None
 
 
 def decode_yaml(body: bytes) -> Any:
     """YAML, read the way Kubernetes does: one document, dates stay text."""
     try:
-        return yaml.load(body, Loader=_Loader)  # noqa: S506 - a SafeLoader
+        return yaml.load(body, Loader=_Loader)
     except yaml.YAMLError as problem:
         raise bad_request(f"error converting YAML to JSON: {problem}") from problem
 
@@ -125,10 +129,10 @@ class _Loader(yaml.SafeLoader):
     }
 
 
-def _unrecognized(kind: Kind, problem: str, body: bytes) -> Failure:
+def _unrecognized(expected: str, problem: str, body: bytes) -> Failure:
     text = body.decode("utf-8", "replace")
     return bad_request(
-        f"the object provided is unrecognized (must be of type {kind.kind}): {problem} ({text[:1000] or '<empty>'})"
+        f"the object provided is unrecognized (must be of type {expected}): {problem} ({text[:1000] or '<empty>'})"
     )
 
 

@@ -10,6 +10,7 @@ import json
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 import yaml
@@ -50,6 +51,7 @@ class Tokens:
     def __init__(self, by_name: Mapping[str, str]) -> None:
         self.by_name = dict(by_name)
         self._identities = {by_name[identity.name]: identity for identity in IDENTITIES}
+        self._ends: dict[str, datetime] = {}
 
     @classmethod
     def load_or_make(cls, path: Path) -> "Tokens":
@@ -60,18 +62,21 @@ class Tokens:
             write_private(path, json.dumps(complete, indent=2) + "\n")
         return cls(complete)
 
-    def add(self, token: str, identity: Identity) -> None:
-        """Accepts a token for as long as the server runs, for service accounts."""
+    def add(self, token: str, identity: Identity, expires: datetime) -> None:
+        """Accepts one more token until it expires or the server stops, for service accounts."""
         self._identities[token] = identity
+        self._ends[token] = expires
 
-    def identify(self, authorization: str) -> Identity | None:
-        scheme, _, token = authorization.partition(" ")
+    def identify(self, authorization: str, now: datetime) -> Identity | None:
+        scheme, _, given = authorization.partition(" ")
         if scheme.lower() != "bearer":
             return None
+        for token in [token for token, end in self._ends.items() if end <= now]:
+            del self._ends[token], self._identities[token]
         found = None
-        for known, identity in self._identities.items():
+        for token, identity in self._identities.items():
             # Every token is compared, each in constant time, so that the time taken tells nothing about them.
-            if hmac.compare_digest(known.encode(), token.strip().encode()):
+            if hmac.compare_digest(token.encode(), given.strip().encode()):
                 found = identity
         return found
 

@@ -205,6 +205,8 @@ def _allowed_part(kind: Kind, old: Record, new: Object, subresource: str) -> Obj
     if subresource == "status":
         result = old.fresh()
         result["status"] = new.get("status") or {}
+    elif subresource:  # binding and eviction say themselves what they change
+        result = {**new}
     else:
         result = {**new}
         if kind.has_status and "status" in old.obj:

@@ -7,7 +7,7 @@ Rules are below it.
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import yaml
 from aiohttp import web
 
 from grid.sandbox.apiserver import discovery, openapi
+from grid.sandbox.apiserver.answers import json_answer
 from grid.sandbox.apiserver.bodies import JSON, Form, decode_object, negotiate
 from grid.sandbox.apiserver.certificates import load_or_make
 from grid.sandbox.apiserver.changing import is_dry_run, patching, replacement
@@ -24,9 +25,11 @@ from grid.sandbox.apiserver.deletion import DeleteOptions
 from grid.sandbox.apiserver.garbage import Janitor
 from grid.sandbox.apiserver.identity import Identity, Tokens, kubeconfig
 from grid.sandbox.apiserver.kinds import Object, stored_kinds
+from grid.sandbox.apiserver.kubelets import Kubelets
 from grid.sandbox.apiserver.listing import list_page
 from grid.sandbox.apiserver.paths import Target, UnknownGroup, parse_path
 from grid.sandbox.apiserver.registry import Registry
+from grid.sandbox.apiserver.special import Handler, Special
 from grid.sandbox.apiserver.status import Failure, details_of, not_allowed, success
 from grid.sandbox.apiserver.store import Record, Store
 from grid.sandbox.apiserver.streaming import StreamSettings, stream_watch
@@ -59,6 +62,8 @@ class ApiServer:
         self.store = Store(data_dir / "cluster.sqlite3", history=history)
         self.registry = Registry(self.store, clock=clock, rng=rng or random.SystemRandom())
         self.janitor = Janitor(self.registry)
+        self._kubelets = Kubelets(self.store)
+        self._special = Special(self.registry, self._kubelets, tokens)
         self.streams = streams or StreamSettings()
         self.address = ""
         self._stopping = asyncio.Event()
@@ -92,6 +97,7 @@ class ApiServer:
             await asyncio.gather(self._janitor_task, return_exceptions=True)
         if self._runner is not None:
             await self._runner.cleanup()
+        await self._kubelets.close()
         self.store.close()
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
@@ -99,18 +105,18 @@ class ApiServer:
             return await self._answer(request)
         except Failure as failure:
             headers = {"Retry-After": str(failure.retry_after)} if failure.retry_after else None
-            return _json(failure.body(), failure.code, headers)
+            return json_answer(failure.body(), failure.code, headers)
         except UnknownGroup:
             return web.Response(status=404, text="404 page not found\n")
         except web.HTTPRequestEntityTooLarge:
             problem = f"Request entity too large: limit is {_MOST_BODY_BYTES}"
-            return _json(Failure(413, "RequestEntityTooLarge", problem).body(), 413)
+            return json_answer(Failure(413, "RequestEntityTooLarge", problem).body(), 413)
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         path = request.path.rstrip("/") or "/"
         if path in _OPEN_PATHS or path.partition("/readyz/")[0] == "":
-            return _json(discovery.VERSION) if path == "/version" else web.Response(text="ok")
-        identity = self.tokens.identify(request.headers.get("Authorization", ""))
+            return json_answer(discovery.VERSION) if path == "/version" else web.Response(text="ok")
+        identity = self.tokens.identify(request.headers.get("Authorization", ""), self.clock())
         if identity is None:
             raise Failure(401, "Unauthorized", "Unauthorized")
         described = self._describe(request, path)
@@ -128,32 +134,31 @@ class ApiServer:
             form = negotiate(request.headers.get("Accept", ""))
         if form.discovery:
             body = discovery.aggregated([""] if path == "/api" else None)
-            return _json(body, content_type=f"{JSON};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
+            return json_answer(body, content_type=f"{JSON};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
         match parts:
             case ["api"]:
-                return _json(discovery.api_versions(self.address))
+                return json_answer(discovery.api_versions(self.address))
             case ["apis"]:
-                return _json(discovery.group_list())
+                return json_answer(discovery.group_list())
             case ["api", "v1"]:
-                return _json(discovery.resource_list("", "v1"))
+                return json_answer(discovery.resource_list("", "v1"))
             case ["apis", group] if discovery.serves(group):
-                return _json(discovery.one_group(group))
+                return json_answer(discovery.one_group(group))
             case ["apis", group, version] if discovery.serves(group, version):
-                return _json(discovery.resource_list(group, version))
+                return json_answer(discovery.resource_list(group, version))
             case ["openapi", "v3"]:
-                return _json(openapi.index())
+                return json_answer(openapi.index())
             case ["openapi", "v3", *root]:
                 document = openapi.document("/".join(root))
-                return None if document is None else _json(document)
+                return None if document is None else json_answer(document)
             case _:
                 return None
 
-    def _handler(
-        self, request: web.Request, target: Target
-    ) -> Callable[[web.Request, Target, Identity], Awaitable[web.StreamResponse]]:
+    def _handler(self, request: web.Request, target: Target) -> Handler:
         """The method for a request, or 405."""
-        if target.subresource is not None and target.subresource.name != "status":
-            raise not_allowed()
+        special = self._special.find(request.method, target)
+        if special is not None:
+            return special
         collection = not target.name
         match request.method:
             case "GET" if target.watching or request.query.get("watch") in ("1", "true"):
@@ -188,11 +193,11 @@ class ApiServer:
         if form.transform == "Table":
             objects = [outgoing(kind, record.obj) for record in page.records]
             include = request.query.get("includeObject", "Metadata")
-            return _json({**table(kind, objects, include=include, now=self.clock()), "metadata": page.metadata})
+            return json_answer({**table(kind, objects, include=include, now=self.clock()), "metadata": page.metadata})
         if form.transform:
             items = [partial(record.obj) for record in page.records]
             head = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1"}
-            return _json({**head, "metadata": page.metadata, "items": items})
+            return json_answer({**head, "metadata": page.metadata, "items": items})
         if kind.view_of:
             raws = [msgspec.json.encode(outgoing(kind, record.obj)) for record in page.records]
         else:
@@ -202,7 +207,7 @@ class ApiServer:
         )
         body = head_text[:-1] + b',"items":[' + b",".join(raws) + b"]}"
         if form.yaml:
-            return _json(msgspec.json.decode(body), form=form)
+            return json_answer(msgspec.json.decode(body), form=form)
         return web.Response(body=body, content_type=JSON)
 
     async def _watch(self, request: web.Request, target: Target, identity: Identity) -> web.StreamResponse:
@@ -247,7 +252,7 @@ class ApiServer:
         deletion = self.registry.delete(target.kind, target.key, options)
         if deletion.gone and not target.kind.returns_deleted:
             metadata = deletion.record.obj["metadata"]
-            return _json(success(details={**details_of(target.kind, metadata["name"]), "uid": metadata["uid"]}))
+            return json_answer(success(details={**details_of(target.kind, metadata["name"]), "uid": metadata["uid"]}))
         return self._object(request, target, deletion.record, form)
 
     async def _delete_all(self, request: web.Request, target: Target, identity: Identity) -> web.StreamResponse:
@@ -258,7 +263,7 @@ class ApiServer:
                 self.registry.delete(target.kind, record.key, options)
         items = [outgoing(target.kind, record.obj) for record in page.records]
         head = {"kind": f"{target.kind.kind}List", "apiVersion": target.kind.api_version, "metadata": page.metadata}
-        return _json({**head, "items": items})
+        return json_answer({**head, "items": items})
 
     async def _delete_options(self, request: web.Request) -> DeleteOptions:
         body = await request.read()
@@ -281,24 +286,9 @@ class ApiServer:
             include = request.query.get("includeObject", "Metadata")
             body = table(kind, [outgoing(kind, record.obj)], include=include, now=self.clock())
             body["metadata"] = {"resourceVersion": record.obj["metadata"].get("resourceVersion", "")}
-            return _json(body, code)
+            return json_answer(body, code)
         if form.transform:
-            return _json(partial(record.obj), code)
+            return json_answer(partial(record.obj), code)
         if kind.view_of or form.yaml:
-            return _json(outgoing(kind, record.obj), code, form=form)
+            return json_answer(outgoing(kind, record.obj), code, form=form)
         return web.Response(body=record.raw, status=code, content_type=JSON)
-
-
-def _json(
-    body: Object,
-    code: int = 200,
-    headers: dict[str, str] | None = None,
-    *,
-    content_type: str = JSON,
-    form: Form | None = None,
-) -> web.Response:
-    if form is not None and form.yaml:
-        return web.Response(text=yaml.safe_dump(body), status=code, content_type="application/yaml")
-    response = web.Response(body=msgspec.json.encode(body), status=code, headers=headers)
-    response.headers["Content-Type"] = content_type
-    return response

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from grid.sandbox.apiserver.kinds import Kind, Object
-from grid.sandbox.apiserver.tables_pod import POD_COLUMNS, pod_cells
 from grid.sandbox.apiserver.ages import age, since
+from grid.sandbox.apiserver.kinds import Kind, Object
 from grid.sandbox.apiserver.selectors import selector_text
+from grid.sandbox.apiserver.tables_pod import POD_COLUMNS, pod_cells
 
 Cells = Callable[[Object, datetime], list[Any]]
 

@@ -50,10 +50,7 @@ def pod_status(pod: Object) -> str:
     ):
         words = "SchedulingGated"
     initial = _init_status(pod)
-    if initial:
-        words = initial
-    else:
-        words = _container_status(pod, words)
+    words = initial or _container_status(pod, words)
     if "deletionTimestamp" in pod["metadata"]:
         words = "Unknown" if status.get("reason") == "NodeLost" else "Terminating"
     return words

@@ -1,4 +1,4 @@
-"""Composition root of the web process: HTTP by Django, websockets by the dashboard's live pages.
+"""Composition root of the web process: HTTP by Django, websockets by the dashboard's live pages, workspaces by the proxy.
 
 A websocket is accepted from the dashboard's own origin only, port included: the workspaces' origin, where user code answers,
 differs from it by its port alone, and cookies do not know ports.
@@ -17,13 +17,37 @@ from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 from channels.security.websocket import OriginValidator  # noqa: E402
 from django.conf import settings  # noqa: E402
 
+from dashboard.proxy.app import WorkspaceProxy  # noqa: E402
+from dashboard.proxy.gate import GrantGate  # noqa: E402
+from dashboard.proxy.origins import TwoOrigins  # noqa: E402
 from dashboard.routing import websocket_urlpatterns  # noqa: E402
+from grid.launch.token import access_token  # noqa: E402
+from grid.runtime import get_runtime, stop_runtime  # noqa: E402
+from grid.runtime.lifespan import Lifespan  # noqa: E402
 
-application = ProtocolTypeRouter(
+dashboard = ProtocolTypeRouter(
     {
         "http": django_application,
         "websocket": OriginValidator(
             AuthMiddlewareStack(URLRouter(websocket_urlpatterns)), [settings.DASHBOARD_ORIGIN]
         ),
     }
+)
+
+workspaces = WorkspaceProxy(
+    gate=GrantGate(lambda execution_id: get_runtime().pods.by("execution", execution_id)),
+    origin=settings.WORKSPACE_ORIGIN,
+    token=access_token,
+)
+
+
+async def stop() -> None:
+    """In the order of their use: first who forwards, then what it asks."""
+    await workspaces.close()
+    await stop_runtime()
+
+
+application = Lifespan(
+    TwoOrigins(dashboard=dashboard, workspaces=workspaces, workspace_origin=settings.WORKSPACE_ORIGIN),
+    stop=stop,
 )

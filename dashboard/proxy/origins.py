@@ -1,12 +1,13 @@
 """Tells the two origins apart by the Host header, before anything else looks at a request."""
 
 from collections.abc import Awaitable, Callable
+from typing import Any
 from urllib.parse import urlsplit
 
 from dashboard.proxy.headers import decode, first
 from dashboard.proxy.upstream import Receive, Scope, Send
 
-Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+Application = Callable[[Any, Any, Any], Awaitable[None]]
 
 
 class TwoOrigins:

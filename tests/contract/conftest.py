@@ -1,0 +1,111 @@
+"""The cluster under test, a client for it, and a namespace with a random name for each file of promises.
+
+`CONTRACT_KUBECONFIG=FILE` chooses the cluster; without it the embedded cluster is started. The credentials must be allowed
+to create namespaces. Nothing outside the suite's own namespaces is written.
+"""
+
+import os
+import re
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from tests.contract.client import Client
+from tests.contract.embedded import embedded_cluster
+from tests.contract.kubeconfig import Connection, read_kubeconfig
+from tests.contract.manifests import metadata, pod
+from tests.contract.space import Space, eventually
+
+HERE = Path(__file__).parent
+MakeSpace = Callable[[], Awaitable[Space]]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.contract)
+
+
+@pytest.fixture(scope="session")
+def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connection]:
+    if chosen := os.environ.get("CONTRACT_KUBECONFIG"):
+        yield read_kubeconfig(Path(chosen))
+        return
+    with embedded_cluster(tmp_path_factory.mktemp("embedded-cluster")) as kubeconfig:
+        yield read_kubeconfig(kubeconfig)
+
+
+@pytest_asyncio.fixture
+async def client(connection: Connection) -> AsyncIterator[Client]:
+    async with Client.connected(connection) as client:
+        yield client
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def namespace(connection: Connection) -> AsyncIterator[str]:
+    async with Client.connected(connection) as client:
+        made = await create_namespace(client)
+        yield made
+        await remove_namespace(client, made)
+
+
+@pytest.fixture
+def space(client: Client, namespace: str) -> Space:
+    """The namespace that the tests of one file share: use names from `name`, and labels of your own."""
+    return Space(client, namespace)
+
+
+@pytest.fixture
+def cluster(client: Client) -> Space:
+    """Cluster-scoped resources, and lists across all namespaces."""
+    return Space(client, "")
+
+
+@pytest_asyncio.fixture
+async def new_space(client: Client) -> AsyncIterator[MakeSpace]:
+    """Makes namespaces for one test alone, for promises about a whole namespace."""
+    made: list[str] = []
+
+    async def make() -> Space:
+        made.append(await create_namespace(client))
+        return Space(client, made[-1])
+
+    yield make
+    for namespace in made:
+        await remove_namespace(client, namespace)
+
+
+@pytest.fixture
+def name() -> str:
+    """A name that no other test uses."""
+    return f"t{secrets.token_hex(4)}"
+
+
+@pytest_asyncio.fixture
+async def version(client: Client) -> tuple[int, int]:
+    """Major and minor version that the server claims: behaviour that came with a version is asked for only from it on."""
+    said = (await client.request("GET", "/version")).ok()
+    return int(said["major"]), int(re.sub(r"\D.*", "", said["minor"]))
+
+
+async def create_namespace(client: Client) -> str:
+    name = f"contract-{secrets.token_hex(4)}"
+    manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata(name)}
+    (await Space(client, "").create("namespaces", manifest)).ok(201)
+    space = Space(client, name)
+
+    async def pods_are_admitted() -> bool:
+        # Right after its creation a namespace has no service account yet, and admits no pod without one.
+        return (await space.create("pods", pod("probe"), dryRun="All")).status == 201
+
+    await eventually(pods_are_admitted, f"namespace {name} should admit pods")
+    return name
+
+
+async def remove_namespace(client: Client, name: str) -> None:
+    # A bound pod waits for a kubelet's word that it ended, and no kubelet knows ours: they go without grace.
+    await Space(client, name).delete("pods", options={"gracePeriodSeconds": 0})
+    await Space(client, "").delete("namespaces", name)

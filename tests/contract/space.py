@@ -1,0 +1,124 @@
+"""One namespace as the tests see it: the verbs of the API by resource name, and waiting for a state with a deadline.
+
+`Space(client, "")` is the cluster itself: cluster-scoped resources, and lists across all namespaces.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Literal, TypeVar
+
+from tests.contract.client import Answer, Client, Object, Watch
+
+DEADLINE_SECONDS = 15.0
+POLL_SECONDS = 0.05
+
+GROUPS = {
+    "": "/api/v1",
+    "apps": "/apis/apps/v1",
+    "coordination.k8s.io": "/apis/coordination.k8s.io/v1",
+    "policy": "/apis/policy/v1",
+}
+GROUP_OF = {
+    "deployments": "apps",
+    "replicasets": "apps",
+    "leases": "coordination.k8s.io",
+    "poddisruptionbudgets": "policy",
+}
+PATCH_TYPES = {
+    "merge": "application/merge-patch+json",
+    "strategic": "application/strategic-merge-patch+json",
+    "json": "application/json-patch+json",
+    "apply": "application/apply-patch+yaml",
+}
+PatchKind = Literal["merge", "strategic", "json", "apply"]
+Seen = TypeVar("Seen")
+
+
+class Space:
+    def __init__(self, client: Client, namespace: str) -> None:
+        self.client = client
+        self.namespace = namespace
+
+    def path(self, resource: str, name: str = "", sub: str = "") -> str:
+        parts = [GROUPS[GROUP_OF.get(resource, "")]]
+        if self.namespace:
+            parts += ["namespaces", self.namespace]
+        return "/".join([*parts, resource, *filter(None, [name, sub])])
+
+    async def get(self, resource: str, name: str, sub: str = "", *, accept: str = "application/json") -> Answer:
+        return await self.client.request("GET", self.path(resource, name, sub), accept=accept)
+
+    async def listing(self, resource: str, *, accept: str = "application/json", **query: str) -> Answer:
+        return await self.client.request("GET", self.path(resource), accept=accept, query=query)
+
+    async def create(self, resource: str, body: Object, *, name: str = "", sub: str = "", **query: str) -> Answer:
+        return await self.client.request("POST", self.path(resource, name, sub), body=body, query=query)
+
+    async def replace(self, resource: str, body: Object, *, sub: str = "", **query: str) -> Answer:
+        return await self.client.request(
+            "PUT", self.path(resource, body["metadata"]["name"], sub), body=body, query=query
+        )
+
+    async def patch(
+        self,
+        resource: str,
+        name: str,
+        body: Object | list[Any],
+        *,
+        kind: PatchKind = "merge",
+        sub: str = "",
+        **query: str,
+    ) -> Answer:
+        path = self.path(resource, name, sub)
+        return await self.client.request("PATCH", path, body=body, content_type=PATCH_TYPES[kind], query=query)
+
+    async def delete(self, resource: str, name: str = "", *, options: Object | None = None, **query: str) -> Answer:
+        """Deletes one object, or with no name every object that the query selects."""
+        body = None if options is None else {"apiVersion": "v1", "kind": "DeleteOptions", **options}
+        return await self.client.request("DELETE", self.path(resource, name), body=body, query=query)
+
+    def watch(
+        self, resource: str, *, accept: str = "application/json", **query: str
+    ) -> AbstractAsyncContextManager[Watch]:
+        return self.client.watch(self.path(resource), query, accept)
+
+    async def names(self, resource: str, **query: str) -> list[str]:
+        return [item["metadata"]["name"] for item in (await self.listing(resource, **query)).ok()["items"]]
+
+    async def until(self, resource: str, name: str, condition: Callable[[Object], object], why: str) -> Object:
+        """Waits until the object exists and satisfies the condition; returns it."""
+
+        async def look() -> Object | None:
+            answer = await self.get(resource, name)
+            return answer.body if answer.status == 200 and condition(answer.body) else None
+
+        return await eventually(look, f"{resource} {name}: {why}")
+
+    async def until_gone(self, resource: str, name: str) -> None:
+        async def look() -> bool:
+            return (await self.get(resource, name)).status == 404
+
+        await eventually(look, f"{resource} {name} should be gone")
+
+    async def until_items(
+        self, resource: str, condition: Callable[[list[Object]], object], why: str, **query: str
+    ) -> list[Object]:
+        """Waits until the listed objects together satisfy the condition; returns them."""
+
+        async def look() -> tuple[list[Object]] | None:
+            items: list[Object] = (await self.listing(resource, **query)).ok()["items"]
+            # An empty list may be what is awaited, and it is falsy: in a tuple it is not.
+            return (items,) if condition(items) else None
+
+        return (await eventually(look, f"{resource}: {why}"))[0]
+
+
+async def eventually(look: Callable[[], Awaitable[Seen | None]], why: str, timeout: float = DEADLINE_SECONDS) -> Seen:
+    """Looks until something truthy is seen; fails with `why` after the deadline."""
+    deadline = time.monotonic() + timeout
+    while not (seen := await look()):
+        assert time.monotonic() < deadline, f"not within {timeout} s: {why}"
+        await asyncio.sleep(POLL_SECONDS)
+    return seen

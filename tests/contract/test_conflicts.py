@@ -1,0 +1,69 @@
+"""Writers who race do not overwrite each other: a stale version is refused, and whoever read the latest state wins."""
+
+import asyncio
+
+from tests.contract.manifests import config_map
+from tests.contract.space import Space
+
+
+async def test_a_stale_replacement_is_refused(space: Space, name: str) -> None:
+    first = (await space.create("configmaps", config_map(name, {"n": "1"}))).ok(201)
+    (await space.replace("configmaps", first | {"data": {"n": "2"}})).ok(200)
+    refusal = (await space.replace("configmaps", first | {"data": {"n": "3"}})).refused(409, "Conflict")
+    assert refusal["details"] == {"name": name, "kind": "configmaps"}
+    assert (await space.get("configmaps", name)).ok()["data"] == {"n": "2"}
+
+
+async def test_a_stale_patch_with_a_version_is_refused(space: Space, name: str) -> None:
+    first = (await space.create("configmaps", config_map(name, {"n": "1"}))).ok(201)
+    (await space.patch("configmaps", name, {"data": {"n": "2"}})).ok(200)
+    stale = {"metadata": {"resourceVersion": first["metadata"]["resourceVersion"]}, "data": {"n": "3"}}
+    (await space.patch("configmaps", name, stale)).refused(409, "Conflict")
+    assert (await space.get("configmaps", name)).ok()["data"] == {"n": "2"}
+
+
+async def test_a_patch_without_a_version_merges_into_whatever_is_there(space: Space, name: str) -> None:
+    (await space.create("configmaps", config_map(name, {"a": "1"}))).ok(201)
+    await asyncio.gather(*(space.patch("configmaps", name, {"data": {f"k{n}": "x"}}) for n in range(5)))
+    assert set((await space.get("configmaps", name)).ok()["data"]) == {"a", "k0", "k1", "k2", "k3", "k4"}
+
+
+async def test_a_replacement_without_a_version_overwrites(space: Space, name: str) -> None:
+    (await space.create("configmaps", config_map(name, {"n": "1"}))).ok(201)
+    assert (await space.replace("configmaps", config_map(name, {"m": "2"}))).ok(200)["data"] == {"m": "2"}
+
+
+async def test_each_change_gets_a_higher_version_and_the_identity_stays(space: Space, name: str) -> None:
+    made = (await space.create("configmaps", config_map(name, {"n": "0"}))).ok(201)["metadata"]
+    versions = [int(made["resourceVersion"])]
+    for n in range(1, 4):
+        now = (await space.replace("configmaps", config_map(name, {"n": str(n)}))).ok(200)["metadata"]
+        assert (now["uid"], now["creationTimestamp"]) == (made["uid"], made["creationTimestamp"])
+        versions.append(int(now["resourceVersion"]))
+    assert versions == sorted(set(versions))
+
+
+async def test_a_replacement_by_the_same_state_changes_no_version(space: Space, name: str) -> None:
+    made = (await space.create("configmaps", config_map(name))).ok(201)
+    assert (await space.replace("configmaps", made)).ok(200) == made
+
+
+async def test_a_replacement_meant_for_another_identity_is_refused(space: Space, name: str) -> None:
+    (await space.create("configmaps", config_map(name, {"n": "1"}))).ok(201)
+    other = config_map(name, {"n": "2"}, uid="11111111-2222-3333-4444-555555555555")
+    (await space.replace("configmaps", other)).refused(409, "Conflict")
+
+
+async def test_counting_by_read_and_replace_loses_nothing(space: Space, name: str) -> None:
+    (await space.create("configmaps", config_map(name, {"count": "0"}))).ok(201)
+
+    async def add_one() -> None:
+        while True:
+            now = (await space.get("configmaps", name)).ok()
+            answer = await space.replace("configmaps", now | {"data": {"count": str(int(now["data"]["count"]) + 1)}})
+            if answer.status != 409:
+                answer.ok(200)
+                return
+
+    await asyncio.gather(*(add_one() for _ in range(8)))
+    assert (await space.get("configmaps", name)).ok()["data"] == {"count": "8"}

@@ -1,0 +1,45 @@
+"""Secrets take readable text, keep it encoded, and keep their type."""
+
+import base64
+
+from tests.contract.manifests import secret
+from tests.contract.space import Space
+
+
+def encoded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+async def test_text_is_stored_encoded_and_never_returned_as_text(space: Space, name: str) -> None:
+    made = (await space.create("secrets", secret(name, stringData={"token": "s3cret ü"}))).ok(201)
+    assert made["data"] == {"token": encoded("s3cret ü")}
+    assert made["type"] == "Opaque"
+    assert "stringData" not in made
+    assert (await space.get("secrets", name)).ok() == made
+
+
+async def test_text_wins_over_encoded_data_of_the_same_key(space: Space, name: str) -> None:
+    sent = secret(name, data={"a": encoded("old"), "b": encoded("kept")}, stringData={"a": "new"})
+    assert (await space.create("secrets", sent)).ok(201)["data"] == {"a": encoded("new"), "b": encoded("kept")}
+
+
+async def test_text_can_be_patched_in(space: Space, name: str) -> None:
+    (await space.create("secrets", secret(name, stringData={"a": "1"}))).ok(201)
+    patched = (await space.patch("secrets", name, {"stringData": {"b": "2"}})).ok(200)
+    assert patched["data"] == {"a": encoded("1"), "b": encoded("2")}
+
+
+async def test_data_that_is_not_base64_is_a_bad_request(space: Space, name: str) -> None:
+    (await space.create("secrets", secret(name, data={"a": "%%%"}))).refused(400, "BadRequest")
+
+
+async def test_the_type_cannot_be_changed(space: Space, name: str) -> None:
+    (await space.create("secrets", secret(name, stringData={"a": "1"}))).ok(201)
+    refusal = (await space.patch("secrets", name, {"type": "example.com/other"})).refused(422, "Invalid")
+    assert [cause["field"] for cause in refusal["details"]["causes"]] == ["type"]
+
+
+async def test_an_immutable_secret_keeps_its_data(space: Space, name: str) -> None:
+    (await space.create("secrets", secret(name, stringData={"a": "1"}, immutable=True))).ok(201)
+    refusal = (await space.patch("secrets", name, {"stringData": {"a": "2"}})).refused(422, "Invalid")
+    assert [cause["field"] for cause in refusal["details"]["causes"]] == ["data"]

@@ -1,0 +1,182 @@
+"""A watch from a version shows every change after it, once, in order, and can be resumed without a gap."""
+
+import asyncio
+
+from tests.contract.client import Object
+from tests.contract.manifests import binding, config_map, pod
+from tests.contract.space import Space
+
+
+async def version_of(space: Space, resource: str = "configmaps") -> str:
+    return str((await space.listing(resource)).ok(200)["metadata"]["resourceVersion"])
+
+
+def seen(event: Object) -> tuple[str, str]:
+    return event["type"], event["object"]["metadata"]["name"]
+
+
+async def test_every_change_after_the_version_arrives_in_order(space: Space, name: str) -> None:
+    (await space.create("configmaps", config_map(f"{name}-before"))).ok(201)
+    start = await version_of(space)
+    made = (await space.create("configmaps", config_map(name, {"n": "0"}))).ok(201)
+    async with space.watch("configmaps", resourceVersion=start) as watch:
+        changed = [(await space.patch("configmaps", name, {"data": {"n": str(n)}})).ok(200) for n in range(1, 6)]
+        (await space.delete("configmaps", name)).ok(200)
+        events = [await watch.next() for _ in range(7)]
+    assert [event["type"] for event in events] == ["ADDED"] + ["MODIFIED"] * 5 + ["DELETED"]
+    assert [event["object"] for event in events[:6]] == [made, *changed]
+    versions = [int(event["object"]["metadata"]["resourceVersion"]) for event in events]
+    assert versions == sorted(set(versions))
+    assert versions[0] > int(start)
+
+
+async def test_a_deletion_shows_the_last_state_under_a_new_version(space: Space, name: str) -> None:
+    made = (await space.create("configmaps", config_map(name, {"last": "words"}))).ok(201)
+    async with space.watch("configmaps", resourceVersion=made["metadata"]["resourceVersion"]) as watch:
+        (await space.delete("configmaps", name)).ok(200)
+        event = await watch.next()
+    assert seen(event) == ("DELETED", name)
+    assert event["object"]["data"] == {"last": "words"}
+    assert int(event["object"]["metadata"]["resourceVersion"]) > int(made["metadata"]["resourceVersion"])
+
+
+async def test_a_watch_without_a_version_begins_with_what_exists(space: Space, name: str) -> None:
+    for suffix in "ab":
+        (await space.create("configmaps", config_map(f"{name}-{suffix}", labels={"of": name}))).ok(201)
+    async with space.watch("configmaps", labelSelector=f"of={name}") as watch:
+        assert sorted([seen(await watch.next()), seen(await watch.next())]) == [
+            ("ADDED", f"{name}-a"),
+            ("ADDED", f"{name}-b"),
+        ]
+        (await space.create("configmaps", config_map(f"{name}-c", labels={"of": name}))).ok(201)
+        assert seen(await watch.next()) == ("ADDED", f"{name}-c")
+
+
+async def test_an_object_enters_and_leaves_a_label_selector_as_added_and_deleted(space: Space, name: str) -> None:
+    start = await version_of(space)
+    async with space.watch("configmaps", labelSelector=f"team={name}", resourceVersion=start) as watch:
+        (await space.create("configmaps", config_map(name))).ok(201)
+        entered = (await space.patch("configmaps", name, {"metadata": {"labels": {"team": name}}})).ok(200)
+        (await space.patch("configmaps", name, {"data": {"k": "2"}})).ok(200)
+        left = (await space.patch("configmaps", name, {"metadata": {"labels": {"team": "other"}}})).ok(200)
+        (await space.patch("configmaps", name, {"data": {"k": "unseen"}})).ok(200)
+        (await space.patch("configmaps", name, {"metadata": {"labels": {"team": name}}})).ok(200)
+        events = [await watch.next() for _ in range(4)]
+    assert [event["type"] for event in events] == ["ADDED", "MODIFIED", "DELETED", "ADDED"]
+    assert events[0]["object"] == entered
+    assert events[2]["object"]["metadata"]["labels"] == {"team": name}, "the state it was last selected in"
+    assert events[2]["object"]["metadata"]["resourceVersion"] == left["metadata"]["resourceVersion"]
+    assert events[3]["object"]["data"]["k"] == "unseen"
+
+
+async def test_an_object_never_selected_is_never_seen(space: Space, name: str) -> None:
+    start = await version_of(space)
+    async with space.watch("configmaps", labelSelector=f"team={name}", resourceVersion=start) as watch:
+        (await space.create("configmaps", config_map(f"{name}-other"))).ok(201)
+        (await space.delete("configmaps", f"{name}-other")).ok(200)
+        (await space.create("configmaps", config_map(f"{name}-mine", labels={"team": name}))).ok(201)
+        assert seen(await watch.next()) == ("ADDED", f"{name}-mine")
+
+
+async def test_a_watch_of_one_name_shows_that_object_only(space: Space, name: str) -> None:
+    start = await version_of(space)
+    async with space.watch("configmaps", fieldSelector=f"metadata.name={name}", resourceVersion=start) as watch:
+        (await space.create("configmaps", config_map(f"{name}-other"))).ok(201)
+        (await space.create("configmaps", config_map(name))).ok(201)
+        (await space.delete("configmaps", name)).ok(200)
+        assert [seen(await watch.next()), seen(await watch.next())] == [("ADDED", name), ("DELETED", name)]
+
+
+async def test_a_pod_enters_the_watch_of_its_node_when_it_is_bound(space: Space, cluster: Space, name: str) -> None:
+    (await space.create("pods", pod(name))).ok(201)
+    start = await version_of(space, "pods")
+    async with cluster.watch("pods", fieldSelector=f"spec.nodeName={name}-node", resourceVersion=start) as watch:
+        (await space.create("pods", binding(name, f"{name}-node"), name=name, sub="binding")).ok(201)
+        event = await watch.next()
+    assert seen(event) == ("ADDED", name)
+    assert event["object"]["spec"]["nodeName"] == f"{name}-node"
+
+
+async def test_a_pod_leaves_the_watch_of_unfinished_pods_when_it_ends(space: Space, name: str) -> None:
+    (await space.create("pods", pod(name, labels={"of": name}))).ok(201)
+    query = {"labelSelector": f"of={name}", "fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"}
+    async with space.watch("pods", resourceVersion=await version_of(space, "pods"), **query) as watch:
+        (await space.patch("pods", name, {"status": {"phase": "Succeeded"}}, sub="status")).ok(200)
+        assert seen(await watch.next()) == ("DELETED", name)
+
+
+async def test_a_watch_resumed_from_its_last_version_has_no_gap_and_no_repetition(space: Space, name: str) -> None:
+    last, got = await version_of(space), []
+    for round_number in range(3):
+        for index in range(3):
+            (await space.create("configmaps", config_map(f"{name}-{round_number}-{index}", labels={"of": name}))).ok(
+                201
+            )
+        # Only two of three are read before the connection is dropped, as a lost network would.
+        async with space.watch("configmaps", labelSelector=f"of={name}", resourceVersion=last) as watch:
+            for _ in range(2):
+                event = await watch.next()
+                last = event["object"]["metadata"]["resourceVersion"]
+                got.append(event["object"]["metadata"]["name"])
+    async with space.watch("configmaps", labelSelector=f"of={name}", resourceVersion=last) as watch:
+        got += [(await watch.next())["object"]["metadata"]["name"] for _ in range(3)]
+    assert got == [f"{name}-{round_number}-{index}" for round_number in range(3) for index in range(3)]
+
+
+async def test_all_watchers_see_the_same_order(space: Space, cluster: Space, name: str) -> None:
+    start = await version_of(space)
+    query: dict[str, str] = {"labelSelector": f"of={name}", "resourceVersion": start}
+    async with space.watch("configmaps", **query) as one, cluster.watch("configmaps", **query) as other:
+        await asyncio.gather(
+            *(space.create("configmaps", config_map(f"{name}-", labels={"of": name})) for _ in range(12))
+        )
+        first = [seen(await one.next()) for _ in range(12)]
+        second = [seen(await other.next()) for _ in range(12)]
+    assert first == second
+    assert len(set(first)) == 12
+
+
+async def test_a_change_that_changes_nothing_is_no_event(space: Space, name: str) -> None:
+    made = (await space.create("configmaps", config_map(name, {"a": "1"}, labels={"of": name}))).ok(201)
+    start = made["metadata"]["resourceVersion"]
+    async with space.watch("configmaps", labelSelector=f"of={name}", resourceVersion=start) as watch:
+        assert (await space.patch("configmaps", name, {"data": {"a": "1"}})).ok(200) == made
+        (await space.patch("configmaps", name, {"data": {"a": "2"}})).ok(200)
+        assert (await watch.next())["object"]["data"] == {"a": "2"}
+
+
+async def test_a_watch_ends_in_peace_when_its_time_is_over(space: Space, name: str) -> None:
+    (await space.create("configmaps", config_map(name, labels={"of": name}))).ok(201)
+    async with space.watch("configmaps", labelSelector=f"of={name}", timeoutSeconds="1") as watch:
+        assert [seen(event) for event in await watch.rest()] == [("ADDED", name)]
+
+
+async def test_bookmarks_tell_a_quiet_watch_how_far_it_is_if_it_asks(space: Space, name: str) -> None:
+    # A server sends the last bookmark about two seconds before it ends a watch, so a short watch need not wait a minute.
+    query = {"labelSelector": f"nobody={name}", "resourceVersion": await version_of(space), "timeoutSeconds": "4"}
+    async with (
+        space.watch("configmaps", allowWatchBookmarks="true", **query) as watch,
+        space.watch("configmaps", **query) as without,
+    ):
+        other = (await space.create("configmaps", config_map(name))).ok(201)
+        events, nothing = await asyncio.gather(watch.rest(), without.rest())
+    assert nothing == []
+    assert {event["type"] for event in events} == {"BOOKMARK"}
+    mark = events[-1]["object"]
+    assert (mark["kind"], mark["apiVersion"]) == ("ConfigMap", "v1")
+    assert int(mark["metadata"]["resourceVersion"]) >= int(other["metadata"]["resourceVersion"])
+    async with space.watch("configmaps", resourceVersion=mark["metadata"]["resourceVersion"]) as resumed:
+        (await space.delete("configmaps", name)).ok(200)
+        assert seen(await resumed.next()) == ("DELETED", name)
+
+
+async def test_every_kind_can_be_watched(space: Space) -> None:
+    async def events_of(resource: str) -> list[Object]:
+        start = await version_of(space, resource)
+        async with space.watch(
+            resource, fieldSelector="metadata.name=nobody", resourceVersion=start, timeoutSeconds="1"
+        ) as watch:
+            return await watch.rest()
+
+    kinds = ["pods", "secrets", "services", "persistentvolumeclaims", "events", "deployments", "replicasets", "leases"]
+    assert await asyncio.gather(*map(events_of, kinds)) == [[]] * len(kinds)

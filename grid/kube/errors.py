@@ -5,6 +5,7 @@ host names and of error kinds: never of headers, tokens, or bodies that are not 
 """
 
 import asyncio
+import os
 import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -118,11 +119,12 @@ def translated(host: str) -> Iterator[None]:
     except aiohttp.ClientConnectorError as error:
         raise ClusterUnavailable(f"The API server at {host} cannot be reached: {_reason(error.os_error)}.") from error
     except (aiohttp.ClientError, OSError, asyncio.IncompleteReadError) as error:
-        raise ClusterUnavailable(f"The connection to the API server at {host} broke: {_kind(error)}.") from error
+        raise ClusterUnavailable(f"The connection to the API server at {host} broke.") from error
 
 
 def _reason(error: OSError) -> str:
-    return (error.strerror or _kind(error)).lower()
+    """Lower-case words; asyncio's own text for a refused connection repeats the address instead."""
+    return (os.strerror(error.errno) if error.errno and error.errno > 0 else _kind(error)).lower()
 
 
 def _kind(error: Any) -> str:

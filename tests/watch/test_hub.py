@@ -1,0 +1,92 @@
+"""The hub: nothing is lost, much is merged, and nobody is woken for what they do not watch."""
+
+import asyncio
+import threading
+
+from grid.kube.resources import PODS
+from grid.watch.hub import Hub
+from tests.support.builders import pod
+from tests.support.virtual import passes, until, virtual_time
+from tests.watch.following import cluster_of, following
+
+
+@virtual_time
+async def test_a_subscriber_hears_of_its_topics_only() -> None:
+    hub = Hub()
+    with hub.subscribe({"pods", "nodes"}) as subscription:
+        hub.publish("events")
+        hub.publish("nodes")
+        assert await subscription.changed() == {"nodes"}
+        hub.publish("pods")
+        hub.publish("nodes")
+        hub.publish("pods")
+        assert await subscription.changed() == {"pods", "nodes"}
+
+
+@virtual_time
+async def test_what_was_published_between_two_waits_is_not_lost() -> None:
+    hub = Hub()
+    with hub.subscribe({"pods"}) as subscription:
+        hub.publish("pods")
+        await passes(10)
+        assert await subscription.changed() == {"pods"}
+
+
+@virtual_time
+async def test_leaving_unsubscribes_and_is_watched_says_so() -> None:
+    hub = Hub()
+    assert not hub.is_watched("pods")
+    with hub.subscribe({"pods"}), hub.subscribe({"pods"}):
+        assert hub.is_watched("pods")
+    assert not hub.is_watched("pods")
+    hub.publish("pods")
+
+
+@virtual_time
+async def test_two_thousand_changes_in_a_second_are_few_wake_ups_and_the_last_is_seen() -> None:
+    cluster = cluster_of("a")
+    async with following(cluster) as it:
+        await until(lambda: cluster.open_watches == 1)
+        wake_ups = 0
+        seen = 0
+
+        async def look() -> None:
+            nonlocal wake_ups, seen
+            with it.hub.subscribe({"pods"}) as subscription:
+                while True:
+                    await subscription.changed()
+                    wake_ups += 1
+                    seen = len(it.store)
+
+        looking = asyncio.create_task(look())
+        for number in range(2000):
+            cluster.put(PODS, pod(f"p{number}"))
+            await passes(0.0005)
+        await until(lambda: seen == 2001, within=1)
+        assert 10 <= wake_ups <= 25
+        looking.cancel()
+
+
+@virtual_time
+async def test_the_first_change_after_a_quiet_time_wakes_at_once() -> None:
+    hub = Hub(interval=5)
+    loop = asyncio.get_running_loop()
+    with hub.subscribe({"pods"}) as subscription:
+        await passes(100)
+        hub.publish("pods")
+        began = loop.time()
+        await subscription.changed()
+        assert loop.time() == began
+        hub.publish("pods")
+        await subscription.changed()
+        assert loop.time() == began + 5
+
+
+async def test_publishing_from_another_thread_wakes_too() -> None:
+    hub = Hub()
+    with hub.subscribe({"executions"}) as subscription:
+        thread = threading.Thread(target=hub.publish, args=("executions",))
+        thread.start()
+        async with asyncio.timeout(10):
+            assert await subscription.changed() == {"executions"}
+        thread.join()

@@ -1,0 +1,84 @@
+"""The store by itself: keys, indexes, versions, freshness."""
+
+from grid.kube.objects import Node, Pod
+from grid.watch.store import Freshness, Store
+from tests.support.builders import decode, node, pod
+
+
+def store() -> Store[Pod]:
+    return Store("pods", indexes={"node": lambda one: one.spec.node_name}, silence_limit=180)
+
+
+def a_pod(name: str, *, on: str = "") -> Pod:
+    return decode(pod(name, node=on), Pod)
+
+
+def test_objects_are_found_by_key_with_and_without_a_namespace() -> None:
+    pods, nodes = store(), Store[Node]("nodes")
+    pods.apply(a_pod("a"))
+    nodes.apply(decode(node("n1"), Node))
+    assert pods.get("compute-grid/a") == a_pod("a")
+    assert nodes.get("n1") is not None
+    assert pods.get("a") is None
+
+
+def test_a_change_that_changes_nothing_is_none() -> None:
+    pods = store()
+    assert pods.apply(a_pod("a"))
+    assert not pods.apply(a_pod("a"))
+    assert pods.version == 1
+
+
+def test_an_object_moves_between_index_values() -> None:
+    pods = store()
+    pods.apply(a_pod("a"))
+    assert pods.by("node", "") == (), "an empty value is not indexed"
+    pods.apply(a_pod("a", on="n1"))
+    pods.apply(a_pod("b", on="n1"))
+    assert [one.metadata.name for one in pods.by("node", "n1")] == ["a", "b"]
+    pods.apply(a_pod("a", on="n2"))
+    assert [one.metadata.name for one in pods.by("node", "n1")] == ["b"]
+    pods.discard("compute-grid/b")
+    assert pods.by("node", "n1") == ()
+
+
+def test_discarding_what_is_not_there_changes_nothing() -> None:
+    pods = store()
+    assert not pods.discard("compute-grid/a")
+    assert pods.version == 0
+
+
+def test_replacing_touches_only_what_differs() -> None:
+    pods = store()
+    pods.replace([a_pod("a"), a_pod("b"), a_pod("c")])
+    before = pods.version
+    assert pods.replace([a_pod("a"), a_pod("b", on="n1"), a_pod("d")]) == 3
+    assert pods.version == before + 3
+    assert {one.metadata.name for one in pods.values()} == {"a", "b", "d"}
+    assert [one.metadata.name for one in pods.by("node", "n1")] == ["b"]
+
+
+def test_freshness_before_and_after_the_first_list() -> None:
+    pods = store()
+    assert pods.freshness(5.0) == Freshness(False, 0.0, "Not yet read from the cluster.")
+    pods.mark_heard(6.0)
+    assert not pods.freshness(7.0).synced
+    pods.mark_synced(8.0)
+    assert pods.freshness(9.0) == Freshness(True, 0.0, "")
+
+
+def test_freshness_grows_from_the_last_word_heard_while_something_is_wrong() -> None:
+    pods = store()
+    pods.mark_synced(10.0)
+    pods.mark_failed("The cluster does not answer.")
+    assert pods.freshness(25.0) == Freshness(True, 15.0, "The cluster does not answer.")
+    pods.mark_heard(30.0)
+    assert pods.freshness(31.0) == Freshness(True, 0.0, "")
+
+
+def test_silence_beyond_the_limit_is_staleness_even_when_nothing_failed() -> None:
+    pods = store()
+    pods.mark_synced(10.0)
+    assert pods.freshness(190.0).error == ""
+    assert pods.freshness(191.0).behind_seconds == 181.0
+    assert pods.freshness(191.0).error

@@ -5,11 +5,14 @@ VENV := .venv/bin
 SETUP := $(PYTHON) .ci/setup_environment.py
 LINTED := grid dashboard tests benchmarks manage.py
 
-.PHONY: run test check bench test-contract test-slow format lock
+.PHONY: run setup test check bench test-contract test-slow format lock
 
 run: ## start everything on this machine
 	@$(SETUP) run
 	@GRID_DEMO=1 exec $(VENV)/python manage.py up --port $(PORT)
+
+setup: ## the virtual environment with what the programs need
+	@$(SETUP) run
 
 test: ## all tests that take seconds, with the browser ones when there is a Chromium
 	@$(SETUP) dev

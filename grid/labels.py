@@ -1,17 +1,17 @@
 """Names that Compute Grid reads and writes on Kubernetes objects.
 
-One place, so that a selector and the label that it looks for cannot drift apart. The prefix and the node-pool key are
-settings of an installation (`GRID_LABEL_PREFIX`, `GRID_NODE_POOL_LABEL`); this module knows no framework, so it takes them
-as arguments or uses the defaults.
+One place, so that a selector and the label that it looks for cannot drift apart. The prefix and the node-pool key are chosen
+once for an installation (environment variables `GRID_LABEL_PREFIX`, `GRID_NODE_POOL_LABEL`), for all its processes.
 """
 
 import hashlib
+import os
 import re
 from dataclasses import dataclass
 
-DEFAULT_PREFIX = "dominodatalab.com"
-NODE_POOL = f"{DEFAULT_PREFIX}/node-pool"
-PLATFORM_NODE = f"{DEFAULT_PREFIX}/platform-node"
+PREFIX = os.environ.get("GRID_LABEL_PREFIX", "dominodatalab.com")
+NODE_POOL = os.environ.get("GRID_NODE_POOL_LABEL", f"{PREFIX}/node-pool")
+PLATFORM_NODE = f"{PREFIX}/platform-node"
 PLATFORM_POOL = "platform"
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 
@@ -41,7 +41,7 @@ class Keys:
     execution: str
 
     @classmethod
-    def under(cls, prefix: str = DEFAULT_PREFIX) -> "Keys":
+    def under(cls, prefix: str = PREFIX) -> "Keys":
         return cls(
             workload_type=f"{prefix}/workload-type",
             tier=f"{prefix}/hardware-tier-id",

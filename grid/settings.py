@@ -132,8 +132,6 @@ KUBECONFIG = env.str("KUBECONFIG", default="")
 KUBE_CONTEXT = env.str("GRID_KUBE_CONTEXT", default="")
 # Namespace of all executions.
 GRID_NAMESPACE = env.str("GRID_NAMESPACE", default="compute-grid")
-LABEL_PREFIX = env.str("GRID_LABEL_PREFIX", default="dominodatalab.com")
-NODE_POOL_LABEL = env.str("GRID_NODE_POOL_LABEL", default="dominodatalab.com/node-pool")
 # Usage comes from Prometheus when this is set, else from metrics.k8s.io.
 PROMETHEUS_URL = env.str("GRID_PROMETHEUS_URL", default="")
 

@@ -8,6 +8,8 @@ from pathlib import Path
 import environ
 from django.core.exceptions import ImproperlyConfigured
 
+from grid import labels
+
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.FileAwareEnv()  # NAME_FILE is read in place of NAME: mounted secrets
 
@@ -132,6 +134,7 @@ KUBECONFIG = env.str("KUBECONFIG", default="")
 KUBE_CONTEXT = env.str("GRID_KUBE_CONTEXT", default="")
 # Namespace of all executions.
 GRID_NAMESPACE = env.str("GRID_NAMESPACE", default="compute-grid")
+LABEL_PREFIX, NODE_POOL_LABEL = labels.PREFIX, labels.NODE_POOL
 # Usage comes from Prometheus when this is set, else from metrics.k8s.io.
 PROMETHEUS_URL = env.str("GRID_PROMETHEUS_URL", default="")
 

@@ -1,16 +1,18 @@
 """What PUT and PATCH make of an object: from a request's body to the function that the registry applies."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
-from grid.sandbox.apiserver.bodies import decode_object, go_type, json_error
+from grid.sandbox.apiserver.bodies import JSON, decode_object, duplicate_fields, go_type, json_error
 from grid.sandbox.apiserver.kinds import Kind, Object
 from grid.sandbox.apiserver.patches.json_patch import CannotApply, json_patch
 from grid.sandbox.apiserver.patches.merge import merge_patch
 from grid.sandbox.apiserver.patches.strategic import NoMergeKey, strategic_merge
 from grid.sandbox.apiserver.registry import Mutation
+from grid.sandbox.apiserver.schema import conform, strict_failure
 from grid.sandbox.apiserver.status import Failure, bad_request, invalid_options, server_error, unsupported
 from grid.sandbox.apiserver.views import incoming
 
@@ -20,12 +22,43 @@ JSON_PATCH = "application/json-patch+json"
 APPLY = "application/apply-patch+yaml"
 
 
-def replacement(kind: Kind, body: bytes, content_type: str) -> Mutation:
-    given = incoming(kind, decode_object(body, content_type, kind))
+@dataclass(slots=True)
+class FieldValidation:
+    """What becomes of unknown and double fields: refused, reported as warnings, or ignored."""
+
+    kind: Kind
+    level: str = "Warn"
+    warnings: list[str] = field(default_factory=list)
+
+    def check(self, obj: Object, doubles: Sequence[str] = ()) -> Object:
+        problems = [f'duplicate field "{path}"' for path in doubles]
+        problems += [f'unknown field "{path}"' for path in conform(self.kind, obj)]
+        if problems and self.level == "Strict":
+            raise strict_failure(self.kind, sorted(problems))
+        if self.level == "Warn":
+            self.warnings += problems
+        return obj
+
+
+def decode_new(body: bytes, content_type: str, validation: FieldValidation) -> Object:
+    """The object of a POST or PUT as it is to be stored."""
+    obj = decode_object(body, content_type, validation.kind)
+    is_json = content_type.partition(";")[0].strip() in ("", JSON)
+    doubles = duplicate_fields(body) if is_json and validation.level == "Strict" else []
+    return incoming(validation.kind, validation.check(obj, doubles))
+
+
+def replacement(body: bytes, content_type: str, validation: FieldValidation) -> Mutation:
+    given = decode_new(body, content_type, validation)
     return lambda old: given
 
 
-def patching(body: bytes, content_type: str) -> Mutation:
+def validated(mutation: Mutation, validation: FieldValidation) -> Mutation:
+    """A patch's result is decoded like any other object."""
+    return lambda old: validation.check(mutation(old))
+
+
+def patching(body: bytes, content_type: str, type_name: str) -> Mutation:
     """The mutation of any patch but apply, which may also create."""
     media = content_type.partition(";")[0].strip()
     if media not in (MERGE, STRATEGIC, JSON_PATCH):
@@ -43,7 +76,7 @@ def patching(body: bytes, content_type: str) -> Mutation:
         )
     if media == MERGE:
         return lambda old: _checked(merge_patch(old, patch))
-    return lambda old: _checked(_strategic(old, patch))
+    return lambda old: _checked(_strategic(old, patch, type_name))
 
 
 def _decode(body: bytes) -> Any:
@@ -60,9 +93,9 @@ def _json_patched(old: Object, patch: list[Any]) -> Any:
         raise Failure(422, "Invalid", "the server rejected our request due to an error in our request", {}) from None
 
 
-def _strategic(old: Object, patch: Object) -> Any:
+def _strategic(old: Object, patch: Object, type_name: str) -> Any:
     try:
-        return strategic_merge(old, patch)
+        return strategic_merge(old, patch, type_name)
     except NoMergeKey as problem:
         raise server_error(str(problem)) from problem
 

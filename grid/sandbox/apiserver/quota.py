@@ -9,7 +9,7 @@ from decimal import Decimal
 from grid.quantity import parse_quantity
 from grid.sandbox.apiserver.kinds import PODS, Kind, Object, stored_kinds
 from grid.sandbox.apiserver.pods import is_finished
-from grid.sandbox.apiserver.quantities import canonical
+from grid.sandbox.apiserver.quantities import canonical, is_binary
 from grid.sandbox.apiserver.status import forbidden
 from grid.sandbox.apiserver.store import Store
 
@@ -69,7 +69,7 @@ def check(store: Store, kind: Kind, namespace: str, obj: Object) -> None:
         ]
         if over:
             parts = (
-                ",".join(f"{resource}={canonical(asked[resource])}" for resource in over),
+                ",".join(f"{resource}={canonical(asked[resource], binary=is_binary(resource))}" for resource in over),
                 ",".join(f"{resource}={used.get(resource, '0')}" for resource in over),
                 ",".join(f"{resource}={hard[resource]}" for resource in over),
             )
@@ -135,7 +135,7 @@ def recount(store: Store, quota: Object) -> None:
             for resource, amount in usage_of(kind, record.obj).items():
                 if resource in totals:
                     totals[resource] += amount
-    used = {resource: canonical(amount) for resource, amount in sorted(totals.items())}
+    used = {resource: canonical(amount, binary=is_binary(resource)) for resource, amount in sorted(totals.items())}
     quota["status"] = {"hard": dict(sorted(hard.items())), "used": used}
 
 

@@ -18,9 +18,9 @@ from aiohttp import web
 
 from grid.sandbox.apiserver import discovery, openapi
 from grid.sandbox.apiserver.answers import json_answer
-from grid.sandbox.apiserver.bodies import JSON, Form, decode_object, negotiate
+from grid.sandbox.apiserver.bodies import JSON, Form, negotiate
 from grid.sandbox.apiserver.certificates import load_or_make
-from grid.sandbox.apiserver.changing import is_dry_run, patching, replacement
+from grid.sandbox.apiserver.changing import FieldValidation, decode_new, is_dry_run, patching, replacement, validated
 from grid.sandbox.apiserver.deletion import DeleteOptions
 from grid.sandbox.apiserver.garbage import Janitor
 from grid.sandbox.apiserver.identity import Identity, Tokens, kubeconfig
@@ -28,13 +28,14 @@ from grid.sandbox.apiserver.kinds import Object, stored_kinds
 from grid.sandbox.apiserver.kubelets import Kubelets
 from grid.sandbox.apiserver.listing import list_page
 from grid.sandbox.apiserver.paths import Target, UnknownGroup, parse_path
-from grid.sandbox.apiserver.registry import Registry
+from grid.sandbox.apiserver.registry import Mutation, Registry
+from grid.sandbox.apiserver.schema import type_of
 from grid.sandbox.apiserver.special import Handler, Special
 from grid.sandbox.apiserver.status import Failure, details_of, not_allowed, success
 from grid.sandbox.apiserver.store import Record, Store
 from grid.sandbox.apiserver.streaming import StreamSettings, stream_watch
 from grid.sandbox.apiserver.tables import partial, table
-from grid.sandbox.apiserver.views import incoming, outgoing
+from grid.sandbox.apiserver.views import outgoing
 
 log = logging.getLogger(__name__)
 
@@ -221,30 +222,33 @@ class ApiServer:
         kind = target.kind
         body = await request.read()
         dry_run = is_dry_run("CreateOptions", request.query)
-        obj = incoming(kind, decode_object(body, request.headers.get("Content-Type", ""), kind))
+        validation = FieldValidation(kind, request.query.get("fieldValidation") or "Warn")
+        obj = decode_new(body, request.headers.get("Content-Type", ""), validation)
         namespace = target.namespace or obj["metadata"].get("namespace") or "default"
         record = self.registry.create(kind, namespace, obj, dry_run=dry_run)
-        return self._object(request, target, record, form, 201)
+        return _warned(self._object(request, target, record, form, 201), validation)
 
     async def _update(self, request: web.Request, target: Target, identity: Identity) -> web.StreamResponse:
-        form = negotiate(request.headers.get("Accept", ""))
         body = await request.read()
         dry_run = is_dry_run("UpdateOptions", request.query)
-        mutation = replacement(target.kind, body, request.headers.get("Content-Type", ""))
-        return self._changed(request, target, form, mutation, dry_run)
+        validation = FieldValidation(target.kind, request.query.get("fieldValidation") or "Warn")
+        mutation = replacement(body, request.headers.get("Content-Type", ""), validation)
+        return self._changed(request, target, mutation, validation, dry_run=dry_run)
 
     async def _patch(self, request: web.Request, target: Target, identity: Identity) -> web.StreamResponse:
-        form = negotiate(request.headers.get("Accept", ""))
         body = await request.read()
-        mutation = patching(body, request.headers.get("Content-Type", ""))
-        return self._changed(request, target, form, mutation, is_dry_run("PatchOptions", request.query))
+        dry_run = is_dry_run("PatchOptions", request.query)
+        validation = FieldValidation(target.kind, request.query.get("fieldValidation") or "Warn")
+        mutation = patching(body, request.headers.get("Content-Type", ""), type_of(target.kind))
+        return self._changed(request, target, validated(mutation, validation), validation, dry_run=dry_run)
 
     def _changed(
-        self, request: web.Request, target: Target, form: Form, mutation: Callable[[Object], Object], dry_run: bool
+        self, request: web.Request, target: Target, mutation: Mutation, validation: FieldValidation, *, dry_run: bool
     ) -> web.StreamResponse:
+        form = negotiate(request.headers.get("Accept", ""))
         subresource = target.subresource.name if target.subresource else ""
         record = self.registry.update(target.kind, target.key, mutation, subresource=subresource, dry_run=dry_run)
-        return self._object(request, target, record, form)
+        return _warned(self._object(request, target, record, form), validation)
 
     async def _delete(self, request: web.Request, target: Target, identity: Identity) -> web.StreamResponse:
         form = negotiate(request.headers.get("Accept", ""))
@@ -292,3 +296,10 @@ class ApiServer:
         if kind.view_of or form.yaml:
             return json_answer(outgoing(kind, record.obj), code, form=form)
         return web.Response(body=record.raw, status=code, content_type=JSON)
+
+
+def _warned(response: web.StreamResponse, validation: FieldValidation) -> web.StreamResponse:
+    for warning in validation.warnings:
+        text = warning.replace("\\", "\\\\").replace('"', '\\"')
+        response.headers.add("Warning", f'299 - "{text}"')
+    return response

@@ -72,7 +72,7 @@ class Special:
         return json_answer(change_scale(self._registry, target.kind, target.key, lambda _: given, dry_run=dry_run))
 
     async def _patch_scale(self, request: web.Request, target: Target, identity: Identity) -> web.StreamResponse:
-        mutation = patching(await request.read(), request.headers.get("Content-Type", ""))
+        mutation = patching(await request.read(), request.headers.get("Content-Type", ""), "Scale")
         dry_run = is_dry_run("PatchOptions", request.query)
         return json_answer(change_scale(self._registry, target.kind, target.key, mutation, dry_run=dry_run))
 

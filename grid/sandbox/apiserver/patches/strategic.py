@@ -1,6 +1,6 @@
 """Strategic merge patch: a merge patch in which some lists are merged by a key instead of being replaced.
 
-Which lists those are depends on the field (`MERGE_KEYS`, after Kubernetes' own declarations). Directives: `$patch: replace|delete|merge`,
+Which lists those are, and by which key, is in the schema. Directives: `$patch: replace|delete|merge`,
 `$retainKeys`, `$deleteFromPrimitiveList/<list>`, `$setElementOrder/<list>`. New elements of a list go to its front, as they do there,
 unless an element order is given.
 """
@@ -8,57 +8,29 @@ unless an element order is given.
 from collections.abc import Mapping
 from typing import Any
 
-# Lists by the name of their field and of the field they are in, because names alone are not unique.
-MERGE_KEYS: Mapping[tuple[str, str], str] = {
-    ("", "ownerReferences"): "uid",
-    ("", "containers"): "name",
-    ("", "initContainers"): "name",
-    ("", "ephemeralContainers"): "name",
-    ("", "env"): "name",
-    ("", "volumes"): "name",
-    ("", "volumeMounts"): "mountPath",
-    ("", "volumeDevices"): "devicePath",
-    ("", "imagePullSecrets"): "name",
-    ("", "hostAliases"): "ip",
-    ("", "topologySpreadConstraints"): "topologyKey",
-    ("", "schedulingGates"): "name",
-    ("", "resourceClaims"): "name",
-    ("", "conditions"): "type",
-    ("", "podIPs"): "ip",
-    ("", "hostIPs"): "ip",
-    ("status", "addresses"): "type",
-    ("spec", "taints"): "key",
-    ("containers", "ports"): "containerPort",
-    ("initContainers", "ports"): "containerPort",
-    ("ephemeralContainers", "ports"): "containerPort",
-    ("spec", "ports"): "port",
-    ("", "secrets"): "name",
-    ("", "allocatedResourcesStatus"): "name",
-}
-_PRIMITIVE_MERGED = frozenset({"finalizers"})
+from grid.sandbox.apiserver.schema import SCHEMA, Field
+
 _PATCH, _RETAIN = "$patch", "$retainKeys"
 _DELETE_FROM, _ORDER = "$deleteFromPrimitiveList/", "$setElementOrder/"
-# A taint is one of several with the same key; kinds whose `conditions` are replaced as a whole.
-_ATOMIC_LISTS_OF: Mapping[str, frozenset[str]] = {
-    "horizontalpodautoscalers.autoscaling": frozenset(),
-}
+_UNKNOWN = Field("any", is_struct=False)
 
 
 class NoMergeKey(Exception):
     """An element of a merged list does not say which one it is."""
 
 
-def strategic_merge(target: Any, patch: Any) -> Any:
+def strategic_merge(target: Any, patch: Any, type_name: str) -> Any:
+    """The target, of the schema's type `type_name`, with the patch laid over it."""
     if not isinstance(patch, dict):
         return patch
-    return _merge_map(target if isinstance(target, dict) else {}, patch, "")
+    return _merge_map(target if isinstance(target, dict) else {}, patch, type_name)
 
 
-def merge_key(parent: str, name: str) -> str:
-    return MERGE_KEYS.get((parent, name)) or MERGE_KEYS.get(("", name)) or ""
+def _fields(type_name: str) -> Mapping[str, Field]:
+    return SCHEMA.types.get(type_name, {})
 
 
-def _merge_map(target: Mapping[str, Any], patch: Mapping[str, Any], own_name: str) -> dict[str, Any]:
+def _merge_map(target: Mapping[str, Any], patch: Mapping[str, Any], type_name: str) -> dict[str, Any]:
     directive = patch.get(_PATCH)
     if directive == "delete":
         return {}
@@ -72,36 +44,38 @@ def _merge_map(target: Mapping[str, Any], patch: Mapping[str, Any], own_name: st
         if key.startswith(_DELETE_FROM):
             name = key.removeprefix(_DELETE_FROM)
             result[name] = [each for each in result.get(name) or () if each not in value]
+    fields = _fields(type_name)
     for key, value in plain.items():
         if value is None:
             result.pop(key, None)
         else:
-            order = patch.get(_ORDER + key)
-            result[key] = _merge_value(result.get(key), value, own_name, key, order)
+            result[key] = _merge_value(result.get(key), value, fields.get(key, _UNKNOWN), patch.get(_ORDER + key))
     for key, order in patch.items():
         name = key.removeprefix(_ORDER)
         if key.startswith(_ORDER) and name not in plain and name in result:
-            result[name] = _ordered(result[name], order, merge_key(own_name, name))
+            result[name] = _ordered(result[name], order, fields.get(name, _UNKNOWN).patch_key)
     return result
 
 
-def _merge_value(target: Any, value: Any, parent: str, name: str, order: Any) -> Any:
+def _merge_value(target: Any, value: Any, field: Field, order: Any) -> Any:
     if isinstance(value, dict):
-        return _merge_map(target if isinstance(target, dict) else {}, value, name)
+        # A map's values are merged as what they are; the map itself has no fields of its own.
+        inner = field.type if field.is_struct and not field.container else ""
+        return _merge_map(target if isinstance(target, dict) else {}, value, inner)
     if not isinstance(value, list):
         return value
     existing = target if isinstance(target, list) else []
-    if name in _PRIMITIVE_MERGED:
+    if field.is_set:
         merged = existing + [each for each in value if each not in existing]
         return _ordered(merged, order, "") if order is not None else merged
-    key = merge_key(parent, name)
+    key = field.patch_key
     if not key or not all(isinstance(each, dict) for each in (*value, *existing)):
         return value
-    merged = _merge_list(existing, value, key, name)
+    merged = _merge_list(existing, value, key, field.type)
     return _ordered(merged, order, key) if order is not None else merged
 
 
-def _merge_list(target: list[Any], patch: list[Any], key: str, name: str) -> list[Any]:
+def _merge_list(target: list[Any], patch: list[Any], key: str, type_name: str) -> list[Any]:
     replaced = any(each.get(_PATCH) == "replace" and len(each) == 1 for each in patch)
     result: list[Any] = [] if replaced else list(target)
     added: list[Any] = []
@@ -115,9 +89,9 @@ def _merge_list(target: list[Any], patch: list[Any], key: str, name: str) -> lis
         if element.get(_PATCH) == "delete":
             result = [each for each in result if each.get(key) != element[key]]
         elif position is not None:
-            result[position] = _merge_map(result[position], element, name)
+            result[position] = _merge_map(result[position], element, type_name)
         else:
-            added.append(_merge_map({}, element, name))
+            added.append(_merge_map({}, element, type_name))
     return added + result
 
 

@@ -1,0 +1,208 @@
+"""The shape of the served kinds, field by field, from `schema.json`: for decoding, for strict validation, and for merging.
+
+A field is written as an expression: a scalar (`string`, `bool`, `int32`, `int64`, `double`, `bytes`, `quantity`, `intstr`, `time`,
+`microtime`, `any`), a struct (`@PodSpec`), a map (`{}string`), a list (`[]string`), a list merged by a key (`[name]@Container`, or
+`[containerPort;containerPort,protocol]@ContainerPort` where apply needs more keys than patch), or a list that is a set (`[=]string`).
+A number after it is the field's number in the binary encoding. The names and types are Kubernetes' published API; a test compares
+them with the official client's models.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from grid.sandbox.apiserver.bodies import go_type
+from grid.sandbox.apiserver.kinds import Kind, Object
+from grid.sandbox.apiserver.quantities import canonical_text
+from grid.sandbox.apiserver.status import Failure, bad_request
+
+_QUANTITY_RULE = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)")
+_LAYOUTS = {"time": "2006-01-02T15:04:05Z07:00", "microtime": "2006-01-02T15:04:05.000000Z07:00"}
+_EXPRESSION = re.compile(r"(\[([^\]]*)\]|\{\})?(@?)(\w+)(?: (\d+))?")
+_GO_SCALARS = {
+    "string": "string",
+    "bool": "bool",
+    "int32": "int32",
+    "int64": "int64",
+    "double": "float64",
+    "bytes": "[]uint8",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of a struct. `type` is the struct's or scalar's name, of the elements for lists and maps."""
+
+    type: str
+    is_struct: bool
+    container: str = ""  # "", "list", "map"
+    patch_key: str = ""  # strategic merge patch merges the list by this
+    apply_keys: tuple[str, ...] = ()  # server-side apply tells elements apart by these
+    is_set: bool = False
+    number: int = 0
+
+    @classmethod
+    def parse(cls, text: str) -> "Field":
+        match = _EXPRESSION.fullmatch(text)
+        if match is None:
+            raise ValueError(f"{text!r} is no field expression")
+        wrapper, keys, at, name, number = match.groups()
+        patch_key, _, apply_keys = (keys or "").partition(";")
+        is_set = keys == "="
+        names = tuple((apply_keys or patch_key).split(",")) if keys and not is_set else ()
+        container = "" if wrapper is None else "map" if wrapper == "{}" else "list"
+        return cls(name, bool(at), container, "" if is_set else patch_key, names, is_set, int(number or 0))
+
+    @property
+    def go_type(self) -> str:
+        base = f"v1.{self.type}" if self.is_struct else _GO_SCALARS.get(self.type, self.type)
+        return {"": base, "list": f"[]{base}", "map": f"map[string]{base}"}[self.container]
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    types: Mapping[str, Mapping[str, Field]]
+    atomic: frozenset[str] = field(default_factory=frozenset)  # structs that apply treats as one value
+
+    @classmethod
+    def load(cls, path: Path) -> "Schema":
+        raw = msgspec.json.decode(path.read_bytes())
+        types = {
+            name: {key: Field.parse(text) for key, text in fields.items()} for name, fields in raw["types"].items()
+        }
+        return cls(types, frozenset(raw["atomic"]))
+
+
+SCHEMA = Schema.load(Path(__file__).with_name("schema.json"))
+
+
+def type_of(kind: Kind) -> str:
+    """The struct of a kind; kinds with one name in two groups differ."""
+    return "EventsV1Event" if kind.resource == "events.events.k8s.io" else kind.kind
+
+
+def conform(kind: Kind, obj: Object) -> list[str]:
+    """Makes a decoded object what Go would have made of it, in place: unknown fields and nulls go, quantities get their one form.
+
+    Returns the paths of the unknown fields; a value of the wrong type is a 400.
+    """
+    try:
+        walker = _Walker(type_of(kind))
+        walker.struct(type_of(kind), obj, "", "")
+    except _Mismatch as problem:
+        raise bad_request(
+            f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {problem}'
+        ) from None
+    return walker.unknown
+
+
+def strict_failure(kind: Kind, problems: list[str]) -> Failure:
+    listed = ", ".join(problems)
+    return bad_request(
+        f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: strict decoding error: {listed}'
+    )
+
+
+class _Mismatch(Exception):
+    """A value that does not fit its field, in Go's words."""
+
+
+class _Walker:
+    """One walk over an object. `path` has indexes, for people; `go_path` has none, as in Go's messages."""
+
+    def __init__(self, root: str) -> None:
+        self.unknown: list[str] = []
+        self._root = root
+
+    def struct(self, name: str, obj: Object, path: str, go_path: str) -> None:
+        fields = SCHEMA.types[name]
+        for key in list(obj):
+            known = fields.get(key)
+            here = f"{path}.{key}" if path else key
+            if known is None:
+                self.unknown.append(here)
+                del obj[key]
+            elif obj[key] is None:
+                if known.type not in ("time", "microtime"):  # a null time is a time nobody has set, and shown as such
+                    del obj[key]
+            else:
+                obj[key] = self._value(known, obj[key], here, (name, f"{go_path}.{key}" if go_path else key))
+
+    def _value(self, known: Field, value: Any, path: str, where: tuple[str, str]) -> Any:
+        if known.container == "list":
+            self._expect(isinstance(value, list), known, value, where)
+            return [self._one(known, each, f"{path}[{number}]", where) for number, each in enumerate(value)]
+        if known.container == "map":
+            self._expect(isinstance(value, dict), known, value, where)
+            return {key: self._one(known, each, f"{path}.{key}", where) for key, each in value.items()}
+        return self._one(known, value, path, where)
+
+    def _one(self, known: Field, value: Any, path: str, where: tuple[str, str]) -> Any:
+        if known.is_struct:
+            if value is None:
+                return {}
+            self._expect(isinstance(value, dict), known, value, where)
+            self.struct(known.type, value, path, where[1])
+            return value
+        return self._scalar(known, value, where)
+
+    def _scalar(self, known: Field, value: Any, where: tuple[str, str]) -> Any:
+        match known.type:
+            case "string" | "bytes":
+                if value is None and known.container:
+                    return ""
+                self._expect(isinstance(value, str), known, value, where)
+            case "bool":
+                self._expect(isinstance(value, bool), known, value, where)
+            case "int32" | "int64":
+                self._expect(isinstance(value, int) and not isinstance(value, bool), known, value, where)
+            case "quantity":
+                return _quantity(value)
+            case "time" | "microtime":
+                _check_time(known.type, value)
+            case "intstr":
+                good = isinstance(value, (int, str)) and not isinstance(value, bool)
+                self._expect(good, known, value, where)
+        return value
+
+    @staticmethod
+    def _expect(fits: bool, known: Field, value: Any, where: tuple[str, str]) -> None:
+        if not fits:
+            # Elements of a container are named by their own type.
+            kind = (
+                known.go_type
+                if isinstance(value, (list, dict)) and not known.container
+                else _element_type(known, value)
+            )
+            raise _Mismatch(
+                f"json: cannot unmarshal {go_type(value)} into Go struct field {where[0]}.{where[1]} of type {kind}"
+            )
+
+
+def _element_type(known: Field, value: Any) -> str:
+    if known.container == "list" and not isinstance(value, list):
+        return known.go_type if known.is_struct else _GO_SCALARS.get(known.type, known.type)
+    if known.container == "map" and not isinstance(value, dict):
+        return _GO_SCALARS.get(known.type, known.type)
+    return known.go_type
+
+
+def _quantity(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        raise _Mismatch(_QUANTITY_RULE)
+    try:
+        return canonical_text(str(value))
+    except ValueError:
+        raise _Mismatch(_QUANTITY_RULE) from None
+
+
+def _check_time(kind: str, value: Any) -> None:
+    if not isinstance(value, str) or not _TIME.fullmatch(value):
+        layout = _LAYOUTS[kind]
+        text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+        raise _Mismatch(f'parsing time "{text}" as "{layout}": cannot parse "{text}" as "2006"')

@@ -9,7 +9,7 @@ from grid.sandbox.client import is_terminating, name_of, namespace_of
 from grid.sandbox.controllers.podresources import Amounts, pod_requests
 from grid.sandbox.controllers.scheduling.filters import Objection, objection
 from grid.sandbox.controllers.scheduling.scoring import best_node
-from grid.sandbox.controllers.scheduling.snapshot import Snapshot, build_snapshot
+from grid.sandbox.controllers.scheduling.snapshot import NodeState, Snapshot, build_snapshot
 from grid.sandbox.controllers.selectors import matches_requirement, required_node_terms
 
 DEFAULT_SCHEDULER = "default-scheduler"
@@ -54,7 +54,7 @@ def decide(pod: Mapping[str, Any], requests: Amounts, snapshot: Snapshot) -> Dec
     count = len(snapshot.nodes)
     if not count:
         return Decision(message="no nodes available to schedule pods")
-    problem = _claim_problem(pod, snapshot)
+    problem = claim_problem(pod, snapshot)
     if problem:
         return Decision(message=f"0/{count} nodes are available: {problem}. not found")
     named = _named_nodes(pod)
@@ -103,7 +103,14 @@ def _named_nodes(pod: Mapping[str, Any]) -> set[str] | None:
     return named
 
 
-def _claim_problem(pod: Mapping[str, Any], snapshot: Snapshot) -> str:
+def takes(pod: Mapping[str, Any], requests: Amounts, state: NodeState) -> bool:
+    """Whether one node takes the pod, its volume claims left aside."""
+    named = _named_nodes(pod)
+    return (named is None or state.name in named) and objection(pod, requests, state) is None
+
+
+def claim_problem(pod: Mapping[str, Any], snapshot: Snapshot) -> str:
+    """Why no node at all takes the pod; empty when its volume claims are in order."""
     unbound = False
     for volume in pod["spec"].get("volumes") or ():
         if "persistentVolumeClaim" in volume:

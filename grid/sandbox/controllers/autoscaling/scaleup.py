@@ -1,0 +1,174 @@
+"""Which pools must grow for the pods that wait, and why a pod makes none grow. Pure.
+
+Pods first go, in the snapshot only, where they fit already: on nodes that are there and on those still booting, so that one
+pod never asks for a second node. The rest are packed onto empty nodes of each pool; the pool that wastes least grows, within its
+maximum, until no pod can be helped any more.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from grid.sandbox.client import key_of
+from grid.sandbox.controllers.podresources import Amounts, amounts
+from grid.sandbox.controllers.scheduling import NodeState, Snapshot
+from grid.sandbox.controllers.scheduling.decision import claim_problem, takes
+from grid.sandbox.controllers.scheduling.filters import objection
+from grid.sandbox.pools import NodePool
+
+MAXIMUM_REACHED = "max node group size reached"
+IN_BACKOFF = "in backoff after failed scale-up"
+_MEASURED = ("cpu", "memory")
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A pod that the scheduler could not place, with its requests."""
+
+    pod: Mapping[str, Any]
+    requests: Amounts
+
+
+@dataclass(frozen=True, slots=True)
+class PoolState:
+    """A pool, how many machines it has (booting ones included), and what an empty node of it looks like."""
+
+    pool: NodePool
+    size: int
+    template: NodeState
+    in_backoff: bool = False
+
+    @property
+    def room(self) -> int:
+        return 0 if self.in_backoff else max(0, self.pool.maximum - self.size)
+
+
+@dataclass(frozen=True, slots=True)
+class Increase:
+    pool: str
+    before: int
+    after: int
+    maximum: int
+
+    def __str__(self) -> str:
+        return f"{self.pool} {self.before}->{self.after} (max: {self.maximum})"
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleUp:
+    """`triggered` says for each helped pod which pool grows for it; `refused` why nothing grows for the others."""
+
+    increases: tuple[Increase, ...]
+    triggered: Mapping[str, Increase]
+    refused: Mapping[str, str]
+
+
+@dataclass(slots=True)
+class _Option:
+    """A pool's new nodes for the waiting pods, and who fits on them."""
+
+    state: PoolState
+    nodes: list[NodeState]
+    helped: list[Waiting]
+
+
+def template_node(pool: NodePool, name: str, like: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """A node of the pool before anything runs on it; offers what a real one (`like`) does when there is one."""
+    allocatable = (like or {}).get("status", {}).get("allocatable") or dict(pool.capacity)
+    return {
+        "metadata": {"name": name, "labels": pool.node_labels(name)},
+        "spec": {"taints": pool.node_taints()},
+        "status": {"allocatable": allocatable},
+    }
+
+
+def pool_state(
+    pool: NodePool, size: int, like: Mapping[str, Any] | None = None, *, in_backoff: bool = False
+) -> PoolState:
+    node = template_node(pool, f"template-{pool.name}", like)
+    return PoolState(pool, size, NodeState(node, amounts(node["status"]["allocatable"])), in_backoff)
+
+
+def plan_scale_up(waiting: Sequence[Waiting], snapshot: Snapshot, pools: Sequence[PoolState]) -> ScaleUp:
+    """Places what fits into the snapshot, and decides about the rest."""
+    blocked = {key_of(item.pod): claim_problem(item.pod, snapshot) for item in waiting}
+    rest = [item for item in waiting if blocked[key_of(item.pod)] or not _place_existing(item, snapshot)]
+    helpable = [item for item in rest if not blocked[key_of(item.pod)]]
+    sizes = {state.pool.name: state.size for state in pools}
+    grown: dict[str, Increase] = {}
+    helped: dict[str, str] = {}
+    while helpable:
+        options = [_pack(helpable, state, sizes[state.pool.name]) for state in pools]
+        useful = [option for option in options if option.helped]
+        if not useful:
+            break
+        best = min(useful, key=_waste)
+        pool = best.state.pool
+        sizes[pool.name] += len(best.nodes)
+        grown[pool.name] = Increase(pool.name, best.state.size, sizes[pool.name], pool.maximum)
+        helped |= {key_of(item.pod): pool.name for item in best.helped}
+        helpable = [item for item in helpable if key_of(item.pod) not in helped]
+    return ScaleUp(
+        increases=tuple(grown.values()),
+        triggered={key: grown[pool] for key, pool in helped.items()},
+        refused={
+            key_of(item.pod): _refusal(item, blocked[key_of(item.pod)], pools, sizes)
+            for item in rest
+            if key_of(item.pod) not in helped
+        },
+    )
+
+
+def _place_existing(item: Waiting, snapshot: Snapshot) -> bool:
+    for state in snapshot.nodes.values():
+        if takes(item.pod, item.requests, state):
+            state.place(item.pod, item.requests)
+            return True
+    return False
+
+
+def _pack(waiting: Sequence[Waiting], state: PoolState, size: int) -> _Option:
+    """First fit, largest first, onto as many empty nodes as the pool may still get."""
+    option = _Option(state, [], [])
+    room = 0 if state.in_backoff else state.pool.maximum - size
+    for item in sorted(waiting, key=lambda item: _share(item.requests, state.template), reverse=True):
+        if objection(item.pod, item.requests, state.template) is not None:
+            continue
+        target = next((node for node in option.nodes if takes(item.pod, item.requests, node)), None)
+        if target is None and len(option.nodes) < room:
+            target = state.template.copy()
+            option.nodes.append(target)
+        if target is not None:
+            target.place(item.pod, item.requests)
+            option.helped.append(item)
+    return option
+
+
+def _share(requests: Mapping[str, int], node: NodeState) -> float:
+    return sum(requests.get(name, 0) / max(1, node.allocatable.get(name, 0)) for name in _MEASURED)
+
+
+def _waste(option: _Option) -> tuple[int, float]:
+    """Accelerators that nobody asked for weigh more than any idle core."""
+    idle = 0.0
+    extended_idle = 0
+    for node in option.nodes:
+        idle += sum(1 - node.used.get(name, 0) / max(1, node.allocatable.get(name, 0)) for name in _MEASURED)
+        extended_idle += sum("/" in name and not node.used.get(name) for name in node.allocatable)
+    return extended_idle, idle / len(option.nodes)
+
+
+def _refusal(item: Waiting, blocked: str, pools: Sequence[PoolState], sizes: Mapping[str, int]) -> str:
+    reasons: Counter[str] = Counter()
+    for state in pools:
+        if sizes[state.pool.name] >= state.pool.maximum:
+            reasons[MAXIMUM_REACHED] += 1
+        elif state.in_backoff:
+            reasons[IN_BACKOFF] += 1
+        elif blocked:
+            reasons[blocked] += 1
+        else:
+            found = objection(item.pod, item.requests, state.template)
+            reasons.update(found.reasons if found else ())
+    return "pod didn't trigger scale-up: " + ", ".join(sorted(f"{count} {text}" for text, count in reasons.items()))

@@ -1,0 +1,346 @@
+"""The Deployment controller: rolls a change out through ReplicaSets, step by step, and says how far it is.
+
+Every look at a Deployment reads the mirrors, makes at most one step of sizes (`rollout`) and writes the status
+(`rolloutstatus`); the ReplicaSets' own changes bring it back for the next step. Sets are written with the version that was
+read, so a decision on an old copy is refused by the server and taken again.
+"""
+
+import copy
+import logging
+import random
+from collections.abc import Sequence
+
+from grid.sandbox.client import (
+    DEPLOYMENTS,
+    PODS,
+    REPLICA_SETS,
+    Api,
+    ApiError,
+    Clock,
+    EventRecorder,
+    Mirrors,
+    Object,
+    SystemClock,
+    annotations_of,
+    controller_of,
+    is_terminating,
+    key_of,
+    labels_of,
+    name_of,
+    namespace_of,
+    reference_to,
+    uid_of,
+)
+from grid.sandbox.controllers import rollout, rolloutstatus
+from grid.sandbox.controllers.owned import PodsByOwner
+from grid.sandbox.controllers.podresources import is_finished
+from grid.sandbox.controllers.rollout import HASH_LABEL, REVISION, spec_replicas
+from grid.sandbox.controllers.rolloutstatus import PROGRESSING, Condition
+from grid.sandbox.controllers.workqueue import WorkQueue, work_off
+
+logger = logging.getLogger(__name__)
+
+
+class DeploymentController:
+    """See the module."""
+
+    def __init__(
+        self,
+        client: Api,
+        *,
+        clock: Clock | None = None,
+        mirrors: Mirrors | None = None,
+        rng: random.Random | None = None,
+    ) -> None:
+        self._client = client
+        self._clock = clock or SystemClock()
+        self._mirrors = mirrors or Mirrors(client, clock=self._clock, rng=rng)
+        self._deployments = self._mirrors.of(DEPLOYMENTS)
+        self._sets = self._mirrors.of(REPLICA_SETS)
+        self._pods = PodsByOwner()
+        self._events = EventRecorder(client, "deployment-controller", clock=self._clock)
+        self._queue = WorkQueue(self._clock, rng)
+        self._deployments.subscribe(lambda old, new: self._queue.add(key_of(new or old or {})))
+        self._sets.subscribe(self._set_changed)
+        self._mirrors.of(PODS).subscribe(self._pod_changed)
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        async with self._mirrors.running():
+            await work_off(self._queue, self._reconcile, name="deployment")
+
+    def _set_changed(self, old: Object | None, new: Object | None) -> None:
+        for item in (old, new):
+            owner = controller_of(item) if item else None
+            if item and owner and owner.get("kind") == DEPLOYMENTS.kind:
+                self._queue.add(f"{namespace_of(item)}/{owner['name']}")
+
+    def _pod_changed(self, old: Object | None, new: Object | None) -> None:
+        """Pods matter for Recreate only, which waits until the last old one is gone."""
+        self._pods.changed(old, new)
+        owner = controller_of(old) if old is not None and new is None else None
+        if old is None or owner is None or owner.get("kind") != REPLICA_SETS.kind:
+            return
+        replica_set = self._sets.get(f"{namespace_of(old)}/{owner['name']}")
+        if replica_set is not None:
+            self._set_changed(None, replica_set)
+
+    async def _reconcile(self, key: str) -> float | None:
+        found = self._deployments.get(key)
+        if found is None:
+            return None
+        # The steps below note what they wrote, so that later ones see it; mirrors' objects are shared and stay as they are.
+        deployment = copy.deepcopy(found)
+        sets = [
+            copy.deepcopy(item)
+            for item in self._sets.items()
+            if (controller_of(item) or {}).get("uid") == uid_of(deployment)
+        ]
+        newest, old = rollout.split_sets(deployment, sets)
+        if is_terminating(deployment):
+            await self._write_basic_status(deployment, newest, sets)
+            return None
+        self._note_pause(deployment)
+        if deployment["spec"].get("paused") or rollout.is_scaling(deployment, sets):
+            await self._scale(deployment, newest, old)
+            return None
+        if rollout.is_rolling(deployment):
+            return await self._roll(deployment, newest, old)
+        return await self._recreate(deployment, newest, old)
+
+    def _note_pause(self, deployment: Object) -> None:
+        """Being paused stops the clock of the progress deadline; being resumed starts it anew."""
+        if rolloutstatus.deadline_of(deployment) is None:
+            return
+        known = rolloutstatus.find((deployment.get("status") or {}).get("conditions") or [], PROGRESSING)
+        if known is not None and known.get("reason") == "ProgressDeadlineExceeded":
+            return
+        paused = bool(deployment["spec"].get("paused"))
+        was_paused = known is not None and known.get("reason") == "DeploymentPaused"
+        if paused and not was_paused:
+            self._set_condition(
+                deployment, Condition(PROGRESSING, "Unknown", "DeploymentPaused", "Deployment is paused")
+            )
+        elif not paused and was_paused:
+            self._set_condition(
+                deployment, Condition(PROGRESSING, "Unknown", "DeploymentResumed", "Deployment is resumed")
+            )
+
+    def _set_condition(self, deployment: Object, condition: Condition) -> None:
+        status = deployment.setdefault("status", {})
+        status["conditions"] = rolloutstatus.with_condition(
+            status.get("conditions") or [], condition, self._clock.now()
+        )
+
+    async def _scale(self, deployment: Object, newest: Object | None, old: list[Object]) -> None:
+        if newest is not None:
+            newest = await self._refresh_newest(deployment, newest, old)
+        for item, size in rollout.scaled_sizes(deployment, newest, old):
+            await self._resize(deployment, item, size)
+        if deployment["spec"].get("paused"):
+            await self._clean_up(deployment, old)
+        await self._write_basic_status(deployment, newest, [*old, *([newest] if newest else [])])
+
+    async def _roll(self, deployment: Object, newest: Object | None, old: list[Object]) -> float | None:
+        newest = await self._ensure_newest(deployment, newest, old)
+        sets = [*old, newest]
+        wanted = spec_replicas(deployment)
+        present = spec_replicas(newest)
+        size = wanted if present > wanted else rollout.new_set_size(deployment, newest, sets)
+        if present != wanted and await self._resize(deployment, newest, size):
+            return await self._write_status(deployment, newest, sets)
+        shrunk = [
+            await self._resize(deployment, item, count)
+            for item, count in rollout.old_set_sizes(deployment, newest, old)
+        ]
+        if not any(shrunk) and rolloutstatus.is_complete(deployment, deployment.get("status") or {}):
+            await self._clean_up(deployment, old)
+        return await self._write_status(deployment, newest, sets)
+
+    async def _recreate(self, deployment: Object, newest: Object | None, old: list[Object]) -> float | None:
+        """All old pods go, and only when the last is gone the new ones come: two never run side by side."""
+        if newest is not None:
+            newest = await self._refresh_newest(deployment, newest, old)
+        sets = [*old, *([newest] if newest else [])]
+        shrunk = [await self._resize(deployment, item, 0) for item in old]
+        if any(shrunk) or self._old_pods_left(old):
+            return await self._write_status(deployment, newest, sets)
+        newest = await self._ensure_newest(deployment, newest, old)
+        await self._resize(deployment, newest, spec_replicas(deployment))
+        if rolloutstatus.is_complete(deployment, deployment.get("status") or {}):
+            await self._clean_up(deployment, old)
+        return await self._write_status(deployment, newest, [*old, newest])
+
+    def _old_pods_left(self, old: Sequence[Object]) -> bool:
+        if any(rollout.status_number(item, "replicas") for item in old):
+            return True
+        return any(not is_finished(pod) for item in old for pod in self._pods.of(uid_of(item)))
+
+    async def _ensure_newest(self, deployment: Object, newest: Object | None, old: list[Object]) -> Object:
+        if newest is not None:
+            return await self._refresh_newest(deployment, newest, old)
+        return await self._create_newest(deployment, old)
+
+    async def _refresh_newest(self, deployment: Object, newest: Object, old: Sequence[Object]) -> Object:
+        """Brings annotations and minReadySeconds of the new set up to date, and the Deployment's revision."""
+        wanted = rollout.set_annotations(deployment, newest, old)
+        # Sizes are noted when the set is resized: they are how a change of the wanted number is seen.
+        wanted |= {
+            key: value for key, value in annotations_of(newest).items() if key in rollout.size_annotations(deployment)
+        }
+        ready_seconds = deployment["spec"].get("minReadySeconds") or 0
+        if wanted != annotations_of(newest) or ready_seconds != (newest["spec"].get("minReadySeconds") or 0):
+            newest["metadata"]["annotations"] = wanted
+            newest["spec"]["minReadySeconds"] = ready_seconds
+            await self._update_set(newest)
+        await self._note_revision(deployment, wanted[REVISION])
+        status = deployment.get("status") or {}
+        if (
+            rolloutstatus.deadline_of(deployment) is not None
+            and rolloutstatus.find(status.get("conditions") or [], PROGRESSING) is None
+        ):
+            message = f'Found new replica set "{name_of(newest)}"'
+            self._set_condition(deployment, Condition(PROGRESSING, "True", "FoundNewReplicaSet", message))
+        return newest
+
+    async def _note_revision(self, deployment: Object, revision: str) -> None:
+        if annotations_of(deployment).get(REVISION) == revision:
+            return
+        path = DEPLOYMENTS.path(namespace_of(deployment), name_of(deployment))
+        answer = await self._client.patch(path, {"metadata": {"annotations": {REVISION: revision}}})
+        # The generation stays the one that was read: the answer's may be of a change we have not looked at.
+        for field in ("resourceVersion", "annotations"):
+            deployment["metadata"][field] = answer["metadata"][field]
+
+    async def _create_newest(self, deployment: Object, old: list[Object]) -> Object:
+        wanted = self._new_set(deployment, old)
+        name = name_of(wanted)
+        try:
+            created = await self._client.create(REPLICA_SETS.path(namespace_of(deployment)), wanted)
+        except ApiError as error:
+            existing = await self._existing(deployment, wanted) if error.conflict else None
+            if existing is None:
+                if not error.conflict:
+                    await self._report_refused_set(deployment, name, error)
+                raise
+            return existing
+        size = spec_replicas(created)
+        if size:
+            await self._tell_scaled(deployment, name, 0, size)
+        message = f'Created new replica set "{name}"'
+        self._set_condition(deployment, Condition(PROGRESSING, "True", "NewReplicaSetCreated", message))
+        await self._note_revision(deployment, annotations_of(created)[REVISION])
+        return created
+
+    def _new_set(self, deployment: Object, old: list[Object]) -> Object:
+        spec = deployment["spec"]
+        digest = rollout.template_hash(spec["template"], rollout.status_number(deployment, "collisionCount"))
+        template = copy.deepcopy(spec["template"])
+        labels = {**labels_of(template), HASH_LABEL: digest}
+        template.setdefault("metadata", {})["labels"] = labels
+        selector = copy.deepcopy(spec["selector"])
+        selector["matchLabels"] = {**(selector.get("matchLabels") or {}), HASH_LABEL: digest}
+        return {
+            "apiVersion": REPLICA_SETS.api_version,
+            "kind": REPLICA_SETS.kind,
+            "metadata": {
+                "name": f"{name_of(deployment)}-{digest}",
+                "namespace": namespace_of(deployment),
+                "labels": labels,
+                "annotations": rollout.set_annotations(deployment, None, old),
+                "ownerReferences": [_owner_reference(deployment)],
+            },
+            "spec": {
+                "replicas": rollout.new_set_size(deployment, None, old),
+                "minReadySeconds": spec.get("minReadySeconds") or 0,
+                "selector": selector,
+                "template": template,
+            },
+        }
+
+    async def _existing(self, deployment: Object, wanted: Object) -> Object | None:
+        """The set that has the name already: ours with the same template, or a collision of hashes, which is counted."""
+        found = await self._client.get(REPLICA_SETS.path(namespace_of(deployment), name_of(wanted)))
+        ours = (controller_of(found) or {}).get("uid") == uid_of(deployment)
+        if ours and rollout.same_template(found["spec"]["template"], wanted["spec"]["template"]):
+            return found
+        status = {**(deployment.get("status") or {})}
+        status["collisionCount"] = rollout.status_number(deployment, "collisionCount") + 1
+        await self._put_status(deployment, status)
+        return None
+
+    async def _report_refused_set(self, deployment: Object, name: str, error: ApiError) -> None:
+        message = f'Failed to create new replica set "{name}": {error.message}'
+        self._set_condition(deployment, Condition(PROGRESSING, "False", "ReplicaSetCreateError", message))
+        await self._put_status(deployment, deployment["status"])
+        await self._events.record(_reference(deployment), "ReplicaSetCreateError", message, type="Warning")
+
+    async def _resize(self, deployment: Object, item: Object, size: int) -> bool:
+        """Writes the size and what it was computed from; True when the size itself changed."""
+        before = spec_replicas(item)
+        notes = rollout.size_annotations(deployment)
+        if before == size and notes.items() <= annotations_of(item).items():
+            return False
+        item["spec"]["replicas"] = size
+        item["metadata"]["annotations"] = {**annotations_of(item), **notes}
+        await self._update_set(item)
+        if before != size:
+            await self._tell_scaled(deployment, name_of(item), before, size)
+        return before != size
+
+    async def _update_set(self, item: Object) -> None:
+        body = {**item, "apiVersion": REPLICA_SETS.api_version, "kind": REPLICA_SETS.kind}
+        answer = await self._client.update(REPLICA_SETS.path(namespace_of(item), name_of(item)), body)
+        item.update(answer)
+
+    async def _tell_scaled(self, deployment: Object, name: str, before: int, size: int) -> None:
+        direction = "up" if size > before else "down"
+        message = f"Scaled {direction} replica set {name} from {before} to {size}"
+        await self._events.record(_reference(deployment), "ScalingReplicaSet", message)
+
+    async def _clean_up(self, deployment: Object, old: Sequence[Object]) -> None:
+        for item in rollout.surplus_history(deployment, old):
+            if is_terminating(item):
+                continue
+            path = REPLICA_SETS.path(namespace_of(item), name_of(item))
+            try:
+                await self._client.delete(path, uid=uid_of(item), propagation="Background")
+            except ApiError as error:
+                if not error.not_found:
+                    raise
+
+    async def _write_basic_status(self, deployment: Object, newest: Object | None, sets: Sequence[Object]) -> None:
+        await self._put_status(deployment, rolloutstatus.basic_status(deployment, newest, sets, self._clock.now()))
+
+    async def _write_status(self, deployment: Object, newest: Object | None, sets: Sequence[Object]) -> float | None:
+        now = self._clock.now()
+        status = rolloutstatus.rollout_status(deployment, newest, sets, now)
+        await self._put_status(deployment, status)
+        return rolloutstatus.seconds_until_late(deployment, status, now)
+
+    async def _put_status(self, deployment: Object, status: Object) -> None:
+        known = self._deployments.get(key_of(deployment))
+        if known is not None and known.get("status") == status:
+            return
+        body = {**deployment, "apiVersion": DEPLOYMENTS.api_version, "kind": DEPLOYMENTS.kind, "status": status}
+        path = DEPLOYMENTS.path(namespace_of(deployment), name_of(deployment), "status")
+        try:
+            await self._client.update(path, body)
+        except ApiError as error:
+            if not error.not_found:
+                raise
+
+
+def _owner_reference(deployment: Object) -> Object:
+    return {
+        "apiVersion": DEPLOYMENTS.api_version,
+        "kind": DEPLOYMENTS.kind,
+        "name": name_of(deployment),
+        "uid": uid_of(deployment),
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def _reference(deployment: Object) -> Object:
+    return reference_to(deployment, kind=DEPLOYMENTS.kind, api_version=DEPLOYMENTS.api_version)

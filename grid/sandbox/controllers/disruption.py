@@ -1,0 +1,204 @@
+"""The disruption controller: keeps each PodDisruptionBudget's status, from which evictions are allowed or refused.
+
+How many pods are expected comes from their controllers where the budget needs it (`maxUnavailable`, percentages). Pods that an
+eviction has been granted for count as gone before they are (`disruptedPods`), until they are gone or two minutes have passed.
+"""
+
+import math
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from grid.sandbox.client import (
+    DEPLOYMENTS,
+    DISRUPTION_BUDGETS,
+    PODS,
+    REPLICA_SETS,
+    Api,
+    ApiError,
+    Clock,
+    Mirrors,
+    Object,
+    SystemClock,
+    condition_of,
+    controller_of,
+    format_time,
+    is_terminating,
+    key_of,
+    labels_of,
+    name_of,
+    namespace_of,
+    parse_time,
+    uid_of,
+)
+from grid.sandbox.controllers.podresources import is_finished
+from grid.sandbox.controllers.replicas import is_ready
+from grid.sandbox.controllers.selectors import matches_labels
+from grid.sandbox.controllers.workqueue import WorkQueue, work_off
+
+_GRANTED_SECONDS = 120
+_ALLOWED = "DisruptionAllowed"
+
+
+class NoScale(Exception):
+    """A budget needs to know how many pods there should be, and nothing says it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """`expected` pods should be there, `desired` of them healthy."""
+
+    expected: int
+    desired: int
+
+
+def needs_of(budget: Mapping[str, Any], pods: Sequence[Mapping[str, Any]], scale: int | None) -> Needs:
+    """`scale` is the sum over the pods' controllers, None when a pod has none. Raises NoScale when that is needed."""
+    spec = budget["spec"]
+    limit = spec.get("maxUnavailable")
+    minimum = spec.get("minAvailable")
+    if limit is not None:
+        expected = _known(scale)
+        return Needs(expected, max(0, expected - resolve(limit, expected)))
+    if isinstance(minimum, str):
+        expected = _known(scale)
+        return Needs(expected, resolve(minimum, expected))
+    return Needs(len(pods), minimum if minimum is not None else 1)
+
+
+def resolve(value: int | str, whole: int) -> int:
+    """A number, or a percentage of the whole rounded up."""
+    return value if isinstance(value, int) else math.ceil(int(value.removesuffix("%")) * whole / 100)
+
+
+def _known(scale: int | None) -> int:
+    if scale is None:
+        raise NoScale("found no controller that says how many pods there should be")
+    return scale
+
+
+def still_granted(budget: Mapping[str, Any], pods: Sequence[Mapping[str, Any]], now: datetime) -> dict[str, str]:
+    """Evictions that were granted and have not shown yet."""
+    there = {name_of(pod) for pod in pods if not is_terminating(pod)}
+    granted = budget.get("status", {}).get("disruptedPods") or {}
+    oldest = now - timedelta(seconds=_GRANTED_SECONDS)
+    return {name: at for name, at in granted.items() if name in there and (parse_time(at) or oldest) > oldest}
+
+
+class DisruptionController:
+    """See the module."""
+
+    def __init__(
+        self,
+        client: Api,
+        *,
+        clock: Clock | None = None,
+        mirrors: Mirrors | None = None,
+        rng: random.Random | None = None,
+    ) -> None:
+        self._client = client
+        self._clock = clock or SystemClock()
+        self._mirrors = mirrors or Mirrors(client, clock=self._clock, rng=rng)
+        self._budgets = self._mirrors.of(DISRUPTION_BUDGETS)
+        self._pods = self._mirrors.of(PODS)
+        self._sets = self._mirrors.of(REPLICA_SETS)
+        self._deployments = self._mirrors.of(DEPLOYMENTS)
+        self._queue = WorkQueue(self._clock, rng)
+        self._budgets.subscribe(lambda old, new: self._queue.add(key_of(new or old or {})))
+        self._pods.subscribe(self._pod_changed)
+        self._sets.subscribe(self._scale_changed)
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        async with self._mirrors.running():
+            await work_off(self._queue, self._reconcile, name="disruption", workers=1)
+
+    def _pod_changed(self, old: Object | None, new: Object | None) -> None:
+        for budget in self._budgets.items():
+            for pod in (old, new):
+                if pod is not None and _covers(budget, pod):
+                    self._queue.add(key_of(budget))
+
+    def _scale_changed(self, old: Object | None, new: Object | None) -> None:
+        namespace = namespace_of(new or old or {})
+        for budget in self._budgets.items():
+            if namespace_of(budget) == namespace:
+                self._queue.add(key_of(budget))
+
+    async def _reconcile(self, key: str) -> float | None:
+        budget = self._budgets.get(key)
+        if budget is None:
+            return None
+        pods = [pod for pod in self._pods.items() if _covers(budget, pod) and not is_finished(pod)]
+        now = self._clock.now()
+        granted = still_granted(budget, pods, now)
+        healthy = sum(is_ready(pod) and not is_terminating(pod) and name_of(pod) not in granted for pod in pods)
+        try:
+            needs = needs_of(budget, pods, self._scale_of(pods))
+        except NoScale as problem:
+            await self._write(budget, Needs(len(pods), 0), healthy, granted, problem=str(problem))
+            return None
+        await self._write(budget, needs, healthy, granted)
+        return float(_GRANTED_SECONDS) if granted else None
+
+    def _scale_of(self, pods: Sequence[Object]) -> int | None:
+        scales: dict[str, int] = {}
+        for pod in pods:
+            owner = controller_of(pod)
+            if owner is None or owner.get("kind") != REPLICA_SETS.kind:
+                return None
+            found = self._sets.get(f"{namespace_of(pod)}/{owner['name']}")
+            above = controller_of(found) if found else None
+            if found and above and above.get("kind") == DEPLOYMENTS.kind:
+                found = self._deployments.get(f"{namespace_of(pod)}/{above['name']}") or found
+            if found is not None:
+                scales[uid_of(found)] = int(found["spec"].get("replicas", 1))
+        return sum(scales.values())
+
+    async def _write(
+        self, budget: Object, needs: Needs, healthy: int, granted: dict[str, str], *, problem: str = ""
+    ) -> None:
+        allowed = max(0, healthy - needs.desired) if needs.expected and not problem else 0
+        status: Object = {
+            "observedGeneration": budget["metadata"].get("generation", 0),
+            "disruptionsAllowed": allowed,
+            "currentHealthy": healthy,
+            "desiredHealthy": needs.desired,
+            "expectedPods": needs.expected,
+        }
+        if granted:
+            status["disruptedPods"] = granted
+        status["conditions"] = [self._condition(budget, allowed, problem)]
+        if status == budget.get("status"):
+            return
+        body = {
+            **budget,
+            "apiVersion": DISRUPTION_BUDGETS.api_version,
+            "kind": DISRUPTION_BUDGETS.kind,
+            "status": status,
+        }
+        try:
+            await self._client.update(DISRUPTION_BUDGETS.path(namespace_of(budget), name_of(budget), "status"), body)
+        except ApiError as error:
+            if not error.not_found:
+                raise
+
+    def _condition(self, budget: Object, allowed: int, problem: str) -> Object:
+        status = "True" if allowed else "False"
+        reason = "SyncFailed" if problem else "SufficientPods" if allowed else "InsufficientPods"
+        known = condition_of(budget, _ALLOWED)
+        since = known["lastTransitionTime"] if known and known["status"] == status else format_time(self._clock.now())
+        return {
+            "type": _ALLOWED,
+            "status": status,
+            "observedGeneration": budget["metadata"].get("generation", 0),
+            "lastTransitionTime": since,
+            "reason": reason,
+            "message": problem,
+        }
+
+
+def _covers(budget: Mapping[str, Any], pod: Mapping[str, Any]) -> bool:
+    return namespace_of(pod) == namespace_of(budget) and matches_labels(budget["spec"].get("selector"), labels_of(pod))

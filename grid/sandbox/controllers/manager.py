@@ -1,0 +1,46 @@
+"""The controllers that share one client and one set of mirrors, as Kubernetes' controller manager does.
+
+The scheduler and the node autoscaler have clients, and identities, of their own.
+"""
+
+import asyncio
+import random
+
+from grid.sandbox.client import Api, Clock, Mirrors, SystemClock
+from grid.sandbox.controllers.deployment import DeploymentController
+from grid.sandbox.controllers.disruption import DisruptionController
+from grid.sandbox.controllers.nodelifecycle import NodeLifecycleController, Patience
+from grid.sandbox.controllers.replicaset import ReplicaSetController
+from grid.sandbox.controllers.volumes import VolumeBinder
+
+
+class ControllerManager:
+    """Deployments, ReplicaSets, node lifecycle, disruption budgets and (in the embedded cluster) volumes."""
+
+    def __init__(
+        self,
+        client: Api,
+        *,
+        clock: Clock | None = None,
+        rng: random.Random | None = None,
+        patience: Patience | None = None,
+        bind_volumes: bool = True,
+    ) -> None:
+        clock = clock or SystemClock()
+        mirrors = Mirrors(client, clock=clock, rng=rng)
+        self._parts: list[
+            DeploymentController | ReplicaSetController | DisruptionController | NodeLifecycleController | VolumeBinder
+        ] = [
+            DeploymentController(client, clock=clock, mirrors=mirrors, rng=rng),
+            ReplicaSetController(client, clock=clock, mirrors=mirrors, rng=rng),
+            DisruptionController(client, clock=clock, mirrors=mirrors, rng=rng),
+            NodeLifecycleController(client, clock=clock, mirrors=mirrors, rng=rng, patience=patience),
+        ]
+        if bind_volumes:
+            self._parts.append(VolumeBinder(client, clock=clock, mirrors=mirrors, rng=rng))
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for part in self._parts:
+                group.create_task(part.run())

@@ -1,0 +1,105 @@
+"""What a node's conditions and heartbeats mean: which taints it carries, and when its pods must leave. All pure."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from grid.sandbox.client import Object, condition_of, format_time, parse_time
+from grid.sandbox.controllers.taints import tolerates
+
+NOT_READY = "node.kubernetes.io/not-ready"
+UNREACHABLE = "node.kubernetes.io/unreachable"
+UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
+_PRESSURE = {
+    "MemoryPressure": "node.kubernetes.io/memory-pressure",
+    "DiskPressure": "node.kubernetes.io/disk-pressure",
+    "PIDPressure": "node.kubernetes.io/pid-pressure",
+    "NetworkUnavailable": "node.kubernetes.io/network-unavailable",
+}
+MANAGED = frozenset({NOT_READY, UNREACHABLE, UNSCHEDULABLE, *_PRESSURE.values()})
+_WATCHED_CONDITIONS = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
+
+
+def wanted_taints(node: Mapping[str, Any], now: datetime) -> list[Object]:
+    """The node's taints with those that its conditions ask for; the others stay as they are, in their order."""
+    present: Sequence[Object] = node.get("spec", {}).get("taints") or ()
+    wanted = _from_conditions(node)
+    kept = [item for item in present if item["key"] not in MANAGED or (item["key"], item["effect"]) in wanted]
+    there = {(item["key"], item["effect"]) for item in kept}
+    stamp = format_time(now)
+    for key, effect in wanted:
+        if (key, effect) not in there:
+            timed = {"timeAdded": stamp} if effect == "NoExecute" or key == UNSCHEDULABLE else {}
+            kept.append({"key": key, "effect": effect, **timed})
+    return kept
+
+
+def _from_conditions(node: Mapping[str, Any]) -> list[tuple[str, str]]:
+    wanted: list[tuple[str, str]] = []
+    ready = condition_of(node, "Ready")
+    status = ready.get("status") if ready else "False"
+    if status != "True":
+        key = UNREACHABLE if status == "Unknown" else NOT_READY
+        wanted += [(key, "NoSchedule"), (key, "NoExecute")]
+    for kind, key in _PRESSURE.items():
+        condition = condition_of(node, kind)
+        if condition is not None and condition.get("status") == "True":
+            wanted.append((key, "NoSchedule"))
+    if node.get("spec", {}).get("unschedulable"):
+        wanted.append((UNSCHEDULABLE, "NoSchedule"))
+    return wanted
+
+
+def heartbeat(node: Mapping[str, Any], lease: Mapping[str, Any] | None) -> tuple[str, str]:
+    """What changes as long as the kubelet lives: its lease's renewal and its Ready condition's heartbeat."""
+    ready = condition_of(node, "Ready") or {}
+    renewed = (lease or {}).get("spec", {}).get("renewTime") or ""
+    return str(renewed), str(ready.get("lastHeartbeatTime") or "")
+
+
+def silent_conditions(node: Mapping[str, Any], now: datetime) -> list[Object] | None:
+    """The conditions of a node whose kubelet has fallen silent; None when they say so already."""
+    stamp = format_time(now)
+    conditions = [dict(item) for item in node.get("status", {}).get("conditions") or ()]
+    changed = False
+    for kind in _WATCHED_CONDITIONS:
+        found = next((item for item in conditions if item["type"] == kind), None)
+        if found is None:
+            never = "Kubelet never posted node status."
+            conditions.append(
+                {
+                    "type": kind,
+                    "status": "Unknown",
+                    "lastHeartbeatTime": node["metadata"].get("creationTimestamp"),
+                    "lastTransitionTime": stamp,
+                    "reason": "NodeStatusNeverUpdated",
+                    "message": never,
+                }
+            )
+            changed = True
+        elif found["status"] != "Unknown":
+            silent = "Kubelet stopped posting node status."
+            found.update(status="Unknown", reason="NodeStatusUnknown", message=silent, lastTransitionTime=stamp)
+            changed = True
+    return conditions if changed else None
+
+
+def leaves_in(pod: Mapping[str, Any], node: Mapping[str, Any], now: datetime) -> float | None:
+    """After how many seconds a pod must leave a node because of its NoExecute taints; None: it may stay, 0: now."""
+    taints = [taint for taint in node.get("spec", {}).get("taints") or () if taint.get("effect") == "NoExecute"]
+    if not taints:
+        return None
+    tolerations = pod["spec"].get("tolerations") or ()
+    shortest: timedelta | None = None
+    for taint in taints:
+        covering = [item for item in tolerations if tolerates(item, taint)]
+        if not covering:
+            return 0.0
+        for item in covering:
+            seconds = item.get("tolerationSeconds")
+            if seconds is None:
+                continue
+            since = parse_time(taint.get("timeAdded")) or now
+            left = since + timedelta(seconds=max(0, seconds)) - now
+            shortest = left if shortest is None else min(shortest, left)
+    return None if shortest is None else max(0.0, shortest.total_seconds())

@@ -106,6 +106,12 @@ async def create_namespace(client: Client) -> str:
 
 
 async def remove_namespace(client: Client, name: str) -> None:
+    space = Space(client, name)
     # A bound pod waits for a kubelet's word that it ended, and no kubelet knows ours: they go without grace.
-    await Space(client, name).delete("pods", options={"gracePeriodSeconds": 0})
+    await space.delete("pods", options={"gracePeriodSeconds": 0})
+    # A test that failed half-way may have left an object held by a finalizer, which would hold the namespace for ever.
+    for resource in ("configmaps", "pods"):
+        for left in (await space.listing(resource)).ok()["items"]:
+            if left["metadata"].get("finalizers"):
+                await space.patch(resource, left["metadata"]["name"], {"metadata": {"finalizers": None}})
     await Space(client, "").delete("namespaces", name)

@@ -1,0 +1,204 @@
+"""A Deployment runs its template through ReplicaSets, and exchanges the pods without going below what it promises."""
+
+import asyncio
+from typing import Any
+
+from tests.contract.client import Object
+from tests.contract.manifests import RUNNING_AND_READY, deployment
+from tests.contract.space import Space, eventually
+
+HASH = "pod-template-hash"
+NEW_IMAGE = {"spec": {"template": {"spec": {"containers": [{"name": "app", "image": "registry.example/app:2"}]}}}}
+
+
+def hash_of(each: Object) -> str:
+    return str(each["metadata"]["labels"][HASH])
+
+
+def condition(each: Object, kind: str) -> Object:
+    found = [one for one in each["status"].get("conditions", ()) if one["type"] == kind]
+    return found[0] if found else {}
+
+
+async def sets_of(space: Space, name: str) -> dict[str, int]:
+    """Wanted replicas by hash of the template."""
+    items = (await space.listing("replicasets", labelSelector=f"app={name}")).ok(200)["items"]
+    return {hash_of(item): item["spec"]["replicas"] for item in items}
+
+
+async def pods_of(space: Space, name: str, count: int) -> list[Object]:
+    def steady(items: list[Object]) -> bool:
+        return len(items) == count and not any("deletionTimestamp" in item["metadata"] for item in items)
+
+    return await space.until_items("pods", steady, f"should be {count} of {name}", labelSelector=f"app={name}")
+
+
+async def make_ready(space: Space, name: str) -> list[str]:
+    """Plays the kubelet: every pod that is not Ready becomes so; returns the hashes of all pods."""
+    pods = (await space.listing("pods", labelSelector=f"app={name}")).ok(200)["items"]
+    waiting = [each for each in pods if each["status"]["phase"] == "Pending"]
+    # A pod may be deleted between the list and the patch: that is the controller's right.
+    await asyncio.gather(
+        *(space.patch("pods", each["metadata"]["name"], RUNNING_AND_READY, sub="status") for each in waiting)
+    )
+    return [hash_of(each) for each in pods]
+
+
+async def rolled_out(space: Space, name: str, **spec: Any) -> Object:
+    """A Deployment whose pods are all Ready."""
+    (await space.create("deployments", deployment(name, **spec))).ok(201)
+    await pods_of(space, name, spec["replicas"])
+    await make_ready(space, name)
+    return await space.until(
+        "deployments",
+        name,
+        lambda each: each["status"].get("availableReplicas") == spec["replicas"],
+        "should be available",
+    )
+
+
+async def observed(space: Space, changed: Object) -> None:
+    generation = changed["metadata"]["generation"]
+    await space.until(
+        "deployments",
+        changed["metadata"]["name"],
+        lambda each: each["status"].get("observedGeneration", 0) >= generation,
+        f"its controller should observe generation {generation}",
+    )
+
+
+async def test_it_makes_one_replica_set_and_its_pods(space: Space, name: str) -> None:
+    made = (await space.create("deployments", deployment(name, 2))).ok(201)
+    pods = await pods_of(space, name, 2)
+    (only,) = (await space.listing("replicasets", labelSelector=f"app={name}")).ok(200)["items"]
+    assert only["metadata"]["name"] == f"{name}-{hash_of(only)}"
+    assert only["metadata"]["ownerReferences"][0]["uid"] == made["metadata"]["uid"]
+    assert only["metadata"]["ownerReferences"][0]["controller"] is True
+    assert only["spec"]["selector"]["matchLabels"] == {"app": name, HASH: hash_of(only)}
+    assert {hash_of(each) for each in pods} == {hash_of(only)}
+    assert {each["metadata"]["ownerReferences"][0]["uid"] for each in pods} == {only["metadata"]["uid"]}
+
+
+async def test_its_status_follows_its_pods(space: Space, name: str) -> None:
+    (await space.create("deployments", deployment(name, 2))).ok(201)
+    await pods_of(space, name, 2)
+    waiting = await space.until(
+        "deployments", name, lambda each: each["status"].get("replicas") == 2, "should count its pods"
+    )
+    assert waiting["status"]["unavailableReplicas"] == 2
+    assert condition(waiting, "Available")["status"] == "False"
+    await make_ready(space, name)
+    done = await space.until(
+        "deployments", name, lambda each: condition(each, "Available").get("status") == "True", "should be available"
+    )
+    assert (done["status"]["readyReplicas"], done["status"]["updatedReplicas"]) == (2, 2)
+    assert "unavailableReplicas" not in done["status"]
+    await space.until(
+        "deployments",
+        name,
+        lambda each: condition(each, "Progressing").get("reason") == "NewReplicaSetAvailable",
+        "should say it is complete",
+    )
+
+
+async def test_the_observed_generation_catches_up(space: Space, name: str) -> None:
+    (await space.create("deployments", deployment(name))).ok(201)
+    for replicas in (1, 2, 0):
+        changed = (await space.patch("deployments", name, {"spec": {"replicas": replicas}})).ok(200)
+        await observed(space, changed)
+
+
+async def test_scaling_keeps_the_replica_set(space: Space, name: str) -> None:
+    (await space.create("deployments", deployment(name, 1))).ok(201)
+    await pods_of(space, name, 1)
+    (hash_before,) = await sets_of(space, name)
+    for replicas in (3, 1, 0):
+        (await space.patch("deployments", name, {"spec": {"replicas": replicas}}, sub="scale")).ok(200)
+        await pods_of(space, name, replicas)
+        assert await sets_of(space, name) == {hash_before: replicas}
+
+
+async def test_a_deleted_pod_is_replaced(space: Space, name: str) -> None:
+    (await space.create("deployments", deployment(name, 1))).ok(201)
+    (first,) = await pods_of(space, name, 1)
+    (await space.delete("pods", first["metadata"]["name"])).ok(200)
+    await space.until_gone("pods", first["metadata"]["name"])
+    (second,) = await pods_of(space, name, 1)
+    assert second["metadata"]["uid"] != first["metadata"]["uid"]
+
+
+async def test_a_new_template_rolls_out_without_a_gap(space: Space, name: str) -> None:
+    strategy = {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
+    await rolled_out(space, name, replicas=3, strategy=strategy)
+    (old,) = await sets_of(space, name)
+    (await space.patch("deployments", name, NEW_IMAGE, kind="strategic")).ok(200)
+
+    async def only_new_pods() -> bool:
+        pods = (await space.listing("pods", labelSelector=f"app={name}")).ok(200)["items"]
+        alive = [each for each in pods if "deletionTimestamp" not in each["metadata"]]
+        assert len(alive) <= 4, "three and one on top"
+        assert len([each for each in alive if each["status"]["phase"] == "Running"]) >= 3, "never fewer than three"
+        hashes = await make_ready(space, name)
+        return len(hashes) == 3 and old not in hashes
+
+    await eventually(only_new_pods, "the new template should have replaced the old")
+    sets = await sets_of(space, name)
+    assert sorted(sets.values()) == [0, 3]
+    assert sets[old] == 0
+    done = await space.until(
+        "deployments", name, lambda each: each["status"].get("availableReplicas") == 3, "should be available again"
+    )
+    assert done["metadata"]["annotations"]["deployment.kubernetes.io/revision"] == "2"
+
+
+async def test_recreate_ends_the_old_pods_before_it_makes_new_ones(space: Space, name: str) -> None:
+    await rolled_out(space, name, replicas=2, strategy={"type": "Recreate"})
+    (old,) = await sets_of(space, name)
+    query = {"labelSelector": f"app={name}"}
+    start = (await space.listing("pods", **query)).ok(200)["metadata"]["resourceVersion"]
+    async with space.watch("pods", resourceVersion=start, **query) as watch:
+        (await space.patch("deployments", name, NEW_IMAGE, kind="strategic")).ok(200)
+        changes: list[tuple[str, bool]] = []
+        while [kind for kind, _ in changes].count("ADDED") < 2:
+            event = await watch.next()
+            changes.append((event["type"], hash_of(event["object"]) == old))
+    first_new = changes.index(("ADDED", False))
+    assert changes[:first_new].count(("DELETED", True)) == 2
+    assert ("DELETED", True) not in changes[first_new:]
+
+
+async def test_the_former_template_brings_its_replica_set_back(space: Space, name: str) -> None:
+    made = await rolled_out(space, name, replicas=1, strategy={"type": "Recreate"})
+    (old,) = await sets_of(space, name)
+    (await space.patch("deployments", name, NEW_IMAGE, kind="strategic")).ok(200)
+    await space.until_items(
+        "replicasets", lambda items: len(items) == 2, "should be a second one", labelSelector=f"app={name}"
+    )
+    (await space.patch("deployments", name, {"spec": {"template": made["spec"]["template"]}})).ok(200)
+
+    async def old_is_back() -> bool:
+        sets = await sets_of(space, name)
+        return len(sets) == 2 and sets[old] == 1 and sorted(sets.values()) == [0, 1]
+
+    await eventually(old_is_back, "the first ReplicaSet should be used again")
+
+
+async def test_a_paused_deployment_does_not_roll_out(space: Space, name: str) -> None:
+    await rolled_out(space, name, replicas=1)
+    before = await sets_of(space, name)
+    (await space.patch("deployments", name, {"spec": {"paused": True}})).ok(200)
+    await observed(space, (await space.patch("deployments", name, NEW_IMAGE, kind="strategic")).ok(200))
+    assert await sets_of(space, name) == before
+    (await space.patch("deployments", name, {"spec": {"paused": None}})).ok(200)
+    await space.until_items(
+        "replicasets", lambda items: len(items) == 2, "should be a second one", labelSelector=f"app={name}"
+    )
+
+
+async def test_everything_goes_with_it(space: Space, name: str) -> None:
+    (await space.create("deployments", deployment(name, 2))).ok(201)
+    await pods_of(space, name, 2)
+    (await space.delete("deployments", name, options={"propagationPolicy": "Foreground"})).ok(200)
+    await space.until_gone("deployments", name)
+    assert await space.names("replicasets", labelSelector=f"app={name}") == []
+    assert await space.names("pods", labelSelector=f"app={name}") == []

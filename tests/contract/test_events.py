@@ -1,0 +1,66 @@
+"""Events tell about an object, are found by it, and count their repetitions."""
+
+from tests.contract.client import Object
+from tests.contract.manifests import config_map, event
+from tests.contract.space import Space
+
+
+async def subject(space: Space, name: str) -> Object:
+    return (await space.create("configmaps", config_map(name))).ok(201)
+
+
+async def test_an_event_keeps_what_was_told(space: Space, name: str) -> None:
+    about = await subject(space, name)
+    time = "2026-01-02T03:04:05Z"
+    told = event(name, about, count=3, firstTimestamp=time, lastTimestamp=time, source={"component": "contract-tests"})
+    made = (await space.create("events", told)).ok(201)
+    for key in ("reason", "message", "type", "count", "firstTimestamp", "lastTimestamp", "source"):
+        assert made[key] == told[key]
+    assert made["involvedObject"] == told["involvedObject"]
+
+
+async def test_events_are_found_by_the_object_they_are_about(space: Space, name: str) -> None:
+    one, other = await subject(space, f"{name}-1"), await subject(space, f"{name}-2")
+    (await space.create("events", event(f"{name}-a", one, type="Warning", reason="Failed"))).ok(201)
+    (await space.create("events", event(f"{name}-b", one))).ok(201)
+    (await space.create("events", event(f"{name}-c", other))).ok(201)
+
+    async def found(**fields: str) -> list[str]:
+        about = {"involvedObject.kind": "ConfigMap", "involvedObject.name": f"{name}-1", **fields}
+        return await space.names("events", fieldSelector=",".join(f"{key}={value}" for key, value in about.items()))
+
+    assert await found() == [f"{name}-a", f"{name}-b"]
+    assert await found(type="Warning") == [f"{name}-a"]
+    assert await found(reason="Tested") == [f"{name}-b"]
+    assert await found(**{"involvedObject.uid": one["metadata"]["uid"]}) == [f"{name}-a", f"{name}-b"]
+    assert await found(**{"involvedObject.uid": other["metadata"]["uid"]}) == []
+
+
+async def test_a_repetition_is_counted_by_a_patch(space: Space, name: str) -> None:
+    (await space.create("events", event(name, await subject(space, name), count=1))).ok(201)
+    change = {"count": 2, "lastTimestamp": "2026-01-02T03:04:06Z", "message": "again"}
+    patched = (await space.patch("events", name, change, kind="strategic")).ok(200)
+    assert {key: patched[key] for key in change} == change
+
+
+async def test_events_can_be_watched_by_their_object(space: Space, name: str) -> None:
+    about, other = await subject(space, f"{name}-1"), await subject(space, f"{name}-2")
+    start = (await space.listing("events")).ok(200)["metadata"]["resourceVersion"]
+    async with space.watch("events", fieldSelector=f"involvedObject.name={name}-1", resourceVersion=start) as watch:
+        (await space.create("events", event(f"{name}-a", other))).ok(201)
+        (await space.create("events", event(f"{name}-b", about))).ok(201)
+        seen = await watch.next()
+    assert (seen["type"], seen["object"]["metadata"]["name"]) == ("ADDED", f"{name}-b")
+
+
+async def test_an_event_lives_in_the_namespace_of_its_object(space: Space, name: str) -> None:
+    told = event(name, await subject(space, name))
+    told["involvedObject"]["namespace"] = "default"
+    refusal = (await space.create("events", told)).refused(422, "Invalid")
+    assert [cause["field"] for cause in refusal["details"]["causes"]] == ["involvedObject.namespace"]
+
+
+async def test_events_stay_when_their_object_goes(space: Space, name: str) -> None:
+    (await space.create("events", event(name, await subject(space, name)))).ok(201)
+    (await space.delete("configmaps", name)).ok(200)
+    assert (await space.get("events", name)).status == 200

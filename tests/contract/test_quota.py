@@ -1,0 +1,83 @@
+"""A ResourceQuota counts what a namespace has, refuses what would go beyond it with the figures, and gives back what ends."""
+
+import asyncio
+
+from tests.contract.client import Object
+from tests.contract.conftest import MakeSpace
+from tests.contract.manifests import config_map, pod, quota
+from tests.contract.space import Space
+
+
+def asking(name: str, cpu: str) -> Object:
+    return pod(name, container={"resources": {"requests": {"cpu": cpu}}})
+
+
+async def space_with_quota(new_space: MakeSpace, hard: dict[str, str]) -> Space:
+    space = await new_space()
+    (await space.create("resourcequotas", quota("quota", hard))).ok(201)
+    await space.until("resourcequotas", "quota", lambda each: each["status"].get("used"), "should be counted")
+    return space
+
+
+async def used(space: Space) -> dict[str, str]:
+    return dict((await space.get("resourcequotas", "quota")).ok(200)["status"]["used"])
+
+
+async def test_a_new_quota_tells_its_limits_and_use(new_space: MakeSpace) -> None:
+    space = await space_with_quota(new_space, {"pods": "2", "requests.cpu": "1"})
+    status = (await space.get("resourcequotas", "quota")).ok(200)["status"]
+    assert status == {"hard": {"pods": "2", "requests.cpu": "1"}, "used": {"pods": "0", "requests.cpu": "0"}}
+
+
+async def test_a_pod_beyond_the_quota_is_refused_with_the_figures(new_space: MakeSpace) -> None:
+    space = await space_with_quota(new_space, {"requests.cpu": "1"})
+    (await space.create("pods", asking("a", "600m"))).ok(201)
+    assert await used(space) == {"requests.cpu": "600m"}
+    refusal = (await space.create("pods", asking("b", "600m"))).refused(403, "Forbidden")
+    assert refusal["message"] == (
+        'pods "b" is forbidden: exceeded quota: quota, '
+        "requested: requests.cpu=600m, used: requests.cpu=600m, limited: requests.cpu=1"
+    )
+    (await space.create("pods", asking("c", "400m"))).ok(201)
+    assert await used(space) == {"requests.cpu": "1"}
+
+
+async def test_a_pod_must_say_what_the_quota_counts(new_space: MakeSpace) -> None:
+    space = await space_with_quota(new_space, {"requests.cpu": "1"})
+    refusal = (await space.create("pods", pod("silent"))).refused(403, "Forbidden")
+    assert "failed quota: quota: must specify requests.cpu" in refusal["message"]
+
+
+async def test_what_ends_or_goes_gives_its_share_back(new_space: MakeSpace) -> None:
+    space = await space_with_quota(new_space, {"pods": "2", "requests.cpu": "1"})
+    for name in "ab":
+        (await space.create("pods", asking(name, "500m"))).ok(201)
+    (await space.delete("pods", "a")).ok(200)
+    (await space.patch("pods", "b", {"status": {"phase": "Succeeded"}}, sub="status")).ok(200)
+    await space.until(
+        "resourcequotas", "quota", lambda each: each["status"]["used"]["requests.cpu"] == "0", "should be free"
+    )
+    (await space.create("pods", asking("c", "1"))).ok(201)
+
+
+async def test_many_at_once_do_not_get_past_the_quota(new_space: MakeSpace) -> None:
+    space = await space_with_quota(new_space, {"pods": "3"})
+    answers = await asyncio.gather(*(space.create("pods", pod(f"p{n}")) for n in range(10)))
+    assert sorted(answer.status for answer in answers) == [201] * 3 + [403] * 7
+    assert len(await space.names("pods")) == 3
+
+
+async def test_any_kind_can_be_counted(new_space: MakeSpace) -> None:
+    space = await space_with_quota(new_space, {"count/configmaps": "2"})
+    # Some clusters put a ConfigMap of their own into every namespace, so the start is read and not assumed.
+    for n in range(2 - int((await used(space))["count/configmaps"])):
+        (await space.create("configmaps", config_map(f"c{n}"))).ok(201)
+    refusal = (await space.create("configmaps", config_map("beyond"))).refused(403, "Forbidden")
+    assert "exceeded quota: quota, requested: count/configmaps=1, used: count/configmaps=2" in refusal["message"]
+
+
+async def test_a_dry_run_uses_nothing_up(new_space: MakeSpace) -> None:
+    space = await space_with_quota(new_space, {"pods": "1"})
+    (await space.create("pods", pod("dry"), dryRun="All")).ok(201)
+    (await space.create("pods", pod("real"))).ok(201)
+    (await space.create("pods", pod("beyond"), dryRun="All")).refused(403, "Forbidden")

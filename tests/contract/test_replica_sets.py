@@ -1,0 +1,137 @@
+"""A ReplicaSet keeps as many pods as it says, adopts and replaces them, and gives up the least useful first."""
+
+import pytest
+
+from tests.contract.client import Object
+from tests.contract.manifests import RUNNING_AND_READY, pod, replica_set
+from tests.contract.space import Space
+
+COST = "controller.kubernetes.io/pod-deletion-cost"
+
+
+async def pods_of(space: Space, name: str, count: int) -> list[Object]:
+    """Waits until exactly so many pods of the set are there and none of them is ending."""
+
+    def steady(items: list[Object]) -> bool:
+        return len(items) == count and not any("deletionTimestamp" in item["metadata"] for item in items)
+
+    return await space.until_items("pods", steady, f"should be {count} of {name}", labelSelector=f"app={name}")
+
+
+def name_of(each: Object) -> str:
+    return str(each["metadata"]["name"])
+
+
+async def test_pods_are_made_from_the_template_and_owned(space: Space, name: str) -> None:
+    made = (await space.create("replicasets", replica_set(name, 3))).ok(201)
+    for each in await pods_of(space, name, 3):
+        assert each["metadata"]["generateName"] == f"{name}-"
+        assert each["metadata"]["labels"] == {"app": name}
+        assert each["spec"]["nodeSelector"] == made["spec"]["template"]["spec"]["nodeSelector"]
+        (owner,) = each["metadata"]["ownerReferences"]
+        assert owner == {
+            "apiVersion": "apps/v1",
+            "kind": "ReplicaSet",
+            "name": name,
+            "uid": made["metadata"]["uid"],
+            "controller": True,
+            "blockOwnerDeletion": True,
+        }
+
+
+async def test_more_and_fewer_pods_follow_the_scale(space: Space, name: str) -> None:
+    (await space.create("replicasets", replica_set(name, 1))).ok(201)
+    (first,) = await pods_of(space, name, 1)
+    (await space.patch("replicasets", name, {"spec": {"replicas": 4}}, sub="scale")).ok(200)
+    assert name_of(first) in map(name_of, await pods_of(space, name, 4))
+    (await space.patch("replicasets", name, {"spec": {"replicas": 0}}, sub="scale")).ok(200)
+    await pods_of(space, name, 0)
+
+
+async def test_a_deleted_pod_is_replaced(space: Space, name: str) -> None:
+    (await space.create("replicasets", replica_set(name, 2))).ok(201)
+    before = set(map(name_of, await pods_of(space, name, 2)))
+    gone = before.pop()
+    (await space.delete("pods", gone)).ok(200)
+    await space.until_gone("pods", gone)
+    after = set(map(name_of, await pods_of(space, name, 2)))
+    assert before < after
+    assert gone not in after
+
+
+async def test_a_failed_pod_is_replaced(space: Space, name: str) -> None:
+    (await space.create("replicasets", replica_set(name, 1))).ok(201)
+    (first,) = await pods_of(space, name, 1)
+    (await space.patch("pods", name_of(first), {"status": {"phase": "Failed"}}, sub="status")).ok(200)
+
+    def replaced(items: list[Object]) -> bool:
+        return any(name_of(item) != name_of(first) and item["status"]["phase"] == "Pending" for item in items)
+
+    await space.until_items("pods", replaced, "should have a new one", labelSelector=f"app={name}")
+
+
+async def test_the_status_counts_the_pods(space: Space, name: str) -> None:
+    (await space.create("replicasets", replica_set(name, 2))).ok(201)
+    first, _ = await pods_of(space, name, 2)
+    (await space.patch("pods", name_of(first), RUNNING_AND_READY, sub="status")).ok(200)
+    counted = await space.until(
+        "replicasets", name, lambda each: each["status"].get("readyReplicas") == 1, "should count one ready pod"
+    )
+    assert (counted["status"]["replicas"], counted["status"]["availableReplicas"]) == (2, 1)
+    assert counted["status"]["observedGeneration"] == counted["metadata"]["generation"]
+
+
+async def test_a_fitting_pod_without_owner_is_adopted(space: Space, name: str) -> None:
+    (await space.create("pods", pod(f"{name}-orphan", labels={"app": name}))).ok(201)
+    made = (await space.create("replicasets", replica_set(name, 1))).ok(201)
+    adopted = await space.until(
+        "pods", f"{name}-orphan", lambda each: each["metadata"].get("ownerReferences"), "should be adopted"
+    )
+    assert adopted["metadata"]["ownerReferences"][0]["uid"] == made["metadata"]["uid"]
+    await space.until("replicasets", name, lambda each: each["status"].get("replicas") == 1, "should count it")
+    assert list(map(name_of, await pods_of(space, name, 1))) == [f"{name}-orphan"]
+
+
+async def test_a_pod_that_loses_the_label_is_let_go_and_replaced(space: Space, name: str) -> None:
+    (await space.create("replicasets", replica_set(name, 1))).ok(201)
+    (first,) = await pods_of(space, name, 1)
+    (await space.patch("pods", name_of(first), {"metadata": {"labels": {"app": f"{name}-free"}}})).ok(200)
+    released = await space.until(
+        "pods", name_of(first), lambda each: not each["metadata"].get("ownerReferences"), "should be let go"
+    )
+    assert "deletionTimestamp" not in released["metadata"]
+    (second,) = await pods_of(space, name, 1)
+    assert name_of(second) != name_of(first)
+
+
+async def test_a_pod_that_is_not_ready_goes_before_one_that_is(space: Space, name: str) -> None:
+    (await space.create("replicasets", replica_set(name, 3))).ok(201)
+    pods = await pods_of(space, name, 3)
+    for each in pods[:2]:
+        (await space.patch("pods", name_of(each), RUNNING_AND_READY, sub="status")).ok(200)
+    await space.until(
+        "replicasets", name, lambda each: each["status"].get("readyReplicas") == 2, "should count two ready"
+    )
+    (await space.patch("replicasets", name, {"spec": {"replicas": 2}}, sub="scale")).ok(200)
+    assert set(map(name_of, await pods_of(space, name, 2))) == set(map(name_of, pods[:2]))
+
+
+async def test_the_pod_that_costs_least_goes_first(space: Space, name: str, version: tuple[int, int]) -> None:
+    if version < (1, 22):
+        pytest.skip("pod-deletion-cost came with Kubernetes 1.22")
+    (await space.create("replicasets", replica_set(name, 3))).ok(201)
+    pods = await pods_of(space, name, 3)
+    for each, cost in zip(pods, ("100", "-5", "10"), strict=True):
+        (await space.patch("pods", name_of(each), RUNNING_AND_READY, sub="status")).ok(200)
+        (await space.patch("pods", name_of(each), {"metadata": {"annotations": {COST: cost}}})).ok(200)
+    await space.until("replicasets", name, lambda each: each["status"].get("readyReplicas") == 3, "should count all")
+    for left in ({name_of(pods[0]), name_of(pods[2])}, {name_of(pods[0])}):
+        (await space.patch("replicasets", name, {"spec": {"replicas": len(left)}}, sub="scale")).ok(200)
+        assert set(map(name_of, await pods_of(space, name, len(left)))) == left
+
+
+async def test_its_pods_go_with_it(space: Space, name: str) -> None:
+    (await space.create("replicasets", replica_set(name, 2))).ok(201)
+    await pods_of(space, name, 2)
+    (await space.delete("replicasets", name, options={"propagationPolicy": "Background"})).ok(200)
+    await pods_of(space, name, 0)

@@ -1,0 +1,101 @@
+"""On request the server answers as a table for people, or with metadata only, instead of with the objects."""
+
+import pytest
+
+from tests.contract.client import Object
+from tests.contract.manifests import RUNNING_AND_READY, config_map, deployment, pod
+from tests.contract.space import Space
+
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
+METADATA_LIST = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json"
+METADATA = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json"
+
+
+def rows(table: Object) -> list[dict[str, object]]:
+    """Cells by column, without the columns that only a wide listing shows."""
+    columns = table["columnDefinitions"]
+    return [
+        {column["name"]: cell for column, cell in zip(columns, row["cells"], strict=True) if column["priority"] == 0}
+        for row in table["rows"]
+    ]
+
+
+async def test_pods_are_shown_with_readiness_status_and_restarts(space: Space, name: str) -> None:
+    (await space.create("pods", pod(name, labels={"of": name}))).ok(201)
+    table = (await space.listing("pods", accept=TABLE, labelSelector=f"of={name}")).ok(200)
+    assert (table["apiVersion"], table["kind"]) == ("meta.k8s.io/v1", "Table")
+    assert int(table["metadata"]["resourceVersion"]) > 0
+    (row,) = rows(table)
+    assert set(row) == {"Name", "Ready", "Status", "Restarts", "Age"}
+    assert (row["Name"], row["Ready"], row["Status"]) == (name, "0/1", "Pending")
+    # A number before 1.22, a text since: a later one adds how long ago the last restart was.
+    assert str(row["Restarts"]) == "0"
+    (await space.patch("pods", name, RUNNING_AND_READY, sub="status")).ok(200)
+    container = {"name": "app", "ready": True, "restartCount": 2, "image": "x", "imageID": "", "state": {"running": {}}}
+    (await space.patch("pods", name, {"status": {"containerStatuses": [container]}}, sub="status")).ok(200)
+    (row,) = rows((await space.listing("pods", accept=TABLE, labelSelector=f"of={name}")).ok(200))
+    assert (row["Ready"], row["Status"], str(row["Restarts"])) == ("1/1", "Running", "2")
+
+
+async def test_the_reason_a_container_waits_is_the_status_of_its_row(space: Space, name: str) -> None:
+    (await space.create("pods", pod(name))).ok(201)
+    state = {"waiting": {"reason": "ImagePullBackOff"}}
+    container = {"name": "app", "ready": False, "restartCount": 0, "image": "x", "imageID": "", "state": state}
+    (await space.patch("pods", name, {"status": {"containerStatuses": [container]}}, sub="status")).ok(200)
+    (row,) = rows((await space.get("pods", name, accept=TABLE)).ok(200))
+    assert row["Status"] == "ImagePullBackOff"
+
+
+async def test_deployments_are_shown_with_their_progress(space: Space, name: str) -> None:
+    (await space.create("deployments", deployment(name, 2, paused=True))).ok(201)
+    (row,) = rows((await space.get("deployments", name, accept=TABLE)).ok(200))
+    assert set(row) == {"Name", "Ready", "Up-to-date", "Available", "Age"}
+    assert (row["Name"], row["Ready"], row["Available"]) == (name, "0/2", 0)
+
+
+@pytest.mark.parametrize(
+    ("resource", "columns"),
+    [
+        ("configmaps", {"Name", "Data", "Age"}),
+        ("secrets", {"Name", "Type", "Data", "Age"}),
+        ("replicasets", {"Name", "Desired", "Current", "Ready", "Age"}),
+        ("events", {"Last Seen", "Type", "Reason", "Object", "Message"}),
+        ("leases", {"Name", "Holder", "Age"}),
+        ("services", {"Name", "Type", "Cluster-IP", "External-IP", "Port(s)", "Age"}),
+        ("poddisruptionbudgets", {"Name", "Min Available", "Max Unavailable", "Allowed Disruptions", "Age"}),
+    ],
+)
+async def test_each_kind_has_its_columns(space: Space, resource: str, columns: set[str]) -> None:
+    table = (await space.listing(resource, accept=TABLE)).ok(200)
+    assert {column["name"] for column in table["columnDefinitions"] if column["priority"] == 0} == columns
+
+
+async def test_a_row_comes_with_the_metadata_of_its_object(space: Space, name: str) -> None:
+    made = (await space.create("configmaps", config_map(name, {"a": "1", "b": "2"}, labels={"of": name}))).ok(201)
+    table = (await space.listing("configmaps", accept=TABLE, labelSelector=f"of={name}")).ok(200)
+    (row,) = table["rows"]
+    assert row["cells"][:2] == [name, 2]
+    assert (row["object"]["kind"], row["object"]["metadata"]["uid"]) == (
+        "PartialObjectMetadata",
+        made["metadata"]["uid"],
+    )
+    assert "data" not in row["object"]
+
+
+async def test_a_table_can_be_read_in_pages(space: Space, name: str) -> None:
+    for index in range(3):
+        (await space.create("configmaps", config_map(f"{name}-{index}", labels={"of": name}))).ok(201)
+    page = (await space.listing("configmaps", accept=TABLE, labelSelector=f"of={name}", limit="2")).ok(200)
+    rest = await space.listing(
+        "configmaps", accept=TABLE, labelSelector=f"of={name}", **{"continue": page["metadata"]["continue"]}
+    )
+    assert [row["cells"][0] for row in page["rows"] + rest.ok(200)["rows"]] == [f"{name}-{index}" for index in range(3)]
+
+
+async def test_metadata_can_be_read_without_the_rest(space: Space, name: str) -> None:
+    made = (await space.create("configmaps", config_map(name, labels={"of": name}))).ok(201)
+    listed = (await space.listing("configmaps", accept=METADATA_LIST, labelSelector=f"of={name}")).ok(200)
+    assert (listed["apiVersion"], listed["kind"]) == ("meta.k8s.io/v1", "PartialObjectMetadataList")
+    assert [item["metadata"]["uid"] for item in listed["items"]] == [made["metadata"]["uid"]]
+    one = (await space.get("configmaps", name, accept=METADATA)).ok(200)
+    assert (one["kind"], one["metadata"], "data" in one) == ("PartialObjectMetadata", made["metadata"], False)

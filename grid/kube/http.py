@@ -6,7 +6,7 @@ Every request has a connect and a read timeout. Connecting happens at the first 
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import aiohttp
 import msgspec
 from kubernetes.aio.client.rest import RESTClientObject
+from yarl import URL
 
 from grid.errors import ClusterUnavailable
 from grid.kube.api import PatchKind, Propagation
@@ -27,8 +28,7 @@ FIELD_MANAGER = "compute-grid"
 CONNECT_SECONDS = 5.0
 READ_SECONDS = 30.0
 LIST_SECONDS = 120.0  # a page of a large list may be read from the disk first
-BOOKMARK_SECONDS = 60.0  # how often the API server proves that a quiet watch is alive
-WATCH_READ_SECONDS = 1.5 * BOOKMARK_SECONDS
+WATCH_GRACE_SECONDS = 30.0  # the server ends a watch itself when its time is over; later than that it is dead
 FOLLOW_READ_SECONDS = 3600.0  # a program may print nothing for long
 _RELOAD_SECONDS = 5.0  # refused credentials are read again at most this often
 _LONGEST_LINE = 64 * 2**20
@@ -73,10 +73,17 @@ async def connect(*, kubeconfig: str = "", context: str = "") -> "HttpKubeApi":
 
 
 class HttpKubeApi:
-    """See the module; `source` says where the credentials are. Belongs to one event loop."""
+    """See the module; `source` says where the credentials are, `read_seconds` how long an answer may take to come.
 
-    def __init__(self, source: Source) -> None:
+    Belongs to one event loop.
+    """
+
+    def __init__(
+        self, source: Source, *, read_seconds: float = READ_SECONDS, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._source = source
+        self._clock = clock
+        self._read_seconds = read_seconds
         self._connection: _Connection | None = None
         self._retired: list[aiohttp.ClientSession] = []
         self._suspect = False
@@ -123,7 +130,8 @@ class HttpKubeApi:
             timeoutSeconds=str(timeout_seconds),
         )
         path = resource.path(namespace=namespace)
-        async with self._request("GET", path, query=query, read_seconds=WATCH_READ_SECONDS) as response:
+        patience = timeout_seconds + WATCH_GRACE_SECONDS
+        async with self._request("GET", path, query=query, read_seconds=patience) as response:
             async for line in _lines(response):
                 yield line
 
@@ -193,7 +201,7 @@ class HttpKubeApi:
             **{name: "true" for name, given in flags.items() if given},
         )
         path = PODS.path(namespace=namespace, name=pod, subresource="log")
-        patience = FOLLOW_READ_SECONDS if follow else READ_SECONDS
+        patience = FOLLOW_READ_SECONDS if follow else self._read_seconds
         async with self._request("GET", path, query=query, read_seconds=patience) as response:
             async for chunk in response.content.iter_any():
                 yield chunk
@@ -232,12 +240,14 @@ class HttpKubeApi:
         query: dict[str, str] | None = None,
         body: object = None,
         content_type: str = "application/json",
-        read_seconds: float = READ_SECONDS,
+        read_seconds: float = 0.0,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """One successful response, being read. Refused credentials are read again once, and the request repeated."""
         connection = await self._connected()
         data = None if body is None else msgspec.json.encode(body)
-        timeout = aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS, sock_read=read_seconds)
+        timeout = aiohttp.ClientTimeout(
+            total=None, connect=CONNECT_SECONDS, sock_read=read_seconds or self._read_seconds
+        )
 
         async def send() -> aiohttp.ClientResponse:
             headers = _HEADERS | await connection.headers()
@@ -245,7 +255,7 @@ class HttpKubeApi:
                 headers["Content-Type"] = content_type
             return await connection.session.request(
                 method,
-                connection.base_url + path,
+                URL(connection.base_url + path, encoded=True),
                 params=query,
                 data=data,
                 headers=headers,
@@ -286,7 +296,7 @@ class HttpKubeApi:
     async def _renewed(self, refused: _Connection) -> _Connection:
         """After a 401: the credentials read again, or the same connection when that was done a moment ago."""
         async with self._lock:
-            if self._connection is refused and time.monotonic() - refused.made_at >= _RELOAD_SECONDS:
+            if self._connection is refused and self._clock() - refused.made_at >= _RELOAD_SECONDS:
                 self._connection = await self._connect()
                 # Its watches go on with what they were admitted with, so it closes one renewal later.
                 await self._close_retired()
@@ -300,7 +310,8 @@ class HttpKubeApi:
     async def _connect(self) -> _Connection:
         signature = self._source.signature()
         configuration = await self._source.load()
-        with translated(configuration.host):
+        host = _host_of(configuration.host)
+        with translated(host):
             rest = RESTClientObject(configuration)
             session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(ssl=rest.ssl_context, limit=0),
@@ -316,11 +327,23 @@ class HttpKubeApi:
             configuration=configuration,
             session=session,
             base_url=configuration.host.rstrip("/"),
-            host=urlsplit(configuration.host).netloc or configuration.host,
+            host=host,
             extra=extra,
             signature=signature,
-            made_at=time.monotonic(),
+            made_at=self._clock(),
         )
+
+
+def _host_of(url: str) -> str:
+    """Host and port for messages. Raises ClusterUnavailable for what is no address of an API server."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        parts, port = urlsplit(""), None
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ClusterUnavailable("The API server's address in the kubeconfig is not a valid URL.")
+    return f"{parts.hostname}:{port}" if port else parts.hostname
 
 
 def _query(**given: str) -> dict[str, str]:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from urllib.parse import quote
 
+from grid.errors import Problem, Rejected
+
 
 @dataclass(frozen=True, slots=True)
 class Resource:
@@ -22,13 +24,20 @@ class Resource:
         """URL path; without a namespace a namespaced resource is addressed across all namespaces."""
         parts = ["/apis/" + self.group if self.group else "/api", self.version]
         if namespace and self.namespaced:
-            parts += ["namespaces", quote(namespace, safe="")]
+            parts += ["namespaces", _segment(namespace)]
         parts.append(self.plural)
         if name:
-            parts.append(quote(name, safe=""))
+            parts.append(_segment(name))
         if subresource:
             parts.append(subresource)
         return "/".join(parts)
+
+
+def _segment(name: str) -> str:
+    """One part of a path, whatever the name; the two that no quoting keeps apart are no names at all."""
+    if name in (".", ".."):
+        raise Rejected([Problem("metadata.name", f"“{name}” is not a name.")])
+    return quote(name, safe="")
 
 
 PODS = Resource("", "v1", "pods", "Pod")

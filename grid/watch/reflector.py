@@ -2,8 +2,8 @@
 
 Promises: a dropped watch resumes from the last version, so nothing is lost and nothing is done twice; a forgotten version
 (410) leads to a new list, and what is not in it is discarded; failures are waited out with growing, jittered delays and never
-end it; a watch that ends at once, or is silent for longer than bookmarks take, counts as a failure; the store is told when the
-cluster was last heard, so its freshness is true all the while. One reflector writes one store, in one task.
+end it; a watch that ends at once, or outlives the time it was asked for without a word, counts as a failure; the store is told
+when the cluster was last heard, so its freshness is true all the while. One reflector writes one store, in one task.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from grid.errors import Expired, GridError, TooManyRequests
+from grid.errors import ClusterUnavailable, Expired, GridError, TooManyRequests
 from grid.kube.api import KubeApi
 from grid.kube.resources import Resource
 from grid.watch.backoff import Backoff
@@ -44,8 +44,10 @@ class Timing:
     """Seconds and counts, with the reason for each."""
 
     page_size: int = 500  # 2 MB of pods: 10 ms to decode, so the loop stays free
-    watch_seconds: int = 300  # up to twice that, drawn, so that many processes do not reopen at once
-    silence_seconds: float = 90.0  # bookmarks come every 60
+    # A watch that the server closes in time proves that the connection lives, which bookmarks do not do everywhere: 1.20 sends
+    # one only before the end. Below 60, where proxies cut what is quiet; drawn, so that many processes do not reopen at once.
+    watch_seconds: tuple[int, int] = (40, 55)
+    grace_seconds: float = 15.0  # a watch silent for so long after its time is dead
     sound_seconds: float = 5.0  # a watch that ends sooner is a failure, else a broken proxy would make a hot loop
     fruitless_watches: int = 3  # so many in a row and we list again: something swallows what is sent to us
     lines_at_once: int = 100  # a flood of events lets other tasks run so often
@@ -77,6 +79,7 @@ class Reflector(Generic[T]):
         self._codec = Codec(feed.kind)
         self._backoff = Backoff(rng=self._rng)
         self._version = ""  # "" means: list first
+        self._listed = False  # whether the present watch follows a list of its own
         self._fruitless = 0
         self._unsure = False  # we were cut off, or heard nothing: ask before trusting a watch that says nothing
         self._failing = False
@@ -89,7 +92,10 @@ class Reflector(Generic[T]):
                 sound = await self._follow()
             except Expired as error:
                 logger.debug("listing again store=%s reason=%s", self._store.name, error)
-                self._version, sound = "", False
+                self._version = ""
+                sound = not self._listed  # a list that is at once too old must not be repeated without a wait
+                if sound:
+                    continue
             except GridError as error:
                 self._failed(str(error))
                 sound = False
@@ -108,12 +114,20 @@ class Reflector(Generic[T]):
         """List or ask if needed, then one watch to its end; whether that lasted long enough to go on without a wait."""
         if self._fruitless >= self._timing.fruitless_watches:
             self._version = ""
-        if not self._version:
+        self._listed = not self._version
+        if self._listed:
             await self._list()
         elif self._unsure:
             await self._probe()
         began = self._clock()
-        ended_well = await self._watch()
+        try:
+            ended_well = await self._watch()
+        except ClusterUnavailable as error:
+            if self._clock() - began < self._timing.sound_seconds:
+                raise
+            # Connections break; whether the cluster is away is seen by asking it, which comes next.
+            logger.debug("watch broke store=%s reason=%s", self._store.name, error)
+            self._unsure, ended_well = True, True
         sound = self._clock() - began >= self._timing.sound_seconds
         self._fruitless = 0 if sound and ended_well else self._fruitless + 1
         return sound
@@ -177,26 +191,28 @@ class Reflector(Generic[T]):
 
     async def _watch(self) -> bool:
         """One watch, to its end. False when it was silent or garbled rather than closed."""
+        seconds = self._rng.randint(*self._timing.watch_seconds)
         watch = self._api.watch(
             self._feed.resource,
             resource_version=self._version,
             namespace=self._feed.namespace,
             label_selector=self._feed.label_selector,
             field_selector=self._feed.field_selector,
-            timeout_seconds=round(self._timing.watch_seconds * self._rng.uniform(1.0, 2.0)),
+            timeout_seconds=seconds,
         )
         count = 0
         # The protocol says iterator, and every iterator of bytes here is a generator, which must be closed when left.
         async with aclosing(watch) as lines:  # type: ignore[type-var]
             while True:
                 try:
-                    async with asyncio.timeout(self._timing.silence_seconds):
+                    async with asyncio.timeout(seconds + self._timing.grace_seconds):
                         line = await anext(lines, None)
                 except TimeoutError:
                     self._unsure = True
                     logger.debug("watch is silent, opening another store=%s", self._store.name)
                     return False
                 if line is None:
+                    self._store.mark_heard(self._clock())
                     return True
                 if not self._take(self._codec.line(line)):
                     return False

@@ -129,6 +129,10 @@ class FakeCluster:
         """Every open watch ends as when the server closes the stream."""
         self._end_watches(None)
 
+    def break_watch(self) -> None:
+        """Every open watch ends as when the connection breaks; new ones work."""
+        self._end_watches(ClusterUnavailable("The connection to the API server broke."))
+
     def lose_events(self, count: int) -> None:
         """The next `count` changes reach no watch, not even one that resumes; only a list shows them."""
         self._to_lose += count

@@ -1,0 +1,90 @@
+"""Foreign errors in, ours out: one kind for each decision, and nothing secret in any message."""
+
+import ssl
+
+import aiohttp
+import pytest
+
+from grid.errors import ClusterUnavailable, Expired, GridError, NotAllowed, Rejected, TooManyRequests
+from grid.kube.errors import decode_status, error_of, translated
+
+
+def test_every_problem_of_a_refused_object_is_told_with_its_path() -> None:
+    body = b"""{"kind":"Status","reason":"Invalid","message":"Pod is invalid","code":422,"details":{"causes":[
+        {"reason":"FieldValueInvalid","message":"must be lower case","field":"metadata.name"},
+        {"reason":"FieldValueRequired","message":"Required value","field":"spec.containers"}]}}"""
+    error = error_of(422, decode_status(body))
+    assert isinstance(error, Rejected)
+    assert [(one.path, one.message, one.code) for one in error.problems] == [
+        ("metadata.name", "must be lower case", "FieldValueInvalid"),
+        ("spec.containers", "Required value", "FieldValueRequired"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"<html>", b"[1]", b'{"message": 7}', b"\xff\xfe", b'{"details": {"causes": null}}']
+)
+@pytest.mark.parametrize("code", [302, 400, 401, 403, 404, 409, 410, 418, 422, 429, 500, 502, 503])
+def test_any_body_with_any_code_is_an_error_with_a_sentence(code: int, body: bytes) -> None:
+    error = error_of(code, decode_status(body))
+    assert isinstance(error, GridError)
+    assert str(error).endswith(".") or str(error).endswith("?")
+
+
+def test_unauthorized_is_told_apart_from_forbidden() -> None:
+    assert "expired" in str(error_of(401, decode_status(b"{}")))
+    forbidden = error_of(403, decode_status(b'{"message":"pods is forbidden: User \\"web\\" cannot list"}'))
+    assert isinstance(forbidden, NotAllowed)
+    assert "cannot list" in str(forbidden)
+
+
+def test_too_old_is_expired() -> None:
+    assert isinstance(error_of(410, decode_status(b'{"message":"too old"}')), Expired)
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "seconds"),
+    [
+        ({"Retry-After": "7"}, b"{}", 7.0),
+        ({}, b'{"details":{"retryAfterSeconds":3}}', 3.0),
+        ({"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"}, b"{}", 1.0),
+        ({}, b"{}", 1.0),
+    ],
+)
+def test_how_long_to_wait_is_taken_from_wherever_the_server_says_it(
+    headers: dict[str, str], body: bytes, seconds: float
+) -> None:
+    error = error_of(429, decode_status(body), headers)
+    assert isinstance(error, TooManyRequests)
+    assert error.retry_after == seconds
+
+
+def test_a_long_message_is_trimmed() -> None:
+    error = error_of(404, decode_status(b'{"message":"' + b"x" * 100_000 + b'"}'))
+    assert len(str(error)) <= 500
+
+
+@pytest.mark.parametrize(
+    "foreign",
+    [
+        TimeoutError(),
+        ConnectionResetError("secret"),
+        aiohttp.ServerDisconnectedError("secret"),
+        aiohttp.ClientPayloadError("secret"),
+        aiohttp.InvalidURL("http://user:secret@x"),
+        ssl.SSLError(1, "secret"),
+        OSError("secret"),
+    ],
+)
+def test_what_the_network_throws_is_an_outage_with_its_cause_chained(foreign: Exception) -> None:
+    with pytest.raises(ClusterUnavailable) as raised, translated("host:1"):
+        raise foreign
+    assert raised.value.__cause__ is foreign
+    assert "secret" not in str(raised.value)
+
+
+def test_our_own_errors_and_faults_pass() -> None:
+    with pytest.raises(Expired), translated("host"):
+        raise Expired("too old")
+    with pytest.raises(KeyError), translated("host"):
+        raise KeyError("a fault of ours is not an outage")

@@ -1,0 +1,243 @@
+"""`HttpKubeApi` against a real HTTP server: what it asks, and how it reads the answers."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+
+import pytest
+from aiohttp import web
+
+from grid.errors import ClusterUnavailable, Conflict, GridError, NotAllowed, NotFound, Rejected
+from grid.kube.credentials import Source
+from grid.kube.http import HttpKubeApi, connect
+from grid.kube.resources import CONFIG_MAPS, DEPLOYMENTS, NODES, PODS
+from tests.kube.conftest import WriteConfig
+from tests.support.builders import config_map
+from tests.support.http_server import Answer, Server, serving
+
+
+def refusing(code: int, **status: object) -> Answer:
+    async def answer(request: web.Request) -> web.Response:
+        return web.json_response({"kind": "Status", "status": "Failure", "code": code, **status}, status=code)
+
+    return answer
+
+
+async def echo(request: web.Request) -> web.Response:
+    return web.json_response({"metadata": {"name": "echo"}})
+
+
+class Use:
+    """A server and an API that speaks to it, closed when the test is over."""
+
+    def __init__(self, write_config: WriteConfig) -> None:
+        self._write_config = write_config
+
+    async def __call__(self, answer: Answer) -> AsyncIterator[tuple[Server, HttpKubeApi]]:
+        async with serving(answer) as server:
+            api = HttpKubeApi(Source(self._write_config(server.url)))
+            try:
+                yield server, api
+            finally:
+                await api.close()
+
+
+async def test_a_list_asks_for_a_page_and_gives_the_bytes_as_they_came(write_config: WriteConfig) -> None:
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(body=b'{ "items":  [] }', content_type="application/json")
+
+    async for server, api in Use(write_config)(answer):
+        body = await api.list_page(
+            PODS, namespace="a b", label_selector="x=1", field_selector="spec.nodeName=n", limit=7, continue_token="tok"
+        )
+        assert body == b'{ "items":  [] }'
+        assert server.seen[0].raw_path.startswith("/api/v1/namespaces/a%20b/pods?")
+        assert dict(server.seen[0].query) == {
+            "labelSelector": "x=1",
+            "fieldSelector": "spec.nodeName=n",
+            "limit": "7",
+            "continue": "tok",
+        }
+        assert server.seen[0].headers["Authorization"] == "Bearer t0ken"
+
+
+async def test_a_whole_list_has_no_limit(write_config: WriteConfig) -> None:
+    async for server, api in Use(write_config)(echo):
+        await api.list_page(NODES, limit=0)
+        assert server.seen[0].path_qs == "/api/v1/nodes"
+
+
+async def test_watch_events_are_whole_lines_however_the_network_cuts_them(write_config: WriteConfig) -> None:
+    long = json.dumps({"type": "ADDED", "pad": "x" * 700_000}).encode()
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for part in (b'{"a"', b":1}\n{", b'"b":2}\n', long[:1000], long[1000:], b"\n\n", b'{"unfinished'):
+            await response.write(part)
+            await asyncio.sleep(0.01)
+        return response
+
+    async for server, api in Use(write_config)(answer):
+        lines = [line async for line in api.watch(PODS, resource_version="7", timeout_seconds=9)]
+        assert lines == [b'{"a":1}', b'{"b":2}', long]
+        query = dict(server.seen[0].query)
+        assert query == {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": "7",
+            "timeoutSeconds": "9",
+        }
+
+
+async def test_leaving_a_watch_ends_it_at_the_server(write_config: WriteConfig) -> None:
+    ended = asyncio.Event()
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        try:
+            while True:
+                await response.write(b"{}\n")
+                await asyncio.sleep(0.01)
+        finally:
+            ended.set()
+
+    async for _, api in Use(write_config)(answer):
+        watch = api.watch(PODS, resource_version="7")
+        await anext(watch)
+        await watch.aclose()  # type: ignore[attr-defined]
+        async with asyncio.timeout(10):
+            await ended.wait()
+
+
+async def test_a_connection_that_breaks_in_a_watch_is_an_outage(write_config: WriteConfig) -> None:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(b"{}\n")
+        assert request.transport is not None
+        request.transport.abort()
+        return response
+
+    async for _, api in Use(write_config)(answer):
+        watch = api.watch(PODS, resource_version="7")
+        assert await anext(watch) == b"{}"
+        with pytest.raises(ClusterUnavailable):
+            await anext(watch)
+
+
+async def test_writes_say_who_writes_and_what_kind_of_patch_it_is(write_config: WriteConfig) -> None:
+    async for server, api in Use(write_config)(echo):
+        await api.create(CONFIG_MAPS, config_map("a"), namespace="ns", dry_run=True)
+        await api.replace(CONFIG_MAPS, "a", config_map("a"), namespace="ns")
+        await api.patch(DEPLOYMENTS, "d", {"spec": {}}, namespace="ns", kind="apply")
+        await api.patch(PODS, "p", [{"op": "remove", "path": "/x"}], namespace="ns", subresource="status", kind="json")
+        await api.delete(PODS, "p", namespace="ns", grace_seconds=0, propagation="Foreground", uid="u1")
+        told = [(r.method, r.path_qs, r.headers.get("Content-Type")) for r in server.seen]
+        at = "/api/v1/namespaces/ns"
+        assert told == [
+            ("POST", f"{at}/configmaps?fieldManager=compute-grid&dryRun=All", "application/json"),
+            ("PUT", f"{at}/configmaps/a?fieldManager=compute-grid", "application/json"),
+            (
+                "PATCH",
+                "/apis/apps/v1/namespaces/ns/deployments/d?fieldManager=compute-grid&force=true",
+                "application/apply-patch+yaml",
+            ),
+            ("PATCH", f"{at}/pods/p/status?fieldManager=compute-grid", "application/json-patch+json"),
+            ("DELETE", f"{at}/pods/p", "application/json"),
+        ]
+        assert json.loads(server.bodies[4]) == {
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "gracePeriodSeconds": 0,
+            "propagationPolicy": "Foreground",
+            "preconditions": {"uid": "u1"},
+        }
+
+
+async def test_a_hostile_name_stays_one_part_of_the_path(write_config: WriteConfig) -> None:
+    async for server, api in Use(write_config)(echo):
+        await api.get(PODS, "../../secrets?x=1#y", namespace="a/b")
+        assert server.seen[0].raw_path == "/api/v1/namespaces/a%2Fb/pods/..%2F..%2Fsecrets%3Fx%3D1%23y"
+        for name in (".", ".."):
+            with pytest.raises(Rejected):
+                await api.get(PODS, name, namespace="a")
+            with pytest.raises(Rejected):
+                await api.get(PODS, "a", namespace=name)
+        assert len(server.seen) == 1
+
+
+async def test_logs_come_in_chunks_with_the_options_asked_for(write_config: WriteConfig) -> None:
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(body=b"one\ntwo\n")
+
+    async for server, api in Use(write_config)(answer):
+        chunks = [
+            chunk
+            async for chunk in api.logs("p", namespace="ns", container="run", tail_lines=0, previous=True, follow=True)
+        ]
+        assert b"".join(chunks) == b"one\ntwo\n"
+        assert dict(server.seen[0].query) == {
+            "container": "run",
+            "tailLines": "0",
+            "previous": "true",
+            "follow": "true",
+        }
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"), [(403, NotAllowed), (404, NotFound), (409, Conflict), (422, Rejected), (500, ClusterUnavailable)]
+)
+async def test_refusals_are_our_errors_with_the_servers_words(
+    write_config: WriteConfig, code: int, kind: type[GridError]
+) -> None:
+    async for _, api in Use(write_config)(refusing(code, message="pods is what it is")):
+        with pytest.raises(kind, match="pods is what it is"):
+            await api.get(PODS, "p", namespace="ns")
+        with pytest.raises(kind):
+            await anext(api.watch(PODS, resource_version="1"))
+        with pytest.raises(kind):
+            await anext(api.logs("p", namespace="ns"))
+
+
+async def test_an_answer_that_is_not_json_is_an_outage_without_its_text(write_config: WriteConfig) -> None:
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(text="<html>secret portal</html>", status=200 if request.path.endswith("x") else 502)
+
+    async for _, api in Use(write_config)(answer):
+        for name in ("x", "y"):
+            with pytest.raises(ClusterUnavailable) as raised:
+                await api.get(PODS, name, namespace="ns")
+            assert "portal" not in str(raised.value)
+
+
+async def test_a_redirect_is_not_followed_with_our_token(write_config: WriteConfig) -> None:
+    async def answer(request: web.Request) -> web.Response:
+        raise web.HTTPFound("/elsewhere")
+
+    async for server, api in Use(write_config)(answer):
+        with pytest.raises(ClusterUnavailable, match="redirect"):
+            await api.get(NODES, "n")
+        assert len(server.seen) == 1
+
+
+async def test_connect_tells_at_once_what_is_wrong(write_config: WriteConfig) -> None:
+    async with serving(echo) as server:
+        address = server.url
+    with pytest.raises(ClusterUnavailable, match=r"127\.0\.0\.1:\d+ cannot be reached: connection refused"):
+        await connect(kubeconfig=write_config(address))
+
+
+async def test_a_server_that_never_answers_is_given_up_on(write_config: WriteConfig) -> None:
+    async def answer(request: web.Request) -> web.Response:
+        await asyncio.sleep(30)
+        return web.Response()
+
+    async with serving(answer) as server:
+        api = HttpKubeApi(Source(write_config(server.url)), read_seconds=0.2)
+        try:
+            with pytest.raises(ClusterUnavailable, match="does not answer in time"):
+                await api.get(NODES, "n")
+        finally:
+            await api.close()

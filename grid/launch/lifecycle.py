@@ -1,0 +1,84 @@
+"""Writes state changes of executions: the state, its line of history and the new revision in one transaction.
+
+Every write is conditional on the revision that its writer has read. So two writers can never both make one change: the
+second is told so, and reads again. Nothing else in the product writes an execution's state.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F
+
+from grid.models import Execution, LifecycleEntry, State
+from grid.models.execution import FINAL_STATES
+
+_REASON_LENGTH = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A new state with its cause; `fields` are further columns that become true with it."""
+
+    state: State
+    reason: str
+    message: str
+    actor: str = ""
+    level: str = "Normal"
+
+
+def record_request(execution: Execution) -> None:
+    """Store a new execution and the first line of its history; the caller holds the transaction."""
+    execution.save(force_insert=True)
+    LifecycleEntry.objects.create(
+        execution=execution,
+        at=execution.requested_at,
+        to_state=execution.state,
+        reason=execution.reason,
+        message=execution.message,
+        actor=execution.owner.get_username(),
+    )
+
+
+def enter(
+    execution_id: str,
+    change: Change,
+    *,
+    revision: int,
+    left: str,
+    now: datetime,
+    fields: Mapping[str, Any] | None = None,
+) -> bool:
+    """Leave the state `left` for the change's; False, and nothing written, when the row is not at `revision` any more."""
+    columns: dict[str, Any] = {
+        "state": change.state,
+        "state_since": now,
+        "reason": change.reason[:_REASON_LENGTH],
+        "message": change.message,
+        **(fields or {}),
+    }
+    if change.state in FINAL_STATES:
+        columns["ended_at"] = now
+    with transaction.atomic():
+        if not update(execution_id, columns, revision=revision, now=now):
+            return False
+        LifecycleEntry.objects.create(
+            execution_id=execution_id,
+            at=now,
+            from_state=left,
+            to_state=change.state,
+            level=change.level,
+            reason=change.reason[:_REASON_LENGTH],
+            message=change.message,
+            actor=change.actor,
+        )
+    return True
+
+
+def update(execution_id: str, columns: Mapping[str, Any], *, revision: int, now: datetime) -> bool:
+    """Write columns that change no state; False when the row is not at `revision` any more."""
+    rows = Execution.objects.filter(pk=execution_id, revision=revision)
+    # `update` passes by `auto_now`, and pages find what changed by this time.
+    return rows.update(**columns, updated_at=now, revision=F("revision") + 1) == 1

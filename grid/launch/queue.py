@@ -1,0 +1,40 @@
+"""The order of those who wait: first in first out for each user, and the users in turn.
+
+Whose turn it is follows from who was served least recently on a tier, which the database knows. So the order survives
+restarts, and somebody who asks for a thousand things at once delays everybody else by one at a time only.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+NEVER = datetime.min.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """One execution in the queue. `slots` is what it holds once it is admitted."""
+
+    execution_id: str
+    user: int
+    tier: str
+    slots: int
+    requested_at: datetime
+
+
+def lines(waiting: Iterable[Waiting]) -> dict[int, list[Waiting]]:
+    """Each user's own line, in the order of asking; equal times are ordered by id, so that all processes agree."""
+    found: dict[int, list[Waiting]] = {}
+    for one in sorted(waiting, key=lambda one: (one.requested_at, one.execution_id)):
+        found.setdefault(one.user, []).append(one)
+    return found
+
+
+def turns(waiting: Iterable[Waiting], last_served: Mapping[tuple[int, str], datetime]) -> Sequence[Waiting]:
+    """The line before one tier: everybody's first, then everybody's second ...; who was served longest ago goes first."""
+    placed = [
+        (round_, last_served.get((one.user, one.tier), NEVER), one.requested_at, one.execution_id, one)
+        for line in lines(waiting).values()
+        for round_, one in enumerate(line)
+    ]
+    return [entry[-1] for entry in sorted(placed, key=lambda entry: entry[:-1])]

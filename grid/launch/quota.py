@@ -1,0 +1,201 @@
+"""Decides who of those who wait gets slots now, on a snapshot and without any I/O.
+
+Promises: nobody holds more slots than the limit because of a decision made here; no tier runs more executions than its
+maximum; each user is served first in first out, except that what waits only for a full tier lets the user's launches on
+other tiers pass; users are served in turn; whatever may start does start; every refusal says why and what happens next.
+"""
+
+import heapq
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+
+from grid.launch import queue
+from grid.launch.queue import NEVER, Waiting
+
+Refusal = Literal["over_user_slots", "over_tier_maximum", "larger_than_limit"]
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """How many of something may be held; `most` of None means without limit. Below zero is possible after a limit was lowered."""
+
+    most: int | None
+    held: int = 0
+
+    def covers(self, more: int) -> bool:
+        return self.most is None or self.held + more <= self.most
+
+    def plus(self, more: int) -> "Allowance":
+        return Allowance(self.most, self.held + more)
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """Slots that one user holds on one tier, and in how many executions."""
+
+    user: int
+    tier: str
+    executions: int
+    slots: int
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All that counts. `tier_maximum` has the tiers with a maximum; `last_served` says when a user last got a slot on a tier."""
+
+    waiting: tuple[Waiting, ...]
+    holding: tuple[Holding, ...]
+    slots_per_user: int
+    tier_maximum: Mapping[str, int] = field(default_factory=dict)
+    tier_names: Mapping[str, str] = field(default_factory=dict)
+    last_served: Mapping[tuple[int, str], datetime] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Waits on: `message` is for its user. `position` counts from 1 in the line that it stands in."""
+
+    code: Refusal
+    message: str
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """`admitted` in the order of admission."""
+
+    admitted: tuple[str, ...]
+    refused: Mapping[str, Refused]
+
+
+def admit(snapshot: Snapshot) -> Decisions:
+    """Everybody whose turn it is and for whom there is room, one after the other."""
+    room = _Room(snapshot)
+    lines = {user: _Line(room, line) for user, line in queue.lines(snapshot.waiting).items()}
+    heap: list[tuple[tuple[int, float], datetime, str, int]] = []
+    served: dict[tuple[int, str], int] = {}
+    admitted: list[str] = []
+
+    def stand_in_line(user: int) -> None:
+        one = lines[user].next_startable()
+        if one is not None:
+            key = (user, one.tier)
+            last = snapshot.last_served.get(key, NEVER)
+            # Who is served in this round goes behind everybody who was served in an earlier one.
+            turn = (1, float(served[key])) if key in served else (0, (last - NEVER).total_seconds())
+            heapq.heappush(heap, (turn, one.requested_at, one.execution_id, user))
+
+    for user in lines:
+        stand_in_line(user)
+    while heap:
+        *_, wanted, user = heapq.heappop(heap)
+        one = lines[user].next_startable()
+        if one is not None and one.execution_id == wanted:
+            room.take(one)
+            lines[user].advance()
+            served[user, one.tier] = len(admitted)
+            admitted.append(wanted)
+        stand_in_line(user)
+    refused = {id: code for line in lines.values() for id, code in line.refused.items()}
+    return Decisions(tuple(admitted), _explain(snapshot, room, refused))
+
+
+class _Room:
+    """What is left while admissions are tried; belongs to one call of `admit`."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.most = snapshot.slots_per_user
+        slots: Counter[int] = Counter()
+        executions: Counter[str] = Counter()
+        for held in snapshot.holding:
+            slots[held.user] += held.slots
+            executions[held.tier] += held.executions
+        self._users = {user: Allowance(self.most, count) for user, count in slots.items()}
+        self._tiers = {tier: Allowance(most, executions[tier]) for tier, most in snapshot.tier_maximum.items()}
+
+    def user(self, user: int) -> Allowance:
+        return self._users.get(user, Allowance(self.most))
+
+    def tier(self, tier: str) -> Allowance:
+        return self._tiers.get(tier, Allowance(None))
+
+    def take(self, one: Waiting) -> None:
+        self._users[one.user] = self.user(one.user).plus(one.slots)
+        self._tiers[one.tier] = self.tier(one.tier).plus(1)
+
+
+class _Line:
+    """One user's line. Room only shrinks during a call, so what was refused once stays refused and is passed once."""
+
+    def __init__(self, room: _Room, line: list[Waiting]) -> None:
+        self.refused: dict[str, Refusal] = {}
+        self._room = room
+        self._line = line
+        self._place = 0
+
+    def advance(self) -> None:
+        self._place += 1
+
+    def next_startable(self) -> Waiting | None:
+        while self._place < len(self._line):
+            one = self._line[self._place]
+            if one.slots > self._room.most > 0:
+                self.refused[one.execution_id] = "larger_than_limit"
+            elif not self._room.user(one.user).covers(one.slots):
+                self._refuse_rest()
+                return None
+            elif not self._room.tier(one.tier).covers(1):
+                self.refused[one.execution_id] = "over_tier_maximum"
+            else:
+                return one
+            self._place += 1
+        return None
+
+    def _refuse_rest(self) -> None:
+        """Even what is small enough: passing by would let a large one wait for ever."""
+        for one in self._line[self._place :]:
+            self.refused[one.execution_id] = "over_user_slots"
+        self._place = len(self._line)
+
+
+def _explain(snapshot: Snapshot, room: _Room, refused: Mapping[str, Refusal]) -> dict[str, Refused]:
+    left = [one for one in snapshot.waiting if one.execution_id in refused]
+    explained: dict[str, Refused] = {}
+    for line in queue.lines(left).values():
+        for place, one in enumerate(line, start=1):
+            explained[one.execution_id] = _refused(snapshot, room, one, refused[one.execution_id], place)
+    for tier in {one.tier for one in left}:
+        before_tier = [one for one in left if one.tier == tier and refused[one.execution_id] == "over_tier_maximum"]
+        for place, one in enumerate(queue.turns(before_tier, snapshot.last_served), start=1):
+            explained[one.execution_id] = _refused(snapshot, room, one, "over_tier_maximum", place)
+    return explained
+
+
+def _refused(snapshot: Snapshot, room: _Room, one: Waiting, code: Refusal, position: int) -> Refused:
+    most = snapshot.slots_per_user
+    if code == "larger_than_limit":
+        message = (
+            f"This takes {one.slots} slots, and one user may hold {most}. Stop it and launch a smaller one, "
+            "or ask your admin for more slots."
+        )
+    elif code == "over_tier_maximum":
+        maximum = snapshot.tier_maximum[one.tier]
+        name = snapshot.tier_names.get(one.tier, one.tier)
+        message = (
+            f"The tier {name} runs {room.tier(one.tier).held} of at most {maximum} executions at once; "
+            f"this starts by itself when one of them ends. Position {position}."
+        )
+    elif most == 0:
+        message = (
+            "Launching is switched off: your admin has set the slots per user to 0. This waits until that changes."
+        )
+    else:
+        wanted = "one is" if one.slots == 1 else f"{one.slots} are"
+        message = (
+            f"You use {room.user(one.user).held} of {most} slots; this starts by itself when {wanted} free. "
+            f"Position {position}."
+        )
+    return Refused(code, message, position)

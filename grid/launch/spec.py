@@ -1,0 +1,134 @@
+"""What an execution runs, frozen at launch: its tier, environment and project as they were then.
+
+Stored as JSON in `Execution.spec`. The manifests are built from this alone, so editing a tier or an environment changes
+nothing that is already launched, and a retry after months builds the same objects.
+"""
+
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from grid.models import Environment, Execution, HardwareTier, Project
+
+
+class TierSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """The machine that was asked for; limits are filled in."""
+
+    id: str
+    name: str
+    node_pool: str
+    cores: str
+    cores_limit: str
+    memory: str
+    memory_limit: str
+    gpus: int = 0
+    gpu_resource: str = ""
+    shared_memory: str = ""
+    cost_per_hour: str = "0"
+    spot_allowed: bool = False
+    tolerations: tuple[dict[str, Any], ...] = ()
+    extra_labels: dict[str, str] = {}
+    extra_annotations: dict[str, str] = {}
+
+
+class EnvironmentSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """The program that was asked for."""
+
+    id: str
+    name: str
+    image: str
+    command: tuple[str, ...] = ()
+    variables: dict[str, str] = {}
+
+
+class ProjectSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """Where its files are."""
+
+    id: str
+    volume_name: str
+    volume_size: str
+
+
+class ExecutionSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that `grid.launch.manifests` needs to know. `port` is 0 for what is not opened in a browser."""
+
+    id: str
+    kind: str
+    owner: str
+    project: ProjectSpec
+    tier: TierSpec
+    environment: EnvironmentSpec
+    title: str = ""
+    port: int = 0
+
+    @property
+    def object_name(self) -> str:
+        return f"{self.kind}-{self.id}"
+
+    @property
+    def base_url(self) -> str:
+        """Path under which the proxy serves it; the program inside is told to expect it."""
+        return f"/w/{self.id}/"
+
+    @property
+    def cost_per_hour(self) -> Decimal:
+        return Decimal(self.tier.cost_per_hour)
+
+
+def freeze(execution: Execution) -> dict[str, Any]:
+    """The JSON for `execution.spec`, taken from the rows that it now points to."""
+    spec = ExecutionSpec(
+        id=execution.pk,
+        kind=execution.kind,
+        owner=execution.owner.get_username(),
+        title=execution.title,
+        port=execution.environment.port or 0,
+        project=_project(execution.project),
+        tier=_tier(execution.tier),
+        environment=_environment(execution.environment),
+    )
+    frozen: dict[str, Any] = msgspec.to_builtins(spec)
+    return frozen
+
+
+def thaw(stored: object) -> ExecutionSpec:
+    """The spec again. Raises ValueError with a sentence when the stored JSON is not one."""
+    try:
+        return msgspec.convert(stored, ExecutionSpec)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"What was stored at launch cannot be read: {error}.") from error
+
+
+def _tier(tier: HardwareTier) -> TierSpec:
+    return TierSpec(
+        id=tier.pk,
+        name=tier.name,
+        node_pool=tier.node_pool,
+        cores=tier.cores,
+        cores_limit=tier.effective_cores_limit,
+        memory=tier.memory,
+        memory_limit=tier.effective_memory_limit,
+        gpus=tier.gpus,
+        gpu_resource=tier.gpu_resource,
+        shared_memory=tier.shared_memory,
+        cost_per_hour=str(tier.cost_per_hour),
+        spot_allowed=tier.spot_allowed,
+        tolerations=tuple(tier.tolerations),
+        extra_labels=dict(tier.extra_labels),
+        extra_annotations=dict(tier.extra_annotations),
+    )
+
+
+def _environment(environment: Environment) -> EnvironmentSpec:
+    return EnvironmentSpec(
+        id=environment.pk,
+        name=environment.name,
+        image=environment.image,
+        command=tuple(environment.command),
+        variables=dict(environment.variables),
+    )
+
+
+def _project(project: Project) -> ProjectSpec:
+    return ProjectSpec(id=project.pk, volume_name=project.volume_name, volume_size=project.volume_size)

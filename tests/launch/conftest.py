@@ -1,0 +1,72 @@
+"""A project, an environment and a tier to launch with."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+
+from grid.launch.request import LaunchRequest, submit
+from grid.models import ConfigRecord, Environment, Execution, HardwareTier, Project
+from tests.conftest import People
+
+NOW = datetime(2026, 3, 4, 9, 0, 0, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Shop:
+    """What there is to launch, and short ways to launch it."""
+
+    people: People
+    project: Project
+    workspace: Environment
+    job: Environment
+    tier: HardwareTier
+
+    def request(self, **changes: Any) -> LaunchRequest:
+        wanted: dict[str, Any] = {
+            "owner": self.people.owner,
+            "project": self.project,
+            "environment": self.workspace,
+            "tier": self.tier,
+            "kind": "workspace",
+            "title": "Explore",
+        }
+        return LaunchRequest(**(wanted | changes))
+
+    def launch(self, owner: User | None = None, *, after: float = 0, **changes: Any) -> Execution:
+        request = self.request(owner=owner or self.people.owner, **changes)
+        return submit(request, now=NOW + timedelta(seconds=after))
+
+
+@pytest.fixture
+def shop(people: People) -> Shop:
+    project = Project.objects.create(id="churn", name="Churn", owner=people.owner)
+    project.members.add(people.teammate)
+    return Shop(
+        people=people,
+        project=project,
+        workspace=Environment.objects.create(
+            id="jupyterlab",
+            name="JupyterLab",
+            image="compute-grid/jupyterlab:4.6",
+            port=8888,
+            command=["jupyter", "lab", "--ip=$(POD_IP)", "--port={port}", "--ServerApp.base_url={base_url}"],
+        ),
+        job=Environment.objects.create(
+            id="script", name="Script", kind="job", image="python:3.11", command=["python", "train.py"]
+        ),
+        tier=HardwareTier.objects.create(
+            id="small", name="Small", node_pool="default", cores="1", memory="4Gi", cost_per_hour="0.05"
+        ),
+    )
+
+
+@pytest.fixture
+def configure(db: None) -> Callable[..., None]:
+    def set_value(setting: Any, value: int) -> None:
+        ConfigRecord.objects.update_or_create(key=setting.key, defaults={"value": str(value)})
+
+    return set_value

@@ -111,14 +111,13 @@ class Prometheus:
         queries = (NODE_CPU, NODE_MEMORY, POD_CPU, POD_MEMORY)
         try:
             answers = await asyncio.to_thread(lambda: [self._client.custom_query(query) for query in queries])
-        except (OSError, PrometheusApiClientException, ValueError, KeyError) as error:
-            # All that the library and its HTTP below raise; their texts may hold the URL with a password in it.
+            node_cpu, node_memory = (_by(answer, "node") for answer in answers[:2])
+            pod_cpu, pod_memory = (_by(answer, "namespace", "pod") for answer in answers[2:])
+        except (OSError, PrometheusApiClientException, ValueError, LookupError, TypeError, AttributeError) as error:
+            # All that the library and its HTTP below raise, the last four for answers of another shape than promised.
+            # Their texts may hold the URL with a password in it.
             raise ClusterUnavailable(f"Prometheus does not answer as it should ({type(error).__name__}).") from error
-        node_cpu, node_memory, pod_cpu, pod_memory = answers
-        measured = Measured(
-            self._merged(_by(node_cpu, "node"), _by(node_memory, "node")),
-            self._merged(_by(pod_cpu, "namespace", "pod"), _by(pod_memory, "namespace", "pod")),
-        )
+        measured = Measured(self._merged(node_cpu, node_memory), self._merged(pod_cpu, pod_memory))
         if not measured.nodes and not measured.pods:
             raise NoMetrics(
                 "Prometheus answers but knows no containers; it must scrape the kubelets' cAdvisor metrics."

@@ -1,0 +1,120 @@
+"""Both sources of usage, against what they really answer."""
+
+from datetime import UTC, datetime
+
+import pytest
+from aiohttp import web
+
+from grid.errors import ClusterUnavailable
+from grid.kube.resources import NODE_METRICS, POD_METRICS
+from grid.metrics.sources import NODE_CPU, NODE_MEMORY, POD_CPU, POD_MEMORY, MetricsApi, NoMetrics, Prometheus
+from grid.metrics.usage import Usage
+from tests.support.cluster import FakeCluster
+from tests.support.http_server import Answer, serving
+
+NOW = datetime(2026, 3, 4, 9, 0, tzinfo=UTC)
+TAKEN = datetime(2026, 3, 4, 8, 59, 45, tzinfo=UTC)
+
+
+def measuring_cluster() -> FakeCluster:
+    cluster = FakeCluster()
+    taken = {"timestamp": "2026-03-04T08:59:45Z", "window": "15s"}
+    cluster.put(NODE_METRICS, {"metadata": {"name": "n1"}, **taken, "usage": {"cpu": "1500000000n", "memory": "2Gi"}})
+    cluster.put(
+        POD_METRICS,
+        {
+            "metadata": {"name": "p1", "namespace": "ns"},
+            **taken,
+            "containers": [
+                {"name": "run", "usage": {"cpu": "250m", "memory": "100Mi"}},
+                {"name": "executor", "usage": {"cpu": "1n", "memory": "1Mi"}},
+            ],
+        },
+    )
+    return cluster
+
+
+async def test_the_metrics_api_gives_nodes_and_the_sum_of_a_pods_containers() -> None:
+    measured = await MetricsApi(measuring_cluster(), clock=lambda: NOW).measure()
+    assert measured.nodes == {"n1": Usage(1500, 2 * 2**30, TAKEN)}
+    assert measured.pods == {"ns/p1": Usage(251, 101 * 2**20, TAKEN)}
+
+
+async def test_a_cluster_without_metrics_server_is_a_normal_state_with_a_sentence() -> None:
+    cluster = FakeCluster()
+    cluster.unserved = {NODE_METRICS, POD_METRICS}
+    with pytest.raises(NoMetrics, match="metrics-server is not installed"):
+        await MetricsApi(cluster, clock=lambda: NOW).measure()
+
+
+async def test_one_unreadable_quantity_is_skipped() -> None:
+    cluster = measuring_cluster()
+    cluster.put(NODE_METRICS, {"metadata": {"name": "bad"}, "usage": {"cpu": "lots"}})
+    measured = await MetricsApi(cluster, clock=lambda: NOW).measure()
+    assert set(measured.nodes) == {"n1"}
+
+
+def prometheus_answering(vectors: dict[str, list[tuple[dict[str, str], str]]]) -> Answer:
+    async def answer(request: web.Request) -> web.Response:
+        assert request.path == "/base/api/v1/query"
+        result = [{"metric": labels, "value": [1772614800, value]} for labels, value in vectors[request.query["query"]]]
+        return web.json_response({"status": "success", "data": {"resultType": "vector", "result": result}})
+
+    return answer
+
+
+async def test_prometheus_gives_nodes_and_pods() -> None:
+    pod = {"namespace": "ns", "pod": "p1"}
+    answer = prometheus_answering(
+        {
+            NODE_CPU: [({"node": "n1"}, "1.2341"), ({}, "7"), ({"node": "n2"}, "NaN")],
+            NODE_MEMORY: [({"node": "n1"}, "2147483648")],
+            POD_CPU: [(pod, "0.25")],
+            POD_MEMORY: [(pod, "1.05e8"), ({"namespace": "ns"}, "1")],
+        }
+    )
+    async with serving(answer) as server:
+        measured = await Prometheus(f"{server.url}/base/", clock=lambda: NOW).measure()
+    assert measured.nodes == {"n1": Usage(1235, 2147483648, NOW)}
+    assert measured.pods == {"ns/p1": Usage(250, 105_000_000, NOW)}
+
+
+async def test_a_prometheus_that_knows_no_containers_says_what_it_must_scrape() -> None:
+    nothing = prometheus_answering({NODE_CPU: [], NODE_MEMORY: [], POD_CPU: [], POD_MEMORY: []})
+    async with serving(nothing) as server:
+        with pytest.raises(NoMetrics, match="cAdvisor"):
+            await Prometheus(f"{server.url}/base", clock=lambda: NOW).measure()
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        web.Response(status=503, text="secret"),
+        web.Response(status=200, text="<html>secret"),
+        web.json_response({"status": "error", "error": "secret"}, status=400),
+        web.json_response({"status": "success"}),
+        web.json_response([]),
+        web.json_response({"status": "success", "data": {"resultType": "scalar", "result": [1, "1"]}}),
+    ],
+    ids=["down", "not JSON", "bad query", "no data", "a list", "no vector"],
+)
+async def test_a_failing_prometheus_is_an_outage_without_its_text(response: web.Response) -> None:
+    calls = 0
+
+    async def answer(request: web.Request) -> web.Response:
+        nonlocal calls
+        calls += 1
+        return web.Response(status=response.status, body=response.body, content_type=response.content_type)
+
+    async with serving(answer) as server:
+        with pytest.raises(ClusterUnavailable) as raised:
+            await Prometheus(server.url.replace("//", "//user:secret@"), clock=lambda: NOW).measure()
+    assert "secret" not in str(raised.value)
+    assert calls <= 4, "each of the four queries once, no retries inside"
+
+
+async def test_a_prometheus_that_is_not_there_is_an_outage() -> None:
+    async with serving(prometheus_answering({})) as server:
+        address = server.url
+    with pytest.raises(ClusterUnavailable):
+        await Prometheus(address, clock=lambda: NOW).measure()

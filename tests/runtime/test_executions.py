@@ -1,0 +1,129 @@
+"""The snapshot of active executions: what is in it, when it is read, and what that costs."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from itertools import pairwise
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from grid.models import Environment, Execution, HardwareTier, Project, State
+from grid.runtime.executions import ActiveExecutions, read_mark, read_rows
+from grid.watch.hub import Hub
+from tests.conftest import People
+
+NOW = datetime(2026, 3, 4, 9, 0, tzinfo=UTC)
+
+
+def launch(people: People, **fields: object) -> Execution:
+    project, made = Project.objects.get_or_create(id="fraud", defaults={"name": "Fraud", "owner": people.owner})
+    if made:
+        project.members.add(people.teammate)
+    tier, _ = HardwareTier.objects.get_or_create(
+        id="small",
+        defaults={
+            "name": "Small",
+            "node_pool": "default",
+            "cores": "1",
+            "memory": "4Gi",
+            "cost_per_hour": Decimal("0.5"),
+        },
+    )
+    environment = Environment.objects.first() or Environment.objects.create(id="py", name="Python", image="python:3.11")
+    return Execution.objects.create(
+        kind="workspace",
+        owner=people.owner,
+        project=project,
+        tier=tier,
+        environment=environment,
+        requested_at=NOW,
+        **fields,
+    )
+
+
+def test_active_and_lately_ended_executions_are_shown(people: People) -> None:
+    running = launch(people, state=State.RUNNING)
+    ended = launch(people, state=State.FAILED, ended_at=NOW - timedelta(minutes=59))
+    launch(people, state=State.FAILED, ended_at=NOW - timedelta(minutes=61))
+    assert {row.id for row in read_rows(NOW)} == {running.pk, ended.pk}
+
+
+def test_a_row_has_what_lists_show_and_who_may_see_it(people: People) -> None:
+    execution = launch(people, state=State.RUNNING, title="Model", slots=3)
+    (row,) = read_rows(NOW)
+    assert (row.title, row.owner_username, row.project_name, row.tier_name) == ("Model", "alice", "Fraud", "Small")
+    assert row.project_member_ids == {people.owner.pk, people.teammate.pk}
+    assert row.object_name == execution.object_name
+    assert row.cost_per_hour == Decimal("1.5"), "each slot is a pod that costs"
+
+
+def test_the_cost_is_the_one_at_launch(people: People) -> None:
+    launch(people, spec={"tier": {"cost_per_hour": "2.25"}})
+    launch(people, spec={"tier": {"cost_per_hour": "free"}})
+    assert {row.cost_per_hour for row in read_rows(NOW)} == {Decimal("2.25"), Decimal("0.5")}
+
+
+def test_reading_costs_few_queries_however_many_there_are(people: People) -> None:
+    for _ in range(20):
+        launch(people)
+    with CaptureQueriesContext(
+        connection,
+    ) as rows:
+        read_rows(NOW)
+    with CaptureQueriesContext(connection) as mark:
+        read_mark(NOW)
+    assert (len(rows), len(mark)) == (3, 1)
+
+
+def test_the_mark_differs_after_every_kind_of_write(people: People) -> None:
+    first = launch(people)
+    marks = [read_mark(NOW)]
+    first.save()
+    marks.append(read_mark(NOW))
+    Execution.objects.filter(pk=first.pk).update(revision=7)
+    marks.append(read_mark(NOW))
+    second = launch(people)
+    marks.append(read_mark(NOW))
+    second.delete()
+    marks.append(read_mark(NOW))
+    assert all(before != after for before, after in pairwise(marks))
+    assert read_mark(NOW) == marks[-1]
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_hint_is_followed_at_once_and_published(people: People) -> None:
+    hub = Hub(interval=0)
+    executions = ActiveExecutions(hub, clock=lambda: NOW)
+    task = asyncio.create_task(executions.run())
+    try:
+        async with asyncio.timeout(20):
+            with hub.subscribe({"executions"}) as subscription:
+                execution = await sync_to_async(launch)(people)
+                executions.hint()
+                await subscription.changed()
+                assert (row := executions.get(execution.pk)) is not None
+                assert row.state == State.QUEUED
+                await sync_to_async(Execution.objects.filter(pk=execution.pk).update)(state=State.RUNNING, revision=1)
+                await asyncio.to_thread(executions.hint)
+                await subscription.changed()
+                assert [row.state for row in executions.values()] == [State.RUNNING]
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_refresh_without_changes_reads_no_rows_and_publishes_nothing(people: People) -> None:
+    hub = Hub(interval=0)
+    executions = ActiveExecutions(hub, clock=lambda: NOW)
+    await sync_to_async(launch)(people)
+    assert await executions.refresh()
+    assert not await executions.refresh()
+    assert executions.version == 1
+
+
+async def test_a_hint_before_anything_runs_is_no_error() -> None:
+    ActiveExecutions(Hub(), clock=lambda: NOW).hint()

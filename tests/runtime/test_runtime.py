@@ -1,0 +1,162 @@
+"""The runtime as a whole: starting without a cluster, following one, stopping, and its lifespan in the server."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from grid.kube.resources import CONFIG_MAPS, EVENTS, NODES, PODS
+from grid.metrics.sources import MetricsApi
+from grid.runtime import (
+    Running,
+    get_runtime,
+    new_runtime,
+    start_runtime,
+    stop_runtime,
+    supervised,
+    tasks_of,
+    using_runtime,
+)
+from grid.runtime.lifespan import Lifespan, Message
+from tests.support.builders import config_map, event, node, pod
+from tests.support.cluster import FakeCluster
+from tests.support.runtime import fill, runtime_of
+from tests.support.virtual import cancelled, loop_time, passes, until, virtual_time
+
+
+def test_there_is_no_runtime_before_it_is_started() -> None:
+    with pytest.raises(RuntimeError, match="not started"):
+        get_runtime()
+
+
+def test_a_test_can_put_its_own_in_place() -> None:
+    with using_runtime(runtime_of(FakeCluster())) as runtime:
+        assert get_runtime() is runtime
+    with pytest.raises(RuntimeError):
+        get_runtime()
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_it_starts_without_a_cluster_and_says_so(settings: Any, tmp_path: Any) -> None:
+    settings.KUBECONFIG = str(tmp_path / "none")
+    runtime = await start_runtime()
+    try:
+        assert get_runtime() is runtime
+        assert await start_runtime() is runtime, "starting twice is starting once"
+        async with asyncio.timeout(20):
+            with runtime.hub.subscribe({"pods", "nodes", "events", "config_maps"}) as subscription:
+                while "no kubeconfig" not in runtime.freshness().error:
+                    await subscription.changed()
+        assert not runtime.freshness().synced
+    finally:
+        await stop_runtime()
+    with pytest.raises(RuntimeError):
+        get_runtime()
+    await stop_runtime()
+
+
+@virtual_time
+async def test_it_follows_what_pages_read_and_nothing_more() -> None:
+    cluster = FakeCluster()
+    autoscaler = config_map("cluster-autoscaler-status", {"status": "ok"}, namespace="kube-system")
+    a_pod = pod("p", node="n1", labels={"dominodatalab.com/execution-id": "x1"})
+    for resource, obj in (
+        (PODS, a_pod),
+        (NODES, node("n1")),
+        (EVENTS, event("e", about=a_pod)),
+        (CONFIG_MAPS, autoscaler),
+        (CONFIG_MAPS, config_map("somebody-elses", namespace="kube-system")),
+    ):
+        cluster.put(resource, obj)
+    runtime = new_runtime(cluster, monotonic=loop_time)
+    tasks = [
+        task
+        for task in tasks_of(runtime, MetricsApi(cluster, clock=runtime.clock))
+        if "executions" not in task.get_name()
+    ]
+    running = Running(runtime, tasks)
+    await until(lambda: runtime.freshness().synced)
+    assert [one.metadata.name for one in runtime.pods.by("node", "n1")] == ["p"]
+    assert [one.metadata.name for one in runtime.pods.by("execution", "x1")] == ["p"]
+    assert len(runtime.events.about(kind="Pod", name="p", namespace="compute-grid")) == 1
+    assert set(runtime.config_maps.keys()) == {"kube-system/cluster-autoscaler-status"}
+    assert {request.verb for request in cluster.requests} == {"list", "watch"}
+    await running.stop()
+    assert cluster.closed
+
+
+@virtual_time
+async def test_its_freshness_is_that_of_its_worst_store() -> None:
+    cluster = FakeCluster()
+    runtime = new_runtime(cluster, monotonic=loop_time)
+    assert not runtime.freshness().synced
+    fill(runtime, cluster)
+    assert runtime.freshness().synced
+    await passes(10)
+    runtime.nodes.mark_failed("Nodes cannot be read.")
+    freshness = runtime.freshness()
+    assert (freshness.synced, freshness.behind_seconds, freshness.error) == (True, 10, "Nodes cannot be read.")
+
+
+@virtual_time
+async def test_a_loop_that_ends_by_a_fault_is_started_again(caplog: pytest.LogCaptureFixture) -> None:
+    lives = 0
+
+    async def life() -> None:
+        nonlocal lives
+        lives += 1
+        if lives == 1:
+            raise LookupError("unforeseen")
+
+    task = asyncio.create_task(supervised("pods", life))
+    await passes(11)
+    await cancelled(task)
+    assert lives == 3
+    assert "unforeseen" in caplog.text
+
+
+class Server:
+    """The server's side of the lifespan protocol."""
+
+    def __init__(self, *messages: str) -> None:
+        self._messages = list(messages)
+        self.sent: list[Message] = []
+
+    async def receive(self) -> Message:
+        return {"type": f"lifespan.{self._messages.pop(0)}"}
+
+    async def send(self, message: Message) -> None:
+        self.sent.append(message)
+
+
+async def test_the_lifespan_starts_before_and_stops_after() -> None:
+    calls = []
+
+    async def start() -> None:
+        calls.append("start")
+
+    async def stop() -> None:
+        calls.append("stop")
+
+    async def application(scope: Message, receive: object, send: object) -> None:
+        calls.append(scope["type"])
+
+    server = Server("startup", "shutdown")
+    lifespan = Lifespan(application, start=start, stop=stop)
+    await lifespan({"type": "http"}, server.receive, server.send)
+    await lifespan({"type": "lifespan"}, server.receive, server.send)
+    await lifespan({"type": "websocket"}, server.receive, server.send)
+    assert calls == ["http", "start", "stop", "websocket"]
+    assert [message["type"] for message in server.sent] == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
+
+
+async def test_a_start_that_fails_is_told_to_the_server() -> None:
+    async def start() -> None:
+        raise LookupError("no settings")
+
+    async def application(scope: Message, receive: object, send: object) -> None:
+        raise AssertionError("not reached")
+
+    server = Server("startup")
+    await Lifespan(application, start=start)({"type": "lifespan"}, server.receive, server.send)
+    assert server.sent == [{"type": "lifespan.startup.failed", "message": "LookupError: no settings"}]

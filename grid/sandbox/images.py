@@ -1,0 +1,267 @@
+"""Container images of the embedded cluster: a name stands for Python requirements, and pulling it makes a virtual environment.
+
+The catalogue maps image names to requirements; a TOML file adds to it. The store keeps one directory per image, made once and
+shared by all nodes and all processes that were given the same directory: an image is there when its marker is there, a lock
+file keeps two from making it at once, and what a killed pull left behind is wiped by the next one. Nothing of the
+environment is handed to the installer but what it needs to reach a package index.
+"""
+
+import asyncio
+import fcntl
+import hashlib
+import json
+import logging
+import os
+import re
+import shutil
+import signal
+import sys
+import time
+import tomllib
+import venv
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+logger = logging.getLogger(__name__)
+
+_MARKER = "image.json"
+_LOCK_POLL_SECONDS = 0.2
+_ERROR_LINES = 20
+_LONGEST_ERROR = 500
+_NOT_IN_A_FILE_NAME = re.compile(r"[^A-Za-z0-9.]+")
+# What the installer may see: where programs and certificates are, its own settings, proxies. Never tokens or DJANGO_*.
+_INSTALLER_NAMES = frozenset(
+    {"PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "NETRC"}
+    | {"SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"}
+)
+_INSTALLER_PREFIX = "PIP_"
+_INSTALLER_SUFFIX = "_PROXY"
+
+
+class PullFailed(Exception):
+    """The image cannot be had; the message is what `kubectl describe` will show."""
+
+
+class BadCatalogue(ValueError):
+    """The catalogue's file cannot be used; the message says where and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A catalogue entry. `command` is what runs when a container names none."""
+
+    name: str
+    requirements: tuple[str, ...]
+    description: str
+    command: tuple[str, ...] = ()
+
+    @property
+    def digest(self) -> str:
+        """Changes with whatever would make another environment: the requirements and the Python that runs them."""
+        identity = json.dumps([self.name, self.requirements, sys.version_info[:3], sys.base_prefix])
+        return hashlib.sha256(identity.encode()).hexdigest()
+
+    @property
+    def id(self) -> str:
+        return f"{self.name.rpartition(':')[0] or self.name}@sha256:{self.digest}"
+
+
+@dataclass(frozen=True, slots=True)
+class PulledImage:
+    """An image on this machine: its virtual environment and its size on disk."""
+
+    image: Image
+    environment: Path
+    size_bytes: int
+
+
+BUILT_IN = (
+    Image(
+        "compute-grid/jupyterlab:4.6",
+        ("jupyterlab==4.6.*", "ipykernel>=6.29", "jupyter-server-terminals>=0.5", "terminado>=0.18"),
+        "JupyterLab with a Python kernel and terminals",
+    ),
+    Image("compute-grid/python:3.11", (), "Python and nothing else", ("python3",)),
+    Image("compute-grid/test:1", (), "For tests: nothing to install", ("python3", "-c", "print('hello')")),
+    Image("compute-grid/test-sleep:1", (), "For tests: sleeps an hour", ("sleep", "3600")),
+)
+
+
+class Catalogue:
+    """All images that can be pulled."""
+
+    def __init__(self, images: Iterable[Image] = BUILT_IN) -> None:
+        self._images = {image.name: image for image in images}
+
+    @classmethod
+    def with_file(cls, path: Path) -> "Catalogue":
+        """The built-in images and those of a TOML file; one of the same name replaces the built-in one.
+
+        [images."team/polars:1"]
+        requirements = ["polars==1.*", "ipykernel"]
+        description = "Polars"
+        """
+        try:
+            document = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise BadCatalogue(f"image catalogue {path}: {error}") from error
+        entries = document.get("images", {})
+        if not isinstance(entries, dict):
+            raise BadCatalogue(f'image catalogue {path}: “images” must be tables like [images."name:tag"]')
+        return cls([*BUILT_IN, *(_entry(path, name, entry) for name, entry in entries.items())])
+
+    def find(self, name: str) -> Image | None:
+        """The entry of an image name as a pod spells it: `docker.io/` in front and `:latest` behind may be left out."""
+        return (
+            self._images.get(name)
+            or self._images.get(name.removeprefix("docker.io/"))
+            or self._images.get(f"{name}:latest")
+        )
+
+    def names(self) -> list[str]:
+        return sorted(self._images)
+
+    def images(self) -> list[Image]:
+        return list(self._images.values())
+
+
+def _entry(path: Path, name: str, entry: object) -> Image:
+    where = f'image catalogue {path}: [images."{name}"]'
+    if not isinstance(entry, dict):
+        raise BadCatalogue(f"{where} must be a table")
+    unknown = entry.keys() - {"requirements", "description", "command"}
+    if unknown:
+        raise BadCatalogue(f"{where}: unknown key “{sorted(unknown)[0]}”")
+    requirements, command = entry.get("requirements", []), entry.get("command", [])
+    for key, value in (("requirements", requirements), ("command", command)):
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise BadCatalogue(f"{where}: {key} must be a list of texts")
+    bad = [item for item in requirements if item.lstrip().startswith("-")]
+    if bad:
+        raise BadCatalogue(f"{where}: “{bad[0]}” is an option of the installer, not a requirement")
+    return Image(name, tuple(requirements), str(entry.get("description", "")), tuple(command))
+
+
+class ImageStore:
+    """The images directory. One instance per process; pulls of one image wait for each other, also across processes."""
+
+    def __init__(self, directory: Path, catalogue: Catalogue | None = None) -> None:
+        self.directory = directory
+        self.catalogue = catalogue or Catalogue()
+        # Two installers at once would only slow each other down on a small machine, and a real kubelet pulls one by one.
+        self._one_at_a_time = asyncio.Lock()
+
+    def present(self, name: str) -> PulledImage | None:
+        image = self.catalogue.find(name)
+        return self._read(image) if image is not None else None
+
+    def all_present(self) -> list[PulledImage]:
+        found = (self._read(image) for image in self.catalogue.images())
+        return [pulled for pulled in found if pulled is not None]
+
+    async def pull(self, name: str) -> PulledImage:
+        """The image, made if it is not there yet. Raises `PullFailed`; cancelling it ends the installer."""
+        image = self.catalogue.find(name)
+        if image is None:
+            known = ", ".join(self.catalogue.names())
+            raise PullFailed(f'image "{name}" is not in the catalogue of this cluster, which has: {known}')
+        async with self._one_at_a_time:
+            try:
+                async with self._locked(image) as lock:
+                    return self._read(image) or await self._make(image, lock)
+            except OSError as error:
+                raise PullFailed(
+                    f'cannot store image "{name}" in {self.directory}: {error.strerror or error}'
+                ) from error
+
+    def _place(self, image: Image) -> Path:
+        readable = _NOT_IN_A_FILE_NAME.sub("-", image.name).strip("-.")[:60]
+        return self.directory / f"{readable}-{image.digest[:12]}"
+
+    def _read(self, image: Image) -> PulledImage | None:
+        place = self._place(image)
+        try:
+            marker = json.loads((place / _MARKER).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        return PulledImage(image, place, int(marker["size_bytes"]))
+
+    @asynccontextmanager
+    async def _locked(self, image: Image) -> AsyncIterator[int]:
+        """Holds the image's lock file. The installer inherits it, so an installer that outlives us still holds it."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        lock = os.open(self._place(image).with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            while True:
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    await asyncio.sleep(_LOCK_POLL_SECONDS)
+            yield lock
+        finally:
+            os.close(lock)
+
+    async def _make(self, image: Image, lock: int) -> PulledImage:
+        place = self._place(image)
+        started = time.monotonic()
+        # Scripts in an environment hold its path, so it is made in place and counts only once its marker is there.
+        await asyncio.to_thread(shutil.rmtree, place, ignore_errors=True)
+        await asyncio.to_thread(venv.create, place, symlinks=True, with_pip=False)
+        if image.requirements:
+            await _install(place, image, lock)
+        size = await asyncio.to_thread(_size_of, place)
+        marker = {"image": image.name, "requirements": image.requirements, "size_bytes": size}
+        unfinished = place / f"{_MARKER}.unfinished"
+        unfinished.write_text(json.dumps(marker), encoding="utf-8")
+        unfinished.replace(place / _MARKER)
+        logger.info("image name=%s made in %.1f s size=%d", image.name, time.monotonic() - started, size)
+        return PulledImage(image, place, size)
+
+
+async def _install(place: Path, image: Image, lock: int) -> None:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        *("-I", "-m", "pip", "--python", str(place / "bin" / "python"), "install"),
+        *("--no-input", "--no-color", "--disable-pip-version-check", "--progress-bar=off", "--quiet"),
+        *("--", *image.requirements),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        env=installer_environment(os.environ),
+        start_new_session=True,
+        pass_fds=(lock,),
+    )
+    try:
+        output, _ = await process.communicate()
+    except asyncio.CancelledError:
+        # Not yet waited for, so the number still is our child's and its group's.
+        if process.returncode is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+        raise
+    if process.returncode != 0:
+        text = output.decode(errors="replace")
+        logger.warning("image name=%s not made:\n%s", image.name, "\n".join(text.splitlines()[-_ERROR_LINES:]))
+        raise PullFailed(f'installing "{image.name}" failed: {_last_error(text)}')
+
+
+def installer_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """The part of an environment that a package installer needs, and nothing that could be a secret of ours."""
+    return {
+        name: value
+        for name, value in environment.items()
+        if name in _INSTALLER_NAMES or name.startswith(_INSTALLER_PREFIX) or name.upper().endswith(_INSTALLER_SUFFIX)
+    }
+
+
+def _last_error(output: str) -> str:
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    errors = [line for line in lines if line.startswith("ERROR:")]
+    return (errors or lines or ["the installer said nothing"])[-1][:_LONGEST_ERROR]
+
+
+def _size_of(directory: Path) -> int:
+    return sum(path.lstat().st_size for path in directory.rglob("*") if path.is_file() and not path.is_symlink())

@@ -1,0 +1,107 @@
+"""Loopback addresses for nodes and pods, unique on this machine and the same after a restart.
+
+A cluster claims one of 256 blocks: pods are numbered inside its part of 127.64.0.0/10, nodes inside its part of
+127.32.0.0/12. The claim is an abstract socket that the kernel gives to one process only and takes back when that process
+ends, so two clusters on one machine never share addresses, and a killed one leaves nothing behind.
+"""
+
+import contextlib
+import ipaddress
+import json
+import random
+import socket
+from pathlib import Path
+
+_BLOCKS = 256
+_POD_BASE, _PODS_PER_BLOCK = int(ipaddress.IPv4Address("127.64.0.0")), 2**22 // _BLOCKS
+_NODE_BASE, _NODES_PER_BLOCK = int(ipaddress.IPv4Address("127.32.0.0")), 2**20 // _BLOCKS
+
+
+class NoAddressLeft(OSError):
+    """Every address of the block is taken."""
+
+
+class AddressBook:
+    """Who has which address, kept in a file. Belongs to one process at a time."""
+
+    def __init__(self, path: Path, *, rng: random.Random | None = None) -> None:
+        self._path = path
+        self._rng = rng or random.Random()
+        self._claim: socket.socket | None = None
+        self._pods: dict[str, int] = {}
+        self._nodes: dict[str, int] = {}
+        self._next_pod = 1
+        self._block = -1
+        with contextlib.suppress(FileNotFoundError, ValueError, KeyError):
+            stored = json.loads(path.read_text(encoding="utf-8"))
+            self._block, self._next_pod = stored["block"], stored["next_pod"]
+            self._pods, self._nodes = stored["pods"], stored["nodes"]
+
+    def open(self) -> None:
+        """Claims the block of last time, or another one if somebody has taken that."""
+        wanted = [self._block] if self._block >= 0 else []
+        for block in wanted + self._rng.sample(range(_BLOCKS), _BLOCKS):
+            claim = _claim(block)
+            if claim is not None:
+                break
+        else:
+            raise NoAddressLeft("256 embedded clusters run on this machine: stop one of them first")
+        if block != self._block:
+            self._pods, self._nodes = {}, {}
+        self._claim, self._block = claim, block
+        self._save()
+
+    def close(self) -> None:
+        if self._claim is not None:
+            self._claim.close()
+            self._claim = None
+
+    def node(self, name: str) -> str:
+        if name not in self._nodes:
+            taken = set(self._nodes.values())
+            number = next((n for n in range(1, _NODES_PER_BLOCK) if n not in taken), None)
+            if number is None:
+                raise NoAddressLeft(f"this machine already has {len(self._nodes)} nodes, no address is left for {name}")
+            self._nodes[name] = number
+            self._save()
+        return str(ipaddress.IPv4Address(_NODE_BASE + self._block * _NODES_PER_BLOCK + self._nodes[name]))
+
+    def pod(self, uid: str) -> str:
+        """The pod's address; a new one is the one that was not used for the longest time."""
+        if uid not in self._pods:
+            taken = set(self._pods.values())
+            for step in range(_PODS_PER_BLOCK - 1):
+                number = 1 + (self._next_pod - 1 + step) % (_PODS_PER_BLOCK - 1)
+                if number not in taken:
+                    break
+            else:
+                raise NoAddressLeft("no address is left for another pod on this machine")
+            self._pods[uid] = number
+            self._next_pod = number + 1
+            self._save()
+        return str(ipaddress.IPv4Address(_POD_BASE + self._block * _PODS_PER_BLOCK + self._pods[uid]))
+
+    def release_pod(self, uid: str) -> None:
+        if self._pods.pop(uid, None) is not None:
+            self._save()
+
+    def release_node(self, name: str) -> None:
+        if self._nodes.pop(name, None) is not None:
+            self._save()
+
+    def _save(self) -> None:
+        content = {"block": self._block, "next_pod": self._next_pod, "pods": self._pods, "nodes": self._nodes}
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = self._path.with_name(f"{self._path.name}.unfinished")
+        unfinished.write_text(json.dumps(content), encoding="utf-8")
+        unfinished.replace(self._path)
+
+
+def _claim(block: int) -> socket.socket | None:
+    claim = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        claim.bind(f"\0compute-grid-addresses-{block}")
+    except OSError:
+        claim.close()
+        return None
+    return claim

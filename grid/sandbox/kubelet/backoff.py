@@ -1,0 +1,46 @@
+"""How long to wait before the next restart or pull: at once the first time, then 10 s doubling to 5 minutes, as Kubernetes does.
+
+A container that then runs for twice the longest delay is forgiven. Pure: the caller brings the time.
+"""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Delays:
+    first: float = 10.0
+    longest: float = 300.0
+
+
+@dataclass(slots=True)
+class RestartBackoff:
+    """The delay of one container."""
+
+    delays: Delays = field(default_factory=Delays)
+    seconds: float = 0.0
+    _updated: datetime | None = None
+
+    def ready_at(self, ended: datetime) -> datetime:
+        """When what ended then may start again."""
+        if self._updated is None or ended - self._updated > timedelta(seconds=2 * self.delays.longest):
+            return ended
+        return ended + timedelta(seconds=self.seconds)
+
+    def started(self, ended: datetime, now: datetime) -> None:
+        """It starts again now: the next delay is twice as long, or the shortest after a long good run."""
+        forgiven = self._updated is None or ended - self._updated > timedelta(seconds=2 * self.delays.longest)
+        self.seconds = self.delays.first if forgiven else min(self.delays.longest, self.seconds * 2)
+        self._updated = now
+
+
+def spell(seconds: float) -> str:
+    """A duration as Go prints it: 10s, 1m20s, 5m0s, 1.5s."""
+    if seconds < 1:
+        return f"{round(seconds * 1000)}ms"
+    minutes, rest = divmod(seconds, 60)
+    hours, minutes = divmod(int(minutes), 60)
+    tail = f"{rest:.3f}".rstrip("0").rstrip(".") + "s"
+    if hours:
+        return f"{hours}h{minutes}m{tail}"
+    return f"{minutes}m{tail}" if minutes else tail

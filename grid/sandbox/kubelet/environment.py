@@ -1,0 +1,184 @@
+"""A container's environment: literal values, references to secrets, config maps, the pod's own fields and its resources.
+
+Pure functions of plain data; whatever has to be fetched is fetched before, by `Sources`. What cannot be resolved is a
+`ConfigError` with the sentence that Kubernetes uses, shown as CreateContainerConfigError.
+"""
+
+import base64
+import binascii
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import ROUND_CEILING
+from typing import Any, NamedTuple, Protocol
+
+from grid.quantity import parse_quantity
+from grid.sandbox.client import Object, annotations_of, labels_of, name_of, namespace_of, uid_of
+
+_REFERENCE = re.compile(r"\$(\$|\(([^()]*)\))")
+_KEYED = re.compile(r"metadata\.(labels|annotations)\['(.*)'\]")
+_LISTED = re.compile(r"metadata\.(labels|annotations)")
+_ENV_NAME = re.compile(r"[^=\0]+")
+
+
+class ConfigError(Exception):
+    """The container cannot be made as it is described now; it is tried again later."""
+
+
+class Sources(Protocol):
+    """Where values come from. Both return None when there is no such object."""
+
+    async def config_map(self, namespace: str, name: str) -> Mapping[str, bytes] | None: ...
+
+    async def secret(self, namespace: str, name: str) -> Mapping[str, bytes] | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class PodFacts:
+    """What a pod's fields can be asked for and are not in the object yet."""
+
+    pod: Object
+    pod_ip: str
+    host_ip: str
+    node_name: str
+    allocatable: Mapping[str, str] = field(default_factory=dict)
+
+
+class Variable(NamedTuple):
+    value: str
+    secret: bool  # from a Secret: never rewritten
+
+
+async def environment_of(container: Object, facts: PodFacts, sources: Sources) -> dict[str, Variable]:
+    """All variables that the pod asks for; a later one may use the earlier ones by `$(NAME)`."""
+    result: dict[str, Variable] = {}
+    namespace = namespace_of(facts.pod)
+    for source in container.get("envFrom") or ():
+        result.update(await _whole_object(source, namespace, sources))
+    for entry in container.get("env") or ():
+        name = str(entry["name"])
+        if not _ENV_NAME.fullmatch(name):
+            raise ConfigError(f"“{name}” cannot be the name of a variable")
+        if entry.get("valueFrom"):
+            variable = await _referenced(entry["valueFrom"], container, facts, sources)
+        else:
+            values = {known: found.value for known, found in result.items()}
+            text = expand(str(entry.get("value") or ""), values)
+            variable = Variable(
+                text, any(found.secret and found.value in text for found in result.values() if found.value)
+            )
+        if variable is not None:
+            result[name] = variable
+    return result
+
+
+async def _whole_object(source: Object, namespace: str, sources: Sources) -> dict[str, Variable]:
+    prefix = source.get("prefix") or ""
+    reference = source.get("secretRef") or source.get("configMapRef") or {}
+    secret = "secretRef" in source
+    name = reference.get("name", "")
+    data = await (sources.secret if secret else sources.config_map)(namespace, name)
+    if data is None:
+        if reference.get("optional"):
+            return {}
+        raise ConfigError(f'{"secret" if secret else "configmap"} "{name}" not found')
+    return {
+        prefix + key: Variable(value.decode(errors="replace"), secret)
+        for key, value in sorted(data.items())
+        if _ENV_NAME.fullmatch(prefix + key)
+    }
+
+
+async def _referenced(reference: Object, container: Object, facts: PodFacts, sources: Sources) -> Variable | None:
+    if reference.get("fieldRef"):
+        return Variable(field_value(reference["fieldRef"].get("fieldPath", ""), facts), False)
+    if reference.get("resourceFieldRef"):
+        return Variable(resource_value(reference["resourceFieldRef"], container, facts), False)
+    secret = bool(reference.get("secretKeyRef"))
+    selector = reference.get("secretKeyRef") or reference.get("configMapKeyRef") or {}
+    name, key, namespace = selector.get("name", ""), selector.get("key", ""), namespace_of(facts.pod)
+    data = await (sources.secret if secret else sources.config_map)(namespace, name)
+    if data is not None and key in data:
+        return Variable(data[key].decode(errors="replace"), secret)
+    if selector.get("optional"):
+        return None
+    if data is None:
+        raise ConfigError(f'{"secret" if secret else "configmap"} "{name}" not found')
+    raise ConfigError(f"couldn't find key {key} in {'Secret' if secret else 'ConfigMap'} {namespace}/{name}")
+
+
+def field_value(path: str, facts: PodFacts) -> str:
+    """The downward API: one field of the pod as text."""
+    pod = facts.pod
+    simple = {
+        "metadata.name": name_of(pod),
+        "metadata.namespace": namespace_of(pod),
+        "metadata.uid": uid_of(pod),
+        "spec.nodeName": facts.node_name,
+        "spec.serviceAccountName": str(pod["spec"].get("serviceAccountName", "")),
+        "status.podIP": facts.pod_ip,
+        "status.podIPs": facts.pod_ip,
+        "status.hostIP": facts.host_ip,
+        "status.hostIPs": facts.host_ip,
+    }
+    if path in simple:
+        return simple[path]
+    keyed = _KEYED.fullmatch(path)
+    if keyed:
+        values = labels_of(pod) if keyed.group(1) == "labels" else annotations_of(pod)
+        return values.get(keyed.group(2), "")
+    listed = _LISTED.fullmatch(path)
+    if listed:
+        values = labels_of(pod) if listed.group(1) == "labels" else annotations_of(pod)
+        return "\n".join(f'{key}="{value}"' for key, value in sorted(values.items()))
+    raise ConfigError(f"unsupported fieldPath: {path}")
+
+
+def resource_value(reference: Object, container: Object, facts: PodFacts) -> str:
+    """A request or limit in units of the divisor, rounded up; a limit that is not set is what the node has."""
+    kind, _, resource = str(reference.get("resource", "")).partition(".")
+    wanted = reference.get("containerName")
+    if wanted:
+        spec = facts.pod["spec"]
+        everyone = [*spec["containers"], *(spec.get("initContainers") or ())]
+        container = next((item for item in everyone if item["name"] == wanted), container)
+    if kind not in ("limits", "requests") or not resource:
+        raise ConfigError(f"unsupported container resource: {reference.get('resource')}")
+    given: Mapping[str, Any] = (container.get("resources") or {}).get(kind) or {}
+    quantity = given.get(resource)
+    if quantity is None:
+        quantity = facts.allocatable.get(resource, "0") if kind == "limits" else "0"
+    divisor = parse_quantity(reference.get("divisor") or "1") or parse_quantity("1")
+    return str(int((parse_quantity(quantity) / divisor).to_integral_value(ROUND_CEILING)))
+
+
+def expand(text: str, values: Mapping[str, str]) -> str:
+    """`$(NAME)` becomes the value if there is one and stays otherwise; `$$` is a dollar sign."""
+
+    def one(match: "re.Match[str]") -> str:
+        if match.group(1) == "$":
+            return "$"
+        return values.get(match.group(2), match.group(0))
+
+    return _REFERENCE.sub(one, text)
+
+
+def expand_all(texts: Sequence[str], values: Mapping[str, str]) -> list[str]:
+    return [expand(str(text), values) for text in texts]
+
+
+def decoded(obj: Object) -> dict[str, bytes]:
+    """The content of a ConfigMap or a Secret."""
+    result: dict[str, bytes] = {}
+    encoded: Mapping[str, str] = obj.get("data") or {}
+    if obj.get("kind") == "Secret":
+        for key, value in encoded.items():
+            try:
+                result[key] = base64.b64decode(value, validate=True)
+            except (binascii.Error, ValueError) as error:
+                raise ConfigError(f"secret {name_of(obj)}: the value of {key} is not base64") from error
+        return result
+    result = {key: value.encode() for key, value in encoded.items()}
+    for key, value in (obj.get("binaryData") or {}).items():
+        result[key] = base64.b64decode(value)
+    return result

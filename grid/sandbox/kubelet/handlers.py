@@ -1,0 +1,143 @@
+"""What probes and lifecycle hooks do: run a command, ask over HTTP, open a connection, sleep."""
+
+import asyncio
+import contextlib
+import shlex
+from dataclasses import dataclass
+from typing import Protocol
+
+import aiohttp
+
+from grid.sandbox.client import Clock, Object
+from grid.sandbox.kubelet.environment import expand_all
+from grid.sandbox.kubelet.mounts import Mounts
+from grid.sandbox.kubelet.runtime import Attempt, Runtime
+
+_LONGEST_MESSAGE = 1024
+_AGENT = "kube-probe/1.36"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    ok: bool
+    message: str = ""
+
+
+class Web(Protocol):
+    """The HTTP session that all probes share; made on the loop at first use."""
+
+    def session(self) -> aiohttp.ClientSession: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The running container that a handler is for."""
+
+    container: Object
+    attempt: Attempt
+    pod_ip: str
+    mounts: Mounts
+
+
+class Handlers:
+    """Runs handlers. Never raises for what the container does wrong: that is an `Outcome`."""
+
+    def __init__(self, runtime: Runtime, web: Web, clock: Clock) -> None:
+        self._runtime = runtime
+        self._web = web
+        self._clock = clock
+
+    async def run(self, handler: Object, target: Target, timeout: float) -> Outcome:
+        try:
+            if handler.get("exec"):
+                return await self._execute(handler["exec"].get("command") or (), target, timeout)
+            if handler.get("httpGet"):
+                return await self._get(handler["httpGet"], target, timeout)
+            if handler.get("tcpSocket"):
+                return await self._connect(handler["tcpSocket"], target, timeout)
+            if handler.get("sleep"):
+                await self._clock.sleep(float(handler["sleep"].get("seconds", 0)))
+                return Outcome(True)
+        except LookupError as error:
+            return Outcome(False, str(error.args[0]))
+        kinds = ", ".join(key for key in handler if key in ("grpc",)) or "nothing"
+        return Outcome(False, f"this cluster cannot run such a handler ({kinds}); use exec, httpGet or tcpSocket")
+
+    async def _execute(self, command: "list[str]", target: Target, timeout: float) -> Outcome:
+        argv = [target.mounts.rewrite(word) for word in expand_all(command, {})]
+        done = await self._runtime.execute(target.attempt, argv, timeout)
+        if done.code is None:
+            return Outcome(False, f'command timed out: "{shlex.join(argv)}" timed out after {timeout:g}s')
+        return Outcome(done.code == 0, done.output[:_LONGEST_MESSAGE])
+
+    async def _get(self, request: Object, target: Target, timeout: float) -> Outcome:
+        port = port_number(request.get("port"), target.container)
+        scheme = str(request.get("scheme") or "HTTP").lower()
+        path = str(request.get("path") or "/")
+        url = f"{scheme}://{request.get('host') or target.pod_ip}:{port}{path if path.startswith('/') else '/' + path}"
+        headers = {"User-Agent": _AGENT, "Accept": "*/*"}
+        headers |= {str(item["name"]): str(item.get("value", "")) for item in request.get("httpHeaders") or ()}
+        limit = aiohttp.ClientTimeout(total=timeout)
+        try:
+            async with self._web.session().get(
+                url, headers=headers, timeout=limit, ssl=False, allow_redirects=False
+            ) as answer:
+                if 200 <= answer.status < 400:
+                    return Outcome(True)
+                return Outcome(False, f"HTTP probe failed with statuscode: {answer.status}")
+        except TimeoutError:
+            problem = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
+        except aiohttp.ClientConnectorError as error:
+            problem = f"dial tcp {target.pod_ip}:{port}: connect: {_reason(error.os_error)}"
+        except (aiohttp.ClientError, ValueError, OSError) as error:
+            problem = str(error) or type(error).__name__
+        return Outcome(False, f'Get "{url}": {problem}'[:_LONGEST_MESSAGE])
+
+    async def _connect(self, request: Object, target: Target, timeout: float) -> Outcome:
+        port = port_number(request.get("port"), target.container)
+        host = str(request.get("host") or target.pod_ip)
+        try:
+            _, writer = await asyncio.wait_for(asyncio.open_connection(host, port), timeout)
+        except TimeoutError:
+            return Outcome(False, f"dial tcp {host}:{port}: i/o timeout")
+        except OSError as error:
+            return Outcome(False, f"dial tcp {host}:{port}: connect: {_reason(error)}")
+        writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
+        return Outcome(True)
+
+
+def port_number(port: object, container: Object) -> int:
+    """A number, or the name of one of the container's ports."""
+    text = str(port)
+    if text.isdigit():
+        return int(text)
+    for item in container.get("ports") or ():
+        if item.get("name") == text:
+            return int(item["containerPort"])
+    raise LookupError(f"couldn't find port “{text}” in the container's ports")
+
+
+def _reason(error: OSError) -> str:
+    """As other systems print it: in lower case, without the number."""
+    return (error.strerror or str(error)).partition("(")[0].strip().lower() if error.errno else str(error)
+
+
+class SharedWeb:
+    """One session for all probes of a process."""
+
+    def __init__(self) -> None:
+        self._session: aiohttp.ClientSession | None = None
+
+    def session(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            # A probe is a new connection each time, as a kubelet's is: a kept one would hide a full backlog.
+            connector = aiohttp.TCPConnector(limit=0, force_close=True)
+            self._session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
+        return self._session
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None

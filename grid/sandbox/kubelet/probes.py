@@ -1,0 +1,146 @@
+"""The probes of one running container: is it started, is it ready, is it alive.
+
+Each probe is a loop of its own. Startup goes first and holds the other two back; a failed liveness or startup probe asks for a
+restart; readiness only says so. Results count once a threshold of equal ones in a row is reached.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from grid.sandbox.client import Clock, Object
+from grid.sandbox.kubelet.handlers import Handlers, Outcome, Target
+
+logger = logging.getLogger(__name__)
+
+Kind = Literal["startup", "readiness", "liveness"]
+_FIELDS: dict[Kind, str] = {"startup": "startupProbe", "readiness": "readinessProbe", "liveness": "livenessProbe"}
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Kubernetes' defaults where the probe says nothing."""
+
+    initial_delay: float
+    period: float
+    timeout: float
+    successes: int
+    failures: int
+
+    @classmethod
+    def of(cls, probe: Object) -> "Schedule":
+        return cls(
+            initial_delay=float(probe.get("initialDelaySeconds") or 0),
+            period=float(probe.get("periodSeconds") or 10),
+            timeout=float(probe.get("timeoutSeconds") or 1),
+            successes=int(probe.get("successThreshold") or 1),
+            failures=int(probe.get("failureThreshold") or 3),
+        )
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts equal results in a row; `add` tells when enough of them have come together."""
+
+    schedule: Schedule
+    last: bool | None = None
+    count: int = 0
+
+    def add(self, ok: bool) -> bool | None:
+        """The settled result, or None while it is not settled."""
+        self.count = self.count + 1 if ok == self.last else 1
+        self.last = ok
+        enough = self.schedule.successes if ok else self.schedule.failures
+        return ok if self.count >= enough else None
+
+
+class Probes:
+    """See the module. `changed` is called when `started` or `ready` changed; `unhealthy` reports each failure; `restart` asks
+    for the end of the container and names the probe."""
+
+    def __init__(
+        self,
+        target: Target,
+        handlers: Handlers,
+        clock: Clock,
+        *,
+        changed: Callable[[], None],
+        unhealthy: Callable[[Kind, Outcome], Awaitable[None]],
+        restart: Callable[[Kind], None],
+    ) -> None:
+        container = target.container
+        self._probes: dict[Kind, Object] = {
+            kind: container[field] for kind, field in _FIELDS.items() if container.get(field)
+        }
+        self.started = "startup" not in self._probes
+        self.ready = "startup" not in self._probes and "readiness" not in self._probes
+        self._target = target
+        self._handlers = handlers
+        self._clock = clock
+        self._changed = changed
+        self._unhealthy = unhealthy
+        self._restart = restart
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        if self._probes:
+            self._task = asyncio.create_task(self._run())
+
+    def stop(self) -> None:
+        self.ready = False
+        if self._task is not None:
+            self._task.cancel()
+
+    def stop_restarting(self) -> None:
+        """The pod is ending: only readiness still means something."""
+        self._restart = lambda _: None
+
+    async def _run(self) -> None:
+        try:
+            if "startup" in self._probes and not await self._until_started():
+                return
+            if not self.started:
+                self.started = True
+                self.ready = "readiness" not in self._probes
+                self._changed()
+            async with asyncio.TaskGroup() as group:
+                for kind in ("readiness", "liveness"):
+                    if kind in self._probes:
+                        group.create_task(self._watch(kind))
+        except Exception:
+            logger.exception("probes of container=%s ended", self._target.attempt.id)
+
+    async def _until_started(self) -> bool:
+        schedule = Schedule.of(self._probes["startup"])
+        tally = Tally(schedule)
+        await self._clock.sleep(schedule.initial_delay)
+        while True:
+            settled = tally.add(await self._probe("startup", schedule))
+            if settled:
+                return True
+            if settled is False:
+                self._restart("startup")
+                return False
+            await self._clock.sleep(schedule.period)
+
+    async def _watch(self, kind: Kind) -> None:
+        schedule = Schedule.of(self._probes[kind])
+        tally = Tally(schedule)
+        await self._clock.sleep(schedule.initial_delay)
+        while True:
+            settled = tally.add(await self._probe(kind, schedule))
+            if kind == "liveness" and settled is False:
+                self._restart(kind)
+                return
+            if kind == "readiness" and settled is not None and settled != self.ready:
+                self.ready = settled
+                self._changed()
+            await self._clock.sleep(schedule.period)
+
+    async def _probe(self, kind: Kind, schedule: Schedule) -> bool:
+        outcome = await self._handlers.run(self._probes[kind], self._target, schedule.timeout)
+        if not outcome.ok:
+            await self._unhealthy(kind, outcome)
+        return outcome.ok

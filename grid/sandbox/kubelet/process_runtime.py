@@ -1,0 +1,295 @@
+"""The process runtime: a container is a real process of this machine, watched over by a shim of its own.
+
+All that is known of containers is in files under the node's directory, so a kubelet that starts again finds them:
+
+    <pod uid>/pod.json                          whose it is
+    <pod uid>/containers/<name>/<attempt>/      spec.json, started.json, exit.json, log/, root/
+
+An attempt whose shim is alive is running; one whose shim is gone without an `exit.json` was cut off (the machine rebooted, or
+somebody killed the shim). Nothing here isolates anything: a container may do whatever the user who started the cluster may do.
+"""
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import re
+import shutil
+import signal
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from grid.sandbox.client import parse_time
+from grid.sandbox.kubelet import shim as shim_program
+from grid.sandbox.kubelet.processes import Process, with_variable
+from grid.sandbox.kubelet.runtime import Attempt, ContainerSpec, Executed, Exit, PodIdentity, Usage
+from grid.sandbox.kubelet.sampler import Sampler
+
+logger = logging.getLogger(__name__)
+
+# In the environment of every process of a container, so that what a killed shim left behind can be found.
+MARKER_VARIABLE = "GRID_SANDBOX_CONTAINER"
+_LOG_BYTES, _LOG_FILES = 10 * 1024 * 1024, 3
+_NICE = 5
+_KEPT_ATTEMPTS = 2
+_KILLED, _UNKNOWN = 137, 255
+_LONGEST_OUTPUT = 10 * 1024
+_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?")
+
+
+class ProcessRuntime:
+    """Containers of one node, under one directory."""
+
+    def __init__(self, directory: Path, sampler: Sampler) -> None:
+        self._directory = directory
+        self._sampler = sampler
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    @property
+    def name_and_version(self) -> str:
+        return "process://1"
+
+    def pod_directory(self, pod_uid: str) -> Path:
+        return self._directory / checked_name(pod_uid)
+
+    def pods(self) -> list[PodIdentity]:
+        found = []
+        for entry in self._directory.iterdir():
+            identity = _read(entry / "pod.json")
+            if identity is not None:
+                found.append(PodIdentity(entry.name, identity["namespace"], identity["name"]))
+        return found
+
+    def attempts(self, pod_uid: str, container: str) -> list[Attempt]:
+        place = self._container(pod_uid, container)
+        if not place.is_dir():
+            return []
+        numbers = sorted(int(entry.name) for entry in place.iterdir() if entry.name.isdigit())
+        found = (self._load(place / str(number)) for number in numbers[-_KEPT_ATTEMPTS:])
+        return [attempt for attempt in found if attempt is not None]
+
+    def root(self, pod_uid: str, container: str, number: int) -> Path:
+        place = self._container(pod_uid, container) / str(number) / "root"
+        (place / "tmp").mkdir(parents=True, exist_ok=True)
+        return place
+
+    async def start(self, spec: ContainerSpec) -> Attempt:
+        """The launcher returns once the command runs, so what comes back is true already."""
+        pod = self.pod_directory(spec.pod.uid)
+        place = self._container(spec.pod.uid, spec.container) / str(spec.number)
+        (place / "log").mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not (pod / "pod.json").exists():
+            _write(pod / "pod.json", {"namespace": spec.pod.namespace, "name": spec.pod.name})
+        self._drop_older(place)
+        _write(place / "spec.json", _as_file(spec))
+        with (place / "shim.log").open("wb") as errors:
+            launcher = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-I", "-S", shim_program.__file__, str(place)),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.DEVNULL,
+                stderr=errors,
+                env={},
+                cwd="/",
+            )
+        # Not cancelled half-way: the attempt exists from here on, whoever is told about it.
+        await asyncio.shield(asyncio.ensure_future(launcher.wait()))
+        attempt = self._load(place)
+        if attempt is None:
+            text = (place / "shim.log").read_text(errors="replace").strip()
+            problem = f"the container's watcher ended at once: {text.splitlines()[-1] if text else 'no reason given'}"
+            _write_exit(place, code=128, reason="StartError", message=problem)
+            attempt = self._load(place)
+            if attempt is None:
+                raise OSError(f"{place} cannot be read")
+        return attempt
+
+    async def ended(self, attempt: Attempt) -> Attempt:
+        place = attempt.directory
+        if attempt.exit is not None:
+            return attempt
+        watcher = _process(place, "shim")
+        if watcher is not None:
+            self._measure(attempt, watcher)
+            try:
+                await watcher.gone()
+            finally:
+                self._sampler.release(str(place))
+        if not (place / "exit.json").exists():
+            await asyncio.to_thread(self._sweep, attempt)
+        return self._load(place) or attempt
+
+    def terminate(self, attempt: Attempt) -> None:
+        watcher = _process(attempt.directory, "shim")
+        if watcher is not None:
+            watcher.signal(signal.SIGTERM)
+
+    def kill(self, attempt: Attempt) -> None:
+        watcher = _process(attempt.directory, "shim")
+        if watcher is None or not watcher.signal(signal.SIGUSR1):
+            self._sweep(attempt)
+
+    def mark_shutdown(self, attempt: Attempt) -> None:
+        (attempt.directory / "shutdown").touch()
+
+    async def execute(self, attempt: Attempt, argv: Sequence[str], timeout: float) -> Executed:
+        spec = attempt.spec
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *argv,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.STDOUT,
+                env=dict(spec.env),
+                cwd=spec.cwd,
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            return Executed(126, f'exec: "{argv[0] if argv else ""}": {getattr(error, "strerror", None) or error}')
+        try:
+            output, _ = await asyncio.wait_for(process.communicate(), timeout)
+        except TimeoutError:
+            return Executed(None, "")
+        finally:
+            if process.returncode is None:
+                # Not waited for yet, so number and group are still our child's.
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                await process.wait()
+        ending = process.returncode or 0
+        return Executed(ending if ending >= 0 else 128 - ending, output[:_LONGEST_OUTPUT].decode(errors="replace"))
+
+    def usage(self, attempt: Attempt) -> Usage | None:
+        return self._sampler.usage(str(attempt.directory))
+
+    def forget(self, pod_uid: str) -> None:
+        shutil.rmtree(self.pod_directory(pod_uid), ignore_errors=True)
+
+    def _container(self, pod_uid: str, container: str) -> Path:
+        return self.pod_directory(pod_uid) / "containers" / checked_name(container)
+
+    def _drop_older(self, place: Path) -> None:
+        """What an attempt wrote outside its volumes goes with it; the one before is kept for `logs --previous`."""
+        for entry in place.parent.iterdir():
+            if entry.name.isdigit() and int(entry.name) < int(place.name):
+                older = int(entry.name) <= int(place.name) - _KEPT_ATTEMPTS
+                shutil.rmtree(entry if older else entry / "root", ignore_errors=True)
+
+    def _measure(self, attempt: Attempt, watcher: Process) -> None:
+        def over_limit(used: int) -> None:
+            logger.info(
+                "container pod=%s/%s name=%s uses %d of %d bytes and is killed",
+                *(attempt.spec.pod.namespace, attempt.spec.pod.name, attempt.spec.container),
+                *(used, attempt.spec.memory_limit),
+            )
+            (attempt.directory / "oom").touch()
+            self.kill(attempt)
+
+        self._sampler.watch(str(attempt.directory), watcher, limit=attempt.spec.memory_limit, over_limit=over_limit)
+
+    def _sweep(self, attempt: Attempt) -> None:
+        """Ends what a shim that is gone has left, and says how the attempt ended in its stead."""
+        same_boot = False
+        watcher = _process(attempt.directory, "shim")
+        if watcher is not None and watcher.boot_id == shim_program.boot_id():
+            same_boot = True
+            for process in with_variable(MARKER_VARIABLE, attempt.id):
+                process.signal(signal.SIGKILL)
+        if not (attempt.directory / "exit.json").exists():
+            code, why = (_KILLED, "its watcher was killed") if same_boot else (_UNKNOWN, "the machine was restarted")
+            _write_exit(attempt.directory, code=code, reason="Unknown" if code == _UNKNOWN else "", message=why)
+
+    def _load(self, place: Path) -> Attempt | None:
+        """What the files say. An attempt that never started (the kubelet was killed just then) does not count."""
+        raw = _read(place / "spec.json")
+        started, exit_ = _read(place / "started.json"), _read(place / "exit.json")
+        if raw is None or (started is None and exit_ is None):
+            return None
+        spec = _from_file(raw)
+        when = parse_time((started or {}).get("started_at") or (exit_ or {}).get("finished_at")) or datetime.now(UTC)
+        attempt = Attempt(spec, container_id(spec), when, place)
+        if exit_ is None:
+            return attempt
+        return Attempt(spec, attempt.id, when, place, _exit(place, exit_))
+
+
+def checked_name(text: str) -> str:
+    """A name from the API server that becomes part of a path; the server has checked it, a wrong server has not."""
+    if not _NAME.fullmatch(text):
+        raise ValueError(f"“{text}” cannot be the name of a directory")
+    return text
+
+
+def container_id(spec: ContainerSpec) -> str:
+    return f"{spec.pod.uid}.{spec.container}.{spec.number}"
+
+
+def _process(place: Path, which: str) -> Process | None:
+    started = _read(place / "started.json")
+    if started is None:
+        return None
+    pid, ticks = started[which]
+    return Process(started["boot_id"], pid, ticks)
+
+
+def _exit(place: Path, raw: dict[str, Any]) -> Exit:
+    code, number, reason = raw["exit_code"], raw["signal"], raw["reason"]
+    if (place / "oom").exists():
+        code, number, reason = _KILLED, signal.SIGKILL.value, "OOMKilled"
+    return Exit(
+        code=code,
+        signal=number,
+        reason=reason or ("Completed" if code == 0 else "Error"),
+        message=raw["message"],
+        finished_at=parse_time(raw["finished_at"]) or datetime.now(UTC),
+        by_shutdown=(place / "shutdown").exists(),
+    )
+
+
+def _write_exit(place: Path, *, code: int, reason: str, message: str) -> None:
+    finished = datetime.now(UTC).isoformat().replace("+00:00", "Z")
+    ending = {"exit_code": code, "signal": 0, "reason": reason, "message": message, "finished_at": finished}
+    _write(place / "exit.json", ending)
+
+
+def _as_file(spec: ContainerSpec) -> dict[str, Any]:
+    return {
+        "pod": {"uid": spec.pod.uid, "namespace": spec.pod.namespace, "name": spec.pod.name},
+        "container": spec.container,
+        "number": spec.number,
+        "image": spec.image,
+        "image_id": spec.image_id,
+        "argv": list(spec.argv),
+        "env": {**spec.env, MARKER_VARIABLE: container_id(spec)},
+        "cwd": spec.cwd,
+        "memory_limit": spec.memory_limit,
+        "log_bytes": _LOG_BYTES,
+        "log_files": _LOG_FILES,
+        "nice": _NICE,
+    }
+
+
+def _from_file(raw: dict[str, Any]) -> ContainerSpec:
+    return ContainerSpec(
+        pod=PodIdentity(**raw["pod"]),
+        **{key: raw[key] for key in ("container", "number", "image", "image_id", "argv", "env", "cwd", "memory_limit")},
+    )
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return content if isinstance(content, dict) else None
+
+
+def _write(path: Path, content: dict[str, Any]) -> None:
+    """Whole or not at all, and readable by nobody else: environments hold secrets."""
+    unfinished = path.with_name(f"{path.name}.unfinished")
+    with open(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:  # noqa: PTH123
+        json.dump(content, file)
+    unfinished.replace(path)

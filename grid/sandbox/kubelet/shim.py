@@ -1,0 +1,302 @@
+"""Watches over one container's process and outlives the kubelet that started it.
+
+Run as `python -I -S shim.py DIRECTORY` with a `spec.json` in it; needs nothing but the standard library, on Linux. It leaves
+its caller (two forks, a session of its own), becomes the foster parent of every orphan among its descendants, starts the
+command in a session of its own, writes what that prints to `log/0.log` in the format of the Container Runtime Interface, and
+when the command has ended it ends whatever is left of its tree, as the end of a PID namespace would. `started.json` appears once
+the command runs, `exit.json` when all is over; both appear whole or not at all.
+
+SIGTERM asks the command's process group to end; SIGUSR1 ends the whole tree at once. As every process it signals is its own
+descendant, checked through a pidfd, a number that the kernel gave to somebody else is never hit.
+"""
+# One of these runs per container, so it starts fast and stays small: no pathlib.
+# ruff: noqa: PTH105, PTH110, PTH118, PTH123, PTH208
+
+import contextlib
+import ctypes
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+
+_SUBREAPER, _DEATH_SIGNAL = 36, 1  # prctl's PR_SET_CHILD_SUBREAPER and PR_SET_PDEATHSIG
+_LONGEST_LINE = 16 * 1024
+_CHUNK = 64 * 1024
+_DRAIN_SECONDS = 1.0
+_KILL_SECONDS = 10.0
+_START_ERROR = 128
+
+
+def boot_id() -> str:
+    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+        return file.read().strip()
+
+
+def read_stat(pid: int) -> tuple[int, int] | None:
+    """A process's parent and its start in clock ticks since boot; None when there is no such process."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+    except OSError:
+        return None
+    return int(fields[1]), int(fields[19])
+
+
+def descendants(root: int) -> dict[int, int]:
+    """Start ticks by number of all processes below `root`."""
+    starts: dict[int, int] = {}
+    children: dict[int, list[int]] = {}
+    for entry in os.listdir("/proc"):
+        stat = read_stat(int(entry)) if entry.isdigit() else None
+        if stat is not None:
+            children.setdefault(stat[0], []).append(int(entry))
+            starts[int(entry)] = stat[1]
+    found: dict[int, int] = {}
+    waiting = [root]
+    while waiting:
+        for child in children.get(waiting.pop(), ()):
+            found[child] = starts[child]
+            waiting.append(child)
+    return found
+
+
+def write_whole(path: str, content: object) -> None:
+    """Written under another name first, so that a reader sees all of it or no file."""
+    unfinished = f"{path}.unfinished"
+    with open(unfinished, "w", encoding="utf-8") as file:
+        json.dump(content, file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(unfinished, path)
+
+
+def stamp(nanoseconds: int) -> str:
+    seconds, rest = divmod(nanoseconds, 1_000_000_000)
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{rest:09d}Z"
+
+
+class Log:
+    """The container's output: `0.log`, and `1.log` and so on for what was written before the last rotation."""
+
+    def __init__(self, directory: str, limit: int, files: int) -> None:
+        self._directory = directory
+        self._limit = limit
+        self._files = files
+        self._rests = {"stdout": b"", "stderr": b""}
+        self._open()
+
+    def _open(self) -> None:
+        self._file = os.open(self._path(0), os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._size = os.fstat(self._file).st_size
+
+    def _path(self, number: int) -> str:
+        return os.path.join(self._directory, f"{number}.log")
+
+    def take(self, stream: str, data: bytes) -> None:
+        """Whole lines are written, the rest waits for its end; an overlong line is written in parts, marked P."""
+        prefix = f"{stamp(time.time_ns())} {stream} ".encode()
+        *lines, rest = (self._rests[stream] + data).split(b"\n")
+        out = bytearray()
+        for line in lines:
+            while len(line) > _LONGEST_LINE:
+                out += prefix + b"P " + line[:_LONGEST_LINE] + b"\n"
+                line = line[_LONGEST_LINE:]
+            out += prefix + b"F " + line + b"\n"
+        while len(rest) > _LONGEST_LINE:
+            out += prefix + b"P " + rest[:_LONGEST_LINE] + b"\n"
+            rest = rest[_LONGEST_LINE:]
+        self._rests[stream] = rest
+        self._write(bytes(out))
+
+    def close(self) -> None:
+        for stream, rest in self._rests.items():
+            if rest:
+                self._rests[stream] = b""
+                self._write(f"{stamp(time.time_ns())} {stream} F ".encode() + rest + b"\n")
+        os.close(self._file)
+
+    def _write(self, data: bytes) -> None:
+        # A full disk loses output; it must not block or end the program that prints.
+        with contextlib.suppress(OSError):
+            if self._size and self._size + len(data) > self._limit:
+                self._rotate()
+            self._size += os.write(self._file, data)
+
+    def _rotate(self) -> None:
+        os.close(self._file)
+        for number in range(self._files - 1, 0, -1):
+            if os.path.exists(self._path(number - 1)):
+                os.replace(self._path(number - 1), self._path(number))
+        self._open()
+
+
+class Shim:
+    def __init__(self, directory: str, spec: dict) -> None:  # type: ignore[type-arg]  # as it was in the file
+        self._directory = directory
+        self._spec = spec
+        self._command: subprocess.Popen[bytes] | None = None  # kept: when collected it would reap the process
+        self._main = 0
+        self._status: int | None = None
+        self._log = Log(os.path.join(directory, "log"), spec["log_bytes"], spec["log_files"])
+        self._selector = selectors.DefaultSelector()
+        self._kill_until = 0.0
+
+    def start(self) -> bool:
+        """Starts the command; False, with `exit.json` written, when it cannot be."""
+        wake_up, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+        for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGUSR1):
+            signal.signal(number, lambda *_: None)
+        for number in (signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+        self._selector.register(wake_up, selectors.EVENT_READ, "signals")
+        outputs = {name: os.pipe2(os.O_CLOEXEC) for name in ("stdout", "stderr")}
+        try:
+            self._command = subprocess.Popen(
+                self._spec["argv"],
+                env=self._spec["env"],
+                cwd=self._spec["cwd"],
+                stdin=subprocess.DEVNULL,
+                stdout=outputs["stdout"][1],
+                stderr=outputs["stderr"][1],
+                start_new_session=True,
+                preexec_fn=self._prepare,
+            )
+        except (OSError, ValueError, subprocess.SubprocessError) as error:
+            self._finish(_START_ERROR, 0, "StartError", _explain(self._spec["argv"][0], error))
+            return False
+        self._main = self._command.pid
+        for name, (read, write) in outputs.items():
+            os.close(write)
+            self._selector.register(read, selectors.EVENT_READ, name)
+        stat, own = read_stat(self._main), read_stat(os.getpid())
+        started = {
+            "boot_id": boot_id(),
+            "shim": [os.getpid(), own[1] if own else 0],
+            "process": [self._main, stat[1] if stat else 0],
+            "started_at": stamp(time.time_ns()),
+        }
+        write_whole(os.path.join(self._directory, "started.json"), started)
+        return True
+
+    def _prepare(self) -> None:
+        """In the new process: it ends with us, yields to the cluster itself, and goes first when memory is out."""
+        for number in (signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
+        ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
+        with contextlib.suppress(OSError):
+            os.nice(self._spec["nice"])
+            with open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
+                file.write("500")
+
+    def run(self) -> None:
+        """Until the command and everything below it is gone and its output is read."""
+        drained_at = float("inf")
+        while True:
+            self._reap()
+            if self._status is not None and self._kill_until == 0.0:
+                self._kill_until = time.monotonic() + _KILL_SECONDS
+            if self._kill_until:
+                alive = self._kill_all() and time.monotonic() < self._kill_until
+                if self._status is not None and not alive:
+                    drained_at = min(drained_at, time.monotonic() + _DRAIN_SECONDS)
+            if len(self._selector.get_map()) == 1 and drained_at < float("inf"):
+                break
+            if time.monotonic() >= drained_at:
+                break
+            self._listen(0.02 if self._kill_until else 60.0)
+        code = os.waitstatus_to_exitcode(self._status or 0)
+        self._finish(code if code >= 0 else _START_ERROR - code, max(0, -code), "", "")
+
+    def _listen(self, seconds: float) -> None:
+        for key, _ in self._selector.select(seconds):
+            data = os.read(key.fd, _CHUNK)
+            if key.data == "signals":
+                self._obey(data)
+            elif data:
+                self._log.take(key.data, data)
+            else:
+                self._selector.unregister(key.fd)
+                os.close(key.fd)
+
+    def _obey(self, signals: bytes) -> None:
+        if signal.SIGUSR1 in signals:
+            self._kill_until = self._kill_until or time.monotonic() + _KILL_SECONDS
+        elif signal.SIGTERM in signals and self._status is None:
+            # Not reaped yet, so the number is still our child's and the group's.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._main, signal.SIGTERM)
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            if pid == self._main:
+                self._status = status
+
+    def _kill_all(self) -> bool:
+        """Kills what is below us; whether there was anything."""
+        below = descendants(os.getpid())
+        for pid, start in below.items():
+            with contextlib.suppress(OSError):
+                handle = os.pidfd_open(pid)
+                try:
+                    stat = read_stat(pid)
+                    if stat is not None and stat[1] == start:
+                        signal.pidfd_send_signal(handle, signal.SIGKILL)
+                finally:
+                    os.close(handle)
+        return bool(below)
+
+    def _finish(self, code: int, number: int, reason: str, message: str) -> None:
+        self._log.close()
+        ending = {
+            "exit_code": code,
+            "signal": number,
+            "reason": reason,
+            "message": message,
+            "finished_at": stamp(time.time_ns()),
+        }
+        write_whole(os.path.join(self._directory, "exit.json"), ending)
+
+
+def _explain(program: str, error: Exception) -> str:
+    """In the words of a container runtime, which people search for."""
+    if isinstance(error, FileNotFoundError) and error.filename == program:
+        missing = "no such file or directory" if "/" in program else "executable file not found in $PATH"
+        return f'exec: "{program}": {missing}'
+    if isinstance(error, PermissionError):
+        return f'exec: "{program}": permission denied'
+    return f'exec: "{program}": {error}'
+
+
+def main(directory: str) -> None:
+    """The caller waits for our first process only: it ends once the command runs (0) or could not be started (1)."""
+    with open(os.path.join(directory, "spec.json"), encoding="utf-8") as file:
+        spec = json.load(file)
+    wait, report = os.pipe()
+    if os.fork():
+        os.close(report)
+        os._exit(0 if os.read(wait, 1) else 1)
+    os.close(wait)
+    os.setsid()
+    if os.fork():
+        os._exit(0)
+    ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
+    shim = Shim(directory, spec)
+    if not shim.start():
+        return
+    os.write(report, b"1")
+    os.close(report)
+    shim.run()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

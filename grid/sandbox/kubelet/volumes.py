@@ -1,0 +1,192 @@
+"""A pod's volumes as directories of this machine.
+
+    emptyDir, configMap, secret, downwardAPI, projected    <pod>/volumes/<name>/, made before the containers, gone with the pod
+    persistentVolumeClaim                                  DIR/volumes/<namespace>/<claim>/, stays
+    hostPath                                               the path itself
+
+Files of config maps and secrets are written when the pod starts and again before each restart of the pod's volumes; they do not
+follow later changes. A volume that cannot be made is a `MountFailed`: the pod waits and the kubelet tries again.
+"""
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Protocol
+
+from grid.sandbox.client import Object, name_of, namespace_of
+from grid.sandbox.kubelet.environment import ConfigError, PodFacts, Sources, field_value, resource_value
+from grid.sandbox.kubelet.process_runtime import checked_name
+
+_SOURCES = ("configMap", "secret", "downwardAPI", "serviceAccountToken")
+
+
+class MountFailed(Exception):
+    """The sentence of a FailedMount event."""
+
+
+class VolumeSources(Sources, Protocol):
+    async def claim(self, namespace: str, name: str) -> Object | None: ...
+
+    async def service_account_token(self, namespace: str, account: str, request: Object) -> str: ...
+
+
+class PodVolumes:
+    """The volumes of one pod: where each is, made when asked."""
+
+    def __init__(self, facts: PodFacts, *, directory: Path, claims: Path, sources: VolumeSources) -> None:
+        self._facts = facts
+        self._directory = directory
+        self._claims = claims
+        self._sources = sources
+
+    async def prepare(self) -> dict[str, Path]:
+        """Every volume's directory, filled. Doing it again changes nothing but the content of secrets and the like."""
+        places: dict[str, Path] = {}
+        for volume in self._facts.pod["spec"].get("volumes") or ():
+            name = str(volume["name"])
+            try:
+                places[name] = await self._place(checked_name(name), volume)
+            except (ConfigError, ValueError, OSError) as error:
+                raise MountFailed(f'MountVolume.SetUp failed for volume "{name}" : {error}') from error
+        return places
+
+    async def _place(self, name: str, volume: Object) -> Path:
+        pod = self._facts.pod
+        if "persistentVolumeClaim" in volume:
+            return await self._claim(str(volume["persistentVolumeClaim"]["claimName"]))
+        if "ephemeral" in volume:
+            return await self._claim(f"{name_of(pod)}-{name}")
+        if "hostPath" in volume:
+            return _host_path(volume["hostPath"])
+        place = self._directory / name
+        if "emptyDir" in volume:
+            place.mkdir(parents=True, exist_ok=True)
+            return place
+        for kind in ("projected", *_SOURCES[:3]):
+            if kind in volume:
+                source = volume[kind] or {}
+                parts = source.get("sources") or () if kind == "projected" else [{kind: source}]
+                await self._fill(place, parts, int(source.get("defaultMode") or 0o644))
+                return place
+        kinds = ", ".join(key for key in volume if key != "name")
+        raise ConfigError(f"a volume of kind {kinds or 'unknown'} is not supported by this cluster")
+
+    async def _claim(self, claim: str) -> Path:
+        namespace = namespace_of(self._facts.pod)
+        found = await self._sources.claim(namespace, claim)
+        if found is None:
+            raise ConfigError(f'persistentvolumeclaim "{claim}" not found')
+        if (found.get("status") or {}).get("phase") != "Bound":
+            raise ConfigError(f'persistentvolumeclaim "{claim}" is not bound')
+        place = claim_directory(self._claims, namespace, claim)
+        place.mkdir(parents=True, exist_ok=True)
+        return place
+
+    async def _fill(self, place: Path, parts: Iterable[Object], default_mode: int) -> None:
+        files: dict[str, tuple[bytes, int]] = {}
+        for part in parts:
+            kind = next((kind for kind in _SOURCES if kind in part), "")
+            if not kind:
+                raise ConfigError("a projected volume has a source of an unknown kind")
+            files.update(await self._files(kind, part[kind] or {}, default_mode))
+        _write_files(place, files)
+
+    async def _files(self, kind: str, source: Object, default_mode: int) -> dict[str, tuple[bytes, int]]:
+        namespace = namespace_of(self._facts.pod)
+        mode = int(source.get("defaultMode") or default_mode)
+        if kind == "downwardAPI":
+            return {
+                str(item["path"]): (self._downward(item).encode(), int(item.get("mode") or mode))
+                for item in source.get("items") or ()
+            }
+        if kind == "serviceAccountToken":
+            account = str(self._facts.pod["spec"].get("serviceAccountName") or "default")
+            token = await self._sources.service_account_token(namespace, account, source)
+            return {str(source.get("path", "token")): (token.encode(), 0o600)}
+        name = str(source.get("secretName") or source.get("name") or "")
+        data = await (self._sources.secret if kind == "secret" else self._sources.config_map)(namespace, name)
+        if data is None:
+            if source.get("optional"):
+                return {}
+            raise ConfigError(f'{kind.lower()} "{name}" not found')
+        return _chosen(data, source, mode, kind)
+
+    def _downward(self, item: Object) -> str:
+        if item.get("fieldRef"):
+            return field_value(item["fieldRef"].get("fieldPath", ""), self._facts)
+        return resource_value(item.get("resourceFieldRef") or {}, {}, self._facts)
+
+
+def claim_directory(claims: Path, namespace: str, claim: str) -> Path:
+    return claims / checked_name(namespace) / checked_name(claim)
+
+
+def mount_places(container: Object, volumes: Mapping[str, Path]) -> dict[str, Path]:
+    """Mount path -> directory for one container; a `subPath` inside a volume is made at need."""
+    places: dict[str, Path] = {}
+    for mount in container.get("volumeMounts") or ():
+        volume = volumes.get(str(mount["name"]))
+        if volume is None:
+            raise ConfigError(f'volume mount "{mount["name"]}" has no volume of that name')
+        sub_path = str(mount.get("subPath") or "")
+        place = volume / sub_path
+        if sub_path:
+            if sub_path.startswith("/") or ".." in Path(sub_path).parts:
+                raise ConfigError(f'subPath "{sub_path}" must stay inside its volume')
+            if not place.exists():
+                place.mkdir(parents=True, exist_ok=True)
+        places[str(mount["mountPath"])] = place
+    return places
+
+
+def _host_path(source: Object) -> Path:
+    path = Path(str(source.get("path", "/")))
+    if source.get("type") in ("DirectoryOrCreate", "FileOrCreate"):
+        path.mkdir(parents=True, exist_ok=True)
+    if source.get("type") and not path.exists():
+        raise ConfigError(f"hostPath type check failed: {path} does not exist")
+    return path
+
+
+def _chosen(data: Mapping[str, bytes], source: Object, mode: int, kind: str) -> dict[str, tuple[bytes, int]]:
+    items = source.get("items")
+    if not items:
+        return {key: (value, mode) for key, value in data.items()}
+    chosen: dict[str, tuple[bytes, int]] = {}
+    for item in items:
+        if item["key"] in data:
+            chosen[str(item["path"])] = (data[item["key"]], int(item.get("mode") or mode))
+        elif not source.get("optional"):
+            raise ConfigError(f"references non-existent {kind.lower()} key: {item['key']}")
+    return chosen
+
+
+def _write_files(place: Path, files: Mapping[str, tuple[bytes, int]]) -> None:
+    """The directory then holds exactly these files, each replaced whole."""
+    place.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for name, (content, mode) in files.items():
+        parts = Path(name).parts
+        if not parts or name.startswith("/") or ".." in parts:
+            raise ConfigError(f"“{name}” must be a path inside the volume")
+        path = place / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = path.with_name(f".{path.name}.unfinished")
+        unfinished.write_bytes(content)
+        unfinished.chmod(mode | 0o400)
+        unfinished.replace(path)
+    for path in place.rglob("*"):
+        if path.is_file() and str(path.relative_to(place)) not in files:
+            path.unlink()
+
+
+def remove(directory: Path) -> None:
+    """Removes a pod's volumes, even where a program took away the permission to."""
+
+    def make_writable(_function: object, path: str, _error: object) -> None:
+        with contextlib.suppress(OSError):
+            Path(path).parent.chmod(0o700)
+            os.unlink(path)  # noqa: PTH108  rmtree hands over a text
+
+    shutil.rmtree(directory, onerror=make_writable)

@@ -1,0 +1,47 @@
+"""What a pod asks for, as the scheduler counts it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from grid.diagnosis.describe.values import Amount
+
+Amounts = dict[str, Amount]
+
+
+def pod_total(pod: Mapping[str, Any], part: str) -> Amounts:
+    """Sum over a pod of `requests` or `limits`: containers and sidecars together, or an init container if that is more.
+
+    https://kubernetes.io/docs/concepts/workloads/pods/init-containers/#resource-sharing-within-containers
+    """
+    spec = pod["spec"]
+    total: Amounts = {}
+    for container in spec.get("containers", ()):
+        total = _sum(total, _of(container, part))
+    sidecars: Amounts = {}
+    peak: Amounts = {}
+    for container in spec.get("initContainers", ()):
+        wanted = _of(container, part)
+        if container.get("restartPolicy") == "Always":
+            total, sidecars = _sum(total, wanted), _sum(sidecars, wanted)
+            wanted = sidecars
+        else:
+            wanted = _sum(wanted, sidecars)
+        peak = _larger(peak, wanted)
+    total = _larger(total, peak)
+    overhead = {name: Amount.parse(text) for name, text in spec.get("overhead", {}).items()}
+    if part == "limits":
+        overhead = {name: amount for name, amount in overhead.items() if name in total}
+    return _sum(total, overhead)
+
+
+def _of(container: Mapping[str, Any], part: str) -> Amounts:
+    listed = (container.get("resources") or {}).get(part) or {}
+    return {name: Amount.parse(text) for name, text in listed.items()}
+
+
+def _sum(one: Amounts, other: Amounts) -> Amounts:
+    return {**one, **{name: one.get(name, Amount()) + amount for name, amount in other.items()}}
+
+
+def _larger(one: Amounts, other: Amounts) -> Amounts:
+    return {**one, **{name: one[name].max(amount) if name in one else amount for name, amount in other.items()}}

@@ -16,6 +16,8 @@ env = environ.FileAwareEnv()  # NAME_FILE is read in place of NAME: mounted secr
 # --- Paths -----------------------------------------------------------------------------------------------------------
 # Everything that this program writes on one machine; ignored by git.
 VAR_DIR = Path(env.str("GRID_VAR", default=str(BASE_DIR / "var")))
+# Where the embedded cluster keeps what it pulled; several installations of one user may share it.
+IMAGES_DIR = Path(env.str("GRID_IMAGES", default=str(VAR_DIR / "images")))
 
 # --- Security --------------------------------------------------------------------------------------------------------
 DEBUG = env.bool("GRID_DEBUG", default=False)

@@ -130,7 +130,7 @@ def _programs(var: Path, port: int, *, node_idle_seconds: int) -> list[Program]:
             stop_seconds=stop_seconds,
         )
 
-    cluster = ["sandbox", "--data", str(var / "cluster"), "--images", str(var / "images"), "--port", str(cluster_port)]
+    cluster = ["sandbox", "--data", str(var / "cluster"), "--images", str(settings.IMAGES_DIR), "--port", str(cluster_port)]
     cluster += ["--kubeconfig", str(kubeconfig), "--unneeded-seconds", str(node_idle_seconds)]
     web = ["web", "--port", str(port), "--workspace-port", str(port + 1)]
     return [

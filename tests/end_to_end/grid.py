@@ -1,0 +1,115 @@
+"""A whole Compute Grid as its users start it: real processes, real ports, a folder of its own."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+ROOT = Path(__file__).parents[2]
+# Pulling JupyterLab takes a minute and is the same for every test; the first one does it, for real.
+IMAGES = Path(os.environ.get("GRID_TEST_IMAGES") or ROOT / "var" / "test-images")
+
+
+def free_ports(count: int) -> int:
+    """The first of `count` neighbouring ports that nobody uses now."""
+    for first in range(20000 + os.getpid() % 5000, 60000, count):
+        try:
+            for port in range(first, first + count):
+                socket.create_server(("127.0.0.1", port)).close()
+        except OSError:
+            continue
+        return first
+    raise RuntimeError("No free ports on this machine.")
+
+
+def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"waited {seconds:.0f} s in vain for {what}"
+        time.sleep(0.05)
+
+
+@dataclass
+class Grid:
+    """`start` returns when the address is printed; `output` is what the terminal shows."""
+
+    var: Path
+    port: int = field(default_factory=lambda: free_ports(3))
+    node_idle_seconds: int = 60
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def terminal(self) -> Path:
+        return self.var.with_suffix(".terminal")
+
+    def environment(self) -> dict[str, str]:
+        inherited = {name: text for name, text in os.environ.items() if not name.startswith(("GRID_", "DJANGO_"))}
+        for name in ("KUBECONFIG", "DATABASE_URL"):
+            inherited.pop(name, None)
+        return {**inherited, "GRID_DEMO": "1", "GRID_VAR": str(self.var), "GRID_IMAGES": str(IMAGES)}
+
+    def start(self, *, seconds: float = 60.0) -> float:
+        """Start it and give the seconds until it said that it is up."""
+        started = time.monotonic()
+        with self.terminal.open("wb") as terminal:
+            self.process = subprocess.Popen(
+                [
+                    *(sys.executable, "manage.py", "up", "--port", str(self.port)),
+                    *("--node-idle-seconds", str(self.node_idle_seconds)),
+                ],
+                cwd=ROOT,
+                env=self.environment(),
+                stdout=terminal,
+                stderr=subprocess.STDOUT,
+            )
+        wait_until(lambda: "Stop with Ctrl-C" in self.output or self.has_ended, seconds, f"a start:\n{self.output}")
+        assert not self.has_ended, self.output
+        return time.monotonic() - started
+
+    @property
+    def output(self) -> str:
+        return self.terminal.read_text() if self.terminal.exists() else ""
+
+    @property
+    def has_ended(self) -> bool:
+        return self.process is not None and self.process.poll() is not None
+
+    def processes(self) -> list[psutil.Process]:
+        """The supervisor's children and all of theirs, as they are now."""
+        assert self.process is not None
+        return psutil.Process(self.process.pid).children(recursive=True)
+
+    def interrupt(self) -> None:
+        """What Ctrl-C does."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGINT)
+        self.process.wait(60)
+
+    def kill(self) -> None:
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait()
+
+    def password(self, username: str) -> str:
+        accounts = json.loads((self.var / "demo-users.json").read_text())
+        return next(str(account["password"]) for account in accounts if account["username"] == username)
+
+    def kubectl(self, *arguments: str) -> str:
+        """What kubectl prints, against the embedded cluster."""
+        kubectl = Path(sys.executable).parent / "kubectl"
+        environment = {**os.environ, "KUBECONFIG": str(self.var / "kubeconfig")}
+        answer = subprocess.run([kubectl, *arguments], env=environment, capture_output=True, text=True, timeout=60)
+        assert answer.returncode == 0, answer.stderr
+        return answer.stdout

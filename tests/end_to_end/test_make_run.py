@@ -1,0 +1,140 @@
+"""The one command: up, down, up again, and what happens when somebody pulls the plug."""
+
+import os
+import socket
+import stat
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.end_to_end.grid import ROOT, Grid, wait_until
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+
+@pytest.fixture
+def grid(tmp_path: Path) -> Iterator[Grid]:
+    grid = Grid(tmp_path / "var")
+    yield grid
+    if grid.process is not None and not grid.has_ended:
+        grid.interrupt()
+
+
+def alive(processes: list[psutil.Process]) -> list[str]:
+    return [str(one) for one in processes if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
+
+
+def test_it_starts_prints_the_logins_and_ends_with_all_of_its_processes(grid: Grid) -> None:
+    grid.start()
+    assert f"Open {grid.url}/" in grid.output
+    assert grid.password("scientist") in grid.output
+    assert stat.S_IMODE((grid.var / "demo-users.json").stat().st_mode) == 0o600
+    assert stat.S_IMODE((grid.var / "kubeconfig").stat().st_mode) == 0o600
+    with urllib.request.urlopen(f"{grid.url}/login/") as answer:
+        assert answer.status == 200
+    bystander = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    processes = grid.processes()
+    assert len(processes) >= 3
+    grid.interrupt()
+    assert alive(processes) == []
+    assert bystander.poll() is None
+    bystander.kill()
+    bystander.wait()
+
+
+def test_a_second_start_finds_what_was_there(grid: Grid) -> None:
+    grid.start()
+    password = grid.password("scientist")
+    nodes = sorted(grid.kubectl("get", "nodes", "-o", "name").split())
+    grid.interrupt()
+    grid.start()
+    assert grid.password("scientist") == password
+    assert sorted(grid.kubectl("get", "nodes", "-o", "name").split()) == nodes
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends children with their parent")
+def test_a_killed_run_leaves_nothing_that_blocks_the_next(grid: Grid) -> None:
+    grid.start()
+    processes = grid.processes()
+    grid.kill()
+    wait_until(lambda: alive(processes) == [], 30, "the end of all its processes")
+    grid.start()
+
+
+def test_each_killed_program_is_started_again(grid: Grid) -> None:
+    grid.start()
+    for part in ("web", "controller", "sandbox"):
+        victim = next(one for one in grid.processes() if part in one.cmdline())
+        victim.kill()
+        wait_until(
+            lambda part=part, victim=victim: any(  # type: ignore[misc]
+                part in one.cmdline() and one.pid != victim.pid for one in grid.processes() if one.is_running()
+            ),
+            20,
+            f"a new {part}",
+        )
+    wait_until(lambda: _is_ready(grid), 60, "pages that are live again")
+
+
+def _is_ready(grid: Grid) -> bool:
+    try:
+        with urllib.request.urlopen(f"{grid.url}/readyz", timeout=2) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
+
+
+def test_a_second_run_in_the_same_folder_is_refused_in_one_sentence(grid: Grid) -> None:
+    grid.start()
+    other = run_up(grid, grid.port + 3)
+    assert other.returncode == 1
+    assert other.stderr.strip().endswith("Compute Grid already runs from this folder. Stop it with Ctrl-C first.")
+
+
+def test_a_taken_port_is_said_in_one_sentence(grid: Grid) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        answer = run_up(grid, taken.getsockname()[1])
+    assert answer.returncode == 1
+    assert "is in use by another program" in answer.stderr
+    assert len(answer.stderr.strip().splitlines()) == 1
+
+
+def test_a_folder_that_cannot_be_written_is_said_in_one_sentence() -> None:
+    answer = run_up(Grid(Path("/proc/compute-grid")), 1)
+    assert answer.returncode == 1
+    assert answer.stderr.startswith("CommandError: Cannot write to /proc/compute-grid")
+    assert len(answer.stderr.strip().splitlines()) == 1
+
+
+def test_a_python_that_is_too_old_is_said_in_one_sentence(tmp_path: Path) -> None:
+    """The set-up script runs under a Python that claims to be 3.8, with no newer one to be found."""
+    code = (
+        "import runpy, sys; sys.version_info = (3, 8, 10); sys.argv = ['setup_environment.py', 'run'];"
+        "runpy.run_path('.ci/setup_environment.py', run_name='__main__')"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env={**os.environ, "PATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert answer.returncode == 1
+    assert answer.stderr.startswith("Compute Grid needs Python 3.11 or later, and this is 3.8")
+    assert len(answer.stderr.strip().splitlines()) == 1
+
+
+def run_up(grid: Grid, port: int) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "manage.py", "up", "--port", str(port)],
+        cwd=ROOT,
+        env=grid.environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )

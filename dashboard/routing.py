@@ -5,10 +5,18 @@ from typing import Any
 
 from django.urls import path, re_path
 
+from dashboard.consumers.infrastructure import INFRASTRUCTURE
 from dashboard.consumers.live import LiveConsumer, LivePage
+from dashboard.consumers.node import NODE
+from dashboard.consumers.pod import POD
 
 # One line for each page; the page's view passes the same object to `live_page`.
-LIVE_PAGES: dict[str, LivePage[Any]] = {page.name: page for page in list[LivePage[Any]]()}
+_PAGES: tuple[LivePage[Any], ...] = (
+    INFRASTRUCTURE,
+    NODE,
+    POD,
+)
+LIVE_PAGES: dict[str, LivePage[Any]] = {page.name: page for page in _PAGES}
 
 
 async def _nothing_here(

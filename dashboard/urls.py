@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, path
 
-from dashboard.views import account, administration, configuration, health, home, opening
+from dashboard.views import account, administration, configuration, health, home, infrastructure, opening
 from dashboard.views.administration import ENVIRONMENTS, PROJECTS, TIERS, Catalogue
 
 
@@ -28,6 +28,9 @@ urlpatterns: list[URLPattern] = [
     path("login/", account.login, name="login"),
     path("logout/", account.logout, name="logout"),
     path("theme/", account.choose_theme, name="theme"),
+    path("infrastructure/", infrastructure.infrastructure, name="infrastructure"),
+    path("nodes/<str:name>/", infrastructure.node, name="node"),
+    path("pods/<str:namespace>/<str:name>/", infrastructure.pod, name="pod"),
     path("executions/<str:id>/open/", opening.open_execution, name="execution-open"),
     *_catalogue(TIERS),
     *_catalogue(ENVIRONMENTS),

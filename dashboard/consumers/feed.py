@@ -21,13 +21,17 @@ logger = logging.getLogger(__name__)
 LEAST_SECONDS = 0.1
 FRESHNESS_SECONDS = 1.0
 AFTER_FAILURE_SECONDS = 3.0
+REST_FACTOR = 4  # a page that takes long to compute rests this many times as long, so that it never fills the loop
 
 
-async def current_fragments(page: LivePage[Any], runtime: Runtime, viewer: Viewer, view: Hashable) -> list[Fragment]:
-    """All fragments of a page now, the freshness among them: for its first paint and for its feed."""
+async def current_fragments(
+    page: LivePage[Any], runtime: Runtime, viewer: Viewer, view: Hashable, *, is_followed: bool
+) -> list[Fragment]:
+    """All fragments of a page now, the freshness as the last: for its first paint and for its feed."""
     now = runtime.clock()
     fragments = await page.fragments(runtime, viewer, view, now)
-    return [*fragments, freshness_fragment(freshness_view(runtime.freshness(), now=now))]
+    freshness = freshness_view(runtime.freshness(), now=now, is_followed=is_followed)
+    return [*fragments, freshness_fragment(freshness)]
 
 
 class Feed:
@@ -52,11 +56,12 @@ class Feed:
             while True:
                 looked_at, delay = loop.time(), LEAST_SECONDS
                 try:
-                    self._publish(await current_fragments(self._page, self._runtime, self._viewer, self._view))
+                    self._publish(await self._look())
                 except Exception:
                     logger.exception("page not computed, trying again page=%s", self._page.name)
                     self._publish([*self._fragments, freshness_fragment(broken_view())])
                     delay = AFTER_FAILURE_SECONDS
+                delay = max(delay, REST_FACTOR * (loop.time() - looked_at))
                 await asyncio.sleep(delay)
                 until = looked_at + self._page.tick_seconds
                 while loop.time() < until:
@@ -66,6 +71,9 @@ class Feed:
                             break
                     except TimeoutError:
                         self._publish_freshness()
+
+    async def _look(self) -> list[Fragment]:
+        return await current_fragments(self._page, self._runtime, self._viewer, self._view, is_followed=True)
 
     def _publish_freshness(self) -> None:
         now = self._runtime.clock()

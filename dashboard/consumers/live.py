@@ -22,13 +22,18 @@ from dashboard.consumers.feed import Feed, Feeds
 from dashboard.consumers.page import LivePage
 from dashboard.fragments import RenderedFragments
 from dashboard.viewmodels.live import Change, Fragment, Shown, changes, everything
+from grid.errors import NotAllowed
 from grid.runtime import Runtime, get_runtime
 
 __all__ = ["LiveConsumer", "LivePage"]
 
 logger = logging.getLogger(__name__)
 
-LOGGED_OUT, TOO_SLOW, INTERNAL_ERROR = 4401, 4408, 1011
+LOGGED_OUT, FORBIDDEN, TOO_SLOW, INTERNAL_ERROR = 4401, 4403, 4408, 1011
+_GOODBYES = {
+    LOGGED_OUT: "Your session has ended, so this page is no longer kept up to date.",
+    FORBIDDEN: "You may no longer see this page, so it is no longer kept up to date.",
+}
 _SOCKET_ID = "live"  # the element that holds the connection, in base.html
 
 feeds = Feeds()
@@ -36,7 +41,7 @@ rendered = RenderedFragments()
 
 
 class SessionEnded(Exception):
-    """The person has logged out, lost the right to this page, or the session has expired."""
+    """The person has logged out, the session has expired, or the account was closed."""
 
 
 def read_viewer(session_key: str | None) -> Viewer | None:
@@ -65,7 +70,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
         viewer = await database_sync_to_async(viewer_of)(self.scope["user"] or AnonymousUser())
         if viewer is None:
             await self.accept()
-            await self._say_logged_out()
+            await self._say_goodbye(LOGGED_OUT)
             return
         runtime = get_runtime()
         view = self._page.view(QueryDict(self.scope.get("query_string", b"")))
@@ -86,7 +91,9 @@ class LiveConsumer(AsyncWebsocketConsumer):
                 with feeds.joined(self._page, runtime, viewer, view) as feed:
                     await self._follow(feed, runtime)
         except* SessionEnded:
-            await self._say_logged_out()
+            await self._say_goodbye(LOGGED_OUT)
+        except* NotAllowed:
+            await self._say_goodbye(FORBIDDEN)
         except* TimeoutError:
             logger.info("browser takes nothing, closed page=%s user=%s", self._page.name, viewer.username)
             await self.close(TOO_SLOW)
@@ -117,12 +124,14 @@ class LiveConsumer(AsyncWebsocketConsumer):
         while True:
             await asyncio.sleep(self._recheck_seconds)
             viewer = await database_sync_to_async(read_viewer)(session_key)
-            if viewer is None or not self._page.allowed(runtime, viewer, view):
+            if viewer is None:
                 raise SessionEnded
+            if not self._page.still_allowed(runtime, viewer, view):
+                raise NotAllowed
 
-    async def _say_logged_out(self) -> None:
+    async def _say_goodbye(self, code: int) -> None:
         """Replaces the connecting element, so that the browser does not try again for ever."""
-        notice = Fragment(_SOCKET_ID, "dashboard/fragments/logged_out.html", None)
+        notice = Fragment(_SOCKET_ID, "dashboard/fragments/goodbye.html", _GOODBYES[code])
         message = rendered.message([Change("replace", _SOCKET_ID, (notice,))], now=get_runtime().clock())
         await self.send(text_data=message)
-        await self.close(LOGGED_OUT)
+        await self.close(code)

@@ -25,6 +25,7 @@ class LivePage(ABC, Generic[View]):
     topics: ClassVar[frozenset[str]]
     regions: ClassVar[frozenset[str]] = frozenset()
     tick_seconds: ClassVar[float] = 5.0
+    refusal: ClassVar[str] = "This page is not for your account."
 
     @abstractmethod
     def view(self, query: QueryDict) -> View:
@@ -32,7 +33,11 @@ class LivePage(ABC, Generic[View]):
 
     @abstractmethod
     def allowed(self, runtime: Runtime, viewer: Viewer, view: View) -> bool:
-        """May this person see this view? Asked for the page, at connect, and again every half minute."""
+        """May this person see this view? Asked for the page and at connect."""
+
+    def still_allowed(self, runtime: Runtime, viewer: Viewer, view: View) -> bool:
+        """Asked again every half minute. Differs from `allowed` where the right hangs on an object that may be gone by then."""
+        return self.allowed(runtime, viewer, view)
 
     @abstractmethod
     async def fragments(self, runtime: Runtime, viewer: Viewer, view: View, now: datetime) -> Sequence[Fragment]:

@@ -1,7 +1,7 @@
 """Tags of live pages: `{% fragment "id" %}`, `{% fragments "region" %}`, and times that go on by themselves in the browser."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 from django import template
 from django.template import Context
@@ -12,6 +12,18 @@ from dashboard.fragments import render_fragment
 from dashboard.viewmodels import format as formats
 
 register = template.Library()
+
+
+class SortedView(Protocol):
+    """A page's view that is sorted by one column."""
+
+    @property
+    def sort(self) -> str: ...
+
+    @property
+    def descending(self) -> bool: ...
+
+    def query(self, **changed: Any) -> str: ...
 
 
 @register.simple_tag(takes_context=True)
@@ -37,6 +49,19 @@ def age(context: Context, moment: datetime | None) -> SafeString:
 def until(context: Context, moment: datetime | None) -> SafeString:
     """How long from now, as an element that the browser keeps right."""
     return _time(moment, "until", "" if moment is None else formats.until(moment, context["now"]))
+
+
+@register.simple_tag
+def sort_header(view: SortedView, column: str, title: str, css: str = "") -> SafeString:
+    """A column's header with the link that sorts by it, and by it the other way round when it is sorted already.
+
+    Keeps the filter, goes back to the first page.
+    """
+    is_current = view.sort == column
+    descending = is_current and not view.descending
+    state = format_html(' aria-sort="{}"', "descending" if view.descending else "ascending") if is_current else ""
+    link = view.query(sort=column, descending=descending, page=1)
+    return format_html('<th scope="col" class="{}"{}><a href="{}">{}</a></th>', css, state, link, title)
 
 
 @register.filter

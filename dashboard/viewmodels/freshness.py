@@ -16,19 +16,22 @@ _SMALL_DELAY = 2.0  # seconds that nobody would call an outage
 class FreshnessView:
     """`headline` changes only when the state does, so that a screen reader says it once; `detail` may count seconds."""
 
-    state: Literal["live", "starting", "behind", "broken"]
+    state: Literal["live", "snapshot", "starting", "behind", "broken"]
     headline: str
     detail: str = ""
 
 
-def freshness_view(freshness: Freshness, *, now: datetime) -> FreshnessView:
+def freshness_view(freshness: Freshness, *, now: datetime, is_followed: bool = True) -> FreshnessView:
+    """`is_followed` is False for a first paint: only a browser that follows the page sees it live."""
     behind = freshness.behind_seconds
     if not freshness.synced:
         return FreshnessView(
             "starting", "Reading the cluster", freshness.error or "This page fills as the answer comes."
         )
     if not freshness.error and behind < _SMALL_DELAY:
-        return FreshnessView("live", "Live")
+        return (
+            FreshnessView("live", "Live") if is_followed else FreshnessView("snapshot", f"As of {clock_time(now)} UTC")
+        )
     return FreshnessView(
         "behind",
         "The cluster does not answer",

@@ -8,10 +8,18 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import render
 
-from dashboard.access import viewer_of
+from dashboard.access import Viewer, viewer_of
 from dashboard.consumers.feed import current_fragments
 from dashboard.consumers.live import LivePage
 from grid.runtime import get_runtime
+
+
+async def admitted(request: HttpRequest, page: LivePage[Any], query: QueryDict) -> Viewer:
+    """The person, when the page allows that view; 403 otherwise, the same for what does not exist."""
+    viewer = await sync_to_async(viewer_of)(request.user)
+    if viewer is None or not page.allowed(get_runtime(), viewer, page.view(query)):
+        raise PermissionDenied(page.refusal)
+    return viewer
 
 
 async def live_page(
@@ -28,15 +36,12 @@ async def live_page(
     may be read, and renders in a thread, so that a large page delays nobody's updates.
     """
     query = request.GET if query is None else query
-    viewer = await sync_to_async(viewer_of)(request.user)
-    runtime = get_runtime()
-    view = page.view(query)
-    if viewer is None or not page.allowed(runtime, viewer, view):
-        raise PermissionDenied("This page is not for your account.")
+    viewer = await admitted(request, page, query)
+    runtime, view = get_runtime(), page.view(query)
     whole = {
         "viewer": viewer,
         "view": view,
-        "fragments": await current_fragments(page, runtime, viewer, view),
+        "fragments": await current_fragments(page, runtime, viewer, view, is_followed=False),
         "now": runtime.clock(),
         "live_url": f"/live/{page.name}/?{query.urlencode()}",
         **(context or {}),

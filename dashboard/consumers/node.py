@@ -1,0 +1,70 @@
+"""One node's page, live: facts, pods and events, for operators and admins."""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.conf import settings
+from django.http import QueryDict
+
+from dashboard.access import Viewer, may_operate
+from dashboard.consumers.infrastructure import SCALE_DOWN, ScaleDownAnswers
+from dashboard.consumers.page import LivePage
+from dashboard.viewmodels.events import history
+from dashboard.viewmodels.infrastructure import NodeRow, node_row
+from dashboard.viewmodels.live import Fragment
+from dashboard.viewmodels.node import node_facts
+from dashboard.viewmodels.nodes import node_sums
+from dashboard.viewmodels.pods import pod_row, pod_rows
+from grid.diagnosis.scaledown import ScaleDownRules, scale_down
+from grid.kube.objects import Node
+from grid.runtime import Runtime
+from grid.watch.pools import node_groups
+
+
+@dataclass(frozen=True, slots=True)
+class NodeView:
+    name: str
+
+
+class NodePage(LivePage[NodeView]):
+    name = "node"
+    topics = frozenset({"nodes", "pods", "events", "config_maps", "usage"})
+    refusal = "The cluster's nodes are for operators and admins."
+    regions = frozenset({"pods", "events"})
+
+    def __init__(self, answers: ScaleDownAnswers) -> None:
+        self._answers = answers
+
+    def view(self, query: QueryDict) -> NodeView:
+        return NodeView(str(query.get("name", ""))[:253])
+
+    def allowed(self, runtime: Runtime, viewer: Viewer, view: NodeView) -> bool:
+        return may_operate(viewer)
+
+    def audience(self, viewer: Viewer) -> Hashable:
+        return "operators"
+
+    async def fragments(self, runtime: Runtime, viewer: Viewer, view: NodeView, now: datetime) -> Sequence[Fragment]:
+        rules = await self._answers.rules()
+        node = runtime.nodes.get(view.name)
+        pods = runtime.pods.by("node", view.name)
+        row = None if node is None else self._row(runtime, node, rules)
+        return [
+            node_facts(view.name, node, row),
+            *pod_rows(pod_row(pod, runtime.usage.pod(pod.metadata.key)) for pod in pods),
+            *history(runtime.events.about(kind="Node", name=view.name)),
+        ]
+
+    def _row(self, runtime: Runtime, node: Node, rules: ScaleDownRules) -> NodeRow:
+        name = node.metadata.name
+        pods = runtime.pods.by("node", name)
+        sums = node_sums(node, pods, runtime.usage.node(name), pool_label=settings.NODE_POOL_LABEL)
+        size = sum(
+            other.metadata.labels.get(settings.NODE_POOL_LABEL, "") == sums.pool for other in runtime.nodes.values()
+        )
+        group = node_groups(runtime.config_maps.values()).get(sums.pool)
+        return node_row(sums, scale_down(node, pods, group=group, group_size=size, rules=rules))
+
+
+NODE = NodePage(SCALE_DOWN)

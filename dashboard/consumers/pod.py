@@ -1,0 +1,68 @@
+"""One pod's page, live: for operators and admins, and for the owner and the project of the execution that the pod belongs to."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.conf import settings
+from django.http import QueryDict
+
+from dashboard.access import Viewer, may_operate, may_see_execution
+from dashboard.consumers.page import LivePage
+from dashboard.viewmodels.events import history
+from dashboard.viewmodels.live import Fragment
+from dashboard.viewmodels.pods import PodFacts, pod_facts
+from grid.kube.objects import Pod
+from grid.labels import Keys
+from grid.runtime import Runtime
+
+
+@dataclass(frozen=True, slots=True)
+class PodView:
+    namespace: str
+    name: str
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+class PodPage(LivePage[PodView]):
+    name = "pod"
+    topics = frozenset({"pods", "events", "usage", "executions"})
+    refusal = "This pod does not belong to an execution of yours or of your projects, or it is gone."
+    regions = frozenset({"events"})
+
+    def view(self, query: QueryDict) -> PodView:
+        return PodView(str(query.get("namespace", ""))[:63], str(query.get("name", ""))[:253])
+
+    def allowed(self, runtime: Runtime, viewer: Viewer, view: PodView) -> bool:
+        if may_operate(viewer):
+            return True
+        pod = runtime.pods.get(view.key)
+        return pod is not None and _belongs_to(runtime, viewer, pod)
+
+    def still_allowed(self, runtime: Runtime, viewer: Viewer, view: PodView) -> bool:
+        """Of a pod that is gone nothing is shown, so whoever saw it may go on looking."""
+        return runtime.pods.get(view.key) is None or self.allowed(runtime, viewer, view)
+
+    async def fragments(self, runtime: Runtime, viewer: Viewer, view: PodView, now: datetime) -> Sequence[Fragment]:
+        pod = runtime.pods.get(view.key)
+        if pod is None or not self.allowed(runtime, viewer, view):
+            gone = PodFacts(view.namespace, view.name, None)
+            return [Fragment("facts", "dashboard/fragments/pod_facts.html", gone)]
+        facts = pod_facts(pod, runtime.usage.pod(view.key), Keys.under(settings.LABEL_PREFIX))
+        events = runtime.events.about(kind="Pod", name=view.name, namespace=view.namespace, uid=pod.metadata.uid)
+        return [Fragment("facts", "dashboard/fragments/pod_facts.html", facts), *history(events)]
+
+
+def _belongs_to(runtime: Runtime, viewer: Viewer, pod: Pod) -> bool:
+    """Labels are believed in the executions' own namespace only: elsewhere others may write them."""
+    if pod.metadata.namespace != settings.GRID_NAMESPACE:
+        return False
+    execution = pod.metadata.labels.get(Keys.under(settings.LABEL_PREFIX).execution, "")
+    row = runtime.executions.get(execution) if execution else None
+    return row is not None and may_see_execution(viewer, row)
+
+
+POD = PodPage()

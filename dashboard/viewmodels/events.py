@@ -1,0 +1,61 @@
+"""Kubernetes events as lines of a history; pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from dashboard.viewmodels.ids import element_id
+from dashboard.viewmodels.live import Fragment
+from grid.kube.objects import Event
+
+_WORDS = {
+    "TriggeredScaleUp": "A pod makes the pool grow",
+    "NotTriggerScaleUp": "Growing would not help",
+    "ScaledUpGroup": "The pool grows",
+    "FailedToScaleUpGroup": "The pool could not grow",
+    "ScaleDown": "A node is removed",
+    "ScaleDownEmpty": "An empty node is removed",
+    "ScaleDownFailed": "A node could not be removed",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class EventLine:
+    """`headline` is for people, `reason` Kubernetes' own word; `about` is "Kind/name"."""
+
+    id: str
+    at: datetime | None
+    is_warning: bool
+    headline: str
+    reason: str
+    message: str
+    about_kind: str
+    about_namespace: str
+    about_name: str
+    reporter: str
+    times: int
+
+
+def event_line(event: Event, *, prefix: str = "event") -> EventLine:
+    about = event.involved_object
+    return EventLine(
+        id=element_id(prefix, event.metadata.namespace, event.metadata.name),
+        at=event.last_seen,
+        is_warning=event.type != "Normal",
+        headline=_WORDS.get(event.reason, ""),
+        reason=event.reason,
+        message=event.message.strip(),
+        about_kind=about.kind,
+        about_namespace=about.namespace,
+        about_name=about.name,
+        reporter=event.reporter,
+        times=event.times,
+    )
+
+
+def history(events: Sequence[Event]) -> list[Fragment]:
+    """An object's events for region "events", newest first; `events` come oldest first."""
+    return [
+        Fragment(line.id, "dashboard/fragments/event_item.html", line, region="events")
+        for line in map(event_line, reversed(events))
+    ]

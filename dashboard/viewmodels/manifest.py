@@ -1,0 +1,32 @@
+"""A whole Kubernetes object as YAML for people: without what only machines need, and never a secret's values; pure."""
+
+from typing import Any
+
+import yaml
+
+from grid.kube.objects import RawObject
+
+HIDDEN = "(hidden)"
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+def as_yaml(obj: RawObject) -> str:
+    return yaml.safe_dump(presentable(obj), sort_keys=False, allow_unicode=True, width=120)
+
+
+def presentable(obj: RawObject) -> RawObject:
+    """Without managedFields; a Secret with its keys only, in the copy that `kubectl apply` keeps as well."""
+    shown = dict(obj)
+    metadata: dict[str, Any] = {
+        name: value for name, value in (obj.get("metadata") or {}).items() if name != "managedFields"
+    }
+    shown["metadata"] = metadata
+    if obj.get("kind") != "Secret":
+        return shown
+    for field in ("data", "stringData"):
+        if field in shown:
+            shown[field] = dict.fromkeys(shown[field] or {}, HIDDEN)
+    annotations = metadata.get("annotations") or {}
+    if _LAST_APPLIED in annotations:
+        metadata["annotations"] = {**annotations, _LAST_APPLIED: HIDDEN}
+    return shown

@@ -1,0 +1,125 @@
+"""A node in words and numbers: what it is, how it is, what is requested and used of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from dashboard.viewmodels.format import percent
+from grid.diagnosis.requests import Amounts, amounts, has_ended, pod_requests, total
+from grid.kube.objects import Node, Pod
+from grid.labels import INSTANCE_TYPE, NODE_POOL, PLATFORM_NODE, PLATFORM_POOL
+from grid.metrics.usage import Usage
+from grid.quantity import format_bytes, format_cores
+
+Severity = Literal["ok", "wait", "problem", "neutral"]
+
+_PRESSURES = {
+    "MemoryPressure": "low on memory",
+    "DiskPressure": "low on disk",
+    "PIDPressure": "too many processes",
+    "NetworkUnavailable": "network not set up",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """`word` is short; `note` is the rest of the sentence, "" when there is nothing to add."""
+
+    severity: Severity
+    word: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """One resource of a node or a pool: requested and used of allocatable; `used` is "" without metrics."""
+
+    name: str
+    requested: str
+    allocatable: str
+    requested_percent: int
+    used: str = ""
+    used_percent: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSums:
+    """What rows, pools and sorting need of one node, worked out once for each change."""
+
+    node: Node
+    pool: str
+    is_platform: bool
+    status: Status
+    pod_count: int
+    requested: Amounts
+    allocatable: Amounts
+    used: Amounts | None
+
+
+def node_sums(node: Node, pods: Sequence[Pod], usage: Usage | None, *, pool_label: str = NODE_POOL) -> NodeSums:
+    running = [pod for pod in pods if not has_ended(pod)]
+    pool = node.metadata.labels.get(pool_label, "")
+    return NodeSums(
+        node=node,
+        pool=pool,
+        is_platform=node.metadata.labels.get(PLATFORM_NODE) == "true" or pool == PLATFORM_POOL,
+        status=node_status(node),
+        pod_count=len(running),
+        requested=total(map(pod_requests, running)),
+        allocatable=amounts(node.status.allocatable),
+        used=None if usage is None else Amounts(usage.cpu_millicores, usage.memory_bytes),
+    )
+
+
+def node_status(node: Node) -> Status:
+    """Its conditions in words, the worst first."""
+    conditions = {condition.type: condition for condition in node.status.conditions}
+    ready = conditions.get("Ready")
+    troubles = [words for name, words in _PRESSURES.items() if name in conditions and conditions[name].status == "True"]
+    note = ", ".join(troubles)
+    if ready is None:
+        return Status("wait", "Joining", "it has not reported yet")
+    if ready.status == "Unknown":
+        return Status("problem", "Lost", ready.message.rstrip(".") or "its kubelet does not report any more")
+    if ready.status != "True":
+        return Status("wait", "Not ready", "; ".join(filter(None, [ready.message.rstrip("."), note])))
+    if troubles:
+        return Status("problem", "In trouble", note)
+    if node.spec.unschedulable:
+        return Status("neutral", "Ready", "closed for new pods (cordoned)")
+    return Status("ok", "Ready")
+
+
+def instance_type(node: Node) -> str:
+    return node.metadata.labels.get(INSTANCE_TYPE, "")
+
+
+def created_at(node: Node) -> datetime | None:
+    return node.metadata.creation_timestamp
+
+
+def shares(requested: Amounts, allocatable: Amounts, used: Amounts | None) -> tuple[Share, ...]:
+    """CPU, memory, and GPUs where there are some."""
+    found = [
+        Share(
+            "CPU",
+            format_cores(requested.cpu),
+            format_cores(allocatable.cpu),
+            percent(requested.cpu, allocatable.cpu),
+            "" if used is None else format_cores(used.cpu),
+            0 if used is None else percent(used.cpu, allocatable.cpu),
+        ),
+        Share(
+            "Memory",
+            format_bytes(requested.memory),
+            format_bytes(allocatable.memory),
+            percent(requested.memory, allocatable.memory),
+            "" if used is None else format_bytes(used.memory),
+            0 if used is None else percent(used.memory, allocatable.memory),
+        ),
+    ]
+    if allocatable.gpus or requested.gpus:
+        gpus = percent(requested.gpus, allocatable.gpus)
+        found.append(Share("GPUs", str(requested.gpus), str(allocatable.gpus), gpus))
+    return tuple(found)

@@ -1,0 +1,154 @@
+"""A pod in words: rows on a node's page, facts on its own; pure."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from dashboard.viewmodels.ids import element_id
+from dashboard.viewmodels.infrastructure import Nothing
+from dashboard.viewmodels.live import Fragment
+from dashboard.viewmodels.nodes import Status
+from grid.diagnosis.requests import pod_requests
+from grid.kube.objects import ContainerStatus, Pod
+from grid.labels import Keys
+from grid.metrics.usage import Usage
+from grid.quantity import format_bytes, format_cores
+
+_FRAGMENTS = "dashboard/fragments/"
+
+
+@dataclass(frozen=True, slots=True)
+class PodRow:
+    namespace: str
+    name: str
+    status: Status
+    created_at: datetime | None
+    restarts: int
+    cpu: str
+    memory: str
+    gpus: str
+    used_cpu: str
+    used_memory: str
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerFact:
+    name: str
+    image: str
+    status: Status
+    restarts: int
+
+
+@dataclass(frozen=True, slots=True)
+class PodFacts:
+    """`row` is None for a pod that is gone."""
+
+    namespace: str
+    name: str
+    row: PodRow | None
+    node: str = ""
+    address: str = ""
+    owner: str = ""
+    execution: str = ""
+    containers: tuple[ContainerFact, ...] = ()
+
+
+def pod_status(pod: Pod) -> Status:
+    """One word as `kubectl get pods` would choose it, and the cluster's own message."""
+    if pod.metadata.deletion_timestamp is not None:
+        return Status("wait", "Ending")
+    if pod.status.phase == "Succeeded":
+        return Status("neutral", "Done")
+    troubled = _first_trouble(pod)
+    if pod.status.phase == "Failed":
+        return Status("problem", "Failed", pod.status.message or (troubled.note if troubled else pod.status.reason))
+    if troubled is not None:
+        return troubled
+    conditions = {condition.type: condition for condition in pod.status.conditions}
+    scheduled, ready = conditions.get("PodScheduled"), conditions.get("Ready")
+    if not pod.spec.node_name:
+        return Status("wait", "Waiting for a node", scheduled.message if scheduled else "")
+    if pod.status.phase == "Running":
+        is_ready = ready is not None and ready.status == "True"
+        return (
+            Status("ok", "Running")
+            if is_ready
+            else Status("wait", "Running, not ready", ready.message if ready else "")
+        )
+    return Status("wait", "Starting")
+
+
+def pod_row(pod: Pod, usage: Usage | None) -> PodRow:
+    asked = pod_requests(pod)
+    return PodRow(
+        namespace=pod.metadata.namespace,
+        name=pod.metadata.name,
+        status=pod_status(pod),
+        created_at=pod.metadata.creation_timestamp,
+        restarts=sum(status.restart_count for status in pod.status.container_statuses),
+        cpu=format_cores(asked.cpu),
+        memory=format_bytes(asked.memory),
+        gpus=str(asked.gpus) if asked.gpus else "",
+        used_cpu="" if usage is None else format_cores(usage.cpu_millicores),
+        used_memory="" if usage is None else format_bytes(usage.memory_bytes),
+    )
+
+
+def pod_rows(rows: Iterable[PodRow]) -> list[Fragment]:
+    """Region "pods": by namespace and name."""
+    ordered = sorted(rows, key=lambda row: (row.namespace, row.name))
+    if not ordered:
+        nothing = Nothing("No pods.", "Nothing runs on this node now.")
+        return [Fragment("pods-none", f"{_FRAGMENTS}nothing_row.html", nothing, region="pods")]
+    return [
+        Fragment(element_id("pod", row.namespace, row.name), f"{_FRAGMENTS}pod_row.html", row, region="pods")
+        for row in ordered
+    ]
+
+
+def pod_facts(pod: Pod, usage: Usage | None, keys: Keys) -> PodFacts:
+    owner = next((owner for owner in pod.metadata.owner_references if owner.controller), None)
+    statuses = {status.name: status for status in (*pod.status.init_container_statuses, *pod.status.container_statuses)}
+    return PodFacts(
+        namespace=pod.metadata.namespace,
+        name=pod.metadata.name,
+        row=pod_row(pod, usage),
+        node=pod.spec.node_name,
+        address=pod.status.pod_ip,
+        owner=f"{owner.kind} {owner.name}" if owner else "",
+        execution=pod.metadata.labels.get(keys.execution, ""),
+        containers=tuple(
+            ContainerFact(
+                name=container.name,
+                image=container.image,
+                status=_container_status(statuses.get(container.name)),
+                restarts=statuses[container.name].restart_count if container.name in statuses else 0,
+            )
+            for container in (*pod.spec.init_containers, *pod.spec.containers)
+        ),
+    )
+
+
+def _first_trouble(pod: Pod) -> Status | None:
+    for container in (*pod.status.init_container_statuses, *pod.status.container_statuses):
+        status = _container_status(container)
+        if status.severity == "problem":
+            return status
+    return None
+
+
+def _container_status(container: ContainerStatus | None) -> Status:
+    if container is None:
+        return Status("wait", "Not started")
+    state = container.state
+    if state.running is not None:
+        return Status("ok", "Running") if container.ready else Status("wait", "Running, not ready")
+    if state.terminated is not None:
+        ended = state.terminated
+        if ended.exit_code == 0:
+            return Status("neutral", "Done")
+        return Status("problem", ended.reason or "Error", ended.message or f"exit code {ended.exit_code}")
+    waiting = state.waiting
+    if waiting is None or waiting.reason in ("", "ContainerCreating", "PodInitializing"):
+        return Status("wait", "Starting")
+    return Status("problem", waiting.reason, waiting.message)

@@ -1,0 +1,78 @@
+"""Infrastructure, nodes and pods: the first paint of live pages, and whole objects fetched when somebody asks."""
+
+from typing import Any
+from urllib.parse import urlencode
+
+from django.conf import settings
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+
+from dashboard.consumers.infrastructure import INFRASTRUCTURE
+from dashboard.consumers.node import NODE
+from dashboard.consumers.pod import POD
+from dashboard.viewmodels.infrastructure import STATES
+from dashboard.viewmodels.manifest import as_yaml
+from dashboard.views.fetching import LOG_LINES, Fetched, fetched, log_tail
+from dashboard.views.live import admitted, live_page
+from grid.kube.resources import NODES, PODS, Resource
+from grid.runtime import Runtime, get_runtime
+from grid.watch.pools import known_pools
+
+NODE_TABS = {"": "Pods and events", "yaml": "YAML"}
+POD_TABS = {"": "Events", "log": "Log", "yaml": "YAML"}
+
+
+async def infrastructure(request: HttpRequest) -> HttpResponse:
+    await admitted(request, INFRASTRUCTURE, request.GET)
+    runtime = get_runtime()
+    pools = known_pools(runtime.nodes.values(), runtime.config_maps.values(), label=settings.NODE_POOL_LABEL)
+    context = {"states": STATES, "pools": sorted(pools)}
+    return await live_page(request, INFRASTRUCTURE, "dashboard/infrastructure.html", context=context)
+
+
+async def node(request: HttpRequest, name: str) -> HttpResponse:
+    """A node that does not exist is 404 for who may see nodes, and 403 like any other for who may not."""
+    query = QueryDict(urlencode({"name": name}))
+    await admitted(request, NODE, query)
+    runtime = get_runtime()
+    if runtime.nodes.get(name) is None and runtime.freshness().synced:
+        raise Http404(f"There is no node named {name}. It may have been removed by the autoscaler.")
+    tab = _tab(request, NODE_TABS)
+    context: dict[str, Any] = {"name": name, "tabs": NODE_TABS, "tab": tab}
+    if tab == "yaml":
+        context["fetched"] = await fetched(_yaml(runtime, NODES, name))
+    return await live_page(request, NODE, "dashboard/node.html", query=query, context=context)
+
+
+async def pod(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
+    query = QueryDict(urlencode({"namespace": namespace, "name": name}))
+    await admitted(request, POD, query)
+    runtime = get_runtime()
+    found = runtime.pods.get(f"{namespace}/{name}")
+    if found is None and runtime.freshness().synced:
+        raise Http404(f"There is no pod named {name} in {namespace}. Pods go when they have ended.")
+    tab = _tab(request, POD_TABS)
+    containers = [one.name for one in (*found.spec.init_containers, *found.spec.containers)] if found else []
+    asked = request.GET.get("container", "")
+    container = asked if asked in containers else next(iter(reversed(containers)), "")
+    context: dict[str, Any] = {"namespace": namespace, "name": name, "tabs": POD_TABS, "tab": tab}
+    if tab == "yaml":
+        context["fetched"] = await fetched(_yaml(runtime, PODS, name, namespace))
+    elif tab == "log":
+        previous = request.GET.get("previous") == "1"
+        context |= {"containers": containers, "container": container, "previous": previous, "lines": LOG_LINES}
+        context["fetched"] = await _log(runtime, namespace, name, container, previous=previous)
+    return await live_page(request, POD, "dashboard/pod.html", query=query, context=context)
+
+
+def _tab(request: HttpRequest, tabs: dict[str, str]) -> str:
+    asked = request.GET.get("tab", "")
+    return asked if asked in tabs else ""
+
+
+async def _yaml(runtime: Runtime, resource: Resource, name: str, namespace: str = "") -> str:
+    return as_yaml(await runtime.api.get(resource, name, namespace=namespace))
+
+
+async def _log(runtime: Runtime, namespace: str, name: str, container: str, *, previous: bool) -> Fetched:
+    chunks = runtime.api.logs(name, namespace=namespace, container=container, tail_lines=LOG_LINES, previous=previous)
+    return await fetched(log_tail(chunks))

@@ -1,0 +1,63 @@
+"""What a pod asks of its node, as the scheduler and the autoscaler count it; pure."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from grid.kube.objects import Pod
+from grid.quantity import millicores, whole
+
+_ENDED = ("Succeeded", "Failed")
+
+
+@dataclass(frozen=True, slots=True)
+class Amounts:
+    """CPU in thousandths of a core, memory in bytes, GPUs of all makes in cards."""
+
+    cpu: int = 0
+    memory: int = 0
+    gpus: int = 0
+
+    def __add__(self, other: "Amounts") -> "Amounts":
+        return Amounts(self.cpu + other.cpu, self.memory + other.memory, self.gpus + other.gpus)
+
+    def at_least(self, other: "Amounts") -> "Amounts":
+        return Amounts(max(self.cpu, other.cpu), max(self.memory, other.memory), max(self.gpus, other.gpus))
+
+
+def amounts(resources: Mapping[str, str]) -> Amounts:
+    """From Kubernetes' resource lists; a quantity that cannot be read counts as none."""
+    gpus = sum(_read(whole, text) for name, text in resources.items() if name.endswith("/gpu"))
+    return Amounts(_read(millicores, resources.get("cpu", "0")), _read(whole, resources.get("memory", "0")), gpus)
+
+
+def total(each: Iterable[Amounts]) -> Amounts:
+    return sum(each, Amounts())
+
+
+def has_ended(pod: Pod) -> bool:
+    """It still lies on its node but takes nothing there."""
+    return pod.status.phase in _ENDED
+
+
+def pod_requests(pod: Pod) -> Amounts:
+    """Containers and sidecars together, or the largest step of the start-up if that is more, plus the pod's overhead.
+
+    An init container that restarts always is a sidecar: it runs beside the ones after it.
+    """
+    running = total(amounts(container.resources.requests) for container in pod.spec.containers)
+    sidecars, largest_step = Amounts(), Amounts()
+    for container in pod.spec.init_containers:
+        asked = amounts(container.resources.requests)
+        if container.restart_policy == "Always":
+            sidecars += asked
+            largest_step = largest_step.at_least(sidecars)
+        else:
+            largest_step = largest_step.at_least(sidecars + asked)
+    return (running + sidecars).at_least(largest_step) + amounts(pod.spec.overhead)
+
+
+def _read(parse: Callable[[str], int], text: str) -> int:
+    try:
+        return parse(text)
+    except ValueError:
+        return 0

@@ -1,0 +1,108 @@
+"""Whether and when the cluster autoscaler would remove a node, and what keeps it; pure.
+
+The rule: the requests of its pods are below the threshold of its allocatable, all its pods can be moved, nothing forbids it, and
+that has been so for the unneeded time. The autoscaler marks a node with a taint when it first finds it unneeded; the taint's
+value is that moment in Unix time. Whether the pods would fit on the other nodes only the autoscaler works out, and volumes
+that it cannot move are not read here, so a node that looks removable may be kept; the mark alone gives a time.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Literal
+
+from grid.diagnosis.requests import Amounts, amounts, has_ended, pod_requests, total
+from grid.kube.objects import Node, Pod, Taint
+from grid.labels import DELETION_CANDIDATE_TAINT, SAFE_TO_EVICT, SCALE_DOWN_DISABLED, TO_BE_DELETED_TAINT
+from grid.watch.pools import NodeGroup
+
+_MOVABLE_OWNERS = frozenset({"ReplicaSet", "ReplicationController", "StatefulSet", "Job"})
+_MIRROR = "kubernetes.io/config.mirror"
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleDownRules:
+    """The autoscaler's own settings, as the central configuration repeats them."""
+
+    threshold_percent: int
+    unneeded_seconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleDown:
+    """`at` is when it can be removed, for a node that is marked; `sentence` says why or why not."""
+
+    verdict: Literal["removing", "marked", "unneeded", "kept", "unmanaged"]
+    sentence: str
+    at: datetime | None = None
+
+
+def scale_down(
+    node: Node, pods: Sequence[Pod], *, group: NodeGroup | None, group_size: int, rules: ScaleDownRules
+) -> ScaleDown:
+    """`pods` are those on the node; `group` is None when the autoscaler does not manage its pool."""
+    taints = {taint.key: taint for taint in node.spec.taints}
+    if TO_BE_DELETED_TAINT in taints:
+        return ScaleDown("removing", "The autoscaler is removing it now.")
+    if group is None:
+        return ScaleDown("unmanaged", "The autoscaler does not manage this pool.")
+    if reason := kept_because(node, pods, group=group, group_size=group_size, rules=rules):
+        return ScaleDown("kept", reason)
+    if mark := taints.get(DELETION_CANDIDATE_TAINT):
+        since = _moment(mark)
+        at = since + timedelta(seconds=rules.unneeded_seconds) if since else None
+        return ScaleDown("marked", "Unneeded; it can be removed", at)
+    return ScaleDown("unneeded", "Lightly used; the autoscaler has not marked it yet.")
+
+
+def kept_because(node: Node, pods: Sequence[Pod], *, group: NodeGroup, group_size: int, rules: ScaleDownRules) -> str:
+    """The first thing that keeps the node, as a sentence; "" when nothing does."""
+    if node.metadata.annotations.get(SCALE_DOWN_DISABLED, "").lower() == "true":
+        return "Kept: an annotation on the node forbids its removal."
+    if not _is_ready(node):
+        return "Kept for now: it is not ready, so the autoscaler waits before it decides."
+    if group_size <= group.minimum:
+        return f"Kept: the pool is at its minimum of {group.minimum}."
+    running = [pod for pod in pods if not has_ended(pod)]
+    what, share = busiest(total(map(pod_requests, running)), amounts(node.status.allocatable))
+    if share >= rules.threshold_percent:
+        return f"Kept: {int(share)} % of {what} requested; it goes below {rules.threshold_percent} %."
+    for pod in running:
+        if reason := _unmovable_because(pod):
+            return f"Kept: pod {pod.metadata.name} cannot be moved, {reason}."
+    return ""
+
+
+def busiest(requested: Amounts, allocatable: Amounts) -> tuple[str, float]:
+    """What is requested most, in percent of allocatable; on a node with GPUs only they count, as for the autoscaler."""
+    if allocatable.gpus:
+        return "GPUs", 100 * requested.gpus / allocatable.gpus
+    cpu = 100 * requested.cpu / allocatable.cpu if allocatable.cpu else 0.0
+    memory = 100 * requested.memory / allocatable.memory if allocatable.memory else 0.0
+    return ("CPU", cpu) if cpu >= memory else ("memory", memory)
+
+
+def _is_ready(node: Node) -> bool:
+    return any(condition.type == "Ready" and condition.status == "True" for condition in node.status.conditions)
+
+
+def _unmovable_because(pod: Pod) -> str:
+    safe = pod.metadata.annotations.get(SAFE_TO_EVICT, "").lower()
+    owner = next((owner for owner in pod.metadata.owner_references if owner.controller), None)
+    if _MIRROR in pod.metadata.annotations or (owner is not None and owner.kind == "DaemonSet") or safe == "true":
+        return ""
+    if safe == "false":
+        return "an annotation forbids it"
+    if owner is None or owner.kind not in _MOVABLE_OWNERS:
+        return "nothing would start it again elsewhere"
+    if pod.metadata.namespace == "kube-system":
+        return "it belongs to the system"
+    return ""
+
+
+def _moment(mark: Taint) -> datetime | None:
+    """The taint's Unix time; its own time of addition when the value is not one."""
+    try:
+        return datetime.fromtimestamp(int(mark.value), UTC)
+    except (ValueError, OverflowError, OSError):
+        return mark.time_added

@@ -1,0 +1,100 @@
+"""A real browser and a real server: fixtures of all browser tests.
+
+    def test_...(stage, visit):
+        stage.play(scenes.working_day)
+        page = visit("olga-operator", "/infrastructure/")
+
+`stage` is the server, its cluster emptied for each test; `visit(person, path)` opens a page as somebody logged in. A test
+fails when its pages logged an error in the browser's console.
+"""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.browser import scenes
+from tests.browser.server import password_of
+from tests.browser.stage import StageProcess
+
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+Visit = Callable[..., Page]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.browser)
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StageProcess]:
+    process = StageProcess(tmp_path_factory.mktemp("stage"))
+    process.start()
+    yield process
+    process.kill()
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    """For one module only: Playwright's loop must be gone before other modules' asynchronous tests run."""
+    found = os.environ.get("GRID_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+    if not found:
+        pytest.skip("no Chromium here: install the package chromium, or set GRID_CHROMIUM to a browser's path")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def stage(server: StageProcess) -> StageProcess:
+    server.play(scenes.empty)
+    return server
+
+
+@pytest.fixture
+def console_errors() -> list[str]:
+    """What the pages of this test complained about; a test that expects complaints clears it."""
+    return []
+
+
+@pytest.fixture
+def visit(chromium: Browser, stage: StageProcess, console_errors: list[str]) -> Iterator[Visit]:
+    contexts = []
+
+    def visiting(
+        person: str, path: str, *, width: int = 1440, height: int = 900, scheme: str = "light", javascript: bool = True
+    ) -> Page:
+        context = chromium.new_context(
+            viewport={"width": width, "height": height},
+            color_scheme="dark" if scheme == "dark" else "light",
+            base_url=stage.url,
+            java_script_enabled=javascript,
+        )
+        context.set_default_timeout(10_000)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: console_errors.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: console_errors.append(str(error)))
+        page.goto(f"/login/?next={path}")
+        page.fill("[name=username]", person)
+        page.fill("[name=password]", password_of(person))
+        page.click("main button")
+        return page
+
+    yield visiting
+    for context in contexts:
+        context.close()
+    assert not console_errors

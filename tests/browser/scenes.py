@@ -1,0 +1,132 @@
+"""What browser tests put on the stage; each scene runs inside the server's process."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from grid.kube.resources import CONFIG_MAPS, EVENTS, NODES, PODS
+from grid.labels import NODE_POOL
+from grid.metrics.usage import Measured, Usage
+from tests.browser.server import Stage
+from tests.support import builders
+
+STATUS = """
+autoscalerStatus: Running
+nodeGroups:
+- {name: default, health: {status: Healthy, cloudProviderTarget: %d, minSize: 1, maxSize: 5}}
+- {name: default-gpu, health: {status: Healthy, cloudProviderTarget: %d, minSize: 0, maxSize: 2}}
+"""
+
+
+async def empty(stage: Stage) -> None:
+    """No objects, everything answers."""
+    stage.cluster.available = True
+    for resource in (PODS, NODES, EVENTS, CONFIG_MAPS):
+        for obj in stage.cluster.objects(resource):
+            stage.cluster.remove(resource, obj["metadata"]["name"], namespace=obj["metadata"].get("namespace", ""))
+
+
+async def put_node(stage: Stage, name: str, age_seconds: float = 3600, **arguments: Any) -> None:
+    created = datetime.now(UTC) - timedelta(seconds=age_seconds)
+    stage.cluster.put(NODES, builders.node(name, created=created, **arguments))
+
+
+async def put_pod(stage: Stage, name: str, age_seconds: float = 600, **arguments: Any) -> None:
+    created = datetime.now(UTC) - timedelta(seconds=age_seconds)
+    stage.cluster.put(PODS, builders.pod(name, created=created, **arguments))
+
+
+async def put_event(stage: Stage, name: str, about: dict[str, Any], age_seconds: float = 5, **arguments: Any) -> None:
+    at = datetime.now(UTC) - timedelta(seconds=age_seconds)
+    stage.cluster.put(EVENTS, builders.event(name, about=about, at=at, **arguments))
+
+
+async def remove_node(stage: Stage, name: str) -> None:
+    stage.cluster.remove(NODES, name)
+
+
+async def answer(stage: Stage, available: bool) -> None:
+    stage.cluster.available = available
+
+
+async def group_targets(stage: Stage, default: int, gpu: int) -> None:
+    data = {"status": STATUS % (default, gpu)}
+    stage.cluster.put(CONFIG_MAPS, builders.config_map("cluster-autoscaler-status", data, namespace="kube-system"))
+
+
+async def usage(stage: Stage, nodes: dict[str, list[int]], pods: dict[str, list[int]] | None = None) -> None:
+    """Millicores and MiB by name, measured at once."""
+    now = datetime.now(UTC)
+
+    def each(measured: dict[str, list[int]]) -> dict[str, Usage]:
+        return {name: Usage(cpu, memory * 2**20, now) for name, (cpu, memory) in measured.items()}
+
+    stage.measured = Measured(each(nodes), each(pods or {}))
+    stage.runtime.usage.replace(stage.measured)
+    stage.runtime.hub.publish("usage")
+
+
+async def working_day(stage: Stage) -> None:
+    """Three pools with something of everything: busy, idle and marked, joining, lost, waiting pods, events."""
+    now = datetime.now(UTC)
+    await group_targets(stage, default=4, gpu=2)
+    replicated: dict[str, Any] = {
+        "owner": {"kind": "ReplicaSet", "metadata": {"name": "set", "uid": "1"}, "apiVersion": "apps/v1"}
+    }
+    big = {"cpu": "8", "memory": "32Gi", "instance_type": "m5.2xlarge"}
+    await put_node(stage, "platform-1", pool="platform", age_seconds=9 * 86400, **big)
+    await put_node(stage, "default-7f4k2", age_seconds=3 * 3600, **big)
+    mark = str(int((now - timedelta(minutes=6)).timestamp()))
+    taints = [{"key": "DeletionCandidateOfClusterAutoscaler", "value": mark, "effect": "PreferNoSchedule"}]
+    await put_node(stage, "default-9x2mc", age_seconds=5 * 3600, taints=taints, **big)
+    await put_node(stage, "default-b8w6q", age_seconds=40, ready=False, **big)
+    lost = builders.condition("Ready", "Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status.")
+    await put_node(stage, "default-zz9p1", age_seconds=86400, conditions=[lost], **big)
+    gpu = {"cpu": "8", "memory": "61Gi", "instance_type": "p3.2xlarge", "extended": {"nvidia.com/gpu": "1"}}
+    await put_node(stage, "default-gpu-k3v8d", pool="default-gpu", age_seconds=900, **gpu)
+    asked = {"cpu": "500m", "memory": "1Gi"}
+    for name in ("controller-0", "web-5d9f8", "web-7c2b1"):
+        await put_pod(stage, name, node="platform-1", phase="Running", ready=True, requests=asked, **replicated)
+    for place in range(5):
+        large = {"cpu": "1", "memory": "5Gi"}
+        await put_pod(stage, f"workspace-{place}", node="default-7f4k2", phase="Running", ready=True, requests=large)
+    await put_pod(stage, "app-shiny", node="default-9x2mc", phase="Running", ready=True, requests=asked, **replicated)
+    wants = {"cpu": "4", "memory": "16Gi", "nvidia.com/gpu": "1"}
+    training = builders.pod("job-training", node="default-gpu-k3v8d", phase="Running", ready=True, requests=wants)
+    stage.cluster.put(PODS, training)
+    waiting = builders.pod("job-waiting", requests=wants, spec={"nodeSelector": {NODE_POOL: "default-gpu"}})
+    stage.cluster.put(PODS, waiting)
+    await usage(
+        stage,
+        {
+            "platform-1": [420, 2100],
+            "default-7f4k2": [3900, 18000],
+            "default-9x2mc": [90, 700],
+            "default-gpu-k3v8d": [3700, 14100],
+        },
+    )
+    scale_up = "pod triggered scale-up: [{default-gpu 1->2 (max: 2)}]"
+    await put_event(
+        stage,
+        "e1",
+        waiting,
+        reason="TriggeredScaleUp",
+        message=scale_up,
+        component="cluster-autoscaler",
+        age_seconds=20,
+    )
+    removed = "marked the node as toBeDeleted/unschedulable"
+    gone = builders.node("default-old42")
+    await put_event(
+        stage, "e2", gone, reason="ScaleDown", message=removed, component="cluster-autoscaler", age_seconds=1900
+    )
+    refused = "pod didn't trigger scale-up: 2 Insufficient nvidia.com/gpu, 1 max node group size reached"
+    await put_event(
+        stage,
+        "e3",
+        training,
+        reason="NotTriggerScaleUp",
+        message=refused,
+        component="cluster-autoscaler",
+        age_seconds=960,
+        count=7,
+    )

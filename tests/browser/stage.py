@@ -1,0 +1,87 @@
+"""The tests' side of `tests.browser.server`: start it, play scenes in it, kill it, start it again."""
+
+import json
+import os
+import select
+import socket
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+START_SECONDS = 60.0
+SCENE_SECONDS = 30.0
+
+
+class StageProcess:
+    """One server at one address; its database outlives a restart, its cluster in memory does not."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._port = free_port()
+        self._process: subprocess.Popen[str] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._port}"
+
+    def start(self) -> None:
+        environment = {
+            **os.environ,
+            "DJANGO_SETTINGS_MODULE": "tests.settings",
+            "GRID_TEST_VAR": str(self._folder),
+            "GRID_DASHBOARD_ORIGIN": self.url,
+            "GRID_WORKSPACE_ORIGIN": f"http://localhost:{self._port}",
+        }
+        with (self._folder / "server.log").open("a") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.browser.server", str(self._port)],
+                cwd=ROOT,
+                env=environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
+        self._answer(START_SECONDS)
+
+    def kill(self) -> None:
+        """At once, as when a machine fails."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+    def play(self, scene: Callable[..., Awaitable[Any]], **arguments: Any) -> Any:
+        """Run the scene in the server's process and return what it returns."""
+        assert self._process is not None, "start it first"
+        assert self._process.stdin is not None
+        order = {"scene": f"{scene.__module__}:{scene.__qualname__}", "arguments": arguments}
+        self._process.stdin.write(json.dumps(order) + "\n")
+        self._process.stdin.flush()
+        answer = self._answer(SCENE_SECONDS)
+        if "error" in answer:
+            raise AssertionError(f"scene {order['scene']} failed: {answer['error']}")
+        return answer["result"]
+
+    def log(self) -> str:
+        return (self._folder / "server.log").read_text()
+
+    def _answer(self, seconds: float) -> dict[str, Any]:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        readable, _, _ = select.select([self._process.stdout], [], [], seconds)
+        line = self._process.stdout.readline() if readable else ""
+        if not line:
+            raise AssertionError(f"the server said nothing in {seconds:g} s; its log ends:\n{self.log()[-4000:]}")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

@@ -1,0 +1,150 @@
+"""The Infrastructure page in a real browser: it follows the cluster without a reload, and says so when it cannot."""
+
+import re
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
+from playwright.sync_api import Page, expect
+
+from tests.browser import scenes
+from tests.browser.conftest import Visit
+from tests.browser.stage import StageProcess
+
+PATH = "/infrastructure/"
+
+
+def follow(page: Page) -> None:
+    """Wait until the page is live, and leave a mark that a reload would take away."""
+    expect(page.locator("#freshness")).to_contain_text("Live")
+    page.evaluate("document.body.dataset.loaded = 'once'")
+
+
+def not_reloaded(page: Page) -> None:
+    assert page.evaluate("document.body.dataset.loaded") == "once"
+
+
+def names(page: Page) -> list[str]:
+    return page.locator("#nodes tr th").all_inner_texts()
+
+
+def test_a_row_changes_appears_moves_and_goes_without_a_reload(stage: StageProcess, visit: Visit) -> None:
+    stage.play(scenes.put_node, name="node-a", pool="b-pool")
+    stage.play(scenes.put_node, name="node-b", pool="b-pool", ready=False)
+    page = visit("olga-operator", PATH)
+    follow(page)
+    row = page.locator("#node-node-b")
+    expect(row).to_contain_text("Not ready")
+    assert names(page) == ["node-a", "node-b"]
+
+    stage.play(scenes.put_node, name="node-b", pool="b-pool", ready=True)
+    expect(row.locator(".status-ok")).to_have_text("Ready")
+
+    stage.play(scenes.put_node, name="node-c", pool="b-pool")
+    expect(page.locator("#nodes tr")).to_have_count(3)
+    stage.play(scenes.put_node, name="node-c", pool="a-pool")
+    expect(page.locator("#nodes tr th").first).to_have_text("node-c")
+    assert names(page) == ["node-c", "node-a", "node-b"]
+    assert page.locator("#pools article h3").all_inner_texts() == ["a-pool", "b-pool"]
+
+    stage.play(scenes.remove_node, name="node-a")
+    expect(page.locator("#node-node-a")).to_have_count(0)
+    assert names(page) == ["node-c", "node-b"]
+    stage.play(scenes.empty)
+    expect(page.locator("#nodes")).to_contain_text("No nodes.")
+    not_reloaded(page)
+
+
+def test_a_changing_row_keeps_the_keyboard_focus(stage: StageProcess, visit: Visit) -> None:
+    stage.play(scenes.put_node, name="node-a", ready=False)
+    page = visit("olga-operator", PATH)
+    follow(page)
+    page.locator("#node-node-a th a").focus()
+    stage.play(scenes.put_node, name="node-a", ready=True)
+    expect(page.locator("#node-node-a .status-ok")).to_have_text("Ready")
+    expect(page.locator("#node-node-a th a")).to_be_focused()
+
+
+def test_an_unreachable_cluster_is_said_in_words_and_recovers_by_itself(stage: StageProcess, visit: Visit) -> None:
+    stage.play(scenes.put_node, name="node-a")
+    page = visit("olga-operator", PATH)
+    follow(page)
+    stage.play(scenes.answer, available=False)
+    freshness = page.locator("#freshness")
+    expect(freshness).to_contain_text(re.compile(r"has not answered for \d+ s; what you see is from \d\d:\d\d:\d\d"))
+    expect(page.locator("#nodes")).to_contain_text("node-a")
+    stage.play(scenes.answer, available=True)
+    expect(freshness).to_have_text("Live", timeout=30_000)
+    not_reloaded(page)
+
+
+def test_the_page_goes_on_after_the_server_was_killed_and_started_again(
+    stage: StageProcess, visit: Visit, console_errors: list[str]
+) -> None:
+    stage.play(scenes.put_node, name="before")
+    page = visit("olga-operator", PATH)
+    follow(page)
+    stage.kill()
+    expect(page.locator("#freshness")).to_contain_text("Connection lost")
+    expect(page.locator("#nodes")).to_contain_text("before")
+    stage.start()
+    stage.play(scenes.put_node, name="after")
+    expect(page.locator("#nodes tr")).to_have_count(1, timeout=60_000)
+    expect(page.locator("#nodes")).to_contain_text("after", timeout=60_000)
+    expect(page.locator("#freshness")).to_have_text("Live")
+    not_reloaded(page)
+    console_errors[:] = [text for text in console_errors if "WebSocket" not in text and "htmx:ws:error" not in text]
+
+
+def test_after_logging_out_elsewhere_a_page_says_that_it_is_over(stage: StageProcess, visit: Visit) -> None:
+    page = visit("olga-operator", PATH)
+    follow(page)
+    other = page.context.new_page()
+    other.goto("/")
+    other.get_by_role("button", name="Log out").click()
+    expect(page.locator("#live")).to_contain_text("Your session has ended", timeout=40_000)
+
+
+def test_filter_and_sort_are_in_the_address_and_work_without_javascript(stage: StageProcess, visit: Visit) -> None:
+    stage.play(scenes.working_day)
+    page = visit("olga-operator", PATH, javascript=False)
+    page.fill("#filter-text", "gpu")
+    page.get_by_role("button", name="Filter").click()
+    expect(page).to_have_url(re.compile(r"text=gpu"))
+    assert names(page) == ["default-gpu-k3v8d"]
+    page.goto(PATH)
+    page.get_by_role("link", name="CPU", exact=True).click()
+    page.get_by_role("link", name="CPU", exact=True).click()
+    expect(page).to_have_url(re.compile(r"sort=-cpu"))
+    assert names(page)[0] == "default-7f4k2"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("path", [PATH, "/nodes/default-7f4k2/", "/pods/compute-grid/job-waiting/", "/", "/nothing/"])
+def test_axe_finds_nothing_serious(
+    stage: StageProcess, visit: Visit, path: str, scheme: str, console_errors: list[str]
+) -> None:
+    stage.play(scenes.working_day)
+    for width in (1440, 390):
+        page = visit("olga-operator", path, width=width, scheme=scheme)
+        expect(page.locator("h1")).to_be_visible()
+        found = Axe().run(page).response["violations"]
+        serious = [one for one in found if one["impact"] in ("serious", "critical")]
+        assert serious == [], [(one["id"], [node["html"] for node in one["nodes"]][:3]) for one in serious]
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+    console_errors[:] = [text for text in console_errors if "404" not in text]
+
+
+def test_a_scientist_is_told_kindly_that_the_page_is_not_for_them(visit: Visit, console_errors: list[str]) -> None:
+    page = visit("alice", PATH)
+    expect(page.locator("h1")).to_have_text("Not for your account")
+    expect(page.locator("main")).to_contain_text("operators and admins")
+    console_errors.clear()
+
+
+def test_the_keyboard_reaches_the_content_first(visit: Visit) -> None:
+    page = visit("olga-operator", PATH)
+    expect(page.locator("h1")).to_have_text("Infrastructure")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("main")).to_be_focused()

@@ -1,12 +1,14 @@
 """Records core/v1 Events: what happened to an object, in a sentence, counted when it happens again.
 
 Recording never fails its caller: an event that cannot be written is logged. The same event about the same object (type,
-reason and message alike) raises the count of the one already written.
+reason and message alike) raises the count of the one already written; from the eleventh message that differs only in its words
+on, all share one event that says so, as on Kubernetes, so that a loop of failures cannot fill the store.
 """
 
 import asyncio
 import logging
 from collections import OrderedDict
+from dataclasses import dataclass
 from typing import Literal
 
 from grid.sandbox.client.clock import Clock, SystemClock
@@ -19,7 +21,18 @@ logger = logging.getLogger(__name__)
 
 _REMEMBERED = 4096
 _LONGEST_MESSAGE = 1024
+_COMBINED = "(combined from similar events): "
+_MOST_SIMILAR = 10
+_SIMILAR_SECONDS = 600.0
 _Key = tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Similar:
+    """The different messages of one kind of event about one object, and when the latest came."""
+
+    messages: set[str]
+    latest: float
 
 
 class EventRecorder:
@@ -31,14 +44,19 @@ class EventRecorder:
         self._host = host
         self._clock = clock or SystemClock()
         self._written: OrderedDict[_Key, Object] = OrderedDict()
+        self._similar: OrderedDict[_Key, _Similar] = OrderedDict()
         self._locks: dict[_Key, asyncio.Lock] = {}
 
     async def record(
         self, about: Object, reason: str, message: str, *, type: Literal["Normal", "Warning"] = "Normal"
     ) -> None:
         """`about` is an object reference (see `reference_to`). Returns when the event is written or given up."""
+        kind = (about.get("uid", ""), about.get("name", ""), about.get("fieldPath", ""), type, reason)
+        key = (*kind, message)
+        if self._is_one_of_many(kind, message):
+            key = (*kind, _COMBINED)
+            message = _COMBINED + message
         message = message[:_LONGEST_MESSAGE]
-        key = (about.get("uid", ""), about.get("name", ""), about.get("fieldPath", ""), type, reason, message)
         lock = self._locks.setdefault(key, asyncio.Lock())
         try:
             async with lock:
@@ -51,14 +69,29 @@ class EventRecorder:
             if not lock.locked():
                 self._locks.pop(key, None)
 
+    def _is_one_of_many(self, kind: _Key, message: str) -> bool:
+        now = self._clock.monotonic()
+        similar = self._similar.get(kind)
+        if similar is None or now - similar.latest > _SIMILAR_SECONDS:
+            similar = self._similar[kind] = _Similar(set(), now)
+        similar.latest = now
+        self._similar.move_to_end(kind)
+        if len(self._similar) > _REMEMBERED:
+            self._similar.popitem(last=False)
+        if message not in similar.messages and len(similar.messages) >= _MOST_SIMILAR:
+            return True
+        similar.messages.add(message)
+        return False
+
     async def _write(self, key: _Key, about: Object, type: str, reason: str, message: str) -> Object:
         now = format_time(self._clock.now())
         namespace = about.get("namespace") or "default"
         known = self._written.get(key)
         if known is not None:
             path = EVENTS.path(namespace, known["metadata"]["name"])
+            again = {"count": known.get("count", 1) + 1, "lastTimestamp": now, "message": message}
             try:
-                return await self._api.patch(path, {"count": known.get("count", 1) + 1, "lastTimestamp": now})
+                return await self._api.patch(path, again)
             except ApiError as error:
                 if not error.not_found:
                     raise

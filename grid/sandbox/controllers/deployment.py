@@ -100,7 +100,7 @@ class DeploymentController:
         if is_terminating(deployment):
             await self._write_basic_status(deployment, newest, sets)
             return None
-        self._note_pause(deployment)
+        await self._note_pause(deployment)
         if deployment["spec"].get("paused") or rollout.is_scaling(deployment, sets):
             await self._scale(deployment, newest, old)
             return None
@@ -108,7 +108,7 @@ class DeploymentController:
             return await self._roll(deployment, newest, old)
         return await self._recreate(deployment, newest, old)
 
-    def _note_pause(self, deployment: Object) -> None:
+    async def _note_pause(self, deployment: Object) -> None:
         """Being paused stops the clock of the progress deadline; being resumed starts it anew."""
         if rolloutstatus.deadline_of(deployment) is None:
             return
@@ -117,14 +117,12 @@ class DeploymentController:
             return
         paused = bool(deployment["spec"].get("paused"))
         was_paused = known is not None and known.get("reason") == "DeploymentPaused"
-        if paused and not was_paused:
-            self._set_condition(
-                deployment, Condition(PROGRESSING, "Unknown", "DeploymentPaused", "Deployment is paused")
-            )
-        elif not paused and was_paused:
-            self._set_condition(
-                deployment, Condition(PROGRESSING, "Unknown", "DeploymentResumed", "Deployment is resumed")
-            )
+        if paused == was_paused:
+            return
+        word = "paused" if paused else "resumed"
+        condition = Condition(PROGRESSING, "Unknown", f"Deployment{word.capitalize()}", f"Deployment is {word}")
+        self._set_condition(deployment, condition)
+        await self._put_status(deployment, deployment["status"])
 
     def _set_condition(self, deployment: Object, condition: Condition) -> None:
         status = deployment.setdefault("status", {})
@@ -325,10 +323,12 @@ class DeploymentController:
         body = {**deployment, "apiVersion": DEPLOYMENTS.api_version, "kind": DEPLOYMENTS.kind, "status": status}
         path = DEPLOYMENTS.path(namespace_of(deployment), name_of(deployment), "status")
         try:
-            await self._client.update(path, body)
+            answer = await self._client.update(path, body)
         except ApiError as error:
             if not error.not_found:
                 raise
+        else:
+            deployment["metadata"]["resourceVersion"] = answer["metadata"]["resourceVersion"]
 
 
 def _owner_reference(deployment: Object) -> Object:

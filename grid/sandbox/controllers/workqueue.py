@@ -54,6 +54,9 @@ class WorkQueue:
         self._timers.pop(key, None)
         self.add(key)
 
+    def is_failing(self, key: str) -> bool:
+        return key in self._backoffs
+
     def retry(self, key: str, *, at_least: float = 0.0) -> None:
         backoff = self._backoffs.setdefault(key, Backoff(first=_FIRST_RETRY, longest=_LONGEST_RETRY, rng=self._rng))
         self.add_after(key, max(backoff.delay(), at_least))

@@ -78,7 +78,6 @@ def create_executions(grid: Grid, count: int) -> list[str]:
 
     django.setup()
     from django.contrib.auth.models import User
-
     from django.utils import timezone
 
     from grid.models import Environment, Execution, HardwareTier, Project, State

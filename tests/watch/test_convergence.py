@@ -41,6 +41,7 @@ STEPS = st.lists(
         ),
         st.integers(0, 7),
     ),
+    min_size=4,
     max_size=40,
 )
 
@@ -55,8 +56,10 @@ def take(cluster: FakeCluster, step: Step) -> float:
             cluster.remove(PODS, name, namespace="compute-grid")
         case "drop":
             cluster.drop_watch()
+        case "break":
+            cluster.break_watch()
         case "lose":
-            cluster.lose_events(step.number)
+            cluster.lose_events(1 + step.number // 2)
         case "compact":
             cluster.compact()
         case "away":
@@ -81,6 +84,8 @@ def take(cluster: FakeCluster, step: Step) -> float:
 async def test_the_store_equals_the_cluster_once_it_is_quiet(steps: list[Step], seed: int, page_size: int) -> None:
     cluster = FakeCluster()
     cluster.list_seconds = 0.01
+    for number in range(4):
+        cluster.put(PODS, pod(f"p{number}", node=f"n{number % 3}"))
     async with following(cluster, seed=seed, timing=Timing(page_size=page_size)) as it:
         for step in steps:
             await passes(take(cluster, step))

@@ -43,6 +43,7 @@ async def test_a_dropped_watch_resumes_without_loss_and_without_doing_anything_t
     async with following(cluster) as it:
         await until(lambda: cluster.open_watches == 1)
         cluster.put(PODS, pod("b"))
+        await until(lambda: it.names() == {"a", "b"})
         cluster.drop_watch()
         cluster.put(PODS, pod("c"))
         cluster.remove(PODS, "a", namespace="compute-grid")
@@ -50,6 +51,8 @@ async def test_a_dropped_watch_resumes_without_loss_and_without_doing_anything_t
         await until(lambda: cluster.open_watches == 1)
         assert it.store.version == 4, "three pods came and one went, each exactly once"
         assert cluster.count("list") == 1
+        first, second = (int(request.detail) for request in cluster.requests if request.verb == "watch")
+        assert second == first + 1, "it resumed after the one change that had come, so nothing was sent twice"
 
 
 @virtual_time

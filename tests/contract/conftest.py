@@ -1,12 +1,14 @@
 """The cluster under test, a client for it, and a namespace with a random name for each file of promises.
 
 `CONTRACT_KUBECONFIG=FILE` chooses the cluster; without it the embedded cluster is started. The credentials must be allowed
-to create namespaces. Nothing outside the suite's own namespaces is written.
+to create namespaces. Nothing outside the suite's own namespaces is written. `CONTRACT_COMPACT=COMMAND` is a shell command
+that makes the chosen cluster forget its history before `$VERSION`; without it the promises about that are skipped.
 """
 
 import os
 import re
 import secrets
+import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 
@@ -14,7 +16,7 @@ import pytest
 import pytest_asyncio
 
 from tests.contract.client import Client
-from tests.contract.embedded import embedded_cluster
+from tests.contract.embedded import EmbeddedCluster
 from tests.contract.kubeconfig import Connection, read_kubeconfig
 from tests.contract.manifests import metadata, pod
 from tests.contract.space import Space, eventually
@@ -30,12 +32,39 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connection]:
-    if chosen := os.environ.get("CONTRACT_KUBECONFIG"):
-        yield read_kubeconfig(Path(chosen))
+def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster | None]:
+    """The embedded cluster, unless another one is chosen."""
+    if os.environ.get("CONTRACT_KUBECONFIG"):
+        yield None
         return
-    with embedded_cluster(tmp_path_factory.mktemp("embedded-cluster")) as kubeconfig:
-        yield read_kubeconfig(kubeconfig)
+    cluster = EmbeddedCluster(tmp_path_factory.mktemp("embedded-cluster"))
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+@pytest.fixture(scope="session")
+def connection(embedded: EmbeddedCluster | None) -> Connection:
+    return read_kubeconfig(embedded.kubeconfig if embedded else Path(os.environ["CONTRACT_KUBECONFIG"]))
+
+
+@pytest.fixture(scope="session")
+def forget_history(embedded: EmbeddedCluster | None) -> Callable[[str], None]:
+    """Makes the cluster forget what was before a version."""
+
+    def forget(version: str) -> None:
+        if embedded:
+            embedded.restart()
+        elif command := os.environ.get("CONTRACT_COMPACT"):
+            subprocess.run(command, shell=True, check=True, capture_output=True, env=os.environ | {"VERSION": version})
+        else:
+            pytest.skip(
+                "only its operator makes this cluster forget: set CONTRACT_COMPACT to a command that compacts $VERSION"
+            )
+
+    return forget
 
 
 @pytest_asyncio.fixture

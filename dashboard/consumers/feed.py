@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from dashboard.access import Viewer
@@ -18,10 +19,15 @@ from grid.runtime import Runtime
 
 logger = logging.getLogger(__name__)
 
-LEAST_SECONDS = 0.1
-FRESHNESS_SECONDS = 1.0
-AFTER_FAILURE_SECONDS = 3.0
-REST_FACTOR = 4  # a page that takes long to compute rests this many times as long, so that it never fills the loop
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Times in seconds. A page that takes long to compute rests `rest_factor` times as long, so that it never fills the loop."""
+
+    least: float = 0.1
+    freshness: float = 1.0
+    after_failure: float = 3.0
+    rest_factor: float = 4.0
 
 
 async def current_fragments(
@@ -37,10 +43,11 @@ async def current_fragments(
 class Feed:
     """`latest` is the newest state, `version` grows with each; wait for a newer one with `after`."""
 
-    def __init__(self, page: LivePage[Any], runtime: Runtime, viewer: Viewer, view: Hashable) -> None:
+    def __init__(self, page: LivePage[Any], runtime: Runtime, viewer: Viewer, view: Hashable, *, pace: Pace) -> None:
         self.version = 0
         self.latest = Shown.of(())
         self._page, self._runtime, self._viewer, self._view = page, runtime, viewer, view
+        self._pace = pace
         self._newer = asyncio.Event()
         self._fragments: list[Fragment] = []
 
@@ -54,19 +61,19 @@ class Feed:
         loop = asyncio.get_running_loop()
         with self._runtime.hub.subscribe(self._page.topics) as subscription:
             while True:
-                looked_at, delay = loop.time(), LEAST_SECONDS
+                looked_at, delay = loop.time(), self._pace.least
                 try:
                     self._publish(await self._look())
                 except Exception:
                     logger.exception("page not computed, trying again page=%s", self._page.name)
                     self._publish([*self._fragments, freshness_fragment(broken_view())])
-                    delay = AFTER_FAILURE_SECONDS
-                delay = max(delay, REST_FACTOR * (loop.time() - looked_at))
+                    delay = self._pace.after_failure
+                delay = max(delay, self._pace.rest_factor * (loop.time() - looked_at))
                 await asyncio.sleep(delay)
                 until = looked_at + self._page.tick_seconds
                 while loop.time() < until:
                     try:
-                        async with asyncio.timeout(min(FRESHNESS_SECONDS, until - loop.time())):
+                        async with asyncio.timeout(min(self._pace.freshness, until - loop.time())):
                             await subscription.changed()
                             break
                     except TimeoutError:
@@ -93,7 +100,8 @@ class Feed:
 class Feeds:
     """The feeds that somebody looks at now."""
 
-    def __init__(self) -> None:
+    def __init__(self, pace: Pace = Pace()) -> None:
+        self._pace = pace
         self._feeds: dict[Hashable, tuple[Feed, asyncio.Task[None]]] = {}
         self._joined: dict[Hashable, int] = {}
 
@@ -105,7 +113,7 @@ class Feeds:
         """The feed for this audience and view; it starts with its first and ends with its last."""
         key = (page.name, id(runtime), page.audience(viewer), view)
         if key not in self._feeds:
-            feed = Feed(page, runtime, viewer, view)
+            feed = Feed(page, runtime, viewer, view, pace=self._pace)
             self._feeds[key] = feed, asyncio.create_task(feed.run(), name=f"feed {page.name}")
         self._joined[key] = self._joined.get(key, 0) + 1
         try:

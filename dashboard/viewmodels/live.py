@@ -47,7 +47,7 @@ class Shown:
     def of(cls, fragments: Iterable[Fragment], regions: Iterable[str] = ()) -> "Shown":
         """`regions` are named so that an empty one is known, too."""
         singles: dict[str, Fragment] = {}
-        ordered: dict[str, list[Fragment]] = {region: [] for region in regions}
+        ordered: dict[str, list[Fragment]] = {region: [] for region in sorted(regions)}
         for fragment in fragments:
             if fragment.region:
                 ordered.setdefault(fragment.region, []).append(fragment)

@@ -1,0 +1,272 @@
+"""The websocket of a live page: what it sends, how often, to whom, and when it ends."""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from channels.auth import AuthMiddlewareStack
+from channels.routing import URLRouter
+from django.contrib.sessions.models import Session
+from django.http import QueryDict
+from django.urls import path
+
+from dashboard.access import Role, Viewer
+from dashboard.consumers.feed import Feeds, Pace
+from dashboard.consumers.infrastructure import INFRASTRUCTURE
+from dashboard.consumers.live import FORBIDDEN, LOGGED_OUT, TOO_SLOW, LiveConsumer, feeds, rendered
+from dashboard.consumers.page import LivePage
+from dashboard.viewmodels.live import Fragment
+from grid.kube.resources import NODES
+from grid.runtime import Runtime
+from tests.conftest import People
+from tests.dashboard.live import Clock, changed, connected, connection, cookie_of
+from tests.support import builders
+from tests.support.cluster import FakeCluster
+from tests.support.runtime import fill
+
+pytestmark = pytest.mark.django_db(transaction=True)
+PATH = "/live/infrastructure/"
+OPERATOR = Viewer(id=1, username="olga", role=Role.OPERATOR)
+
+
+def impatient(page: LivePage[Any] = INFRASTRUCTURE, **seconds: float) -> Any:
+    consumer: Any = LiveConsumer.as_asgi(page=page, **seconds)
+    return AuthMiddlewareStack(URLRouter([path(f"live/{page.name}/", consumer)]))
+
+
+async def test_the_full_state_comes_first_and_then_only_what_changed(
+    people: People, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    for name in ("a", "b", "c"):
+        cluster.put(NODES, builders.node(name))
+    fill(runtime, cluster)
+    async with connected(PATH, people.operator) as socket:
+        first = await socket.message()
+        assert {("nodes", "innerMorph"), ("pools", "innerMorph"), ("activity", "innerMorph")} <= set(changed(first))
+        cluster.put(NODES, builders.node("b", ready=False))
+        fill(runtime, cluster)
+        assert set(changed(await socket.message())) == {("pool-default", "outerMorph"), ("node-b", "outerMorph")}
+        assert await socket.is_silent()
+
+
+async def test_a_row_is_inserted_moved_and_removed_by_itself(
+    people: People, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    for name in ("a", "b"):
+        cluster.put(NODES, builders.node(name))
+    fill(runtime, cluster)
+    async with connected(f"{PATH}?sort=name", people.operator) as socket:
+        await socket.message()
+        cluster.put(NODES, builders.node("aa"))
+        fill(runtime, cluster)
+        assert ("node-a", "afterend") in changed(await socket.message_about("node-aa"))
+        cluster.remove(NODES, "a")
+        fill(runtime, cluster)
+        assert ("node-a", "delete") in changed(await socket.message())
+
+
+async def test_two_thousand_changes_in_a_moment_are_a_few_messages(
+    people: People, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    cluster.put(NODES, builders.node("a"))
+    fill(runtime, cluster)
+    async with connected(PATH, people.operator) as socket:
+        await socket.message()
+        for number in range(2000):
+            changed_node = builders.node("a", labels={"node.kubernetes.io/instance-type": f"type-{number}"})
+            cluster.put(NODES, changed_node)
+            fill(runtime, cluster)
+            if number % 100 == 0:
+                await asyncio.sleep(0)
+        count, last = 0, ""
+        while "type-1999" not in last:
+            count, last = count + 1, await socket.message()
+        assert count <= 10
+
+
+async def test_a_change_is_computed_and_rendered_once_for_all_who_look(
+    people: People, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    cluster.put(NODES, builders.node("a"))
+    fill(runtime, cluster)
+    async with connected(PATH, people.operator) as one, connected(PATH, people.admin) as other:
+        await one.message()
+        await other.message()
+        assert len(feeds) == 1
+        before = rendered.count
+        cluster.put(NODES, builders.node("a", labels={"node.kubernetes.io/instance-type": "seen-once"}))
+        fill(runtime, cluster)
+        assert await one.message() == await other.message()
+        assert rendered.count == before + 1
+    assert len(feeds) == 0
+
+
+async def test_a_cluster_that_does_not_answer_is_said_with_how_long_and_from_when(
+    people: People, runtime: Runtime, clock: Clock
+) -> None:
+    async with connected(PATH, people.operator) as socket:
+        assert "Live" in await socket.message()
+        runtime.pods.mark_failed("Connection refused.")
+        clock.seconds += 42
+        message = await socket.message()
+        assert changed(message) == [("freshness", "outerMorph")]
+        assert (
+            "The cluster has not answered for 42 s; what you see is from 09:00:00 UTC. Connection refused." in message
+        )
+        runtime.pods.mark_heard(clock.monotonic())
+        assert "Live" in await socket.message()
+
+
+class BrokenPage(LivePage[str]):
+    """Fails as long as it is told to."""
+
+    name = "broken"
+    topics = frozenset({"nodes"})
+    is_broken = False
+
+    def view(self, query: QueryDict) -> str:
+        return ""
+
+    def allowed(self, runtime: Runtime, viewer: Viewer, view: str) -> bool:
+        return True
+
+    async def fragments(self, runtime: Runtime, viewer: Viewer, view: str, now: datetime) -> Sequence[Fragment]:
+        if self.is_broken:
+            raise ZeroDivisionError
+        return []
+
+
+async def test_a_page_that_cannot_be_made_says_so_and_comes_back(
+    runtime: Runtime, caplog: pytest.LogCaptureFixture
+) -> None:
+    page = BrokenPage()
+    with Feeds(Pace(least=0.01, after_failure=0.02)).joined(page, runtime, OPERATOR, "") as feed:
+        await asyncio.wait_for(feed.after(0), 5)
+        page.is_broken = True
+        runtime.hub.publish("nodes")
+        await asyncio.wait_for(feed.after(1), 5)
+        assert "could not be brought up to date" in feed.latest.singles["freshness"].context.detail  # type: ignore[attr-defined]
+        page.is_broken = False
+        runtime.hub.publish("nodes")
+        await asyncio.wait_for(feed.after(2), 5)
+        assert feed.latest.singles["freshness"].context.headline == "Live"  # type: ignore[attr-defined]
+    assert "ZeroDivisionError" in caplog.text
+
+
+class Browser:
+    """Takes messages only when it is let; drives the application without a queue between."""
+
+    def __init__(self, app: Any, cookie: str) -> None:
+        self.taken: list[dict[str, Any]] = []
+        self.open = asyncio.Event()
+        self.sending = asyncio.Event()
+        self._from_browser: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self._from_browser.put_nowait({"type": "websocket.connect"})
+        scope = {
+            "type": "websocket",
+            "path": PATH,
+            "query_string": b"",
+            "headers": [(b"cookie", f"grid_session={cookie}".encode())],
+        }
+        self.running = asyncio.create_task(app(scope, self._from_browser.get, self._send))
+
+    async def _send(self, message: dict[str, Any]) -> None:
+        if message["type"] == "websocket.send":
+            self.sending.set()
+            await self.open.wait()
+        self.taken.append(message)
+
+    async def leave(self) -> None:
+        self._from_browser.put_nowait({"type": "websocket.disconnect", "code": 1000})
+        await asyncio.wait_for(self.running, 5)
+
+
+async def until(condition: Any, within: float = 5.0) -> None:
+    async with asyncio.timeout(within):
+        while not condition():  # noqa: ASYNC110 - nothing announces what a fake browser has taken
+            await asyncio.sleep(0.01)
+
+
+async def test_a_slow_browser_gets_fewer_updates_and_never_an_old_one(
+    people: People, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    cluster.put(NODES, builders.node("a"))
+    fill(runtime, cluster)
+    browser = Browser(impatient(), await sync_to_async(cookie_of)(people.operator))
+    await asyncio.wait_for(browser.sending.wait(), 5)
+    with feeds.joined(INFRASTRUCTURE, runtime, OPERATOR, INFRASTRUCTURE.view(QueryDict(""))) as feed:
+        for number in range(5):
+            version = feed.version
+            cluster.put(NODES, builders.node("a", labels={"node.kubernetes.io/instance-type": f"type-{number}"}))
+            fill(runtime, cluster)
+            await asyncio.wait_for(feed.after(version), 5)
+    browser.open.set()
+    await until(lambda: len(browser.taken) == 3)
+    assert "type-4" in browser.taken[2]["text"]
+    assert not any(f"type-{number}" in browser.taken[2]["text"] for number in range(4))
+    await browser.leave()
+
+
+async def test_a_browser_that_takes_nothing_is_let_go(people: People, runtime: Runtime) -> None:
+    browser = Browser(impatient(send_seconds=0.05), await sync_to_async(cookie_of)(people.operator))
+    await until(lambda: any(message.get("code") == TOO_SLOW for message in browser.taken))
+    assert len(feeds) == 0
+    await browser.leave()
+
+
+async def test_logging_out_ends_the_connection(people: People, runtime: Runtime) -> None:
+    async with connected(PATH, people.operator, app=impatient(recheck_seconds=0.05)) as socket:
+        await socket.message()
+        await sync_to_async(Session.objects.all().delete)()
+        assert "Your session has ended" in await socket.message()
+        assert await socket.close_code() == LOGGED_OUT
+    assert len(feeds) == 0
+
+
+async def test_losing_the_role_ends_the_connection(people: People, runtime: Runtime) -> None:
+    async with connected(PATH, people.operator, app=impatient(recheck_seconds=0.05)) as socket:
+        await socket.message()
+        await sync_to_async(people.operator.groups.clear)()
+        assert "You may no longer see this page" in await socket.message()
+        assert await socket.close_code() == FORBIDDEN
+
+
+async def test_nobody_learns_nothing_but_that_there_is_a_login(
+    people: People, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    cluster.put(NODES, builders.node("secret-node"))
+    fill(runtime, cluster)
+    for cookie in ("", "nonsense"):
+        async with connection(PATH, cookie=cookie) as socket:
+            assert socket is not None
+            message = await socket.message()
+            assert "Log in again" in message
+            assert "secret-node" not in message
+            assert await socket.close_code() == LOGGED_OUT
+
+
+@pytest.mark.parametrize(
+    "origin", ["", "http://127.0.0.1:8001", "https://127.0.0.1:8000", "http://evil.example", "null"]
+)
+async def test_a_page_of_another_origin_gets_no_connection(origin: str, people: People, runtime: Runtime) -> None:
+    async with connection(PATH, people.operator, origin=origin) as socket:
+        assert socket is None
+
+
+async def test_an_address_that_is_none_is_refused(people: People, runtime: Runtime) -> None:
+    for nowhere in ("/live/nothing/", "/", "/live/infrastructure"):
+        async with connection(nowhere, people.operator) as socket:
+            assert socket is None
+
+
+async def test_a_hostile_query_is_the_default_view(people: People, cluster: FakeCluster, runtime: Runtime) -> None:
+    cluster.put(NODES, builders.node("a"))
+    fill(runtime, cluster)
+    query = "?sort=__class__&page=-1&page=9%0A&state=%3Cscript%3E&pool=" + "p" * 5000
+    async with connected(PATH + query, people.operator) as socket:
+        assert "No node matches." in await socket.message()
+    async with connected(f"{PATH}?sort=--name&page=99999", people.operator) as socket:
+        assert "node-a" in await socket.message()

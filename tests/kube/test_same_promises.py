@@ -1,0 +1,263 @@
+"""The same promises of `KubeApi`, kept by the fake that other tests trust and by HTTP to a cluster.
+
+The cluster is the embedded one, or that of `CONTRACT_KUBECONFIG`, as in `tests/contract`.
+"""
+
+import asyncio
+import os
+import secrets
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import msgspec
+import pytest
+import pytest_asyncio
+
+from grid.errors import Conflict, NotFound, Rejected
+from grid.kube.api import KubeApi
+from grid.kube.http import connect
+from grid.kube.objects import ConfigMap, RawObject
+from grid.kube.resources import CONFIG_MAPS, NAMESPACES, PODS, SECRETS
+from grid.watch.decoding import Bookmark, Changed, Codec, Failed
+from tests.contract.embedded import EmbeddedCluster
+from tests.support.builders import config_map, pod
+from tests.support.cluster import FakeCluster
+
+pytestmark = pytest.mark.contract
+CODEC = Codec(ConfigMap)
+
+
+@pytest.fixture(scope="module")
+def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster]:
+    cluster = EmbeddedCluster(tmp_path_factory.mktemp("same-promises"))
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+@pytest_asyncio.fixture(params=["memory", "http"])
+async def api(request: pytest.FixtureRequest) -> AsyncIterator[KubeApi]:
+    api: KubeApi = FakeCluster()
+    if request.param == "http":
+        chosen = os.environ.get("CONTRACT_KUBECONFIG")
+        api = await connect(kubeconfig=chosen or str(request.getfixturevalue("embedded").kubeconfig))
+    yield api
+    await api.close()
+
+
+@pytest_asyncio.fixture
+async def namespace(api: KubeApi) -> AsyncIterator[str]:
+    name = f"same-{secrets.token_hex(4)}"
+    await api.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    yield name
+    await api.delete(NAMESPACES, name)
+
+
+def bare(name: str, data: dict[str, str] | None = None, **meta: Any) -> RawObject:
+    made = config_map(name, data, **meta)
+    made["metadata"] = {
+        key: made["metadata"][key] for key in ("name", "labels", "ownerReferences") if key in made["metadata"]
+    }
+    return made
+
+
+async def names(api: KubeApi, namespace: str, **selected: Any) -> list[str]:
+    """Ours only: a real cluster puts one of its own into every namespace."""
+    body = msgspec.json.decode(await api.list_page(CONFIG_MAPS, namespace=namespace, **selected))
+    found = [item["metadata"]["name"] for item in body["items"]]
+    return [name for name in found if name != "kube-root-ca.crt"]
+
+
+async def test_what_is_created_can_be_read_and_not_created_again(api: KubeApi, namespace: str) -> None:
+    made = await api.create(CONFIG_MAPS, bare("a", {"k": "v"}), namespace=namespace)
+    assert made["metadata"]["uid"]
+    assert await api.get(CONFIG_MAPS, "a", namespace=namespace) == made
+    with pytest.raises(Conflict):
+        await api.create(CONFIG_MAPS, bare("a"), namespace=namespace)
+
+
+async def test_a_dry_run_makes_nothing(api: KubeApi, namespace: str) -> None:
+    await api.create(CONFIG_MAPS, bare("a"), namespace=namespace, dry_run=True)
+    with pytest.raises(NotFound):
+        await api.get(CONFIG_MAPS, "a", namespace=namespace)
+
+
+async def test_what_is_not_there_is_not_found(api: KubeApi, namespace: str) -> None:
+    for attempt in (
+        api.get(CONFIG_MAPS, "a", namespace=namespace),
+        api.patch(CONFIG_MAPS, "a", {}, namespace=namespace),
+        api.delete(CONFIG_MAPS, "a", namespace=namespace),
+        api.replace(CONFIG_MAPS, "a", bare("a"), namespace=namespace),
+    ):
+        with pytest.raises(NotFound):
+            await attempt
+    with pytest.raises(NotFound):
+        await anext(api.logs("a", namespace=namespace))
+
+
+async def test_a_stale_write_is_a_conflict_and_a_write_without_a_version_wins(api: KubeApi, namespace: str) -> None:
+    first = await api.create(CONFIG_MAPS, bare("a"), namespace=namespace)
+    await api.patch(CONFIG_MAPS, "a", {"data": {"k": "2"}}, namespace=namespace)
+    first["data"] = {"k": "stale"}
+    with pytest.raises(Conflict):
+        await api.replace(CONFIG_MAPS, "a", first, namespace=namespace)
+    with pytest.raises(Conflict):
+        stale = {"metadata": {"resourceVersion": first["metadata"]["resourceVersion"]}, "data": {"k": "stale"}}
+        await api.patch(CONFIG_MAPS, "a", stale, namespace=namespace)
+    del first["metadata"]["resourceVersion"]
+    assert (await api.replace(CONFIG_MAPS, "a", first, namespace=namespace))["data"] == {"k": "stale"}
+
+
+async def test_a_write_that_changes_nothing_keeps_the_version(api: KubeApi, namespace: str) -> None:
+    made = await api.create(CONFIG_MAPS, bare("a", {"k": "v"}), namespace=namespace)
+    again = await api.patch(CONFIG_MAPS, "a", {"data": {"k": "v"}}, namespace=namespace)
+    assert again["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
+
+
+async def test_patches_of_each_kind(api: KubeApi, namespace: str) -> None:
+    await api.create(CONFIG_MAPS, bare("a", {"k": "v", "gone": "x"}), namespace=namespace)
+    await api.patch(CONFIG_MAPS, "a", {"data": {"gone": None, "m": "1"}}, namespace=namespace)
+    await api.patch(CONFIG_MAPS, "a", {"data": {"s": "1"}}, namespace=namespace, kind="strategic")
+    added = [{"op": "test", "path": "/data/k", "value": "v"}, {"op": "add", "path": "/data/j", "value": "1"}]
+    patched = await api.patch(CONFIG_MAPS, "a", added, namespace=namespace, kind="json")
+    assert patched["data"] == {"k": "v", "m": "1", "s": "1", "j": "1"}
+    with pytest.raises(Rejected):
+        failing = [{"op": "test", "path": "/data/k", "value": "other"}]
+        await api.patch(CONFIG_MAPS, "a", failing, namespace=namespace, kind="json")
+
+
+async def test_applying_makes_what_is_missing(api: KubeApi, namespace: str) -> None:
+    applied = {**bare("b", {"k": "1"}), "metadata": {"name": "b"}}
+    assert (await api.patch(CONFIG_MAPS, "b", applied, namespace=namespace, kind="apply"))["data"] == {"k": "1"}
+
+
+async def test_a_list_comes_in_pages_of_one_moment(api: KubeApi, namespace: str) -> None:
+    for name in "abcde":
+        await api.create(
+            SECRETS,
+            {**bare(name), "kind": "Secret", "metadata": {"name": name, "labels": {"x": "1"}}},
+            namespace=namespace,
+        )
+    found: list[str] = []
+    token, versions = "", set()
+    while True:
+        body = await api.list_page(SECRETS, namespace=namespace, label_selector="x=1", limit=2, continue_token=token)
+        page = msgspec.json.decode(body)
+        found += [item["metadata"]["name"] for item in page["items"]]
+        versions.add(page["metadata"]["resourceVersion"])
+        token = page["metadata"].get("continue", "")
+        if not token:
+            break
+        if len(found) == 2:
+            await api.delete(SECRETS, "e", namespace=namespace)
+    assert found == ["a", "b", "c", "d", "e"]
+    assert len(versions) == 1
+
+
+@pytest.mark.parametrize(
+    ("selector", "wanted"),
+    [
+        ("x=1", ["a"]),
+        ("x!=1", ["b", "c"]),
+        ("x in (1,2)", ["a", "b"]),
+        ("x notin (1)", ["b", "c"]),
+        ("x", ["a", "b"]),
+        ("!x", ["c"]),
+    ],
+)
+async def test_label_selectors(api: KubeApi, namespace: str, selector: str, wanted: list[str]) -> None:
+    for name, labels in (("a", {"x": "1"}), ("b", {"x": "2"}), ("c", None)):
+        await api.create(CONFIG_MAPS, bare(name, labels=labels), namespace=namespace)
+    assert await names(api, namespace, label_selector=selector) == wanted
+
+
+async def test_field_selectors_and_selectors_that_cannot_be_read(api: KubeApi, namespace: str) -> None:
+    for name in "ab":
+        await api.create(CONFIG_MAPS, bare(name), namespace=namespace)
+    assert await names(api, namespace, field_selector="metadata.name=b") == ["b"]
+    with pytest.raises(Rejected):
+        await names(api, namespace, label_selector="x y")
+
+
+async def test_a_watch_tells_each_change_from_the_version_on_and_ends_with_its_time(
+    api: KubeApi, namespace: str
+) -> None:
+    version = CODEC.page(await api.list_page(CONFIG_MAPS, namespace=namespace)).resource_version
+    await api.create(CONFIG_MAPS, bare("a", labels={"x": "1"}), namespace=namespace)
+    await api.patch(CONFIG_MAPS, "a", {"data": {"k": "v"}}, namespace=namespace)
+    await api.create(CONFIG_MAPS, bare("other"), namespace=namespace)
+    await api.patch(CONFIG_MAPS, "a", {"metadata": {"labels": {"x": "2"}}}, namespace=namespace)
+    told: list[tuple[str, bool]] = []
+    async with asyncio.timeout(30):
+        watch = api.watch(
+            CONFIG_MAPS, resource_version=version, namespace=namespace, label_selector="x=1", timeout_seconds=3
+        )
+        async for line in watch:
+            event = CODEC.line(line)
+            assert isinstance(event, Changed | Bookmark)
+            if isinstance(event, Changed):
+                told.append((event.object.metadata.name, event.gone))
+                assert int(event.object.metadata.resource_version) > int(version)
+    assert told == [("a", False), ("a", False), ("a", True)], "what leaves the selector is gone"
+
+
+async def test_a_forgotten_version_is_told_in_the_stream(
+    api: KubeApi, namespace: str, request: pytest.FixtureRequest
+) -> None:
+    if isinstance(api, FakeCluster):
+        api.compact()
+    elif not os.environ.get("CONTRACT_KUBECONFIG"):
+        await asyncio.to_thread(request.getfixturevalue("embedded").restart)
+    async with asyncio.timeout(30):
+        async for line in api.watch(CONFIG_MAPS, resource_version="1", namespace=namespace, timeout_seconds=3):
+            event = CODEC.line(line)
+            assert isinstance(event, Failed)
+            assert event.code == 410
+            return
+    raise AssertionError("nothing was said")
+
+
+async def test_deleting_under_a_condition_spares_another_object_of_that_name(api: KubeApi, namespace: str) -> None:
+    made = await api.create(CONFIG_MAPS, bare("a"), namespace=namespace)
+    with pytest.raises(Conflict):
+        await api.delete(CONFIG_MAPS, "a", namespace=namespace, uid="another")
+    await api.delete(CONFIG_MAPS, "a", namespace=namespace, uid=made["metadata"]["uid"])
+    with pytest.raises(NotFound):
+        await api.get(CONFIG_MAPS, "a", namespace=namespace)
+
+
+async def test_deleting_an_owner_deletes_what_it_owns(api: KubeApi, namespace: str) -> None:
+    owner = await api.create(CONFIG_MAPS, bare("owner"), namespace=namespace)
+    await api.create(CONFIG_MAPS, bare("owned", owner=owner), namespace=namespace)
+    await api.create(CONFIG_MAPS, bare("free"), namespace=namespace)
+    version = CODEC.page(await api.list_page(CONFIG_MAPS, namespace=namespace)).resource_version
+    await api.delete(CONFIG_MAPS, "owner", namespace=namespace, propagation="Background")
+    gone: set[str] = set()
+    async with asyncio.timeout(60):
+        async for line in api.watch(CONFIG_MAPS, resource_version=version, namespace=namespace, timeout_seconds=50):
+            event = CODEC.line(line)
+            if isinstance(event, Changed) and event.gone:
+                gone.add(event.object.metadata.name)
+            if gone == {"owner", "owned"}:
+                break
+    assert await names(api, namespace) == ["free"]
+
+
+async def test_a_pod_that_no_node_has_goes_at_once(api: KubeApi, namespace: str) -> None:
+    made = pod("p", namespace=namespace, spec={"nodeSelector": {"nobody": "has-this"}})
+    made["metadata"] = {"name": "p"}
+    del made["status"]
+    for _ in range(200):
+        try:
+            await api.create(PODS, made, namespace=namespace)
+            break
+        except (Conflict, NotFound, Rejected):
+            raise
+        except Exception as error:  # a new namespace has no service account for a moment
+            assert "service account" in str(error)
+            await asyncio.sleep(0.1)
+    await api.delete(PODS, "p", namespace=namespace)
+    with pytest.raises(NotFound):
+        await api.get(PODS, "p", namespace=namespace)

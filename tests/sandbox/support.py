@@ -138,7 +138,11 @@ async def add_namespace(client: Api, name: str) -> None:
 def make_pod(
     name: str, *, namespace: str = "default", requests: dict[str, str] | None = None, **spec: object
 ) -> Object:
-    container = {"name": "run", "image": "registry.example/app:1", "resources": {"requests": requests or {}}}
+    wanted = requests or {}
+    # Kubernetes wants limits, equal to the requests, for what cannot be shared.
+    limits = {resource: amount for resource, amount in wanted.items() if "/" in resource}
+    resources = {"requests": wanted, "limits": limits}
+    container = {"name": "run", "image": "registry.example/app:1", "resources": resources}
     return {
         "apiVersion": "v1",
         "kind": "Pod",

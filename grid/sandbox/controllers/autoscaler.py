@@ -28,19 +28,10 @@ from grid.sandbox.client import (
     SystemClock,
     condition_of,
     name_of,
-    parse_time,
     reference_to,
 )
 from grid.sandbox.controllers.autoscaling.scaledown import Removable, Verdict, plan_scale_down
-from grid.sandbox.controllers.autoscaling.scaleup import (
-    Increase,
-    PoolState,
-    ScaleUp,
-    Waiting,
-    plan_scale_up,
-    pool_state,
-    template_node,
-)
+from grid.sandbox.controllers.autoscaling.scaleup import Increase, ScaleUp, Waiting, plan_scale_up
 from grid.sandbox.controllers.autoscaling.status import (
     NAME,
     NAMESPACE,
@@ -49,17 +40,17 @@ from grid.sandbox.controllers.autoscaling.status import (
     config_map,
     status_text,
 )
+from grid.sandbox.controllers.autoscaling.view import Patience, View, drop_upcoming
 from grid.sandbox.controllers.podresources import pod_requests
 from grid.sandbox.controllers.removal import NodeRemoval, mark, unmark
 from grid.sandbox.controllers.replicas import is_ready
-from grid.sandbox.controllers.scheduling import Snapshot, build_snapshot
+from grid.sandbox.controllers.scheduling import Snapshot
 from grid.sandbox.controllers.scheduling.decision import concerns_us
 from grid.sandbox.pools import Cloud, NodePool
 
 logger = logging.getLogger(__name__)
 
 COMPONENT = "cluster-autoscaler"
-_UPCOMING = "upcoming"
 _MOST_EMPTY_AT_ONCE = 10
 _REPEAT_REFUSAL_SECONDS = 60.0
 _AFTER_WAKE_SECONDS = 0.2
@@ -84,22 +75,10 @@ class _Memory:
     """What is remembered between rounds."""
 
     unneeded_since: dict[str, datetime] = field(default_factory=dict)
-    booting_since: dict[str, datetime] = field(default_factory=dict)
+    not_ready_since: dict[str, datetime] = field(default_factory=dict)
     backoff: dict[str, tuple[datetime, str]] = field(default_factory=dict)
     refusals: dict[str, tuple[str, datetime]] = field(default_factory=dict)
     removals: dict[str, asyncio.Task[None]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class _View:
-    """The cluster at the start of one round: machines by pool, nodes by name."""
-
-    now: datetime
-    machines: dict[str, list[str]]
-    nodes: dict[str, Object]
-
-    def ready(self, pool: str) -> list[str]:
-        return [name for name in self.machines[pool] if name in self.nodes and is_ready(self.nodes[name])]
 
 
 class Autoscaler:
@@ -155,72 +134,33 @@ class Autoscaler:
         """One round: grow, then shrink on what remains, then publish."""
         view = self._look()
         grown = await self._grow_to_minimum(view)
-        snapshot = self._snapshot(view)
-        pools = self._pool_states(view, grown)
+        snapshot = view.snapshot(self._pods.items(), self._claims.items())
+        pools = view.pool_states(grown, self._memory.backoff)
         plan = plan_scale_up(self._waiting(), snapshot, pools)
         created = await self._scale_up(plan, view)
         await self._refuse(plan, view.now)
-        for name in [name for name in snapshot.nodes if name.startswith(f"{_UPCOMING}/")]:
-            del snapshot.nodes[name]
+        drop_upcoming(snapshot)
         verdicts = self._judge(snapshot, view)
         await self._scale_down(verdicts, view)
         await self._publish(view, grown | created, verdicts)
 
     # Looking
 
-    def _look(self) -> _View:
+    def _look(self) -> View:
         now = self._clock.now()
-        machines = {pool.name: list(self._cloud.instances(pool.name)) for pool in self._pools}
-        view = _View(now, machines, {name_of(node): node for node in self._nodes.items()})
-        known = {name for names in machines.values() for name in names}
-        booting = known - {name for pool in self._pools for name in view.ready(pool.name)}
         memory = self._memory
-        memory.booting_since = {name: memory.booting_since.get(name, now) for name in booting}
+        machines = {pool.name: self._cloud.instances(pool.name) for pool in self._pools}
+        nodes = {name_of(node): node for node in self._nodes.items()}
+        missing = {
+            name for names in machines.values() for name in names if name not in nodes or not is_ready(nodes[name])
+        }
+        memory.not_ready_since = {name: memory.not_ready_since.get(name, now) for name in missing}
         memory.backoff = {pool: entry for pool, entry in memory.backoff.items() if entry[0] > now}
-        return view
-
-    def _booting(self, view: _View, pool: str) -> list[str]:
-        """Machines that will soon be ready nodes: new ones, and those that were ready a moment ago."""
-        since = self._memory.booting_since
-        return [
-            name
-            for name in view.machines[pool]
-            if name in since and view.now - since[name] < self._patience(view.nodes.get(name), view.now)
-        ]
-
-    def _patience(self, node: Object | None, now: datetime) -> timedelta:
-        provision = timedelta(seconds=self._settings.provision_seconds)
-        born = parse_time(node["metadata"].get("creationTimestamp")) if node else None
-        if born is None or now - born < provision:
-            return provision
-        return timedelta(seconds=self._settings.recovery_seconds)
-
-    def _snapshot(self, view: _View) -> Snapshot:
-        """Ready nodes with their pods, and booting machines as the empty nodes that they will be."""
-        ready = [view.nodes[name] for pool in self._pools for name in view.ready(pool.name)]
-        others = {name for names in view.machines.values() for name in names}
-        ready += [node for name, node in view.nodes.items() if name not in others and is_ready(node)]
-        upcoming = [
-            template_node(pool, f"{_UPCOMING}/{name}", self._example(view, pool.name))
-            for pool in self._pools
-            for name in self._booting(view, pool.name)
-        ]
-        return build_snapshot([*ready, *upcoming], self._pods.items(), self._claims.items())
-
-    def _example(self, view: _View, pool: str) -> Object | None:
-        ready = view.ready(pool)
-        return view.nodes[ready[0]] if ready else None
-
-    def _pool_states(self, view: _View, grown: dict[str, int]) -> list[PoolState]:
-        return [
-            pool_state(
-                pool,
-                len(view.machines[pool.name]) + grown.get(pool.name, 0),
-                self._example(view, pool.name),
-                in_backoff=pool.name in self._memory.backoff,
-            )
-            for pool in self._pools
-        ]
+        patience = Patience(
+            provision=timedelta(seconds=self._settings.provision_seconds),
+            recovery=timedelta(seconds=self._settings.recovery_seconds),
+        )
+        return View(now, self._pools, machines, nodes, memory.not_ready_since, patience)
 
     def _waiting(self) -> list[Waiting]:
         """Pods that the scheduler has tried and could not place, oldest first."""
@@ -230,7 +170,7 @@ class Autoscaler:
 
     # Growing
 
-    async def _grow_to_minimum(self, view: _View) -> dict[str, int]:
+    async def _grow_to_minimum(self, view: View) -> dict[str, int]:
         grown: dict[str, int] = {}
         for pool in self._pools:
             size = len(view.machines[pool.name])
@@ -239,7 +179,7 @@ class Autoscaler:
                 grown[pool.name] = await self._increase(increase, view.now)
         return grown
 
-    async def _scale_up(self, plan: ScaleUp, view: _View) -> dict[str, int]:
+    async def _scale_up(self, plan: ScaleUp, view: View) -> dict[str, int]:
         created = {}
         for increase in plan.increases:
             created[increase.pool] = await self._increase(increase, view.now)
@@ -283,7 +223,7 @@ class Autoscaler:
 
     # Shrinking
 
-    def _judge(self, snapshot: Snapshot, view: _View) -> list[Verdict]:
+    def _judge(self, snapshot: Snapshot, view: View) -> list[Verdict]:
         """Which nodes are unneeded. Nodes that already go count neither as places nor as nodes of their pool."""
         leaving = set(self._memory.removals)
         for name in leaving:
@@ -305,7 +245,7 @@ class Autoscaler:
             known=sorted(since, key=lambda name: since[name]),
         )
 
-    async def _scale_down(self, verdicts: Sequence[Verdict], view: _View) -> None:
+    async def _scale_down(self, verdicts: Sequence[Verdict], view: View) -> None:
         unneeded = {verdict.node: verdict for verdict in verdicts if verdict.unneeded}
         memory = self._memory
         memory.unneeded_since = {name: memory.unneeded_since.get(name, view.now) for name in unneeded}
@@ -320,7 +260,7 @@ class Autoscaler:
             task = asyncio.create_task(self._remove(view.nodes[verdict.node], verdict))
             memory.removals[verdict.node] = task
 
-    async def _mark_candidates(self, unneeded: dict[str, Verdict], view: _View) -> None:
+    async def _mark_candidates(self, unneeded: dict[str, Verdict], view: View) -> None:
         for name, node in view.nodes.items():
             marked = _has_taint(node, DELETION_CANDIDATE_TAINT)
             if name in unneeded and not marked:
@@ -349,7 +289,7 @@ class Autoscaler:
 
     # Telling
 
-    async def _publish(self, view: _View, created: dict[str, int], verdicts: Sequence[Verdict]) -> None:
+    async def _publish(self, view: View, created: dict[str, int], verdicts: Sequence[Verdict]) -> None:
         groups = [self._facts(pool, view, created, verdicts) for pool in self._pools]
         now = self._clock.now()
         body = config_map(status_text(groups, self._transitions, now), now)
@@ -360,7 +300,7 @@ class Autoscaler:
                 raise
             await self._client.create(CONFIG_MAPS.path(NAMESPACE), body)
 
-    def _facts(self, pool: NodePool, view: _View, created: dict[str, int], verdicts: Sequence[Verdict]) -> GroupFacts:
+    def _facts(self, pool: NodePool, view: View, created: dict[str, int], verdicts: Sequence[Verdict]) -> GroupFacts:
         machines = view.machines[pool.name]
         more = created.get(pool.name, 0)
         return GroupFacts(
@@ -371,7 +311,7 @@ class Autoscaler:
             registered=sum(name in view.nodes for name in machines),
             ready=len(view.ready(pool.name)),
             candidates=sum(item.unneeded and item.pool == pool.name for item in verdicts),
-            growing=bool(more or self._booting(view, pool.name)),
+            growing=bool(more or view.booting(pool.name)),
             in_backoff=self._memory.backoff.get(pool.name, (view.now, ""))[1],
         )
 

@@ -1,0 +1,261 @@
+"""The node autoscaler at work on the embedded API server: a pool grows for a pod, and shrinks when nobody needs the node."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import yaml
+
+from grid.labels import DELETION_CANDIDATE_TAINT, TO_BE_DELETED_TAINT
+from grid.sandbox.client import (
+    CONFIG_MAPS,
+    EVENTS,
+    NODES,
+    PODS,
+    Api,
+    ApiError,
+    Mirrors,
+    Object,
+    name_of,
+)
+from grid.sandbox.controllers.autoscaler import Autoscaler, Settings
+from grid.sandbox.controllers.deployment import DeploymentController
+from grid.sandbox.controllers.nodelifecycle import NodeLifecycleController, Patience
+from grid.sandbox.controllers.removal import mark
+from grid.sandbox.controllers.replicaset import ReplicaSetController
+from grid.sandbox.controllers.scheduler import Scheduler
+from grid.sandbox.pools import NodePool, Taint
+from tests.sandbox.support import (
+    FakeKubelet,
+    FastClock,
+    add_node,
+    api_server,
+    eventually,
+    make_deployment,
+    make_node,
+    make_pod,
+    running,
+)
+
+CPU = {"cpu": "8", "memory": "32Gi", "pods": "110"}
+GPU_TAINT = Taint("nvidia.com/gpu", "present", "NoSchedule")
+POOLS = (
+    NodePool("default", "m5.2xlarge", CPU, minimum=1, maximum=3, initial=1),
+    NodePool("default-gpu", "g4dn.xlarge", CPU | {"nvidia.com/gpu": "1"}, minimum=0, maximum=2, taints=(GPU_TAINT,)),
+)
+UNNEEDED = 20.0
+BOOT = 5.0
+
+
+@dataclass(slots=True)
+class FakeCloud:
+    """Machines that join as nodes, first not ready, then ready."""
+
+    client: Api
+    clock: FastClock
+    machines: dict[str, list[str]] = field(default_factory=lambda: {pool.name: [] for pool in POOLS})
+    stock_out: bool = False
+    created: int = 0
+    _boots: list[asyncio.Task[None]] = field(default_factory=list)
+
+    def instances(self, pool: str) -> list[str]:
+        return list(self.machines[pool])
+
+    async def create(self, pool: str) -> str:
+        if self.stock_out:
+            raise OSError("no machine of this type is left")
+        self.created += 1
+        name = f"{pool}-{self.created}"
+        self.machines[pool].append(name)
+        self._boots.append(asyncio.create_task(self._boot(pool, name)))
+        return name
+
+    async def _boot(self, pool: str, name: str) -> None:
+        template = next(item for item in POOLS if item.name == pool)
+        node = make_node(name, labels=template.node_labels(name), taints=template.node_taints(), ready=False)
+        node["status"]["allocatable"] = node["status"]["capacity"] = dict(template.capacity)
+        await self.clock.sleep(BOOT)
+        await add_node(self.client, node)
+        await self.clock.sleep(1.0)
+        ready = make_node(name)["status"]["conditions"]
+        await self.client.patch(NODES.path(name=name, subresource="status"), {"status": {"conditions": ready}})
+
+    async def delete(self, node_name: str) -> None:
+        for names in self.machines.values():
+            if node_name in names:
+                names.remove(node_name)
+
+
+@dataclass(slots=True)
+class Bench:
+    """A cluster with its autoscaler, and what an onlooker sees of it."""
+
+    client: Api
+    clock: FastClock
+    cloud: FakeCloud
+    seen: Mirrors
+    taints: set[str] = field(default_factory=set)
+
+    def events(self, reason: str) -> list[Object]:
+        return [event for event in self.seen.of(EVENTS).items() if event["reason"] == reason]
+
+    def messages(self, reason: str) -> set[str]:
+        return {event["message"] for event in self.events(reason)}
+
+    def nodes(self) -> set[str]:
+        return {name_of(node) for node in self.seen.of(NODES).items()}
+
+    def node_of(self, pod: str) -> str:
+        found = self.seen.of(PODS).get(f"default/{pod}")
+        return (found or {"spec": {}})["spec"].get("nodeName") or ""
+
+    def status(self) -> Object:
+        found = self.seen.of(CONFIG_MAPS).get("kube-system/cluster-autoscaler-status")
+        loaded: Object = yaml.safe_load(found["data"]["status"]) if found else {}
+        return loaded
+
+    def group(self, name: str) -> Object:
+        groups = self.status().get("nodeGroups", ())
+        return next((group for group in groups if group["name"] == name), {})
+
+    def note_taints(self, old: Object | None, new: Object | None) -> None:
+        self.taints |= {taint["key"] for taint in (new or {}).get("spec", {}).get("taints") or ()}
+
+
+@asynccontextmanager
+async def cluster(folder: Path, *, unneeded: float = UNNEEDED, stock_out: bool = False) -> AsyncIterator[Bench]:
+    clock = FastClock(speed=10)
+    async with api_server(folder, clock) as client:
+        cloud = FakeCloud(client, clock, stock_out=stock_out)
+        bench = Bench(client, clock, cloud, Mirrors(client, clock=clock))
+        for resource in (EVENTS, NODES, PODS, CONFIG_MAPS):
+            bench.seen.of(resource)
+        bench.seen.of(NODES).subscribe(bench.note_taints)
+        await add_node(client, make_node("default-0", labels=POOLS[0].node_labels("default-0")))
+        cloud.machines["default"].append("default-0")
+        settings = Settings(scan_seconds=2.0, unneeded_seconds=unneeded, backoff_seconds=10.0)
+        parts = (
+            Scheduler(client, clock=clock),
+            DeploymentController(client, clock=clock),
+            ReplicaSetController(client, clock=clock),
+            # Nobody renews a heartbeat here.
+            NodeLifecycleController(client, clock=clock, patience=Patience(grace=1e6, period=0.5)),
+            FakeKubelet(client, clock),
+            Autoscaler(client, cloud=cloud, pools=POOLS, settings=settings, clock=clock),
+        )
+        async with bench.seen.running(), running(*parts):
+            yield bench
+
+
+def gpu_pod(name: str) -> Object:
+    toleration = {"key": "nvidia.com/gpu", "operator": "Exists"}
+    return make_pod(name, requests={"cpu": "1", "nvidia.com/gpu": "1"}, tolerations=[toleration])
+
+
+async def test_a_gpu_pod_brings_a_node_runs_on_it_and_the_node_goes_when_it_is_idle(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as bench:
+        await bench.client.create(PODS.path("default"), gpu_pod("train"))
+        await eventually(lambda: bench.node_of("train") == "default-gpu-1", "the pod is on the new node")
+        assert bench.messages("TriggeredScaleUp") == {"pod triggered scale-up: [{default-gpu 0->1 (max: 2)}]"}
+        assert bench.messages("ScaledUpGroup") == {
+            "Scale-up: setting group default-gpu size to 1 instead of 0 (max: 2)",
+            "Scale-up: group default-gpu size set to 1 instead of 0 (max: 2)",
+        }
+        assert bench.cloud.created == 1
+        # The first words may come from before the node lifecycle took the not-ready taint away.
+        assert any("1 Insufficient nvidia.com/gpu" in text for text in bench.messages("FailedScheduling"))
+        await eventually(lambda: bench.group("default-gpu").get("health", {}).get("cloudProviderTarget") == 1, "status")
+        assert bench.group("default-gpu")["health"]["maxSize"] == 2
+        await bench.client.delete(PODS.path("default", "train"))
+        await eventually(lambda: bench.nodes() == {"default-0"}, "the idle node is removed")
+        assert {DELETION_CANDIDATE_TAINT, TO_BE_DELETED_TAINT} <= bench.taints
+        assert bench.messages("ScaleDown") == {"marked the node as toBeDeleted/unschedulable"}
+        await eventually(
+            lambda: (
+                bench.messages("ScaleDownEmpty")
+                == {
+                    'Scale-down: removing empty node "default-gpu-1"',
+                    "Scale-down: empty node default-gpu-1 removed",
+                }
+            ),
+            "the removal is told",
+        )
+        assert bench.cloud.machines["default-gpu"] == []
+
+
+async def test_a_pod_that_no_pool_can_hold_is_told_why_and_nothing_grows(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as bench:
+        await bench.client.create(PODS.path("default"), make_pod("giant", requests={"cpu": "64"}))
+        await eventually(lambda: bench.events("NotTriggerScaleUp"), "the refusal")
+        assert bench.messages("NotTriggerScaleUp") == {
+            "pod didn't trigger scale-up: 1 Insufficient cpu, 1 node(s) had untolerated taint(s)"
+        }
+        assert bench.cloud.created == 0
+
+
+async def test_a_pool_at_its_maximum_says_so(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as bench:
+        for index in range(3):
+            await bench.client.create(PODS.path("default"), gpu_pod(f"train-{index}"))
+        await eventually(lambda: bench.events("NotTriggerScaleUp"), "the third pod is refused")
+        message = "pod didn't trigger scale-up: 1 Insufficient nvidia.com/gpu, 1 max node group size reached"
+        assert bench.messages("NotTriggerScaleUp") == {message}
+        await eventually(lambda: len([1 for n in range(3) if bench.node_of(f"train-{n}")]) == 2, "two of three run")
+        assert bench.cloud.created == 2
+
+
+async def test_pods_of_a_hardly_used_node_move_and_the_node_goes(tmp_path: Path) -> None:
+    async with cluster(tmp_path, unneeded=6.0) as bench:
+        body = make_deployment("web", 3, cpu="3")
+        await bench.client.create("/apis/apps/v1/namespaces/default/deployments", body)
+        await eventually(lambda: len(bench.nodes()) == 2, "a second node for the third pod")
+        await bench.client.patch("/apis/apps/v1/namespaces/default/deployments/web", {"spec": {"replicas": 2}})
+        await eventually(lambda: len(bench.nodes()) == 1, "one node is enough for two")
+        pods = [pod for pod in bench.seen.of(PODS).items() if not pod["metadata"].get("deletionTimestamp")]
+        await eventually(
+            lambda: {pod["spec"].get("nodeName") for pod in bench.seen.of(PODS).items()} == bench.nodes(),
+            "both pods are on the node that is left",
+        )
+        assert len(pods) <= 2
+        assert len(bench.cloud.machines["default"]) == 1
+
+
+async def test_a_stock_out_is_told_and_tried_again_later(tmp_path: Path) -> None:
+    async with cluster(tmp_path, stock_out=True) as bench:
+        await bench.client.create(PODS.path("default"), gpu_pod("train"))
+        await eventually(lambda: bench.events("FailedToScaleUpGroup"), "the failure")
+        assert bench.messages("FailedToScaleUpGroup") == {
+            "Scale-up failed for group default-gpu: no machine of this type is left"
+        }
+        assert not bench.events("TriggeredScaleUp")
+        await eventually(lambda: bench.group("default-gpu").get("scaleUp", {}).get("status") == "Backoff", "backoff")
+        bench.cloud.stock_out = False
+        await eventually(lambda: bench.node_of("train"), "the pod runs after all")
+
+
+async def test_a_removal_that_an_earlier_process_left_unfinished_is_called_off(tmp_path: Path) -> None:
+    clock = FastClock(speed=10)
+    async with api_server(tmp_path, clock) as client:
+        cloud = FakeCloud(client, clock)
+        await add_node(client, make_node("default-0", labels=POOLS[0].node_labels("default-0")))
+        cloud.machines["default"].append("default-0")
+        await mark(client, "default-0", TO_BE_DELETED_TAINT, "1795236611", "NoSchedule")
+        autoscaler = Autoscaler(client, cloud=cloud, pools=POOLS, clock=clock)
+        seen = Mirrors(client, clock=clock)
+        nodes = seen.of(NODES)
+        async with seen.running(), running(autoscaler):
+            await eventually(
+                lambda: not (nodes.get("default-0") or {}).get("spec", {}).get("taints"), "the node takes pods again"
+            )
+
+
+async def test_a_pool_below_its_minimum_is_filled_up(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as bench:
+        await bench.cloud.delete("default-0")
+        try:
+            await bench.client.delete(NODES.path(name="default-0"))
+        except ApiError as error:
+            assert error.not_found
+        await eventually(lambda: bench.nodes() == {"default-1"}, "a node in its place")

@@ -1,0 +1,153 @@
+"""Which nodes go: only what nobody needs, never below the minimum, never two that count on each other."""
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from grid.labels import SAFE_TO_EVICT, SCALE_DOWN_DISABLED
+from grid.sandbox.client import Object, name_of
+from grid.sandbox.controllers.autoscaling.scaledown import Removable, Verdict, plan_scale_down
+from grid.sandbox.controllers.podresources import Amounts, add, pod_requests
+from grid.sandbox.controllers.scheduling import build_snapshot
+from tests.sandbox.support import make_node, make_pod
+
+OWNER = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "u", "controller": True}
+
+
+def pod_on(node: str, name: str, *, cpu: str = "1", owned: bool = True, safe_to_evict: str = "") -> Object:
+    pod = make_pod(name, requests={"cpu": cpu}, nodeName=node)
+    pod["metadata"] |= {"uid": name, "labels": {"app": "web"}}
+    pod["metadata"]["ownerReferences"] = [OWNER] if owned else []
+    if safe_to_evict:
+        pod["metadata"]["annotations"] = {SAFE_TO_EVICT: safe_to_evict}
+    return pod
+
+
+def judge(
+    nodes: list[Object],
+    pods: list[Object],
+    *,
+    minimum: int = 0,
+    budgets: list[Object] | None = None,
+    known: tuple[str, ...] = (),
+) -> dict[str, Verdict]:
+    verdicts = plan_scale_down(
+        build_snapshot(nodes, pods),
+        [Removable(name_of(node), "default") for node in nodes],
+        spare={"default": len(nodes) - minimum},
+        budgets=budgets or [],
+        threshold=0.5,
+        known=known,
+    )
+    return {verdict.node: verdict for verdict in verdicts}
+
+
+def unneeded(verdicts: dict[str, Verdict]) -> set[str]:
+    return {name for name, verdict in verdicts.items() if verdict.unneeded}
+
+
+def two_nodes() -> list[Object]:
+    return [make_node("a"), make_node("b")]
+
+
+def test_an_empty_node_is_unneeded_down_to_the_minimum_of_its_pool() -> None:
+    verdicts = judge(two_nodes(), [], minimum=1)
+    assert len(unneeded(verdicts)) == 1
+    assert {verdict.reason for verdict in verdicts.values()} == {"", "its pool is at its minimum"}
+
+
+def test_the_node_that_has_been_unneeded_longest_stays_the_chosen_one() -> None:
+    assert unneeded(judge(two_nodes(), [], minimum=1, known=("b",))) == {"b"}
+    assert unneeded(judge(two_nodes(), [], minimum=1, known=("a",))) == {"a"}
+
+
+def test_half_of_what_a_node_offers_is_enough_to_keep_it() -> None:
+    assert unneeded(judge(two_nodes(), [pod_on("a", "p", cpu="4")])) == {"b"}
+    below = judge(two_nodes(), [pod_on("a", "p", cpu="3999m")], known=("a",))
+    assert unneeded(below) == {"a"}
+    assert [name_of(pod) for pod in below["a"].moving] == ["p"]
+
+
+def test_the_larger_of_cpu_and_memory_counts() -> None:
+    pod = pod_on("a", "p", cpu="100m")
+    pod["spec"]["containers"][0]["resources"]["requests"]["memory"] = "20Gi"
+    assert unneeded(judge(two_nodes(), [pod])) == {"b"}
+
+
+def test_a_pod_without_a_controller_keeps_its_node_unless_it_says_that_it_may_move() -> None:
+    bare = judge(two_nodes(), [pod_on("a", "p", owned=False)], known=("a",))
+    assert bare["a"].reason == "pod p has no controller that would make it again"
+    annotated = pod_on("a", "p", owned=False, safe_to_evict="true")
+    assert unneeded(judge(two_nodes(), [annotated], known=("a",))) == {"a"}
+
+
+def test_a_pod_that_says_it_must_not_move_keeps_its_node() -> None:
+    pod = pod_on("a", "p", safe_to_evict="false")
+    assert "not safe to evict" in judge(two_nodes(), [pod], known=("a",))["a"].reason
+
+
+def test_a_node_whose_removal_is_disabled_stays() -> None:
+    nodes = two_nodes()
+    nodes[0]["metadata"]["annotations"] = {SCALE_DOWN_DISABLED: "true"}
+    assert judge(nodes, [])["a"].reason == "its removal is disabled by an annotation"
+
+
+def test_a_disruption_budget_that_allows_nothing_keeps_the_node() -> None:
+    budget: dict[str, Any] = {
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {"selector": {"matchLabels": {"app": "web"}}},
+        "status": {"disruptionsAllowed": 0},
+    }
+    pods = [pod_on("a", "p")]
+    assert "disruption budget web" in judge(two_nodes(), pods, budgets=[budget], known=("a",))["a"].reason
+    budget["status"]["disruptionsAllowed"] = 1
+    assert unneeded(judge(two_nodes(), pods, budgets=[budget], known=("a",))) == {"a"}
+
+
+def test_a_pod_that_fits_nowhere_else_keeps_its_node() -> None:
+    pods = [pod_on("a", "small", cpu="3"), pod_on("b", "big", cpu="6", owned=False)]
+    assert judge(two_nodes(), pods)["a"].reason == "its pods fit nowhere else"
+
+
+def test_a_daemon_and_a_static_pod_go_with_their_node() -> None:
+    daemon = pod_on("a", "daemon", owned=False)
+    daemon["metadata"]["ownerReferences"] = [OWNER | {"kind": "DaemonSet"}]
+    static = pod_on("a", "static", owned=False)
+    static["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "x"}
+    verdict = judge(two_nodes(), [daemon, static], known=("a",))["a"]
+    assert verdict.unneeded
+    assert not verdict.moving
+
+
+def test_two_nodes_that_could_only_take_each_others_pods_do_not_both_go() -> None:
+    assert len(unneeded(judge(two_nodes(), [pod_on("a", "p"), pod_on("b", "q")]))) == 1
+
+
+placements = st.lists(st.tuples(st.integers(0, 5), st.integers(1, 8), st.booleans()), min_size=0, max_size=20)
+
+
+@given(placed=placements, minimum=st.integers(0, 6))
+@settings(max_examples=200, deadline=None)
+def test_after_any_plan_every_pod_still_has_a_place_and_the_pool_its_minimum(
+    placed: list[tuple[int, int, bool]], minimum: int
+) -> None:
+    nodes = [make_node(f"n{index}") for index in range(6)]
+    room = dict.fromkeys(range(6), 8)
+    pods = []
+    for index, (node, cpu, owned) in enumerate(placed):
+        if room[node] >= cpu:
+            room[node] -= cpu
+            pods.append(pod_on(f"n{node}", f"p{index}", cpu=str(cpu), owned=owned))
+    verdicts = judge(nodes, pods, minimum=minimum)
+    going = unneeded(verdicts)
+    assert len(nodes) - len(going) >= min(minimum, len(nodes))
+    moving = [pod for name in going for pod in verdicts[name].moving]
+    assert all(pod["metadata"]["ownerReferences"] for pod in moving)
+    for name in going:
+        on_node = {name_of(pod) for pod in pods if pod["spec"]["nodeName"] == name}
+        assert on_node == {name_of(pod) for pod in verdicts[name].moving}
+    needed: Amounts = {}
+    for pod in pods:
+        add(needed, pod_requests(pod))
+    assert needed.get("cpu", 0) <= (len(nodes) - len(going)) * 8000

@@ -1,0 +1,194 @@
+"""Which pools grow: for what the pods ask, never above the maximum, never twice for one pod, and with the recorded words."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from grid.sandbox.client import Object, key_of
+from grid.sandbox.controllers.autoscaling.scaleup import (
+    MAXIMUM_REACHED,
+    ScaleUp,
+    Waiting,
+    plan_scale_up,
+    pool_state,
+    template_node,
+)
+from grid.sandbox.controllers.podresources import pod_requests
+from grid.sandbox.controllers.scheduling import Snapshot, build_snapshot
+from grid.sandbox.pools import DEFAULT_POOLS, NodePool, Taint
+from tests.sandbox.support import make_node, make_pod
+
+GPU_TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+SIZES = {"platform": 1, "default": 2, "default-gpu": 0}
+
+
+def waiting(*pods: Object) -> list[Waiting]:
+    return [Waiting(pod, pod_requests(pod)) for pod in pods]
+
+
+def plan(
+    pods: Sequence[Object],
+    *,
+    sizes: dict[str, int] | None = None,
+    snapshot: Snapshot | None = None,
+    pools: Sequence[NodePool] = DEFAULT_POOLS,
+) -> ScaleUp:
+    known = sizes or SIZES
+    states = [pool_state(pool, known[pool.name]) for pool in pools]
+    return plan_scale_up(waiting(*pods), snapshot or Snapshot({}), states)
+
+
+def gpu_pod(name: str, cards: int = 1, **requests: str) -> Object:
+    wanted = {"cpu": "1", "memory": "2Gi", "nvidia.com/gpu": str(cards), **requests}
+    return make_pod(name, requests=wanted, tolerations=[GPU_TOLERATION])
+
+
+def test_a_gpu_pod_takes_the_gpu_pool_from_none_to_one() -> None:
+    result = plan([gpu_pod("train")])
+    assert [str(increase) for increase in result.increases] == ["default-gpu 0->1 (max: 2)"]
+    assert str(result.triggered["default/train"]) == "default-gpu 0->1 (max: 2)"
+    assert not result.refused
+
+
+def test_pods_that_share_a_node_ask_for_one_node() -> None:
+    pods = [make_pod(f"p{index}", requests={"cpu": "2", "memory": "1Gi"}) for index in range(4)]
+    assert [str(increase) for increase in plan(pods).increases] == ["default 2->3 (max: 5)"]
+
+
+def test_a_pod_waits_for_the_node_that_is_booting_for_it() -> None:
+    pool = DEFAULT_POOLS[2]
+    booting = build_snapshot([template_node(pool, "upcoming/gpu-1")], [])
+    result = plan([gpu_pod("train")], sizes=SIZES | {"default-gpu": 1}, snapshot=booting)
+    assert not result.increases
+    assert not result.refused
+
+
+def test_the_second_of_two_gpu_pods_does_not_count_on_the_same_booting_node() -> None:
+    booting = build_snapshot([template_node(DEFAULT_POOLS[2], "upcoming/gpu-1")], [])
+    result = plan([gpu_pod("one"), gpu_pod("two")], sizes=SIZES | {"default-gpu": 1}, snapshot=booting)
+    assert [str(increase) for increase in result.increases] == ["default-gpu 1->2 (max: 2)"]
+    assert set(result.triggered) == {"default/two"}
+
+
+def test_a_pod_without_an_accelerator_never_takes_one_even_if_it_tolerates_the_taint() -> None:
+    pod = make_pod("plain", requests={"cpu": "3", "memory": "12Gi"}, tolerations=[GPU_TOLERATION])
+    assert [increase.pool for increase in plan([pod]).increases] == ["default"]
+
+
+def test_the_refusal_counts_each_reason_over_the_pools() -> None:
+    pod = make_pod("elsewhere", requests={"cpu": "1"}, nodeSelector={"zone": "moon"}, tolerations=[GPU_TOLERATION])
+    assert plan([pod]).refused == {
+        "default/elsewhere": "pod didn't trigger scale-up: 1 max node group size reached, "
+        "2 node(s) didn't match Pod's node affinity/selector"
+    }
+
+
+def test_the_recorded_refusals_of_the_real_autoscaler_come_out_word_for_word() -> None:
+    """From recordings/autoscaler: groups small (4 cores, 16 Gi), big (16, 64) and gpu (32, 256, 8 cards) at its maximum of 2."""
+    pools = [
+        _pool("small", {"cpu": "4", "memory": "16Gi"}, 4),
+        _pool("big", {"cpu": "16", "memory": "64Gi"}, 3),
+        _pool(
+            "gpu",
+            {"cpu": "32", "memory": "256Gi", "nvidia.com/gpu": "8"},
+            2,
+            Taint("nvidia.com/gpu", "present", "NoSchedule"),
+        ),
+    ]
+    sizes = {"small": 0, "big": 1, "gpu": 2}
+    pods = {
+        "too-big": make_pod("too-big", requests={"cpu": "100"}),
+        "too-much-memory": make_pod("too-much-memory", requests={"memory": "2000Gi"}),
+        "fpga": make_pod("fpga", requests={"example.com/fpga": "1"}),
+        "wrong-selector": make_pod("wrong-selector", nodeSelector={"disk": "tape"}),
+        "gpu-more-1": gpu_pod("gpu-more-1", 8, cpu="8", memory="8Gi"),
+        "needs-pvc": make_pod("needs-pvc", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "absent"}}]),
+    }
+    refused = plan(list(pods.values()), sizes=sizes, pools=pools).refused
+    assert {key.split("/")[1]: _reasons(message) for key, message in refused.items()} == {
+        "too-big": {"2 Insufficient cpu", "1 max node group size reached"},
+        "too-much-memory": {"2 Insufficient memory", "1 max node group size reached"},
+        "fpga": {"2 Insufficient example.com/fpga", "1 max node group size reached"},
+        "wrong-selector": {"2 node(s) didn't match Pod's node affinity/selector", "1 max node group size reached"},
+        "gpu-more-1": {"1 Insufficient cpu", "2 Insufficient nvidia.com/gpu", "1 max node group size reached"},
+        "needs-pvc": {'2 persistentvolumeclaim "absent" not found', "1 max node group size reached"},
+    }
+
+
+def _reasons(message: str) -> set[str]:
+    head, _, rest = message.partition(": ")
+    assert head == "pod didn't trigger scale-up"
+    return set(rest.split(", "))
+
+
+def _pool(name: str, capacity: dict[str, str], maximum: int, *taints: Taint) -> NodePool:
+    return NodePool(name, "kwok", capacity | {"pods": "110"}, minimum=0, maximum=maximum, taints=taints)
+
+
+sizes_of_pods = st.lists(st.tuples(st.integers(1, 12), st.integers(1, 40), st.integers(0, 2)), min_size=0, max_size=25)
+
+
+@given(asked=sizes_of_pods, default=st.integers(1, 5), gpu=st.integers(0, 2))
+@settings(max_examples=150, deadline=None)
+def test_no_pool_exceeds_its_maximum_and_every_helped_pod_fits(
+    asked: list[tuple[int, int, int]], default: int, gpu: int
+) -> None:
+    pods = [
+        gpu_pod(f"p{index}", cards, cpu=str(cpu), memory=f"{memory}Gi")
+        if cards
+        else make_pod(f"p{index}", requests={"cpu": str(cpu), "memory": f"{memory}Gi"})
+        for index, (cpu, memory, cards) in enumerate(asked)
+    ]
+    sizes = {"platform": 1, "default": default, "default-gpu": gpu}
+    result = plan(pods, sizes=sizes)
+    pools = {pool.name: pool for pool in DEFAULT_POOLS}
+    for increase in result.increases:
+        assert increase.before == sizes[increase.pool]
+        assert increase.before < increase.after <= pools[increase.pool].maximum
+    assert set(result.triggered) | set(result.refused) == {key_of(pod) for pod in pods}
+    assert not set(result.triggered) & set(result.refused)
+    _assert_room(pods, result)
+
+
+def _assert_room(pods: Sequence[Object], result: ScaleUp) -> None:
+    """Together, the helped pods of a pool need no more than its new nodes offer."""
+    for increase in result.increases:
+        pool = next(pool for pool in DEFAULT_POOLS if pool.name == increase.pool)
+        new = increase.after - increase.before
+        helped = [pod for pod in pods if result.triggered.get(key_of(pod)) == increase]
+        assert len(helped) >= new
+        offered = pool_state(pool, 0).template.allocatable
+        for resource in ("cpu", "memory", "nvidia.com/gpu"):
+            needed = sum(pod_requests(pod).get(resource, 0) for pod in helped)
+            assert needed <= new * offered.get(resource, 0)
+
+
+@given(asked=st.lists(st.integers(1, 8), min_size=1, max_size=20))
+@settings(max_examples=100, deadline=None)
+def test_asking_again_while_the_nodes_boot_asks_for_nothing_more(asked: list[int]) -> None:
+    pods = [make_pod(f"p{index}", requests={"cpu": str(cpu)}) for index, cpu in enumerate(asked)]
+    first = plan(pods)
+    sizes = SIZES | {increase.pool: increase.after for increase in first.increases}
+    booting = [
+        template_node(DEFAULT_POOLS[1], f"upcoming/{index}") for index in range(sizes["default"] - SIZES["default"])
+    ]
+    helped = [pod for pod in pods if key_of(pod) in first.triggered]
+    helped.sort(key=lambda pod: pod_requests(pod)["cpu"], reverse=True)
+    again = plan(helped, sizes=sizes, snapshot=build_snapshot(booting, []))
+    assert not again.increases
+
+
+def test_a_pool_that_could_not_grow_is_left_alone_for_a_while() -> None:
+    states = [pool_state(pool, SIZES[pool.name], in_backoff=pool.name == "default-gpu") for pool in DEFAULT_POOLS]
+    result = plan_scale_up(waiting(gpu_pod("train")), Snapshot({}), states)
+    assert not result.increases
+    assert "1 in backoff after failed scale-up" in result.refused["default/train"]
+    assert MAXIMUM_REACHED in result.refused["default/train"]
+
+
+def test_a_pod_that_fits_a_node_that_is_there_triggers_nothing() -> None:
+    there: dict[str, Any] = make_node("default-1")
+    result = plan([make_pod("small", requests={"cpu": "1"})], snapshot=build_snapshot([there], []))
+    assert (result.increases, dict(result.triggered), dict(result.refused)) == ((), {}, {})

@@ -34,7 +34,7 @@ class FieldValidation:
         problems = [f'duplicate field "{path}"' for path in doubles]
         problems += [f'unknown field "{path}"' for path in conform(self.kind, obj)]
         if problems and self.level == "Strict":
-            raise strict_failure(self.kind, sorted(problems))
+            raise strict_failure(self.kind, problems)
         if self.level == "Warn":
             self.warnings += problems
         return obj

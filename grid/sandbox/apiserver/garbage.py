@@ -96,6 +96,7 @@ class Janitor:
                     await self._wake.wait()
             except TimeoutError:
                 self._expire_events()
+                self._store.compact()
             self._wake.clear()
             await asyncio.sleep(self._delay)
             try:

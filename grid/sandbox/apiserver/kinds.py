@@ -87,11 +87,9 @@ def _same(*paths: str) -> dict[str, str]:
 
 _POD_SUBRESOURCES = (
     Subresource("binding", "Binding", verbs=("create",)),
-    Subresource("ephemeralcontainers"),
     Subresource("eviction", "Eviction", "policy", "v1", ("create",)),
     Subresource("exec", "PodExecOptions", verbs=("create", "get")),
     Subresource("log", verbs=("get",)),
-    Subresource("resize"),
     STATUS,
 )
 _POD_FIELDS = {

@@ -60,7 +60,7 @@ def list_page(store: Store, target: Target, query: Mapping[str, str]) -> Page:
         after = target.prefix + after
     shown = store.version if version in (0, _LATEST) else version
     resource = target.kind.stored
-    if shown < store.floor(resource) and shown != store.version:
+    if not store.can_show(resource, shown):
         if token:
             raise expired(_TOO_OLD, _write_token(_LATEST, after.removeprefix(target.prefix)))
         raise expired("The resourceVersion for the provided list is too old.")

@@ -7,7 +7,6 @@ import re
 
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _LABEL_1123 = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-_LABEL_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _QUALIFIED = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
 _VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
 _CONFIG_KEY = re.compile(r"[-._a-zA-Z0-9]+")
@@ -20,10 +19,6 @@ _SUBDOMAIN_RULE = (
 _LABEL_1123_RULE = (
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an "
     "alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
-)
-_LABEL_1035_RULE = (
-    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with "
-    "an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
 )
 _NAME_PART_RULE = (
     "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character "
@@ -54,11 +49,6 @@ def dns_label_problems(name: str) -> list[str]:
     """A DNS label that may start with a digit: namespaces, containers, volumes, services."""
     problems = _longer(name, 63)
     return problems if _LABEL_1123.fullmatch(name) else [*problems, _LABEL_1123_RULE]
-
-
-def service_name_problems(name: str) -> list[str]:
-    problems = _longer(name, 63)
-    return problems if _LABEL_1035.fullmatch(name) else [*problems, _LABEL_1035_RULE]
 
 
 def label_key_problems(key: str) -> list[str]:

@@ -135,7 +135,7 @@ class Registry:
         self._check_identity(kind, old, new)
         new = _allowed_part(kind, old, new, subresource)
         apply_defaults(kind, new)
-        if kind.counts_generations and new.get("spec") != old.obj.get("spec"):
+        if kind.counts_generations and not subresource and new.get("spec") != old.obj.get("spec"):
             new["metadata"]["generation"] = old.obj["metadata"].get("generation", 0) + 1
         if new == old.obj:
             return old

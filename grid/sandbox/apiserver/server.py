@@ -26,12 +26,12 @@ from grid.sandbox.apiserver.garbage import Janitor
 from grid.sandbox.apiserver.identity import Identity, Tokens, kubeconfig
 from grid.sandbox.apiserver.kinds import Object, stored_kinds
 from grid.sandbox.apiserver.kubelets import Kubelets
-from grid.sandbox.apiserver.listing import list_page
+from grid.sandbox.apiserver.listing import list_page, parse_version
 from grid.sandbox.apiserver.paths import Target, UnknownGroup, parse_path
 from grid.sandbox.apiserver.registry import Mutation, Registry
 from grid.sandbox.apiserver.schema import type_of
 from grid.sandbox.apiserver.special import Handler, Special
-from grid.sandbox.apiserver.status import Failure, details_of, not_allowed, success
+from grid.sandbox.apiserver.status import Failure, details_of, not_allowed, success, too_large_version
 from grid.sandbox.apiserver.store import Record, Store
 from grid.sandbox.apiserver.streaming import StreamSettings, stream_watch
 from grid.sandbox.apiserver.tables import partial, table
@@ -185,6 +185,9 @@ class ApiServer:
 
     async def _get(self, request: web.Request, target: Target, identity: Identity) -> web.StreamResponse:
         form = negotiate(request.headers.get("Accept", ""))
+        asked = parse_version(request.query.get("resourceVersion", ""))
+        if asked > self.store.version:
+            raise too_large_version(asked, self.store.version)
         return self._object(request, target, self.registry.read(target.kind, target.key), form)
 
     async def _list(self, request: web.Request, target: Target, identity: Identity) -> web.StreamResponse:

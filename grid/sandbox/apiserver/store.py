@@ -50,7 +50,6 @@ class Change:
     key: str
     before: Record | None
     now: Record | None
-    at: float
     lines: dict[str, bytes] = field(default_factory=dict)
 
     @property
@@ -102,12 +101,13 @@ class Store:
         path: Path | None = None,
         *,
         history: int = 5000,
-        history_seconds: float = 300.0,
+        snapshot_seconds: float = 300.0,
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self._history = history
-        self._history_seconds = history_seconds
+        self._snapshot_seconds = snapshot_seconds
         self._clock = clock
+        self._marks: deque[tuple[float, int]] = deque()
         self._resources: dict[str, _Resource] = {}
         self._database = sqlite3.connect(path or ":memory:", isolation_level=None)
         # WAL with NORMAL survives the death of the process without a disk flush for each change.
@@ -119,6 +119,7 @@ class Store:
             self._of(resource).records[key] = Record(key, msgspec.json.decode(data), bytes(data), version)
         for found in self._resources.values():
             found.keys = sorted(found.records)
+        self.compacted = self.version  # older states cannot be listed any more
 
     def close(self) -> None:
         self._database.close()
@@ -143,7 +144,7 @@ class Store:
             yield found.records[key]
 
     def records_at(self, resource: str, version: int, *, prefix: str = "", after: str = "") -> Iterator[Record]:
-        """As it was at an earlier version, which must not be below `floor(resource)`."""
+        """As it was at an earlier version, for which `can_show` must hold."""
         found = self._of(resource)
         undone: dict[str, Record | None] = {}
         for change in reversed(found.history):
@@ -167,7 +168,11 @@ class Store:
         return last - first
 
     def floor(self, resource: str) -> int:
+        """The oldest version from which all changes of a resource are known."""
         return self._of(resource).floor
+
+    def can_show(self, resource: str, version: int) -> bool:
+        return version == self.version or version >= max(self.compacted, self._of(resource).floor)
 
     def changes_since(self, resource: str, version: int) -> list[Change]:
         """Oldest first; `version` must not be below `floor(resource)`."""
@@ -203,7 +208,7 @@ class Store:
         found.records[key] = record
         if before is None:
             bisect.insort(found.keys, key)
-        self._happened(found, Change(version, key, before, record, self._clock()))
+        self._happened(found, Change(version, key, before, record))
         return record
 
     def remove(self, resource: str, key: str) -> Change:
@@ -212,14 +217,21 @@ class Store:
         found = self._of(resource)
         before = found.records.pop(key)
         del found.keys[bisect.bisect_left(found.keys, key)]
-        change = Change(version, key, before, None, self._clock())
+        change = Change(version, key, before, None)
         self._happened(found, change)
         return change
 
-    def compact(self) -> None:
-        """Forgets all history, as a real cluster does with what is older than five minutes."""
-        for found in self._resources.values():
-            self._forget(found, len(found.history))
+    def compact(self, *, everything: bool = False) -> None:
+        """Ends the life of states that are old enough, as a real cluster does every few minutes; to be called now and then."""
+        now = self._clock()
+        self._marks.append((now, self.version))
+        while self._marks and (everything or self._marks[0][0] <= now - self._snapshot_seconds):
+            self.compacted = self._marks.popleft()[1]
+
+    def forget(self, resource: str, version: int) -> None:
+        """Drops the changes up to a version, so that watches from before it have to start again."""
+        found = self._of(resource)
+        self._drop(found, sum(1 for change in found.history if change.version <= version))
 
     def _commit(self, version: int, statement: str, values: tuple[object, ...]) -> None:
         self._database.execute("BEGIN IMMEDIATE")
@@ -234,19 +246,10 @@ class Store:
 
     def _happened(self, found: _Resource, change: Change) -> None:
         found.history.append(change)
-        oldest = self._clock() - self._history_seconds
-        stale = sum(1 for _ in _while_older(found.history, oldest))
-        self._forget(found, max(stale, len(found.history) - self._history))
+        self._drop(found, len(found.history) - self._history)
         for listener in tuple(found.listeners):
             listener(change)
 
-    def _forget(self, found: _Resource, count: int) -> None:
+    def _drop(self, found: _Resource, count: int) -> None:
         for _ in range(count):
             found.floor = found.history.popleft().version
-
-
-def _while_older(history: deque[Change], oldest: float) -> Iterator[Change]:
-    for change in history:
-        if change.at >= oldest:
-            return
-        yield change

@@ -100,7 +100,8 @@ def _start(store: Store, request: web.Request) -> _Start:
         return _Start(version, initial=True, announce_end=bookmarks)
     if initial is not None:
         return _Start(version or store.version, initial=False, announce_end=False)
-    return _Start(version, initial=version == 0, announce_end=False)
+    # A client that asks for any version and understands bookmarks hears when that was all, too.
+    return _Start(version, initial=version == 0, announce_end=bookmarks and text == "0")
 
 
 def _interest(target: Target, request: web.Request, form: Form, clock: Callable[[], datetime]) -> Interest:

@@ -2,7 +2,7 @@
 
 Which lists those are, and by which key, is in the schema. Directives: `$patch: replace|delete|merge`,
 `$retainKeys`, `$deleteFromPrimitiveList/<list>`, `$setElementOrder/<list>`. New elements of a list go to its front, as they do there,
-unless an element order is given.
+unless an element order says otherwise.
 """
 
 from collections.abc import Mapping
@@ -53,7 +53,7 @@ def _merge_map(target: Mapping[str, Any], patch: Mapping[str, Any], type_name: s
     for key, order in patch.items():
         name = key.removeprefix(_ORDER)
         if key.startswith(_ORDER) and name not in plain and name in result:
-            result[name] = _ordered(result[name], order, fields.get(name, _UNKNOWN).patch_key)
+            result[name] = _ordered(result[name], order, result[name], fields.get(name, _UNKNOWN).patch_key)
     return result
 
 
@@ -67,18 +67,18 @@ def _merge_value(target: Any, value: Any, field: Field, order: Any) -> Any:
     existing = target if isinstance(target, list) else []
     if field.is_set:
         merged = existing + [each for each in value if each not in existing]
-        return _ordered(merged, order, "") if order is not None else merged
+        return _ordered(merged, value if order is None else order, existing, "")
     key = field.patch_key
     if not key or not all(isinstance(each, dict) for each in (*value, *existing)):
         return value
     merged = _merge_list(existing, value, key, field.type)
-    return _ordered(merged, order, key) if order is not None else merged
+    wanted = [each for each in value if "$patch" not in each] if order is None else order
+    return _ordered(merged, wanted, existing, key)
 
 
 def _merge_list(target: list[Any], patch: list[Any], key: str, type_name: str) -> list[Any]:
     replaced = any(each.get(_PATCH) == "replace" and len(each) == 1 for each in patch)
     result: list[Any] = [] if replaced else list(target)
-    added: list[Any] = []
     for element in patch:
         if element.get(_PATCH) == "replace" and len(element) == 1:
             continue
@@ -91,18 +91,26 @@ def _merge_list(target: list[Any], patch: list[Any], key: str, type_name: str) -
         elif position is not None:
             result[position] = _merge_map(result[position], element, type_name)
         else:
-            added.append(_merge_map({}, element, type_name))
-    return added + result
+            result.append(_merge_map({}, element, type_name))
+    return result
 
 
-def _ordered(elements: list[Any], order: list[Any], key: str) -> list[Any]:
-    """Elements named in `order` stand in that order; the others keep their place after what preceded them."""
-    wanted = [each[key] if key and isinstance(each, dict) else each for each in order]
+def _ordered(merged: list[Any], wanted: list[Any], live: list[Any], key: str) -> list[Any]:
+    """Elements of `wanted` in its order, the others in the order they had, interleaved as they stood in the live list.
+
+    Kubernetes' own procedure: an element that only the server has goes before the first wanted one that it preceded there.
+    """
 
     def identity(element: Any) -> Any:
-        return element.get(key) if key else element
+        return element.get(key) if key and isinstance(element, dict) else element
 
-    listed = sorted(
-        (each for each in elements if identity(each) in wanted), key=lambda each: wanted.index(identity(each))
-    )
-    return listed + [each for each in elements if identity(each) not in wanted]
+    places = [identity(each) for each in wanted]
+    right = sorted((each for each in merged if identity(each) in places), key=lambda each: places.index(identity(each)))
+    left = [each for each in merged if identity(each) not in places]
+    stood = [identity(each) for each in live]
+    result: list[Any] = []
+    while left and right:
+        mine, other = identity(left[0]), identity(right[0])
+        before = mine in stood and other in stood and stood.index(mine) < stood.index(other)
+        result.append(left.pop(0) if before else right.pop(0))
+    return result + left + right

@@ -8,12 +8,35 @@ from collections.abc import Callable, Mapping
 from grid.sandbox.apiserver.deletion import new_finalizers_problem
 from grid.sandbox.apiserver.kinds import Kind, Object
 from grid.sandbox.apiserver.status import Cause, invalid
+from grid.sandbox.apiserver.validation import others, pod, workload
 from grid.sandbox.apiserver.validation.metadata import check_metadata
 
 Check = Callable[[Object], list[Cause]]
 UpdateCheck = Callable[[Object, Object], list[Cause]]
-_NEW: Mapping[str, Check] = {}
-_UPDATES: Mapping[str, UpdateCheck] = {}
+_NEW: Mapping[str, Check] = {
+    "pods": pod.check_pod,
+    "deployments.apps": workload.check_deployment,
+    "replicasets.apps": workload.check_replica_set,
+    "horizontalpodautoscalers.autoscaling": workload.check_autoscaler,
+    "poddisruptionbudgets.policy": workload.check_budget,
+    "configmaps": others.check_config_map,
+    "secrets": others.check_secret,
+    "services": others.check_service,
+    "persistentvolumeclaims": others.check_claim,
+    "resourcequotas": others.check_quota,
+    "leases.coordination.k8s.io": others.check_lease,
+    "events": others.check_event,
+    "events.events.k8s.io": others.check_new_event,
+}
+_UPDATES: Mapping[str, UpdateCheck] = {
+    "pods": pod.check_pod_update,
+    "deployments.apps": workload.check_deployment_update,
+    "replicasets.apps": workload.check_deployment_update,
+    "configmaps": others.check_data_update,
+    "secrets": others.check_data_update,
+    "services": others.check_service_update,
+    "persistentvolumeclaims": others.check_claim_update,
+}
 
 
 def check_new(kind: Kind, obj: Object) -> None:
@@ -24,13 +47,16 @@ def check_new(kind: Kind, obj: Object) -> None:
 
 
 def check_update(kind: Kind, new: Object, old: Object, subresource: str) -> None:
+    """Through a subresource only metadata needs checking: what else it may change, it sets itself."""
     causes = [*new_finalizers_problem(new, old), *check_metadata(kind, new)]
     if not subresource:
         causes += _UPDATES[kind.resource](new, old) if kind.resource in _UPDATES else []
-        causes += _NEW[kind.resource](new) if kind.resource in _NEW else []
+        if not causes:
+            causes += _NEW[kind.resource](new) if kind.resource in _NEW else []
     _raise(kind, new, causes)
 
 
 def _raise(kind: Kind, obj: Object, causes: list[Cause]) -> None:
     if causes:
-        raise invalid(kind.kind, kind.group, obj["metadata"].get("name") or "", causes)
+        group = "" if kind.view_of == "events" else kind.group  # events are one kind under two names
+        raise invalid(kind.kind, group, obj["metadata"].get("name") or "", causes)

@@ -7,14 +7,13 @@ from grid.sandbox.apiserver.names import (
     dns_label_problems,
     label_key_problems,
     label_value_problems,
-    service_name_problems,
     subdomain_problems,
 )
 from grid.sandbox.apiserver.status import Cause, required, wrong
 
 _NAME_RULES: Mapping[str, Callable[[str], list[str]]] = {
     "namespaces": dns_label_problems,
-    "services": service_name_problems,
+    "services": dns_label_problems,
 }
 _MOST_ANNOTATION_BYTES = 256 * 1024
 _STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")

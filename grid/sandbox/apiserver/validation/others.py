@@ -1,0 +1,163 @@
+"""Validation of configuration, services, claims, quotas, leases and events."""
+
+import base64
+import binascii
+
+from grid.quantity import parse_quantity
+from grid.sandbox.apiserver.kinds import Object
+from grid.sandbox.apiserver.names import config_key_problems
+from grid.sandbox.apiserver.status import Cause, prohibited, required, unsupported, wrong
+from grid.sandbox.apiserver.validation.containers import check_port_number
+
+_MOST_DATA_BYTES = 1024 * 1024
+_SERVICE_TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
+_ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+_IMMUTABLE = "field is immutable when `immutable` is set"
+_CLAIM_RULE = (
+    "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
+)
+
+
+def check_config_map(config_map: Object) -> list[Cause]:
+    return _check_data(config_map, "binaryData")
+
+
+def check_secret(secret: Object) -> list[Cause]:
+    return _check_data(secret, "data")
+
+
+def _check_data(obj: Object, encoded: str) -> list[Cause]:
+    causes: list[Cause] = []
+    total = 0
+    for field in ("data", "binaryData"):
+        for key, value in (obj.get(field) or {}).items():
+            causes += [wrong(f"{field}[{key}]", key, problem) for problem in config_key_problems(key)]
+            total += len(value.encode())
+            if field == encoded:
+                causes += _check_base64(value, f"{field}[{key}]")
+    if total > _MOST_DATA_BYTES:
+        causes.append(Cause("", "FieldValueTooLong", f"Too long: may not be more than {_MOST_DATA_BYTES} bytes"))
+    return causes
+
+
+def _check_base64(value: str, path: str) -> list[Cause]:
+    try:
+        base64.b64decode(value, validate=True)
+    except binascii.Error:
+        return [wrong(path, "", "illegal base64 data")]
+    return []
+
+
+def check_data_update(new: Object, old: Object) -> list[Cause]:
+    """ConfigMaps and Secrets that are immutable stay as they are."""
+    causes: list[Cause] = []
+    if new.get("type") != old.get("type"):
+        causes.append(wrong("type", new.get("type"), "field is immutable"))
+    if not old.get("immutable"):
+        return causes
+    if not new.get("immutable"):
+        causes.append(prohibited("immutable", _IMMUTABLE))
+    changed = [field for field in ("data", "binaryData") if new.get(field) != old.get(field)]
+    return causes + [prohibited(field, _IMMUTABLE) for field in changed]
+
+
+def check_service(service: Object) -> list[Cause]:
+    spec = service["spec"]
+    causes: list[Cause] = []
+    ports = spec.get("ports") or []
+    if spec.get("type") not in _SERVICE_TYPES:
+        causes.append(unsupported("spec.type", spec.get("type"), _SERVICE_TYPES))
+    if not ports and spec.get("type") != "ExternalName" and spec.get("clusterIP") != "None":
+        causes.append(required("spec.ports"))
+    for number, port in enumerate(ports):
+        path = f"spec.ports[{number}]"
+        causes += check_port_number(port.get("port", 0), f"{path}.port")
+        if len(ports) > 1 and not port.get("name"):
+            causes.append(required(f"{path}.name"))
+        if isinstance(port.get("targetPort"), int):
+            causes += check_port_number(port["targetPort"], f"{path}.targetPort")
+    return causes
+
+
+def check_service_update(new: Object, old: Object) -> list[Cause]:
+    before, after = old["spec"].get("clusterIPs") or [], new["spec"].get("clusterIPs") or []
+    if before and after and before[0] != after[0] and new["spec"].get("type") != "ExternalName":
+        return [wrong("spec.clusterIPs[0]", after, "may not change once set")]
+    return []
+
+
+def check_claim(claim: Object) -> list[Cause]:
+    spec = claim["spec"]
+    causes: list[Cause] = []
+    modes = spec.get("accessModes") or []
+    if not modes:
+        causes.append(required("spec.accessModes", "at least 1 access mode is required"))
+    causes += [unsupported("spec.accessModes", mode, _ACCESS_MODES) for mode in modes if mode not in _ACCESS_MODES]
+    requests = (spec.get("resources") or {}).get("requests") or {}
+    if "storage" not in requests:
+        causes.append(required("spec.resources[storage]"))
+    elif parse_quantity(requests["storage"]) <= 0:
+        causes.append(wrong("spec.resources[storage]", requests["storage"], "must be greater than zero"))
+    return causes
+
+
+def check_claim_update(new: Object, old: Object) -> list[Cause]:
+    """A claim may be bound to a volume and grow; nothing else of it changes."""
+    allowed = ("volumeName", "resources")
+    before = {key: value for key, value in old["spec"].items() if key not in allowed}
+    after = {key: value for key, value in new["spec"].items() if key not in allowed}
+    if before != after or (
+        old["spec"].get("volumeName") and new["spec"].get("volumeName") != old["spec"]["volumeName"]
+    ):
+        return [prohibited("spec", _CLAIM_RULE)]
+    return []
+
+
+def check_quota(quota: Object) -> list[Cause]:
+    return [
+        wrong(f"spec.hard[{name}]", amount, "must be greater than or equal to 0")
+        for name, amount in sorted((quota["spec"].get("hard") or {}).items())
+        if parse_quantity(amount) < 0
+    ]
+
+
+def check_lease(lease: Object) -> list[Cause]:
+    spec = lease.get("spec") or {}
+    causes: list[Cause] = []
+    if "leaseDurationSeconds" in spec and spec["leaseDurationSeconds"] <= 0:
+        causes.append(wrong("spec.leaseDurationSeconds", spec["leaseDurationSeconds"], "must be greater than 0"))
+    if spec.get("leaseTransitions", 0) < 0:
+        causes.append(wrong("spec.leaseTransitions", spec["leaseTransitions"], "must be greater than or equal to 0"))
+    return causes
+
+
+def check_event(event: Object) -> list[Cause]:
+    """Events about something belong into its namespace; about what has none, into "default"."""
+    about, namespace = event.get("involvedObject") or {}, event["metadata"]["namespace"]
+    given = about.get("namespace", "")
+    if given and given != namespace:
+        return [wrong("involvedObject.namespace", given, "does not match event.namespace")]
+    if not given and namespace not in ("default", "kube-system"):
+        return [wrong("involvedObject.namespace", given, "does not match event.namespace")]
+    return []
+
+
+def check_new_event(event: Object) -> list[Cause]:
+    """What events.k8s.io/v1 demands beyond that, checked on the form in which events are stored."""
+    causes: list[Cause] = []
+    if not event.get("eventTime"):
+        causes.append(required("eventTime"))
+    if event.get("type") not in ("Normal", "Warning"):
+        causes.append(wrong("type", "", f"has invalid value: {event.get('type', '')}"))
+    if causes:
+        return causes
+    return [
+        required(path)
+        for path, field in (
+            ("reportingController", "reportingComponent"),
+            ("reportingInstance", "reportingInstance"),
+            ("action", "action"),
+            ("reason", "reason"),
+        )
+        if not event.get(field)
+    ]

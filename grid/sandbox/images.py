@@ -161,8 +161,11 @@ class ImageStore:
         found = (self._read(image) for image in self.catalogue.images())
         return [pulled for pulled in found if pulled is not None]
 
-    async def pull(self, name: str) -> PulledImage:
-        """The image, made if it is not there yet. Raises `PullFailed`; cancelling it ends the installer."""
+    async def pull(self, name: str) -> tuple[PulledImage, float]:
+        """The image, made if it is not there yet, and the seconds that this took without waiting for others.
+
+        Raises `PullFailed`; cancelling it ends the installer.
+        """
         image = self.catalogue.find(name)
         if image is None:
             known = ", ".join(self.catalogue.names())
@@ -170,7 +173,9 @@ class ImageStore:
         async with self._one_at_a_time:
             try:
                 async with self._locked(image) as lock:
-                    return self._read(image) or await self._make(image, lock)
+                    started = time.monotonic()
+                    pulled = self._read(image) or await self._make(image, lock)
+                    return pulled, time.monotonic() - started
             except OSError as error:
                 raise PullFailed(
                     f'cannot store image "{name}" in {self.directory}: {error.strerror or error}'

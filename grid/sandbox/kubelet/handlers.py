@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -36,7 +37,6 @@ class Target:
     container: Object
     attempt: Attempt
     pod_ip: str
-    mounts: Mounts
 
 
 class Handlers:
@@ -63,8 +63,10 @@ class Handlers:
         kinds = ", ".join(key for key in handler if key in ("grpc",)) or "nothing"
         return Outcome(False, f"this cluster cannot run such a handler ({kinds}); use exec, httpGet or tcpSocket")
 
-    async def _execute(self, command: "list[str]", target: Target, timeout: float) -> Outcome:
-        argv = [target.mounts.rewrite(word) for word in expand_all(command, {})]
+    async def _execute(self, command: Sequence[str], target: Target, timeout: float) -> Outcome:
+        spec = target.attempt.spec
+        mounts = Mounts(spec.mounts)
+        argv = [mounts.rewrite(word) for word in expand_all(command, spec.env)]
         done = await self._runtime.execute(target.attempt, argv, timeout)
         if done.code is None:
             return Outcome(False, f'command timed out: "{shlex.join(argv)}" timed out after {timeout:g}s')

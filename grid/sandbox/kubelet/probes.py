@@ -115,7 +115,7 @@ class Probes:
     async def _until_started(self) -> bool:
         schedule = Schedule.of(self._probes["startup"])
         tally = Tally(schedule)
-        await self._clock.sleep(schedule.initial_delay)
+        await self._initial_delay(schedule)
         while True:
             settled = tally.add(await self._probe("startup", schedule))
             if settled:
@@ -125,10 +125,15 @@ class Probes:
                 return False
             await self._clock.sleep(schedule.period)
 
+    async def _initial_delay(self, schedule: Schedule) -> None:
+        """Counted from the container's start, which may be before our own."""
+        age = (self._clock.now() - self._target.attempt.started_at).total_seconds()
+        await self._clock.sleep(max(0.0, schedule.initial_delay - age))
+
     async def _watch(self, kind: Kind) -> None:
         schedule = Schedule.of(self._probes[kind])
         tally = Tally(schedule)
-        await self._clock.sleep(schedule.initial_delay)
+        await self._initial_delay(schedule)
         while True:
             settled = tally.add(await self._probe(kind, schedule))
             if kind == "liveness" and settled is False:

@@ -11,6 +11,7 @@ somebody killed the shim). Nothing here isolates anything: a container may do wh
 
 import asyncio
 import contextlib
+import dataclasses
 import json
 import logging
 import os
@@ -47,6 +48,7 @@ class ProcessRuntime:
     def __init__(self, directory: Path, sampler: Sampler) -> None:
         self._directory = directory
         self._sampler = sampler
+        self._launching: set[asyncio.Future[int]] = set()
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     @property
@@ -63,6 +65,10 @@ class ProcessRuntime:
             if identity is not None:
                 found.append(PodIdentity(entry.name, identity["namespace"], identity["name"]))
         return found
+
+    def containers(self, pod_uid: str) -> list[str]:
+        place = self.pod_directory(pod_uid) / "containers"
+        return sorted(entry.name for entry in place.iterdir()) if place.is_dir() else []
 
     def attempts(self, pod_uid: str, container: str) -> list[Attempt]:
         place = self._container(pod_uid, container)
@@ -96,7 +102,10 @@ class ProcessRuntime:
                 cwd="/",
             )
         # Not cancelled half-way: the attempt exists from here on, whoever is told about it.
-        await asyncio.shield(asyncio.ensure_future(launcher.wait()))
+        launched = asyncio.ensure_future(launcher.wait())
+        self._launching.add(launched)
+        launched.add_done_callback(self._launching.discard)
+        await asyncio.shield(launched)
         attempt = self._load(place)
         if attempt is None:
             text = (place / "shim.log").read_text(errors="replace").strip()
@@ -106,6 +115,9 @@ class ProcessRuntime:
             if attempt is None:
                 raise OSError(f"{place} cannot be read")
         return attempt
+
+    async def settled(self) -> None:
+        await asyncio.gather(*self._launching, return_exceptions=True)
 
     async def ended(self, attempt: Attempt) -> Attempt:
         place = attempt.directory
@@ -266,6 +278,7 @@ def _as_file(spec: ContainerSpec) -> dict[str, Any]:
         "env": {**spec.env, MARKER_VARIABLE: container_id(spec)},
         "cwd": spec.cwd,
         "memory_limit": spec.memory_limit,
+        "mounts": dict(spec.mounts),
         "log_bytes": _LOG_BYTES,
         "log_files": _LOG_FILES,
         "nice": _NICE,
@@ -273,10 +286,8 @@ def _as_file(spec: ContainerSpec) -> dict[str, Any]:
 
 
 def _from_file(raw: dict[str, Any]) -> ContainerSpec:
-    return ContainerSpec(
-        pod=PodIdentity(**raw["pod"]),
-        **{key: raw[key] for key in ("container", "number", "image", "image_id", "argv", "env", "cwd", "memory_limit")},
-    )
+    known = {field.name for field in dataclasses.fields(ContainerSpec)} - {"pod"}
+    return ContainerSpec(pod=PodIdentity(**raw["pod"]), **{key: value for key, value in raw.items() if key in known})
 
 
 def _read(path: Path) -> dict[str, Any] | None:

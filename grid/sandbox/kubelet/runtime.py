@@ -5,7 +5,7 @@ A container of a pod is started again and again; each start is an *attempt*, num
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol
@@ -31,6 +31,7 @@ class ContainerSpec:
     env: Mapping[str, str]
     cwd: str
     memory_limit: int = 0  # bytes; 0 for none
+    mounts: Mapping[str, str] = field(default_factory=dict)  # mount path -> real path
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,10 @@ class Runtime(Protocol):
         """All pods that have left something here."""
         ...
 
+    def containers(self, pod_uid: str) -> list[str]:
+        """Names of the containers of a pod that were started once."""
+        ...
+
     def attempts(self, pod_uid: str, container: str) -> list[Attempt]:
         """The last attempts, oldest first; at most two are kept."""
         ...
@@ -98,6 +103,10 @@ class Runtime(Protocol):
 
     async def start(self, spec: ContainerSpec) -> Attempt:
         """Starts it; an attempt that could not be started comes back with its exit, reason StartError."""
+        ...
+
+    async def settled(self) -> None:
+        """Returns once no start is half-way any more, also one whose caller was cancelled."""
         ...
 
     async def ended(self, attempt: Attempt) -> Attempt:

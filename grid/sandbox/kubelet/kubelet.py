@@ -1,0 +1,221 @@
+"""One node: keeps its Node object alive and runs the pods that the scheduler gave to it.
+
+It reads pods through a watch narrowed to its node, keeps a worker per pod, and after a restart takes over what still runs and
+ends what nobody wants any more. `detach` lets go and leaves everything running; `stop` ends all of it within a few seconds.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from grid.sandbox.client import PODS, Api, Clock, EventRecorder, Mirror, Object, key_of, name_of, namespace_of, uid_of
+from grid.sandbox.images import ImageStore
+from grid.sandbox.kubelet.backoff import Delays
+from grid.sandbox.kubelet.handlers import Handlers, Web
+from grid.sandbox.kubelet.node import NodeAgent, NodeSpec
+from grid.sandbox.kubelet.pod import PodWorker
+from grid.sandbox.kubelet.runtime import Attempt, PodIdentity, Runtime
+from grid.sandbox.kubelet.server import NoLog
+from grid.sandbox.kubelet.services import Events, PodAddresses, Services, end_task
+from grid.sandbox.kubelet.summary import ContainerUsage, PodUsage, metrics, summary
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """What all nodes of a machine share."""
+
+    images: ImageStore
+    web: Web
+    addresses: PodAddresses
+    claims: Path
+    clock: Clock
+    delays: Delays = field(default_factory=Delays)
+
+
+class Kubelet:
+    """See the module."""
+
+    def __init__(self, spec: NodeSpec, api: Api, runtime: Runtime, host: Host) -> None:
+        self.spec = spec
+        clock = host.clock
+        events = Events(EventRecorder(api, "kubelet", host=spec.name, clock=clock))
+        self._services = Services(
+            node_name=spec.name,
+            address=spec.address,
+            allocatable=spec.allocatable,
+            api=api,
+            runtime=runtime,
+            images=host.images,
+            handlers=Handlers(runtime, host.web, clock),
+            addresses=host.addresses,
+            claims=host.claims,
+            clock=clock,
+            events=events,
+            delays=host.delays,
+        )
+        self._agent = NodeAgent(
+            spec, api, images=host.images, events=events, clock=clock, runtime_version=runtime.name_and_version
+        )
+        self._pods = Mirror(api, PODS.path(), field_selector=f"spec.nodeName={spec.name}", clock=clock)
+        self._pods.subscribe(self._changed)
+        self._workers: dict[str, PodWorker] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+        self._started_at = clock.now()
+
+    def start(self, port: int = 10250) -> None:
+        """Begins; `port` is where the API server finds this node's logs."""
+        self._tasks = [
+            asyncio.create_task(self._services.events.run()),
+            asyncio.create_task(self._agent.run(port)),
+            asyncio.create_task(self._pods.run()),
+            asyncio.create_task(self._end_strangers()),
+        ]
+
+    async def detach(self) -> None:
+        """Lets go of everything and leaves the containers running, as if this process had been killed."""
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
+            await end_task(task)
+        workers, self._workers = list(self._workers.values()), {}
+        for worker in workers:
+            await worker.close()
+        await self._services.runtime.settled()
+
+    async def stop(self, grace: float) -> None:
+        """Ends all containers, first politely; their pods start them again when the node comes back."""
+        await self.detach()
+        running = [attempt for pod in self._services.runtime.pods() for attempt in self._running(pod)]
+        for attempt in running:
+            self._services.runtime.mark_shutdown(attempt)
+        await self._end(running, grace)
+
+    async def drop(self) -> None:
+        """The machine is gone: nothing of its pods is left."""
+        await self.detach()
+        for pod in self._services.runtime.pods():
+            await self._end(self._running(pod), grace=0.0)
+            self._services.runtime.forget(pod.uid)
+            self._services.addresses.release_pod(pod.uid)
+
+    # Pods
+
+    def _changed(self, old: Object | None, new: Object | None) -> None:
+        if new is None:
+            worker = self._workers.get(uid_of(old or {}))
+            if worker is not None:
+                worker.removed()
+            return
+        uid = uid_of(new)
+        worker = self._workers.get(uid)
+        if worker is not None:
+            worker.update(new)
+            return
+        try:
+            worker = PodWorker(self._services, new, lambda: self._forget(uid))
+        except (ValueError, OSError):
+            # One pod that cannot be run must not keep the others from being run.
+            logger.exception("pod key=%s cannot be run on node=%s", key_of(new), self.spec.name)
+            return
+        self._workers[uid] = worker
+        worker.start()
+
+    def _forget(self, uid: str) -> None:
+        self._workers.pop(uid, None)
+
+    async def _end_strangers(self) -> None:
+        """Containers of pods that the API server does not know (any more) end, once it has told us all that it knows."""
+        await self._pods.synced()
+        for pod in self._services.runtime.pods():
+            if pod.uid in self._workers:
+                continue
+            try:
+                await self._end(self._running(pod), grace=1.0)
+                self._services.runtime.forget(pod.uid)
+                self._services.addresses.release_pod(pod.uid)
+                logger.info("pod key=%s/%s was deleted meanwhile and is cleaned up", pod.namespace, pod.name)
+            except Exception:
+                logger.exception("pod key=%s/%s could not be cleaned up", pod.namespace, pod.name)
+
+    def _running(self, pod: PodIdentity) -> list[Attempt]:
+        runtime = self._services.runtime
+        return [
+            attempt
+            for name in runtime.containers(pod.uid)
+            for attempt in runtime.attempts(pod.uid, name)
+            if attempt.running
+        ]
+
+    async def _end(self, attempts: Sequence[Attempt], grace: float) -> None:
+        runtime = self._services.runtime
+        endings = [asyncio.ensure_future(runtime.ended(attempt)) for attempt in attempts]
+        if not endings:
+            return
+        if grace > 0:
+            for attempt in attempts:
+                runtime.terminate(attempt)
+            await asyncio.wait(endings, timeout=grace)
+        for attempt, ending in zip(attempts, endings, strict=True):
+            if not ending.done():
+                runtime.kill(attempt)
+        await asyncio.gather(*endings)
+
+    # What the server asks for
+
+    def attempt(self, namespace: str, pod: str, container: str, *, previous: bool) -> Attempt:
+        worker = next(
+            (
+                item
+                for item in self._workers.values()
+                if name_of(item.pod) == pod and namespace_of(item.pod) == namespace
+            ),
+            None,
+        )
+        if worker is None:
+            raise LookupError(f'pod "{pod}" not found on node {self.spec.name}')
+        found = next((item for item in worker.containers if item.name == container), None)
+        if found is None:
+            raise LookupError(f'container "{container}" not found in pod "{pod}"')
+        view = found.view()
+        if previous:
+            # While it waits for its restart, the attempt that ended is the previous one already.
+            ended = view.current if view.waiting is not None else view.previous
+            if ended is None:
+                raise NoLog(f'previous terminated container "{container}" in pod "{pod}" not found')
+            return ended
+        if view.current is None:
+            reason = view.waiting.reason if view.waiting is not None else "ContainerCreating"
+            raise NoLog(f'container "{container}" in pod "{pod}" is waiting to start: {reason}')
+        return view.current
+
+    def has_ended(self, attempt: Attempt) -> bool:
+        known = self._services.runtime.attempts(attempt.spec.pod.uid, attempt.spec.container)
+        return not any(item.id == attempt.id and item.running for item in known)
+
+    def summary(self) -> Object:
+        return summary(self.spec.name, self._usage(), node_started=self._started_at, now=self._services.clock.now())
+
+    def metrics(self) -> str:
+        return metrics(self._usage(), self._services.clock.now())
+
+    def _usage(self) -> list[PodUsage]:
+        pods = []
+        for worker in self._workers.values():
+            containers = []
+            for item in worker.containers:
+                attempt = item.last
+                usage = self._services.runtime.usage(attempt) if attempt is not None else None
+                if attempt is not None and attempt.running and usage is not None:
+                    containers.append(ContainerUsage(item.name, attempt.started_at, usage))
+            if containers:
+                identity = PodIdentity(uid_of(worker.pod), namespace_of(worker.pod), name_of(worker.pod))
+                pods.append(PodUsage(identity, _earliest(containers), containers))
+        return pods
+
+
+def _earliest(containers: Sequence[ContainerUsage]) -> datetime:
+    return min(item.started_at for item in containers)

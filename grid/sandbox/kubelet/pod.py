@@ -1,0 +1,310 @@
+"""One pod on one node: a worker that looks at what should be and what is, does the next thing, and reports.
+
+Level-triggered: a change of the pod, the end of a container, a probe's result or a timer only wakes it; each look starts from
+the present state. It ends when nothing of the pod is left.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from grid.sandbox.client import (
+    PODS,
+    ApiError,
+    Object,
+    is_terminating,
+    key_of,
+    name_of,
+    namespace_of,
+    parse_time,
+    uid_of,
+)
+from grid.sandbox.kubelet import volumes
+from grid.sandbox.kubelet.backoff import Delays, RestartBackoff
+from grid.sandbox.kubelet.container import PodContainer
+from grid.sandbox.kubelet.environment import PodFacts
+from grid.sandbox.kubelet.podstatus import PodFrame, Role, Verdict, build_status
+from grid.sandbox.kubelet.services import ApiSources, Services, end_task, first_of
+from grid.sandbox.kubelet.starting import Starter, role_of
+
+logger = logging.getLogger(__name__)
+
+_RETRY_SECONDS = 2.0
+_MOUNT_DELAYS = Delays(first=0.5, longest=122.0)
+_DEFAULT_GRACE = 30
+_GONE_GRACE = 1.0
+_AGAIN_SECONDS = 10.0
+_MINE = ("phase", "reason", "message", "podIP", "podIPs", "initContainerStatuses", "containerStatuses")
+_DEADLINE = Verdict("Failed", "DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
+_SHUTDOWN = Verdict("Failed", "Terminated", "Pod was terminated in response to imminent node shutdown.")
+
+
+class PodWorker:
+    """See the module."""
+
+    def __init__(self, services: Services, pod: Object, finished: Callable[[], None]) -> None:
+        self._services = services
+        self._pod = pod
+        self._finished = finished
+        self._uid = uid_of(pod)
+        self._dirty = asyncio.Event()
+        self._gone = False
+        self._delete_sent_at: datetime | None = None
+        self._verdict: Verdict | None = None
+        self._written: Object | None = None
+        self._started_at = parse_time(pod.get("status", {}).get("startTime")) or services.clock.now()
+        self._places: dict[str, Path] | None = None
+        self._mounts = RestartBackoff(_MOUNT_DELAYS)
+        self._mount_at: datetime | None = None
+        self._sources = ApiSources(services.api)
+        self._containers = [
+            PodContainer(services, pod, container, role_of(container, init=init), self.wake)
+            for init, group in ((True, "initContainers"), (False, "containers"))
+            for container in pod["spec"].get(group) or ()
+        ]
+        self._task: asyncio.Task[None] | None = None
+        status = pod.get("status") or {}
+        # What was said to be over stays as it was said, whatever is left of it here.
+        self._said_over = status.get("phase") in ("Succeeded", "Failed")
+        if self._said_over:
+            self._verdict = Verdict(status["phase"], status.get("reason", ""), status.get("message", ""))
+        elif any(container.interrupted for container in self._containers):
+            message = "Pod sandbox changed, it will be killed and re-created."
+            services.events.about_pod(pod, "SandboxChanged", message)
+
+    @property
+    def pod(self) -> Object:
+        return self._pod
+
+    @property
+    def containers(self) -> list[PodContainer]:
+        return self._containers
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name=f"pod {key_of(self._pod)}")
+
+    def wake(self) -> None:
+        self._dirty.set()
+
+    def update(self, pod: Object) -> None:
+        self._pod = pod
+        self.wake()
+
+    def removed(self) -> None:
+        """The API server has no such pod any more."""
+        self._gone = True
+        self.wake()
+
+    async def close(self) -> None:
+        """Lets go of the pod and leaves its processes as they are."""
+        await end_task(self._task)
+        for container in self._containers:
+            await container.close()
+
+    async def _run(self) -> None:
+        while True:
+            self._dirty.clear()
+            try:
+                pause = await self._look()
+            except ApiError as error:
+                logger.warning("pod key=%s waits: %s", key_of(self._pod), error)
+                pause = max(_RETRY_SECONDS, error.retry_after)
+            except Exception:
+                logger.exception("pod key=%s is looked at again", key_of(self._pod))
+                pause = _AGAIN_SECONDS
+            if pause is not None and pause < 0:
+                self._finished()
+                return
+            waits: list[asyncio.Future[Any]] = [asyncio.ensure_future(self._dirty.wait())]
+            if pause is not None:
+                waits.append(asyncio.ensure_future(self._services.clock.sleep(pause)))
+            await first_of(*waits)
+
+    async def _look(self) -> float | None:
+        """Seconds until the next look if nothing happens before; None: none needed; negative: nothing is left to do."""
+        if self._gone:
+            return self._clean_up()
+        if is_terminating(self._pod):
+            return await self._terminate()
+        now = self._services.clock.now()
+        pause = self._judge(now)
+        if self._verdict is not None:
+            self._stop_all(self._grace())
+        else:
+            pause = _sooner(pause, await self._advance(now))
+        await self._report()
+        return pause
+
+    # Running
+
+    def _judge(self, now: datetime) -> float | None:
+        """Decides on the pod as a whole where its containers do not."""
+        if self._verdict is not None:
+            return None
+        policy = self._restart_policy
+        ended = [container.last.exit for container in self._containers if container.last is not None]
+        if policy == "Never" and any(exit is not None and exit.by_shutdown for exit in ended):
+            self._verdict = _SHUTDOWN
+            return None
+        limit = self._pod["spec"].get("activeDeadlineSeconds")
+        if limit is None:
+            return None
+        left = (self._started_at + timedelta(seconds=float(limit)) - now).total_seconds()
+        if left > 0:
+            return left
+        self._verdict = _DEADLINE
+        self._services.events.about_pod(self._pod, _DEADLINE.reason, _DEADLINE.message)
+        return None
+
+    async def _advance(self, now: datetime) -> float | None:
+        """Does what can be done now: volumes, then init containers one by one, then the others."""
+        if self._over():
+            self._stop_all(self._grace())
+            return None
+        if self._places is None:
+            pause = await self._mount(now)
+            if self._places is None:
+                return pause
+        starter = Starter(self._services, self._sources, self._facts(), self._places)
+        pause = None
+        mains_began = any(item.ever_started for item in self._containers if item.role is Role.MAIN)
+        for container in self._containers:
+            if container.role is Role.INIT and (mains_began or container.view().initialized):
+                continue
+            pause = _sooner(pause, container.advance(starter, self._restart_policy, now))
+            if container.role is not Role.MAIN and not mains_began and not container.view().initialized:
+                break
+        return pause
+
+    def _over(self) -> bool:
+        """All main containers have ended for good, or an init container has failed for good."""
+        if self._restart_policy == "Always":
+            return False
+        return self._frame().verdict is not None or self._status()["phase"] in ("Succeeded", "Failed")
+
+    async def _mount(self, now: datetime) -> float | None:
+        if self._mount_at is not None and now < self._mount_at:
+            return (self._mount_at - now).total_seconds()
+        prepared = volumes.PodVolumes(
+            self._facts(), directory=self._volume_directory(), claims=self._services.claims, sources=self._sources
+        )
+        try:
+            self._places = await prepared.prepare()
+        except volumes.MountFailed as error:
+            self._mounts.started(now, now)
+            self._mount_at = now + timedelta(seconds=self._mounts.seconds)
+            self._services.events.about_pod(self._pod, "FailedMount", str(error), type="Warning")
+            return self._mounts.seconds
+        return None
+
+    # Ending
+
+    def _stop_all(self, grace: float) -> bool:
+        """Main containers first, sidecars after them. Whether everything has ended."""
+        mains = [item for item in self._containers if item.role is Role.MAIN]
+        for container in mains:
+            container.stop(grace)
+        if all(item.idle for item in mains):
+            for container in self._containers:
+                container.stop(grace)
+        return all(item.idle for item in self._containers)
+
+    async def _terminate(self) -> float | None:
+        seconds = self._pod["metadata"].get("deletionGracePeriodSeconds")
+        if not self._stop_all(float(_DEFAULT_GRACE if seconds is None else seconds)):
+            await self._report()
+            return None
+        await self._report()
+        volumes.remove(self._volume_directory())
+        now = self._services.clock.now()
+        if self._delete_sent_at is None or (now - self._delete_sent_at).total_seconds() >= _AGAIN_SECONDS:
+            self._delete_sent_at = now
+            await self._delete()
+        return _AGAIN_SECONDS
+
+    async def _delete(self) -> None:
+        """The last word: only the kubelet may say that a pod is really over, and only about this very pod."""
+        path = PODS.path(namespace_of(self._pod), name_of(self._pod))
+        try:
+            await self._services.api.delete(path, grace_seconds=0, uid=self._uid)
+        except ApiError as error:
+            if not (error.not_found or error.conflict):
+                self._delete_sent_at = None
+                raise
+
+    def _clean_up(self) -> float | None:
+        if not self._stop_all(_GONE_GRACE):
+            return None
+        volumes.remove(self._volume_directory())
+        self._services.runtime.forget(self._uid)
+        self._services.addresses.release_pod(self._uid)
+        return -1.0
+
+    # Reporting
+
+    async def _report(self) -> None:
+        """Writes the status if it changed. It is written about this pod only, not about a later one of the same name."""
+        if self._said_over:
+            return
+        before = self._written if self._written is not None else self._pod.get("status") or {}
+        status = self._status()
+        if status == before:
+            self._written = status
+            return
+        removed = {key: None for key in _MINE if key in before and key not in status}
+        path = PODS.path(namespace_of(self._pod), name_of(self._pod), "status")
+        try:
+            await self._services.api.patch(path, {"metadata": {"uid": self._uid}, "status": {**status, **removed}})
+        except ApiError as error:
+            if not (error.not_found or error.conflict):
+                raise
+        self._written = status
+
+    def _status(self) -> Object:
+        current = self._pod.get("status") or {}
+        if self._written is not None:
+            # Our own copy is newer than the mirror's, but others write conditions too.
+            ours = {item["type"]: item for item in self._written["conditions"]}
+            theirs = {item["type"]: item for item in current.get("conditions") or ()}
+            current = {**current, "conditions": list({**theirs, **ours}.values())}
+        views = [container.view() for container in self._containers]
+        return build_status(self._frame(), views, current, self._services.clock.now())
+
+    def _frame(self) -> PodFrame:
+        return PodFrame(
+            restart_policy=self._restart_policy,
+            started_at=self._started_at,
+            host_ip=self._services.address,
+            pod_ip=self._address() if self._places is not None or self._verdict is not None else "",
+            set_up=self._places is not None,
+            verdict=self._verdict,
+        )
+
+    def _facts(self) -> PodFacts:
+        services = self._services
+        return PodFacts(self._pod, self._address(), services.address, services.node_name, services.allocatable)
+
+    def _address(self) -> str:
+        if self._pod["spec"].get("hostNetwork"):
+            return self._services.address
+        return self._services.addresses.pod(self._uid)
+
+    def _volume_directory(self) -> Path:
+        return self._services.runtime.pod_directory(self._uid) / "volumes"
+
+    def _grace(self) -> float:
+        seconds = self._pod["spec"].get("terminationGracePeriodSeconds")
+        return float(_DEFAULT_GRACE if seconds is None else seconds)
+
+    @property
+    def _restart_policy(self) -> str:
+        return str(self._pod["spec"].get("restartPolicy") or "Always")
+
+
+def _sooner(first: float | None, second: float | None) -> float | None:
+    if first is None or second is None:
+        return first if second is None else second
+    return min(first, second)

@@ -1,0 +1,219 @@
+"""A pod's status as Kubernetes' kubelet would report it, from what is known of its containers. All pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import NamedTuple
+
+from grid.sandbox.client import Object, format_time
+from grid.sandbox.kubelet.runtime import Attempt
+
+_OURS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
+
+
+class Role(StrEnum):
+    """An init container runs to its end before the next; a sidecar is one that goes on running beside the main ones."""
+
+    INIT = "init"
+    SIDECAR = "sidecar"
+    MAIN = "main"
+
+
+class Waiting(NamedTuple):
+    reason: str
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerView:
+    """One container now. `waiting` says why it does not run and hides an ended attempt, which then is its last state."""
+
+    name: str
+    role: Role
+    image: str
+    image_id: str
+    waiting: Waiting | None = None
+    current: Attempt | None = None
+    previous: Attempt | None = None
+    message: str = ""  # what the current attempt left as its termination message
+    previous_message: str = ""
+    started: bool = False
+    ready: bool = False
+
+    @property
+    def running(self) -> bool:
+        return self.current is not None and self.current.running
+
+    @property
+    def ended_well(self) -> bool:
+        return (
+            self.waiting is None
+            and self.current is not None
+            and self.current.exit is not None
+            and self.current.exit.code == 0
+        )
+
+    @property
+    def initialized(self) -> bool:
+        """Whether the containers after it may start."""
+        if self.role is Role.SIDECAR:
+            return self.running and self.started
+        return self.ended_well
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The kubelet's own decision on the whole pod, above what its containers say."""
+
+    phase: str
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class PodFrame:
+    """What belongs to the pod rather than to a container."""
+
+    restart_policy: str
+    started_at: datetime
+    host_ip: str
+    pod_ip: str = ""
+    set_up: bool = False  # volumes are there and the address is given
+    verdict: Verdict | None = None
+
+
+def phase_of(containers: Sequence[ContainerView], restart_policy: str) -> str:
+    """As Kubernetes counts: waiting with a last state is as good as stopped, sidecars and the past do not count."""
+    inits = [item for item in containers if item.role is Role.INIT]
+    mains = [item for item in containers if item.role is Role.MAIN]
+    begun = any(item.current is not None for item in mains)
+    for item in inits:
+        ended = item.current.exit if item.current is not None and item.waiting is None else None
+        if ended is not None and ended.code != 0 and restart_policy == "Never":
+            return "Failed"
+    if not begun and any(not item.initialized for item in containers if item.role is not Role.MAIN):
+        return "Pending"
+    if any(item.current is None for item in mains):
+        return "Pending"
+    if any(item.running for item in mains):
+        return "Running"
+    if restart_policy == "Always" or not mains:
+        return "Running"
+    if all(item.ended_well for item in mains):
+        return "Succeeded"
+    return "Failed" if restart_policy == "Never" else "Running"
+
+
+def build_status(frame: PodFrame, containers: Sequence[ContainerView], current: Object, now: datetime) -> Object:
+    """The whole status. `current` is the one before: what others wrote into it stays, and so do times of unchanged facts."""
+    phase = frame.verdict.phase if frame.verdict else phase_of(containers, frame.restart_policy)
+    status: Object = {
+        key: value
+        for key, value in current.items()
+        if key in ("qosClass", "nominatedNodeName", "resourceClaimStatuses")
+    }
+    status["phase"] = phase
+    if frame.verdict:
+        texts = (("reason", frame.verdict.reason), ("message", frame.verdict.message))
+        status |= {key: text for key, text in texts if text}
+    status["conditions"] = _conditions(frame, containers, phase, current.get("conditions") or (), now)
+    status["hostIP"], status["hostIPs"] = frame.host_ip, [{"ip": frame.host_ip}]
+    if frame.pod_ip:
+        status["podIP"], status["podIPs"] = frame.pod_ip, [{"ip": frame.pod_ip}]
+    status["startTime"] = format_time(frame.started_at)
+    over = phase in ("Succeeded", "Failed")
+    inits = [_container_status(item, over=over) for item in containers if item.role is not Role.MAIN]
+    if inits:
+        status["initContainerStatuses"] = inits
+    status["containerStatuses"] = [_container_status(item, over=over) for item in containers if item.role is Role.MAIN]
+    return status
+
+
+def _conditions(
+    frame: PodFrame,
+    containers: Sequence[ContainerView],
+    phase: str,
+    before: Sequence[Mapping[str, object]],
+    now: datetime,
+) -> list[Object]:
+    mains = [item for item in containers if item.role is not Role.INIT]
+    inits = [item for item in containers if item.role is not Role.MAIN]
+    unready = [item.name for item in mains if not item.ready]
+    pending = (
+        [item.name for item in inits if not item.initialized] if phase == "Pending" or not _begun(containers) else []
+    )
+    facts: dict[str, tuple[bool, str, str]] = {
+        "PodReadyToStartContainers": (frame.set_up and phase not in ("Succeeded", "Failed"), "", ""),
+        "Initialized": _fact(
+            not pending, "ContainersNotInitialized", f"containers with incomplete status: [{_join(pending)}]"
+        ),
+        "PodScheduled": (True, "", ""),
+    }
+    ready = _fact(not unready, "ContainersNotReady", f"containers with unready status: [{_join(unready)}]")
+    if phase in ("Succeeded", "Failed"):
+        ready = (False, "PodCompleted" if phase == "Succeeded" else "PodFailed", "")
+        facts["Initialized"] = (not pending, "PodCompleted" if phase == "Succeeded" else "", "")
+    facts["Ready"] = facts["ContainersReady"] = ready
+    old = {str(item.get("type")): item for item in before}
+    conditions: list[Object] = []
+    for kind in _OURS:
+        holds, reason, message = facts[kind]
+        condition: Object = {"type": kind, "status": "True" if holds else "False", "lastProbeTime": None}
+        condition |= {key: text for key, text in (("reason", reason), ("message", message)) if text}
+        unchanged = old.get(kind, {}).get("status") == condition["status"] and old[kind].get("lastTransitionTime")
+        condition["lastTransitionTime"] = unchanged or format_time(now)
+        conditions.append(condition)
+    return conditions + [dict(item) for kind, item in old.items() if kind not in _OURS]
+
+
+def _begun(containers: Sequence[ContainerView]) -> bool:
+    return any(item.current is not None for item in containers if item.role is Role.MAIN)
+
+
+def _fact(holds: bool, reason: str, message: str) -> tuple[bool, str, str]:
+    return (True, "", "") if holds else (False, reason, message)
+
+
+def _join(names: Sequence[str]) -> str:
+    return " ".join(names)
+
+
+def _container_status(item: ContainerView, *, over: bool) -> Object:
+    current, previous, last_message = item.current, item.previous, item.previous_message
+    state: Object = {"waiting": {"reason": "PodInitializing" if item.role is Role.MAIN else "ContainerCreating"}}
+    if current is not None and current.running:
+        state = {"running": {"startedAt": format_time(current.started_at)}}
+    elif item.waiting is not None and not (over and current is not None):
+        state = {"waiting": {key: text for key, text in item.waiting._asdict().items() if text}}
+        previous, last_message = current, item.message
+    elif current is not None:
+        state = {"terminated": _terminated(current, item.message)}
+    status: Object = {
+        "name": item.name,
+        "state": state,
+        "lastState": {"terminated": _terminated(previous, last_message)} if previous and previous.exit else {},
+        "ready": item.ready or (item.role is Role.INIT and item.ended_well),
+        "restartCount": current.spec.number if current is not None else 0,
+        "image": item.image,
+        "imageID": item.image_id,
+        "started": item.started and item.running,
+    }
+    if current is not None:
+        status["containerID"] = f"process://{current.id}"
+    return status
+
+
+def _terminated(attempt: Attempt, message: str) -> Object:
+    ending = attempt.exit
+    if ending is None:
+        return {}
+    text = ending.message or message
+    return {
+        "exitCode": ending.code,
+        "reason": ending.reason,
+        **({"message": text} if text else {}),
+        "startedAt": format_time(attempt.started_at),
+        "finishedAt": format_time(ending.finished_at),
+        "containerID": f"process://{attempt.id}",
+    }

@@ -1,0 +1,156 @@
+"""What the parts of one kubelet share: its runtime, its clients, its clock, and how it tells what happened."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Protocol
+
+from grid.sandbox.client import (
+    CONFIG_MAPS,
+    PODS,
+    SECRETS,
+    SERVICE_ACCOUNTS,
+    VOLUME_CLAIMS,
+    Api,
+    ApiError,
+    Clock,
+    EventRecorder,
+    Object,
+    reference_to,
+)
+from grid.sandbox.images import ImageStore
+from grid.sandbox.kubelet.backoff import Delays
+from grid.sandbox.kubelet.environment import ConfigError, decoded
+from grid.sandbox.kubelet.handlers import Handlers
+from grid.sandbox.kubelet.runtime import Runtime
+
+logger = logging.getLogger(__name__)
+
+_WAITING_EVENTS = 1000
+EventType = Literal["Normal", "Warning"]
+
+
+class PodAddresses(Protocol):
+    def pod(self, uid: str) -> str: ...
+
+    def release_pod(self, uid: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """One kubelet's surroundings."""
+
+    node_name: str
+    address: str
+    allocatable: Mapping[str, str]
+    api: Api
+    runtime: Runtime
+    images: ImageStore
+    handlers: Handlers
+    addresses: PodAddresses
+    claims: Path
+    clock: Clock
+    events: "Events"
+    delays: Delays
+
+
+class _Event(NamedTuple):
+    about: Object
+    reason: str
+    message: str
+    type: EventType
+
+
+class Events:
+    """Events in the order in which things happened, written in the background: no container waits for the API server."""
+
+    def __init__(self, recorder: EventRecorder) -> None:
+        self._recorder = recorder
+        self._queue: asyncio.Queue[_Event] = asyncio.Queue(_WAITING_EVENTS)
+
+    def about_pod(self, pod: Object, reason: str, message: str, *, type: EventType = "Normal", field: str = "") -> None:
+        """`field` is the container's place in the pod, like `spec.containers{run}`."""
+        about = reference_to(pod, kind=PODS.kind, api_version=PODS.api_version)
+        if field:
+            about["fieldPath"] = field
+        self.about(about, reason, message, type=type)
+
+    def about(self, about: Object, reason: str, message: str, *, type: EventType = "Normal") -> None:
+        try:
+            self._queue.put_nowait(_Event(about, reason, message, type))
+        except asyncio.QueueFull:
+            logger.warning("event not written reason=%s about=%s: too many wait", reason, about.get("name"))
+
+    async def run(self) -> None:
+        while True:
+            event = await self._queue.get()
+            try:
+                await self._recorder.record(event.about, event.reason, event.message, type=event.type)
+            except Exception:
+                logger.exception("event not written reason=%s", event.reason)
+            finally:
+                self._queue.task_done()
+
+    async def written(self) -> None:
+        """Returns once everything so far is written or given up."""
+        await self._queue.join()
+
+
+class ApiSources:
+    """Config maps, secrets, claims and tokens, asked for when a container needs them."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+
+    async def config_map(self, namespace: str, name: str) -> Mapping[str, bytes] | None:
+        found = await self._get(CONFIG_MAPS.path(namespace, name))
+        return None if found is None else decoded({**found, "kind": CONFIG_MAPS.kind})
+
+    async def secret(self, namespace: str, name: str) -> Mapping[str, bytes] | None:
+        found = await self._get(SECRETS.path(namespace, name))
+        return None if found is None else decoded({**found, "kind": SECRETS.kind})
+
+    async def claim(self, namespace: str, name: str) -> Object | None:
+        return await self._get(VOLUME_CLAIMS.path(namespace, name))
+
+    async def service_account_token(self, namespace: str, account: str, request: Object) -> str:
+        spec: Object = {"expirationSeconds": int(request.get("expirationSeconds") or 3600)}
+        if request.get("audience"):
+            spec["audiences"] = [request["audience"]]
+        body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
+        try:
+            answer = await self._api.create(SERVICE_ACCOUNTS.path(namespace, account, "token"), body)
+        except ApiError as error:
+            raise ConfigError(f"failed to fetch token: {error.message}") from error
+        return str((answer.get("status") or {}).get("token", ""))
+
+    async def _get(self, path: str) -> Object | None:
+        try:
+            return await self._api.get(path)
+        except ApiError as error:
+            if error.not_found:
+                return None
+            raise ConfigError(error.message) from error
+
+
+async def first_of(*waits: "asyncio.Future[Any]") -> None:
+    """Returns when one of them is done, and cancels the others."""
+    try:
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for wait in waits:
+            wait.cancel()
+
+
+async def end_task(task: "asyncio.Task[None] | None") -> None:
+    """Cancels a task and waits until it is over."""
+    if task is not None and not task.done():
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+Wake = Callable[[], None]

@@ -1,0 +1,163 @@
+"""From a container in a pod's spec to a running process: image, environment, mounts, command.
+
+Each step that fails says so in a container's waiting reason and in events with Kubernetes' words, as `NotYet`; the pod's worker
+decides when to try again.
+"""
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from grid.quantity import whole
+from grid.sandbox.client import Object, name_of, namespace_of, uid_of
+from grid.sandbox.images import PulledImage, PullFailed
+from grid.sandbox.kubelet.backoff import spell
+from grid.sandbox.kubelet.environment import (
+    ConfigError,
+    PodFacts,
+    Sources,
+    Variable,
+    environment_of,
+    expand,
+    expand_all,
+)
+from grid.sandbox.kubelet.mounts import Mounts
+from grid.sandbox.kubelet.podstatus import Role, Waiting
+from grid.sandbox.kubelet.runtime import ContainerSpec, PodIdentity
+from grid.sandbox.kubelet.services import Services
+from grid.sandbox.kubelet.volumes import mount_places
+
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_DEFAULT_MESSAGE_PATH = "/dev/termination-log"
+
+
+class NotYet(Exception):
+    """The container cannot start now; `waiting` is what its status says meanwhile."""
+
+    def __init__(self, waiting: Waiting) -> None:
+        super().__init__(waiting.message)
+        self.waiting = waiting
+
+
+class Starter:
+    """Prepares the containers of one pod."""
+
+    def __init__(self, services: Services, sources: Sources, facts: PodFacts, volumes: Mapping[str, Path]) -> None:
+        self._services = services
+        self._sources = sources
+        self._facts = facts
+        self._volumes = volumes
+
+    async def image(self, container: Object, field: str) -> PulledImage:
+        """The container's image, pulled as its policy says."""
+        services, pod, name = self._services, self._facts.pod, str(container["image"])
+        policy = container.get("imagePullPolicy") or "IfNotPresent"
+        present = services.images.present(name)
+        if present is not None and policy != "Always":
+            services.events.about_pod(
+                pod, "Pulled", f'Container image "{name}" already present on machine', field=field
+            )
+            return present
+        if policy == "Never":
+            problem = f'Container image "{name}" is not present with pull policy of Never'
+            services.events.about_pod(pod, "ErrImageNeverPull", problem, type="Warning", field=field)
+            services.events.about_pod(pod, "Failed", "Error: ErrImageNeverPull", type="Warning", field=field)
+            raise NotYet(Waiting("ErrImageNeverPull", problem))
+        services.events.about_pod(pod, "Pulling", f'Pulling image "{name}"', field=field)
+        asked = time.monotonic()
+        try:
+            pulled, pulling = await services.images.pull(name)
+        except PullFailed as error:
+            problem = f'Failed to pull image "{name}": {error}'
+            services.events.about_pod(pod, "Failed", problem, type="Warning", field=field)
+            services.events.about_pod(pod, "Failed", "Error: ErrImagePull", type="Warning", field=field)
+            raise NotYet(Waiting("ErrImagePull", str(error))) from error
+        waited = time.monotonic() - asked
+        services.events.about_pod(
+            pod,
+            "Pulled",
+            f'Successfully pulled image "{name}" in {spell(round(pulling, 3))} '
+            f"({spell(round(waited, 3))} including waiting). Image size: {pulled.size_bytes} bytes.",
+            field=field,
+        )
+        return pulled
+
+    async def spec(self, container: Object, number: int, image: PulledImage, field: str) -> ContainerSpec:
+        """Everything looked up and rewritten. Raises `NotYet` with CreateContainerConfigError."""
+        try:
+            return await self._spec(container, number, image)
+        except (ConfigError, ValueError) as error:
+            message = f"Error: {error}"
+            self._services.events.about_pod(self._facts.pod, "Failed", message, type="Warning", field=field)
+            raise NotYet(Waiting("CreateContainerConfigError", str(error))) from error
+
+    async def _spec(self, container: Object, number: int, image: PulledImage) -> ContainerSpec:
+        pod, name = self._facts.pod, str(container["name"])
+        root = self._services.runtime.root(uid_of(pod), name, number)
+        message_path = str(container.get("terminationMessagePath") or _DEFAULT_MESSAGE_PATH)
+        places = {message_path: root.parent / "termination-log"} | mount_places(container, self._volumes)
+        mounts = Mounts({path: str(place) for path, place in places.items()})
+        wanted = await environment_of(container, self._facts, self._sources)
+        values = {key: variable.value for key, variable in wanted.items()}
+        command = expand_all(container.get("command") or (), values)
+        arguments = expand_all(container.get("args") or (), values)
+        argv = command + arguments if command else [*image.image.command, *arguments]
+        if not argv:
+            raise ConfigError("no command specified")
+        directory = mounts.rewrite(expand(str(container.get("workingDir") or ""), values))
+        return ContainerSpec(
+            pod=PodIdentity(uid_of(pod), namespace_of(pod), name_of(pod)),
+            container=name,
+            number=number,
+            image=str(container["image"]),
+            image_id=image.image.id,
+            argv=[mounts.rewrite(word) for word in argv],
+            env=_environment(wanted, mounts, image, root, str(pod["spec"].get("hostname") or name_of(pod))),
+            cwd=str(_working_directory(directory, root)),
+            memory_limit=_memory_limit(container),
+            mounts=mounts.places,
+        )
+
+
+def _environment(
+    wanted: Mapping[str, Variable], mounts: Mounts, image: PulledImage, root: Path, host_name: str
+) -> dict[str, str]:
+    """The image's own variables, then what the pod wants. Nothing comes from the environment of the cluster's process."""
+    result = {
+        "PATH": f"{image.environment / 'bin'}:{_PATH}",
+        "VIRTUAL_ENV": str(image.environment),
+        "HOME": str(root),
+        "TMPDIR": str(root / "tmp"),
+        "LANG": "C.UTF-8",
+        "HOSTNAME": host_name,
+        # Containers run as one user and read one image: nobody may write byte code into it.
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    for name, variable in wanted.items():
+        result[name] = variable.value if variable.secret else mounts.rewrite(variable.value)
+    return result
+
+
+def _working_directory(wanted: str, root: Path) -> Path:
+    """An absolute directory that does not exist on this machine is made inside the container's own."""
+    if not wanted:
+        return root
+    path = Path(wanted)
+    if path.is_absolute() and path.is_dir():
+        return path
+    inside = root / str(path).lstrip("/")
+    if ".." in inside.parts:
+        raise ConfigError(f"workingDir “{wanted}” must not contain “..”")
+    inside.mkdir(parents=True, exist_ok=True)
+    return inside
+
+
+def _memory_limit(container: Object) -> int:
+    limits = (container.get("resources") or {}).get("limits") or {}
+    return whole(limits["memory"]) if "memory" in limits else 0
+
+
+def role_of(container: Object, *, init: bool) -> Role:
+    if not init:
+        return Role.MAIN
+    return Role.SIDECAR if container.get("restartPolicy") == "Always" else Role.INIT

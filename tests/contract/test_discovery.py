@@ -28,7 +28,7 @@ async def test_the_core_group_is_listed_apart_from_the_named_groups(client: Clie
     assert named["kind"] == "APIGroupList"
     preferred = {group["name"]: group["preferredVersion"] for group in named["groups"]}
     assert preferred["apps"] == {"groupVersion": "apps/v1", "version": "v1"}
-    assert {"apps", "autoscaling", "batch", "coordination.k8s.io", "policy"} <= set(preferred)
+    assert {"apps", "autoscaling", "coordination.k8s.io", "policy"} <= set(preferred)
     assert "" not in preferred
 
 

@@ -37,6 +37,10 @@ class ScaleDownAnswers:
         self._rules: ScaleDownRules | None = None
         self._read_at = float("-inf")
 
+    def forget(self) -> None:
+        """Ask for the settings again at the next look."""
+        self._read_at = float("-inf")
+
     async def rules(self) -> ScaleDownRules:
         now = asyncio.get_running_loop().time()
         if self._rules is None or not 0 <= now - self._read_at < RULES_SECONDS:

@@ -1,10 +1,11 @@
 """Kubernetes events as lines of a history; pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from dashboard.viewmodels.ids import element_id
+from dashboard.viewmodels.listing import Nothing
 from dashboard.viewmodels.live import Fragment
 from grid.kube.objects import Event
 
@@ -54,8 +55,9 @@ def event_line(event: Event, *, prefix: str = "event") -> EventLine:
 
 
 def history(events: Sequence[Event]) -> list[Fragment]:
-    """An object's events for region "events", newest first; `events` come oldest first."""
-    return [
-        Fragment(line.id, "dashboard/fragments/event_item.html", line, region="events")
-        for line in map(event_line, reversed(events))
-    ]
+    """An object's own events for region "events", newest first; `events` come oldest first."""
+    lines = [replace(event_line(event), about_kind="", about_name="") for event in reversed(events)]
+    if not lines:
+        nothing = Nothing("Nothing known.", "Nothing has happened lately, or Kubernetes has forgotten it.")
+        return [Fragment("events-none", "dashboard/fragments/nothing_item.html", nothing, region="events")]
+    return [Fragment(line.id, "dashboard/fragments/event_item.html", line, region="events") for line in lines]

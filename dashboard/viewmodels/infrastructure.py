@@ -12,6 +12,8 @@ from urllib.parse import urlencode
 from dashboard.viewmodels.events import EventLine, event_line
 from dashboard.viewmodels.format import percent, plural
 from dashboard.viewmodels.ids import element_id
+from dashboard.viewmodels.listing import Nothing as Nothing
+from dashboard.viewmodels.listing import Paging as Paging
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.nodes import NodeSums, Severity, Share, Status, created_at, instance_type, shares
 from grid.diagnosis.requests import Amounts, total
@@ -111,23 +113,6 @@ class PoolCard:
 @dataclass(frozen=True, slots=True)
 class Totals:
     sentence: str
-
-
-@dataclass(frozen=True, slots=True)
-class Paging:
-    """Which rows of how many, and where the others are."""
-
-    sentence: str
-    previous: str = ""
-    next: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Nothing:
-    """An empty state: what is not there, and what to do about it."""
-
-    headline: str
-    advice: str
 
 
 def pool_cards(sums: Sequence[NodeSums], groups: Mapping[str, NodeGroup], pending: Mapping[str, int]) -> list[Fragment]:

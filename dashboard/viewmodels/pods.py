@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from dashboard.viewmodels.ids import element_id
-from dashboard.viewmodels.infrastructure import Nothing
+from dashboard.viewmodels.listing import Nothing
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.nodes import Status
 from grid.diagnosis.requests import pod_requests
@@ -61,7 +61,8 @@ def pod_status(pod: Pod) -> Status:
         return Status("neutral", "Done")
     troubled = _first_trouble(pod)
     if pod.status.phase == "Failed":
-        return Status("problem", "Failed", pod.status.message or (troubled.note if troubled else pod.status.reason))
+        cause = f"{troubled.word}: {troubled.note}" if troubled else pod.status.reason
+        return Status("problem", "Failed", pod.status.message or cause)
     if troubled is not None:
         return troubled
     conditions = {condition.type: condition for condition in pod.status.conditions}

@@ -1,0 +1,20 @@
+"""What every list has: which part of it is shown, and an empty state."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Paging:
+    """Which rows of how many, and where the others are; for `fragments/paging.html`."""
+
+    sentence: str
+    previous: str = ""
+    next: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """What is not there, and what to do about it; for `fragments/nothing_row.html` and `fragments/nothing_item.html`."""
+
+    headline: str
+    advice: str

@@ -1,0 +1,210 @@
+"""Every fragment in every visual state, as stored HTML; and that nothing hostile in a name gets out of its place."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from dashboard.fragments import RenderedFragments, render_fragment
+from dashboard.viewmodels.events import event_line, history
+from dashboard.viewmodels.freshness import broken_view, freshness_fragment, freshness_view
+from dashboard.viewmodels.infrastructure import (
+    InfrastructureView,
+    activity,
+    node_row,
+    node_rows,
+    pool_cards,
+    totals,
+)
+from dashboard.viewmodels.live import Change, Fragment
+from dashboard.viewmodels.node import node_facts
+from dashboard.viewmodels.nodes import NodeSums, node_sums
+from dashboard.viewmodels.pods import PodFacts, pod_facts, pod_row, pod_rows
+from grid.diagnosis.scaledown import ScaleDown
+from grid.kube.objects import Event, Node, Pod
+from grid.labels import KEYS
+from grid.metrics.usage import Usage
+from grid.watch.pools import NodeGroup
+from grid.watch.store import Freshness
+from tests.support import builders
+from tests.support.builders import MOMENT, decode
+from tests.support.golden import assert_golden
+
+NOW = MOMENT + timedelta(hours=3)
+USAGE = Usage(cpu_millicores=1500, memory_bytes=6 * 2**30, at=NOW)
+KEPT = ScaleDown("kept", "Kept: the pool is at its minimum of 1.")
+
+
+def look(fragment: Fragment) -> str:
+    return render_fragment(fragment, now=NOW)
+
+
+def sums(name: str = "worker-1", *pods: Any, usage: Usage | None = USAGE, **arguments: Any) -> NodeSums:
+    node = decode(builders.node(name, instance_type="m5.2xlarge", **arguments), Node)
+    return node_sums(node, [decode(pod, Pod) for pod in pods], usage)
+
+
+def running(name: str = "workspace-a", **arguments: Any) -> dict[str, Any]:
+    return builders.pod(name, node="worker-1", phase="Running", ready=True, **arguments)
+
+
+def node_conditions(**statuses: str) -> list[dict[str, Any]]:
+    return [builders.condition(kind, status, message=f"About {kind}.") for kind, status in statuses.items()]
+
+
+@pytest.mark.parametrize(
+    ("name", "freshness", "is_followed"),
+    [
+        ("live", Freshness(True, 0.3, ""), True),
+        ("snapshot", Freshness(True, 0.3, ""), False),
+        ("starting", Freshness(False, 0.0, ""), True),
+        ("behind", Freshness(True, 42.0, "Connection refused."), True),
+        ("long-behind", Freshness(True, 7200.0, ""), False),
+    ],
+)
+def test_freshness_in_words(name: str, freshness: Freshness, is_followed: bool) -> None:
+    view = freshness_view(freshness, now=NOW, is_followed=is_followed)
+    assert_golden(f"freshness-{name}", look(freshness_fragment(view)))
+
+
+def test_a_page_that_cannot_be_made_says_so() -> None:
+    assert_golden("freshness-broken", look(freshness_fragment(broken_view())))
+
+
+ROWS = {
+    "busy": (sums("worker-1", running(requests={"cpu": "3", "memory": "8Gi"})), KEPT),
+    "without-metrics": (sums(usage=None), KEPT),
+    "not-ready": (sums(ready=False), KEPT),
+    "joining": (sums(conditions=node_conditions(Other="True")), KEPT),
+    "lost": (sums(conditions=node_conditions(Ready="Unknown")), KEPT),
+    "in-trouble": (sums(conditions=node_conditions(Ready="True", DiskPressure="True", MemoryPressure="True")), KEPT),
+    "cordoned": (sums(unschedulable=True), KEPT),
+    "gpu": (sums(pool="default-gpu", extended={"nvidia.com/gpu": "2"}), KEPT),
+    "platform": (
+        sums(pool="core", labels={"dominodatalab.com/platform-node": "true"}),
+        ScaleDown("unmanaged", "Not managed."),
+    ),
+    "marked": (sums(), ScaleDown("marked", "Unneeded; it can be removed", NOW + timedelta(minutes=4))),
+    "due": (sums(), ScaleDown("marked", "Unneeded; it can be removed", NOW - timedelta(minutes=4))),
+    "removing": (sums(), ScaleDown("removing", "The autoscaler is removing it now.")),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_node_in_each_state(name: str) -> None:
+    one, answer = ROWS[name]
+    [row, _paging] = node_rows([one], InfrastructureView(), lambda _: answer)
+    assert_golden(f"node-row-{name}", look(row))
+
+
+def test_a_pool_in_each_state() -> None:
+    nodes = [
+        sums("busy", running(requests={"cpu": "3", "memory": "4Gi"})),
+        sums("lost", conditions=node_conditions(Ready="Unknown")),
+    ]
+    groups = {"default": NodeGroup("default", 1, 4, 3), "empty": NodeGroup("empty", 0, 2, 0)}
+    cards = pool_cards([*nodes, sums("loose", pool="", usage=None)], groups, {"default": 2, "unknown": 1})
+    assert [card.id for card in cards] == ["pool-default", "pool-empty", "pool-unknown", "pool-"]
+    for name, card in zip(("growing", "empty", "unknown", "none"), cards, strict=True):
+        assert_golden(f"pool-card-{name}", look(card))
+
+
+def test_totals_and_empty_lists() -> None:
+    assert_golden("totals", look(totals([sums(), sums("p", pool="platform")])))
+    [nothing, paging] = node_rows([], InfrastructureView(), lambda _: KEPT)
+    assert_golden("nodes-none", look(nothing))
+    assert_golden("paging-none", look(paging))
+    [no_match, _] = node_rows([sums()], InfrastructureView(text="other"), lambda _: KEPT)
+    assert_golden("nodes-no-match", look(no_match))
+    assert_golden("activity-none", look(activity([])[0]))
+    assert_golden("events-none", look(history([])[0]))
+    assert_golden("pods-none", look(pod_rows([])[0]))
+
+
+EVENTS = {
+    "scale-up": builders.event(
+        "e", about=running(), reason="TriggeredScaleUp", message="0->1", component="cluster-autoscaler"
+    ),
+    "warning": builders.event("e", about=builders.node("n"), reason="NodeNotReady", kind="Warning", count=3),
+    "elsewhere": builders.event("e", about=builders.config_map("status"), reason="ScaledUpGroup"),
+}
+
+
+@pytest.mark.parametrize("name", EVENTS)
+def test_an_event_in_each_state(name: str) -> None:
+    line = event_line(decode(EVENTS[name], Event))
+    assert_golden(f"event-{name}", look(Fragment(line.id, "dashboard/fragments/event_item.html", line)))
+
+
+def test_the_facts_of_a_node() -> None:
+    one = sums(taints=[{"key": "gpu", "value": "yes", "effect": "NoSchedule"}, {"key": "slow", "effect": "NoExecute"}])
+    assert_golden("node-facts", look(node_facts("worker-1", one.node, node_row(one, KEPT))))
+    assert_golden("node-facts-gone", look(node_facts("worker-1", None, None)))
+
+
+def ended(code: int, reason: str = "") -> list[dict[str, Any]]:
+    return [builders.container_status(state={"terminated": {"exitCode": code, "reason": reason}})]
+
+
+PODS = {
+    "running": running(labels={KEYS.execution: "abc"}, owner=builders.config_map("anchor")),
+    "not-ready": builders.pod(
+        "p", node="n", phase="Running", statuses=[builders.container_status(state={"running": {}})]
+    ),
+    "unscheduled": builders.pod("p", conditions=[builders.condition("PodScheduled", "False", message="0/3 nodes.")]),
+    "starting": builders.pod("p", node="n"),
+    "bad-image": builders.pod(
+        "p",
+        node="n",
+        statuses=[builders.container_status(state={"waiting": {"reason": "ImagePullBackOff", "message": "no"}})],
+    ),
+    "out-of-memory": builders.pod("p", node="n", phase="Failed", statuses=ended(137, "OOMKilled")),
+    "done": builders.pod("p", node="n", phase="Succeeded", statuses=ended(0)),
+    "ending": builders.pod("p", node="n", phase="Running", deletionTimestamp=builders.stamp(NOW)),
+    "gpu": builders.pod("p", requests={"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": "1"}),
+}
+
+
+@pytest.mark.parametrize("name", PODS)
+def test_a_pod_in_each_state(name: str) -> None:
+    pod = decode(PODS[name], Pod)
+    assert_golden(f"pod-row-{name}", look(pod_rows([pod_row(pod, USAGE if name == "running" else None)])[0]))
+    facts = pod_facts(pod, USAGE if name == "running" else None, KEYS)
+    assert_golden(f"pod-facts-{name}", look(Fragment("facts", "dashboard/fragments/pod_facts.html", facts)))
+
+
+def test_the_facts_of_a_pod_that_is_gone() -> None:
+    facts = PodFacts("compute-grid", "p", None)
+    assert_golden("pod-facts-gone", look(Fragment("facts", "dashboard/fragments/pod_facts.html", facts)))
+
+
+HOSTILE = "\"><script>alert(1)</script><hx-partial hx-target='#main'>/../{{ x }}"
+
+
+def test_hostile_names_stay_text() -> None:
+    node = decode(builders.node("n", pool=HOSTILE, instance_type=HOSTILE), Node)
+    one = node_sums(node, [], None)
+    event = decode(
+        builders.event(
+            HOSTILE, about={"kind": "Pod", "metadata": {"name": HOSTILE}}, message=HOSTILE, component=HOSTILE
+        ),
+        Event,
+    )
+    fragments = [
+        *node_rows([one], InfrastructureView(), lambda _: KEPT),
+        *pool_cards([one], {}, {}),
+        *activity([event]),
+    ]
+    changes = [Change("fill", fragment.id, (fragment,)) for fragment in fragments]
+    message = RenderedFragments().message(changes, now=NOW)
+    assert "<script" not in message
+    assert message.count("<hx-partial") == len(changes)
+    assert message.count("</hx-partial>") == len(changes)
+
+
+def test_what_was_rendered_is_remembered_up_to_a_limit() -> None:
+    rendered = RenderedFragments(limit=2)
+    fragments = [totals([sums(str(number)) for number in range(count)]) for count in range(3)]
+    for fragment in [*fragments, fragments[2], fragments[0]]:
+        rendered.html(fragment, now=NOW)
+    assert rendered.count == 4

@@ -1,18 +1,24 @@
 """The embedded cluster as one asyncio process: API server, controllers and kubelets, each supervised.
 
-A part that fails is logged and started again after a delay; the others go on, as they would on a real cluster. Two processes never
-share a data directory: the lock is the operating system's, so it ends with the process that held it, however that ended.
+All parts but the API server are clients of it and of nothing else, with identities of their own. A part that fails is logged and
+started again after a delay; the others go on, as they would on a real cluster. Two processes never share a data directory: the
+lock is the operating system's, so it ends with the process that held it, however that ended.
 """
 
 import asyncio
 import fcntl
 import logging
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from grid.sandbox.apiserver import ApiServer, Tokens
 from grid.sandbox.apiserver.files import write_private
+from grid.sandbox.client import Client
+from grid.sandbox.controllers.autoscaler import Settings as AutoscalerSettings
+from grid.sandbox.controllers.manager import ControllerManager
+from grid.sandbox.controllers.nodelifecycle import Patience
+from grid.sandbox.controllers.scheduler import Scheduler
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +35,17 @@ class ClusterSettings:
     port: int
     kubeconfig: Path
     images: Path
+    autoscaler: AutoscalerSettings = field(default_factory=AutoscalerSettings)
+    patience: Patience = field(default_factory=Patience)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Something that runs next to the API server: `run` gets a client with the part's own identity."""
+
+    name: str
+    context: str
+    run: Callable[[Client], Awaitable[None]]
 
 
 class DataLock:
@@ -54,39 +71,67 @@ class DataLock:
         self._file.close()
 
 
-async def supervise(name: str, run: Callable[[], Awaitable[None]]) -> None:
-    """Runs a part for ever: when it fails or ends, it is started again."""
-    while True:
-        try:
-            await run()
-            log.warning("%s ended; starting it again in %s s", name, _RESTART_SECONDS)
-        except Exception:
-            log.exception("%s failed; starting it again in %s s", name, _RESTART_SECONDS)
-        await asyncio.sleep(_RESTART_SECONDS)
-
-
 async def run_cluster(settings: ClusterSettings, stop: asyncio.Event, ready: Callable[[str], None]) -> None:
     """Runs until `stop` is set. `ready` is called with the server's URL once the kubeconfig is written."""
     lock = DataLock(settings.data)
     try:
-        tokens = Tokens.load_or_make(settings.data / "tokens.json")
-        server = ApiServer(settings.data, tokens)
+        server = ApiServer(settings.data, Tokens.load_or_make(settings.data / "tokens.json"))
         try:
-            url = await _listen(server, settings.port)
-            settings.kubeconfig.parent.mkdir(parents=True, exist_ok=True)
-            write_private(settings.kubeconfig, server.kubeconfig())
+            url = await _listen(server, settings)
             ready(url)
-            await stop.wait()
+            await run_parts(_parts(settings), settings.kubeconfig, stop)
         finally:
             await server.stop()
     finally:
         lock.release()
 
 
-async def _listen(server: ApiServer, port: int) -> str:
+async def _listen(server: ApiServer, settings: ClusterSettings) -> str:
+    port = settings.port
     try:
-        return await server.start(port)
+        url = await server.start(port)
     except OSError as problem:
         raise CannotStart(
             f"The sandbox cannot listen on port {port} ({problem.strerror}); choose another with --port, or 0 for any."
         ) from problem
+    try:
+        settings.kubeconfig.parent.mkdir(parents=True, exist_ok=True)
+        write_private(settings.kubeconfig, server.kubeconfig())
+    except OSError as problem:
+        raise CannotStart(
+            f"The sandbox cannot write {settings.kubeconfig} ({problem.strerror}); choose another file with --kubeconfig."
+        ) from problem
+    return url
+
+
+def _parts(settings: ClusterSettings) -> Sequence[Part]:
+    async def manage(client: Client) -> None:
+        await ControllerManager(client, patience=settings.patience).run()
+
+    async def schedule(client: Client) -> None:
+        await Scheduler(client).run()
+
+    return (Part("controller manager", "controller-manager", manage), Part("scheduler", "scheduler", schedule))
+
+
+async def run_parts(parts: Sequence[Part], kubeconfig: Path, stop: asyncio.Event) -> None:
+    """Runs all parts until `stop` is set, and ends them."""
+    tasks = [asyncio.create_task(_supervise(part, kubeconfig), name=part.name) for part in parts]
+    try:
+        await stop.wait()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _supervise(part: Part, kubeconfig: Path) -> None:
+    """Runs a part for ever: when it fails or ends, it is started again."""
+    while True:
+        try:
+            async with Client.from_kubeconfig(kubeconfig, part.context) as client:
+                await part.run(client)
+            log.warning("the %s ended; starting it again in %s s", part.name, _RESTART_SECONDS)
+        except Exception:
+            log.exception("the %s failed; starting it again in %s s", part.name, _RESTART_SECONDS)
+        await asyncio.sleep(_RESTART_SECONDS)

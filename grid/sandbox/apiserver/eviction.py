@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
-from grid.sandbox.apiserver import disruption
 from grid.sandbox.apiserver.deletion import DeleteOptions
 from grid.sandbox.apiserver.kinds import PODS, Object, stored_kinds
-from grid.sandbox.apiserver.pods import is_finished, is_scheduled
+from grid.sandbox.apiserver.pods import is_scheduled
 from grid.sandbox.apiserver.registry import Registry, timestamp
+from grid.sandbox.apiserver.selectors import selects
 from grid.sandbox.apiserver.status import Failure, bad_request, conflict, server_error
 from grid.sandbox.apiserver.store import Record
 
@@ -55,14 +55,13 @@ def evict(registry: Registry, key: str, eviction: Object, query: Mapping[str, st
     if (eviction.get("metadata") or {}).get("name") not in (None, "", name):
         raise bad_request("name in URL does not match name in Eviction object")
     options = DeleteOptions.parse(eviction.get("deleteOptions") or {}, query)
-    unprotected = (
-        is_finished(record.obj) or not is_scheduled(record.obj) or "deletionTimestamp" in record.obj["metadata"]
-    )
-    if not unprotected:
+    running = record.obj["status"].get("phase") not in ("Pending", "Succeeded", "Failed")
+    protected = running and "deletionTimestamp" not in record.obj["metadata"]
+    if protected:
         _spend_budget(registry, record, dry_run=options.dry_run)
     if options.dry_run:
         return
-    if not unprotected:
+    if protected:
         registry.update(
             PODS, key, lambda pod: _mark_disrupted(pod, timestamp(registry.clock())), subresource="eviction"
         )
@@ -70,11 +69,13 @@ def evict(registry: Registry, key: str, eviction: Object, query: Mapping[str, st
 
 
 def _spend_budget(registry: Registry, pod: Record, *, dry_run: bool) -> None:
-    store = registry.store
-    namespace = pod.obj["metadata"]["namespace"]
+    """Takes one from what the disruption controller has allowed, and notes for whom, so that no two evictions share it."""
+    metadata = pod.obj["metadata"]
     kind = stored_kinds()["poddisruptionbudgets.policy"]
     budgets = [
-        each for each in store.records(kind.resource, prefix=f"{namespace}/") if disruption.covers(each.obj, pod.obj)
+        each
+        for each in registry.store.records(kind.resource, prefix=f"{metadata['namespace']}/")
+        if selects(each.obj["spec"].get("selector"), metadata.get("labels"))
     ]
     if not budgets:
         return
@@ -82,38 +83,29 @@ def _spend_budget(registry: Registry, pod: Record, *, dry_run: bool) -> None:
         raise server_error(
             "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
         )
-    status = current_status(registry, budgets[0].obj)
-    if status["disruptionsAllowed"] < 1:
-        name, needed, healthy = budgets[0].obj["metadata"]["name"], status["desiredHealthy"], status["currentHealthy"]
-        message = f"The disruption budget {name} needs {needed} healthy pods and has {healthy} currently"
-        details = {"causes": [{"reason": "DisruptionBudget", "message": message}]}
-        problem = "Cannot evict pod as it would violate the pod's disruption budget."
-        raise Failure(429, "TooManyRequests", problem, details)
+    budget = budgets[0].obj
+    name, status = budget["metadata"]["name"], budget.get("status") or {}
+    if status.get("observedGeneration", 0) < budget["metadata"].get("generation", 1):
+        raise _too_many(f"The disruption budget {name} is still being processed by the server.", retry_after=10)
+    if status.get("disruptionsAllowed", 0) < 1:
+        needed, healthy = status.get("desiredHealthy", 0), status.get("currentHealthy", 0)
+        raise _too_many(f"The disruption budget {name} needs {needed} healthy pods and has {healthy} currently")
+
+    def spend(obj: Object) -> Object:
+        granted = {**(status.get("disruptedPods") or {}), metadata["name"]: timestamp(registry.clock())}
+        obj["status"]["disruptionsAllowed"] -= 1
+        obj["status"]["disruptedPods"] = granted
+        return obj
+
+    registry.update(kind, budgets[0].key, spend, subresource="status", dry_run=dry_run)
 
 
-def current_status(registry: Registry, budget: Object) -> Object:
-    """A budget's status as of now, whatever is stored."""
-    store = registry.store
-    prefix = f"{budget['metadata']['namespace']}/"
-    pods = [record.obj for record in store.records("pods", prefix=prefix)]
-
-    def scale_of(owner: Object) -> int | None:
-        if owner.get("kind") != "ReplicaSet":
-            return None
-        found = store.get("replicasets.apps", prefix + owner["name"])
-        return int(found.obj["spec"].get("replicas", 1)) if found else None
-
-    return disruption.budget_status(budget, pods, scale_of, timestamp(registry.clock()))
-
-
-def refresh_budget(registry: Registry, key: str) -> None:
-    """Stores a budget's status if it changed."""
-    kind = stored_kinds()["poddisruptionbudgets.policy"]
-    record = registry.store.get(kind.resource, key)
-    if record is None:
-        return
-    status = current_status(registry, record.obj)
-    registry.update(kind, key, lambda budget: {**budget, "status": status}, subresource="status")
+def _too_many(why: str, *, retry_after: int | None = None) -> Failure:
+    details: Object = {"causes": [{"reason": "DisruptionBudget", "message": why}]}
+    if retry_after is not None:
+        details["retryAfterSeconds"] = retry_after
+    problem = "Cannot evict pod as it would violate the pod's disruption budget."
+    return Failure(429, "TooManyRequests", problem, details, retry_after=retry_after)
 
 
 def _mark_disrupted(pod: Object, now: str) -> Object:

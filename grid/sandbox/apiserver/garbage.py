@@ -12,7 +12,6 @@ from datetime import timedelta
 from grid.sandbox.apiserver import quota
 from grid.sandbox.apiserver.ages import parse_time
 from grid.sandbox.apiserver.deletion import FOREGROUND, ORPHAN, DeleteOptions
-from grid.sandbox.apiserver.eviction import refresh_budget
 from grid.sandbox.apiserver.kinds import Kind, Object, stored_kinds
 from grid.sandbox.apiserver.registry import Registry
 from grid.sandbox.apiserver.status import Failure
@@ -22,7 +21,6 @@ log = logging.getLogger(__name__)
 
 _SWEEP_SECONDS = 30.0
 _EVENT_LIFETIME = timedelta(hours=1)
-_COUNTED = ("pods", "replicasets.apps", "poddisruptionbudgets.policy")  # what budgets and quotas depend on
 _UNWATCHED = ("events", "leases.coordination.k8s.io")  # written all the time, never owning anything
 
 
@@ -35,7 +33,7 @@ class Janitor:
         self._uids: dict[str, tuple[Kind, str]] = {}
         self._dependents: dict[str, set[tuple[str, str]]] = defaultdict(set)
         self._suspects: set[tuple[str, str]] = set()  # (resource, key) to look at
-        self._uncounted: set[str] = set()  # namespaces whose quotas and budgets may be out of date
+        self._uncounted: set[str] = set()  # namespaces whose quotas may be out of date
         for kind in stored_kinds().values():
             for record in self._store.records(kind.resource):
                 self._know(kind, record)
@@ -84,7 +82,7 @@ class Janitor:
                 self._uncounted.add(namespace)
         elif metadata.get("deletionTimestamp") or metadata.get("ownerReferences"):
             suspects.add((kind.resource, change.key))
-        if kind.resource in _COUNTED and change.now is not None and metadata.get("namespace"):
+        if kind.resource == "pods" and change.now is not None and metadata.get("namespace"):
             self._uncounted.add(metadata["namespace"])
         if len(suspects) + len(self._uncounted) > before:
             self._wake.set()
@@ -116,8 +114,6 @@ class Janitor:
         for namespace in namespaces:
             for record in list(self._store.records("resourcequotas", prefix=f"{namespace}/")):
                 quota.recount_stored(self._store, record.key)
-            for record in list(self._store.records("poddisruptionbudgets.policy", prefix=f"{namespace}/")):
-                refresh_budget(self._registry, record.key)
 
     def _examine(self, kind: Kind, record: Record) -> None:
         metadata = record.obj["metadata"]

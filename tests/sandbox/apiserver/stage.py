@@ -71,6 +71,17 @@ async def make_evicted(replay: Replay) -> None:
         await replay.send("PATCH", f"{_SHOP}/pods/{name}/status", {"status": status}, _MERGE)
 
 
+def _allow(disruptions: int, healthy: int) -> Direction:
+    """What the disruption controller says of the budget."""
+
+    async def tell(replay: Replay) -> None:
+        counts = {"disruptionsAllowed": disruptions, "currentHealthy": healthy, "desiredHealthy": 1, "expectedPods": 2}
+        path = "/apis/policy/v1/namespaces/shop/poddisruptionbudgets/keep/status"
+        await replay.send("PATCH", path, {"status": {"observedGeneration": 1, **counts}}, _MERGE)
+
+    return tell
+
+
 async def make_g1(replay: Replay) -> None:
     await replay.send("POST", f"{_SHOP}/pods", _pod("g1", {"app": "web"}))
     await _bind(replay, "g1")
@@ -131,6 +142,8 @@ BEFORE: Mapping[str, Direction] = {
     "watch-no-rv": make_w2_and_w3,
     "log-choose-container": make_two,
     "pdb": make_evicted,
+    "pdb-status": _allow(1, 2),
+    "evict-blocked": _allow(0, 1),
     "graceful": make_g1,
     "unscheduled-pod-goes-at-once": make_g2,
     "finalizer-delete": make_fin,

@@ -59,10 +59,14 @@ class ExecutionRow:
 class ActiveExecutions:
     """The snapshot. `run()` keeps it fresh; `refresh()` makes it fresh now."""
 
-    def __init__(self, hub: Hub, *, clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self, hub: Hub, *, clock: Callable[[], datetime], period: float = PERIOD, idle_period: float = IDLE_PERIOD
+    ) -> None:
         self.version = 0
         self._hub = hub
         self._clock = clock
+        self._period = period
+        self._idle_period = idle_period
         self._rows: dict[str, ExecutionRow] = {}
         self._mark: object = None
         self._read_whole_at = float("-inf")
@@ -103,20 +107,23 @@ class ActiveExecutions:
         return True
 
     async def run(self) -> None:
-        """For ever: refresh, wait for a hint or the period."""
+        """For ever: refresh when hinted, each period while somebody looks, and seldom otherwise."""
         self._loop = asyncio.get_running_loop()
+        looked_at = float("-inf")
         while True:
-            self._hinted.clear()
+            due = self._loop.time() - looked_at >= self._idle_period
+            if due or self._hinted.is_set() or self._hub.is_watched(TOPIC):
+                self._hinted.clear()
+                looked_at = self._loop.time()
+                try:
+                    await self.refresh()
+                except Exception:
+                    logger.exception("executions not read; trying again")
             try:
-                await self.refresh()
-            except Exception:
-                logger.exception("executions not read; trying again")
-            period = PERIOD if self._hub.is_watched(TOPIC) else IDLE_PERIOD
-            try:
-                async with asyncio.timeout(period):
+                async with asyncio.timeout(self._period):
                     await self._hinted.wait()
             except TimeoutError:
-                pass
+                pass  # nobody hinted: look whether anybody looks
 
 
 def _shown(now: datetime) -> Q:

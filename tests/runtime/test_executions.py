@@ -116,6 +116,25 @@ async def test_a_hint_is_followed_at_once_and_published(people: People) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
+async def test_who_begins_to_look_sees_a_change_that_nobody_hinted_at(people: People) -> None:
+    hub = Hub(interval=0)
+    executions = ActiveExecutions(hub, clock=lambda: NOW, period=0.02, idle_period=3600)
+    task = asyncio.create_task(executions.run())
+    try:
+        async with asyncio.timeout(20):
+            with hub.subscribe({"executions"}) as subscription:
+                await sync_to_async(launch)(people)
+                await subscription.changed()
+            execution = await sync_to_async(launch)(people)
+            with hub.subscribe({"executions"}) as subscription:
+                await subscription.changed()
+            assert executions.get(execution.pk) is not None
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+@pytest.mark.django_db(transaction=True)
 async def test_a_refresh_without_changes_reads_no_rows_and_publishes_nothing(people: People) -> None:
     hub = Hub(interval=0)
     executions = ActiveExecutions(hub, clock=lambda: NOW)

@@ -1,0 +1,94 @@
+"""Disruption budgets know how many of their pods are healthy, and evictions obey them."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from grid.sandbox.client import DEPLOYMENTS, DISRUPTION_BUDGETS, PODS, ApiError, Client, Mirrors, Object, name_of
+from grid.sandbox.controllers.disruption import Needs, NoScale, needs_of, resolve
+from grid.sandbox.controllers.manager import ControllerManager
+from grid.sandbox.controllers.nodelifecycle import Patience
+from grid.sandbox.controllers.scheduler import Scheduler
+from tests.sandbox.support import (
+    FakeKubelet,
+    FastClock,
+    add_node,
+    api_server,
+    eventually,
+    make_deployment,
+    make_node,
+    running,
+)
+
+
+def budget(**spec: Any) -> Object:
+    return {
+        "apiVersion": DISRUPTION_BUDGETS.api_version,
+        "kind": DISRUPTION_BUDGETS.kind,
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {"selector": {"matchLabels": {"app": "web"}}, **spec},
+    }
+
+
+@pytest.mark.parametrize(
+    ("spec", "needs"),
+    [
+        ({"minAvailable": 2}, Needs(3, 2)),
+        ({"minAvailable": "50%"}, Needs(4, 2)),
+        ({"minAvailable": "51%"}, Needs(4, 3)),
+        ({"maxUnavailable": 1}, Needs(4, 3)),
+        ({"maxUnavailable": "30%"}, Needs(4, 2)),
+        ({"maxUnavailable": 9}, Needs(4, 0)),
+    ],
+)
+def test_how_many_must_be_healthy(spec: Object, needs: Needs) -> None:
+    """Three pods are there, and four should be."""
+    assert needs_of(budget(**spec), [{}, {}, {}], 4) == needs
+
+
+def test_a_percentage_needs_to_know_of_what() -> None:
+    with pytest.raises(NoScale):
+        needs_of(budget(maxUnavailable=1), [{}], None)
+    assert resolve("10%", 1) == 1
+
+
+async def test_evictions_are_granted_up_to_the_budget_and_refused_beyond_it(tmp_path: Path) -> None:
+    clock = FastClock(speed=10)
+    async with api_server(tmp_path, clock) as client:
+        await add_node(client, make_node("a"))
+        seen = Mirrors(client, clock=clock)
+        pods, budgets = seen.of(PODS), seen.of(DISRUPTION_BUDGETS)
+        manager = ControllerManager(client, clock=clock, patience=Patience(grace=1e6))
+        parts = (Scheduler(client, clock=clock), manager, FakeKubelet(client, clock))
+        async with seen.running(), running(*parts):
+            await client.create(DISRUPTION_BUDGETS.path("default"), budget(minAvailable=2))
+            await client.create(DEPLOYMENTS.path("default"), make_deployment("web", 3))
+
+            def status() -> Object:
+                found: Object = (budgets.get("default/web") or {}).get("status") or {}
+                return found
+
+            await eventually(lambda: status().get("disruptionsAllowed") == 1, "one may go")
+            assert {key: status()[key] for key in ("currentHealthy", "desiredHealthy", "expectedPods")} == {
+                "currentHealthy": 3,
+                "desiredHealthy": 2,
+                "expectedPods": 3,
+            }
+            assert [item["reason"] for item in status()["conditions"]] == ["SufficientPods"]
+            first, second = sorted(name_of(pod) for pod in pods.items())[:2]
+            await evict(client, first)
+            with pytest.raises(ApiError) as refused:
+                await evict(client, second)
+            assert refused.value.status == 429
+            await eventually(lambda: pods.get(f"default/{first}") is None, "the evicted pod is gone")
+            await eventually(lambda: status().get("disruptionsAllowed") == 1, "its successor is ready")
+
+
+async def evict(client: Client, pod: str) -> None:
+    body: Object = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": pod, "namespace": "default"},
+    }
+    await client.create(PODS.path("default", pod, "eviction"), body)

@@ -1,0 +1,170 @@
+"""Nodes that fall silent are noticed, their pods leave or are cleared away, and nothing is cleared away on hearsay."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from grid.sandbox.client import (
+    EVENTS,
+    LEASES,
+    NODES,
+    PODS,
+    Client,
+    Mirrors,
+    Object,
+    condition_of,
+    format_micro_time,
+    format_time,
+)
+from grid.sandbox.controllers.nodehealth import leaves_in, wanted_taints
+from grid.sandbox.controllers.nodelifecycle import NodeLifecycleController, Patience
+from tests.sandbox.support import START, FastClock, add_node, api_server, eventually, make_node, make_pod, running
+
+NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
+
+
+@dataclass(slots=True)
+class Bench:
+    client: Client
+    clock: FastClock
+    seen: Mirrors
+
+    def taints(self, name: str) -> set[tuple[str, str]]:
+        node = self.seen.of(NODES).get(name) or {}
+        return {(taint["key"], taint["effect"]) for taint in node.get("spec", {}).get("taints") or ()}
+
+    def pod(self, name: str) -> Object | None:
+        return self.seen.of(PODS).get(f"default/{name}")
+
+    def reasons(self) -> set[str]:
+        return {event["reason"] for event in self.seen.of(EVENTS).items()}
+
+
+@asynccontextmanager
+async def bench(folder: Path, patience: Patience) -> AsyncIterator[Bench]:
+    clock = FastClock(speed=10)
+    async with api_server(folder, clock) as client:
+        seen = Mirrors(client, clock=clock)
+        for resource in (NODES, PODS, EVENTS):
+            seen.of(resource)
+        controller = NodeLifecycleController(client, clock=clock, patience=patience)
+        async with seen.running(), running(controller):
+            yield Bench(client, clock, seen)
+
+
+async def add_pod(found: Bench, name: str, node: str, **spec: Any) -> None:
+    await found.client.create(PODS.path("default"), make_pod(name, nodeName=node, **spec))
+
+
+async def test_a_silent_node_becomes_unknown_and_loses_the_pods_that_do_not_tolerate_it(tmp_path: Path) -> None:
+    async with bench(tmp_path, Patience(grace=4.0, period=0.5)) as found:
+        await add_node(found.client, make_node("a"))
+        forever = [{"operator": "Exists"}]
+        await add_pod(found, "patient", "a", tolerations=forever)
+        soon = [
+            {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 2}
+            for key in (NOT_READY, UNREACHABLE)
+        ]
+        await add_pod(found, "hasty", "a", tolerations=soon)
+        await eventually(lambda: (UNREACHABLE, "NoExecute") in found.taints("a"), "the node is unreachable")
+        node = found.seen.of(NODES).get("a") or {}
+        ready = condition_of(node, "Ready") or {}
+        assert (ready["status"], ready["reason"]) == ("Unknown", "NodeStatusUnknown")
+        assert ready["message"] == "Kubelet stopped posting node status."
+        await eventually(
+            lambda: (found.pod("hasty") or {"metadata": {}})["metadata"].get("deletionTimestamp"), "eviction"
+        )
+        assert not (found.pod("patient") or {})["metadata"].get("deletionTimestamp")
+        await eventually(lambda: {"NodeNotReady", "TaintManagerEviction"} <= found.reasons(), "events")
+
+
+async def test_a_node_that_renews_its_lease_stays_ready(tmp_path: Path) -> None:
+    async with bench(tmp_path, Patience(grace=12.0, period=0.5)) as found:
+        await add_node(found.client, make_node("a"))
+        path = LEASES.path("kube-node-lease")
+        lease: Object = {
+            "apiVersion": LEASES.api_version,
+            "kind": "Lease",
+            "metadata": {"name": "a"},
+            "spec": {"holderIdentity": "a", "leaseDurationSeconds": 40},
+        }
+        await found.client.create(path, lease)
+        for _ in range(16):
+            await found.clock.sleep(1.0)
+            renewed = {"spec": {"renewTime": format_micro_time(found.clock.now())}}
+            await found.client.patch(f"{path}/a", renewed)
+        assert not found.taints("a")
+        await eventually(lambda: (UNREACHABLE, "NoSchedule") in found.taints("a"), "silence is noticed afterwards")
+
+
+async def test_a_node_that_becomes_ready_loses_its_taint(tmp_path: Path) -> None:
+    async with bench(tmp_path, Patience(grace=1e6, period=0.5)) as found:
+        await add_node(found.client, make_node("a", ready=False))
+        await eventually(lambda: (NOT_READY, "NoSchedule") in found.taints("a"), "the taint")
+        status = {"status": {"conditions": make_node("a")["status"]["conditions"]}}
+        await found.client.patch(NODES.path(name="a", subresource="status"), status)
+        await eventually(lambda: not found.taints("a"), "the taint is gone")
+
+
+async def test_pods_of_a_node_that_is_gone_are_deleted_for_good(tmp_path: Path) -> None:
+    async with bench(tmp_path, Patience(grace=1e6, period=0.5, quarantine=2.0)) as found:
+        await add_node(found.client, make_node("a"))
+        await add_node(found.client, make_node("b"))
+        await add_pod(found, "lost", "a")
+        await add_pod(found, "safe", "b")
+        await found.client.delete(NODES.path(name="a"))
+        await eventually(lambda: found.pod("lost") is None, "the lost pod is gone")
+        assert found.pod("safe") is not None
+
+
+async def test_a_pod_that_is_deleted_before_it_had_a_node_is_cleared_away(tmp_path: Path) -> None:
+    async with bench(tmp_path, Patience(grace=1e6, period=0.5)) as found:
+        pod = make_pod("never")
+        await found.client.create(PODS.path("default"), pod)
+        await eventually(lambda: found.pod("never"), "the pod")
+        await found.client.delete(PODS.path("default", "never"))
+        await eventually(lambda: found.pod("never") is None, "the pod is gone")
+
+
+@pytest.mark.parametrize(
+    ("condition", "status", "key"),
+    [
+        ("MemoryPressure", "True", "node.kubernetes.io/memory-pressure"),
+        ("DiskPressure", "True", "node.kubernetes.io/disk-pressure"),
+        ("PIDPressure", "True", "node.kubernetes.io/pid-pressure"),
+    ],
+)
+def test_pressure_keeps_new_pods_off(condition: str, status: str, key: str) -> None:
+    node = make_node("a")
+    node["status"]["conditions"].append({"type": condition, "status": status})
+    assert wanted_taints(node, START) == [{"key": key, "effect": "NoSchedule"}]
+
+
+def test_foreign_taints_stay_and_outdated_own_ones_go() -> None:
+    foreign = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
+    node = make_node("a", taints=[foreign, {"key": NOT_READY, "effect": "NoSchedule"}])
+    assert wanted_taints(node, START) == [foreign]
+    node["spec"]["unschedulable"] = True
+    assert [taint["key"] for taint in wanted_taints(node, START)] == [
+        "nvidia.com/gpu",
+        "node.kubernetes.io/unschedulable",
+    ]
+
+
+def test_the_shortest_toleration_decides_when_a_pod_leaves() -> None:
+    taint = {"key": NOT_READY, "effect": "NoExecute", "timeAdded": format_time(START)}
+    node = make_node("a", taints=[taint])
+    later = START + timedelta(seconds=10)
+    assert leaves_in(make_pod("p"), node, later) == 0
+    assert leaves_in(make_pod("p", tolerations=[{"operator": "Exists"}]), node, later) is None
+    some = [
+        {"key": NOT_READY, "operator": "Exists", "tolerationSeconds": 300},
+        {"key": NOT_READY, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30},
+    ]
+    assert leaves_in(make_pod("p", tolerations=some), node, later) == 20
+    assert leaves_in(make_pod("p"), make_node("b"), later) is None

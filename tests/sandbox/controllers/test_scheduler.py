@@ -1,0 +1,152 @@
+"""The scheduler at work on the embedded API server."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from grid.sandbox.client import EVENTS, NODES, PODS, VOLUME_CLAIMS, Client, Mirrors, Object, condition_of, name_of
+from grid.sandbox.controllers.scheduler import Scheduler
+from grid.sandbox.controllers.scheduling import schedule
+from grid.sandbox.controllers.volumes import VolumeBinder
+from tests.sandbox.support import FastClock, add_node, api_server, eventually, make_node, make_pod, running
+
+
+@dataclass(slots=True)
+class Bench:
+    client: Client
+    seen: Mirrors
+
+    async def add(self, pod: Object) -> None:
+        await self.client.create(PODS.path("default"), pod)
+
+    def pod(self, name: str) -> Object:
+        return self.seen.of(PODS).get(f"default/{name}") or {"spec": {}, "metadata": {}}
+
+    def node_of(self, name: str) -> str:
+        return self.pod(name)["spec"].get("nodeName") or ""
+
+    def refusal(self, name: str) -> str:
+        condition = condition_of(self.pod(name), "PodScheduled") or {}
+        return str(condition.get("message", ""))
+
+    def events(self, reason: str) -> list[Object]:
+        return [event for event in self.seen.of(EVENTS).items() if event["reason"] == reason]
+
+
+@asynccontextmanager
+async def bench(folder: Path, *nodes: Object) -> AsyncIterator[Bench]:
+    clock = FastClock(speed=10)
+    async with api_server(folder, clock) as client:
+        for node in nodes:
+            await add_node(client, node)
+        seen = Mirrors(client, clock=clock)
+        for resource in (EVENTS, PODS):
+            seen.of(resource)
+        async with seen.running(), running(Scheduler(client, clock=clock), VolumeBinder(client, clock=clock)):
+            yield Bench(client, seen)
+
+
+async def test_a_pod_gets_a_node_and_its_event_says_so(tmp_path: Path) -> None:
+    async with bench(tmp_path, make_node("a")) as found:
+        await found.add(make_pod("p", requests={"cpu": "1"}))
+        await eventually(lambda: found.node_of("p") == "a", "the pod is bound")
+        await eventually(lambda: found.events("Scheduled"), "the event")
+        event = found.events("Scheduled")[0]
+        assert event["message"] == "Successfully assigned default/p to a"
+        assert event["source"]["component"] == "default-scheduler"
+
+
+async def test_a_pod_that_fits_nowhere_says_why_and_is_placed_as_soon_as_there_is_room(tmp_path: Path) -> None:
+    async with bench(tmp_path, make_node("a", cpu="2")) as found:
+        await found.add(make_pod("big", requests={"cpu": "4"}))
+        await eventually(lambda: found.refusal("big"), "the refusal")
+        assert found.refusal("big") == (
+            "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: "
+            "0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+        )
+        assert found.events("FailedScheduling")[0]["type"] == "Warning"
+        await add_node(found.client, make_node("b", cpu="8"))
+        await eventually(lambda: found.node_of("big") == "b", "the pod takes the new node")
+
+
+async def test_a_node_is_never_given_more_than_it_has_even_when_all_pods_come_at_once(tmp_path: Path) -> None:
+    async with bench(tmp_path, make_node("a", cpu="4"), make_node("b", cpu="4")) as found:
+        await asyncio.gather(*(found.add(make_pod(f"p{index}", requests={"cpu": "1"})) for index in range(12)))
+        pods = [f"p{index}" for index in range(12)]
+        await eventually(
+            lambda: (
+                len([name for name in pods if found.node_of(name)]) == 8
+                and len([name for name in pods if found.refusal(name)]) == 4
+            ),
+            "eight run and four are refused",
+        )
+        for node in ("a", "b"):
+            assert len([name for name in pods if found.node_of(name) == node]) == 4
+        await found.client.delete(PODS.path("default", next(n for n in pods if found.node_of(n))), grace_seconds=0)
+        await eventually(lambda: len([n for n in pods if found.node_of(n)]) == 8, "a waiting pod takes the free place")
+
+
+async def test_a_pod_of_another_scheduler_is_left_alone(tmp_path: Path) -> None:
+    async with bench(tmp_path, make_node("a")) as found:
+        await found.add(make_pod("theirs", schedulerName="volcano"))
+        await found.add(make_pod("ours"))
+        await eventually(lambda: found.node_of("ours"), "ours is bound")
+        assert not found.node_of("theirs")
+        assert not found.refusal("theirs")
+
+
+async def test_a_pod_waits_for_its_volume_claim_and_goes_on_when_it_is_made(tmp_path: Path) -> None:
+    volume = {"name": "home", "persistentVolumeClaim": {"claimName": "home"}}
+    async with bench(tmp_path, make_node("a")) as found:
+        await found.add(make_pod("p", volumes=[volume]))
+        await eventually(lambda: found.refusal("p"), "the refusal")
+        assert found.refusal("p") == '0/1 nodes are available: persistentvolumeclaim "home" not found. not found'
+        claim = {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": "home"},
+            "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+        }
+        await found.client.create(VOLUME_CLAIMS.path("default"), claim)
+        await eventually(lambda: found.node_of("p") == "a", "the pod is bound")
+        bound = await found.client.get(VOLUME_CLAIMS.path("default", "home"))
+        assert bound["status"] == {
+            "phase": "Bound",
+            "accessModes": ["ReadWriteOnce"],
+            "capacity": {"storage": "1Gi"},
+        }
+        assert bound["spec"]["volumeName"] == f"pvc-{bound['metadata']['uid']}"
+
+
+async def test_a_cordoned_node_takes_no_pods_until_it_is_released(tmp_path: Path) -> None:
+    async with bench(tmp_path, make_node("a")) as found:
+        await found.client.patch(NODES.path(name="a"), {"spec": {"unschedulable": True}})
+        await found.add(make_pod("p"))
+        await eventually(lambda: "1 node(s) were unschedulable" in found.refusal("p"), "the refusal")
+        await found.client.patch(NODES.path(name="a"), {"spec": {"unschedulable": None}})
+        await eventually(lambda: found.node_of("p") == "a", "the pod is bound")
+
+
+def test_pods_spread_over_equal_nodes_and_prefer_what_they_are_told_to() -> None:
+    nodes = [make_node("a"), make_node("b", labels={"disk": "fast"})]
+    there = [make_pod("there", requests={"cpu": "2"}, nodeName="a")]
+    assert schedule(make_pod("p", requests={"cpu": "1"}), nodes, there).node == "b"
+    there = [make_pod("there", requests={"cpu": "500m"}, nodeName="b")]
+    preference = {
+        "weight": 100,
+        "preference": {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["fast"]}]},
+    }
+    affinity = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [preference]}}
+    assert schedule(make_pod("p", requests={"cpu": "1"}), nodes, there).node == "a"
+    assert schedule(make_pod("p", requests={"cpu": "1"}, affinity=affinity), nodes, there).node == "b"
+
+
+def test_a_node_that_is_about_to_be_removed_is_the_last_choice() -> None:
+    taint = {"key": "DeletionCandidateOfClusterAutoscaler", "value": "1", "effect": "PreferNoSchedule"}
+    nodes = [make_node("a", taints=[taint]), make_node("b")]
+    there = [make_pod("there", requests={"cpu": "4"}, nodeName="b")]
+    assert schedule(make_pod("p", requests={"cpu": "1"}), nodes, there).node == "b"
+    assert schedule(make_pod("p", requests={"cpu": "6"}), nodes, there).node == "a"
+    assert name_of(nodes[0]) == "a"

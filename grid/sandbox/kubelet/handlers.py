@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -122,8 +123,8 @@ def port_number(port: object, container: Object) -> int:
 
 
 def _reason(error: OSError) -> str:
-    """As other systems print it: in lower case, without the number."""
-    return (error.strerror or str(error)).partition("(")[0].strip().lower() if error.errno else str(error)
+    """As a kubelet prints it: in lower case, without the number."""
+    return os.strerror(error.errno).lower() if error.errno else str(error)
 
 
 class SharedWeb:

@@ -130,8 +130,6 @@ def _environment(
         "TMPDIR": str(root / "tmp"),
         "LANG": "C.UTF-8",
         "HOSTNAME": host_name,
-        # Containers run as one user and read one image: nobody may write byte code into it.
-        "PYTHONDONTWRITEBYTECODE": "1",
     }
     for name, variable in wanted.items():
         result[name] = variable.value if variable.secret else mounts.rewrite(variable.value)

@@ -1,0 +1,194 @@
+"""Why a pod has no node yet: what the scheduler and the node autoscaler said, put into one sentence.
+
+The scheduler counts the nodes that each reason rules out, over all pools; reasons that only say "this node is of another
+pool" are left aside as long as there is a better one. The messages are those recorded from Kubernetes 1.36 and autoscaler 1.30.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+
+from grid.diagnosis.diagnosis import Diagnosis, duration, latest, listed, plural, quoted, since
+from grid.kube.objects import Event, Pod
+from grid.labels import NODE_POOL
+
+# Scheduler and autoscaler need some rounds before what they say is more than a first impression.
+_SETTLING = timedelta(seconds=60)
+# The autoscaler itself gives a node up when it has not come by then.
+_NODE_SHOULD_BE_THERE = timedelta(minutes=15)
+
+_COUNTED = re.compile(r"(\d+) (.+?)(?=, \d+ |$)")
+_AVAILABLE = re.compile(
+    r"nodes are available: (.*?)(?:\. (?:no new claims|preemption:)|\.? not found$|\.?$)", re.DOTALL
+)
+_SCALE_UP = re.compile(r"\{(\S+) (\d+)->(\d+) \(max: (\d+)\)\}")
+_SHORT = re.compile(r"Insufficient (\S+)")
+_WORDS = {"cpu": "CPU", "memory": "memory", "ephemeral-storage": "disk space", "pods": "room for another pod"}
+_TAINT = "untolerated taint"
+_MISMATCH = "affinity/selector"
+_CORDONED = "were unschedulable"
+_TOO_MANY_PODS = "Too many pods"
+_VOLUME = ("persistentvolumeclaim", "PersistentVolume", "persistent volumes", "ephemeral volume")
+_FULL = ("max node group size reached", "max limit reached", "max cluster cpu", "max cluster memory", "max total nodes")
+_BACKOFF = "in backoff after failed scale-up"
+
+
+def counted_reasons(message: str) -> dict[str, int]:
+    """Reason to number of nodes (or node groups), of a scheduler's or an autoscaler's message."""
+    found = _AVAILABLE.search(message)
+    _, marker, said = message.partition("didn't trigger scale-up: ")
+    text = found.group(1) if found else said if marker else message
+    counted = {reason.strip(" ."): int(count) for count, reason in _COUNTED.findall(text)}
+    return counted or ({text.strip(" ."): 0} if text.strip(" .") else {})
+
+
+def explain_unscheduled(pod: Pod, events: Sequence[Event], *, now: datetime) -> Diagnosis:
+    """For a pod without a node; `events` are its own, oldest first."""
+    condition = next((one for one in pod.status.conditions if one.type == "PodScheduled"), None)
+    if condition is not None and condition.reason == "SchedulingGated":
+        sentence, step = (
+            "Something in the cluster holds this back on purpose.",
+            "Ask an operator about the scheduling gates.",
+        )
+        return Diagnosis("gated", sentence, "wait", "operator", step, quoted(condition.message))
+    failed = latest(events, "FailedScheduling")
+    said = (condition.message if condition and condition.status == "False" else "") or (
+        failed.message if failed else ""
+    )
+    scaling = latest(events, "TriggeredScaleUp", "NotTriggerScaleUp")
+    evidence = quoted(said, scaling.message if scaling else "")
+    if scaling is not None and scaling.reason == "TriggeredScaleUp":
+        return _scaling_up(scaling, evidence, now)
+    settled = since(pod.metadata.creation_timestamp, now) >= _SETTLING
+    reasons = counted_reasons(said)
+    volume = _about_volumes(reasons, evidence, settled=settled)
+    if volume is not None:
+        return volume
+    pool = pod.spec.node_selector.get(NODE_POOL, "")
+    if scaling is not None:
+        return _not_scaling_up(counted_reasons(scaling.message), reasons, said, pool, evidence)
+    if said:
+        return _without_autoscaler(reasons, said, pool, evidence, settled=settled)
+    if not settled:
+        return Diagnosis("scheduling", "Looking for a node.", "wait", "")
+    sentence = "Nobody has looked for a node yet: the cluster's scheduler may be down."
+    return Diagnosis("scheduler_silent", sentence, "problem", "operator", "Ask an operator to look at the scheduler.")
+
+
+def _scaling_up(event: Event, evidence: tuple[str, ...], now: datetime) -> Diagnosis:
+    waited = since(event.last_seen, now)
+    found = _SCALE_UP.search(event.message)
+    where = f" in the pool {found[1]} (from {found[2]} to {found[3]} of at most {found[4]})" if found else ""
+    if waited > _NODE_SHOULD_BE_THERE:
+        sentence = f"A new node{where} was asked for {duration(waited)} ago and has not come."
+        step = "Ask an operator to look at the node autoscaler."
+        return Diagnosis("scale_up_slow", sentence, "problem", "operator", step, evidence)
+    sentence = f"A new node is being started for you{where}; this usually takes a few minutes."
+    return Diagnosis("scale_up", sentence, "wait", "", "Nothing to do: it starts by itself.", evidence)
+
+
+def _not_scaling_up(
+    groups: Mapping[str, int], nodes: Mapping[str, int], said: str, pool: str, evidence: tuple[str, ...]
+) -> Diagnosis:
+    """The autoscaler has decided not to help; it looks again every few seconds."""
+    if any(_BACKOFF in reason for reason in groups):
+        sentence = f"The cloud could not deliver a new node{_of(pool)}; it is tried again after a while."
+        return Diagnosis(
+            "no_stock", sentence, "wait", "operator", "Choose a tier on another node pool, or wait.", evidence
+        )
+    at_maximum = any(full in reason for reason in groups for full in _FULL)
+    busy = bool(_short_of(nodes)) or not nodes
+    if at_maximum and busy and not _never_fits(said):
+        sentence = (
+            f"All nodes{_of(pool)} are busy, and the pool has as many nodes as it may have. "
+            "This starts when another execution ends."
+        )
+        step = "Wait, choose another tier, or ask your admin for a larger pool."
+        return Diagnosis("pool_full", sentence, "wait", "admin", step, evidence)
+    short = _short_of(groups)
+    if short and not at_maximum:
+        return _too_large(short, pool, evidence)
+    return _without_autoscaler(nodes or groups, said, pool, evidence, settled=True)
+
+
+def _without_autoscaler(
+    reasons: Mapping[str, int], said: str, pool: str, evidence: tuple[str, ...], *, settled: bool
+) -> Diagnosis:
+    short = _short_of(reasons)
+    if short and _never_fits(said) and settled:
+        return _too_large(short, pool, evidence)
+    if short:
+        sentence = (
+            f"The nodes{_of(pool)} have too little left: {listed(short)}. "
+            "This starts when something ends there or a node is added."
+        )
+        step = "Wait, stop something that you do not need, or choose a smaller tier."
+        return Diagnosis("busy", sentence, "wait", "you", step, evidence)
+    if not settled:
+        return Diagnosis("scheduling", f"No node{_of(pool)} is free yet; looking.", "wait", "", "", evidence)
+    return _no_node(reasons, said, pool, evidence)
+
+
+def _no_node(reasons: Mapping[str, int], said: str, pool: str, evidence: tuple[str, ...]) -> Diagnosis:
+    """Not for want of room, so waiting alone will not help."""
+    cordoned = sum(count for reason, count in reasons.items() if _CORDONED in reason)
+    if cordoned:
+        sentence = f"{plural(cordoned, 'node')} of the cluster may not take new work at present."
+        step = "Ask an operator whether the nodes are being repaired."
+        return Diagnosis("cordoned", sentence, "problem", "operator", step, evidence)
+    tainted = sum(count for reason, count in reasons.items() if _TAINT in reason)
+    if tainted:
+        sentence = f"{plural(tainted, 'node')} cannot take this: kept for other work, or not healthy."
+        step = "Ask an operator about the nodes' taints, or choose another tier."
+        return Diagnosis("tainted", sentence, "problem", "operator", step, evidence)
+    if any(_MISMATCH in reason for reason in reasons) or "no nodes available" in said:
+        sentence = f"There is no node{_of(pool)}, and none is being started."
+        step = "Choose another tier; tell your admin that this one's node pool is empty."
+        return Diagnosis("no_such_node", sentence, "problem", "admin", step, evidence)
+    step = "Show an operator the messages below."
+    return Diagnosis("unschedulable", "No node can take this at present.", "problem", "operator", step, evidence)
+
+
+def _about_volumes(reasons: Mapping[str, int], evidence: tuple[str, ...], *, settled: bool) -> Diagnosis | None:
+    if not any(word in reason for reason in reasons for word in _VOLUME):
+        return None
+    if any("node affinity" in reason for reason in reasons):
+        sentence = "The project's files lie where no free node of this tier can reach them."
+    elif any("not found" in reason or "available persistent volumes" in reason for reason in reasons):
+        sentence = "There is no volume for the project's files."
+    else:
+        sentence = "The volume for the project's files is not ready yet."
+        if not settled:
+            return Diagnosis("volume", sentence, "wait", "", "Nothing to do: it is being made.", evidence)
+    step = "Ask your admin to look at the project's volume."
+    return Diagnosis("volume", sentence, "problem", "admin", step, evidence)
+
+
+def _too_large(short: Sequence[str], pool: str, evidence: tuple[str, ...]) -> Diagnosis:
+    sentence = f"No node{_of(pool)} is large enough for this tier, not even an empty one: {listed(short)}."
+    step = "Choose a smaller tier; tell your admin that this one fits no node."
+    return Diagnosis("too_large", sentence, "problem", "admin", step, evidence)
+
+
+def _short_of(reasons: Mapping[str, int]) -> list[str]:
+    """ "CPU on 2 nodes" for each resource that is short."""
+    short = []
+    for reason, count in reasons.items():
+        found = _SHORT.match(reason)
+        if found or reason == _TOO_MANY_PODS:
+            what = _resource(found[1] if found else "pods")
+            short.append(f"{what} on {plural(count, 'node')}")
+    return short
+
+
+def _resource(name: str) -> str:
+    return "GPUs" if name.endswith("/gpu") else _WORDS.get(name, name)
+
+
+def _never_fits(said: str) -> bool:
+    """The scheduler has checked that even pushing others out would not make room."""
+    return "Preemption is not helpful" in said and "No preemption victims" not in said
+
+
+def _of(pool: str) -> str:
+    return f" of the pool {pool}" if pool else ""

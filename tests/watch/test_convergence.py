@@ -49,32 +49,30 @@ STEPS = st.lists(
 def take(cluster: FakeCluster, step: Step) -> float:
     """Do it; how long to wait after."""
     name = f"p{step.number}"
+    simple = {
+        "drop": cluster.drop_watch,
+        "break": cluster.break_watch,
+        "compact": cluster.compact,
+        "bookmark": cluster.bookmark,
+    }
     match step.what:
         case "put":
             cluster.put(PODS, pod(name, node=f"n{step.number % 3}", labels={"round": str(cluster.count())}))
         case "remove" if any(obj["metadata"]["name"] == name for obj in cluster.objects(PODS)):
             cluster.remove(PODS, name, namespace="compute-grid")
-        case "drop":
-            cluster.drop_watch()
-        case "break":
-            cluster.break_watch()
         case "lose":
             cluster.lose_events(1 + step.number // 2)
-        case "compact":
-            cluster.compact()
-        case "away":
-            cluster.available = False
-        case "back":
-            cluster.available = True
+        case "away" | "back":
+            cluster.available = step.what == "back"
         case "fail":
             error = TooManyRequests("busy") if step.number % 2 else ClusterUnavailable("broken")
             cluster.fail_next(error, times=step.number)
         case "garble":
             cluster.inject(PODS, b'{"type": "MODI')
-        case "bookmark":
-            cluster.bookmark()
         case "wait":
             return 2.0**step.number / 4
+        case other if other in simple:
+            simple[other]()
     return 0.0
 
 

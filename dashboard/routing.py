@@ -5,6 +5,8 @@ from typing import Any
 
 from django.urls import path, re_path
 
+from dashboard.consumers.execution import EXECUTION
+from dashboard.consumers.executions import EXECUTIONS
 from dashboard.consumers.infrastructure import INFRASTRUCTURE
 from dashboard.consumers.live import LiveConsumer, LivePage
 from dashboard.consumers.node import NODE
@@ -12,6 +14,8 @@ from dashboard.consumers.pod import POD
 
 # One line for each page; the page's view passes the same object to `live_page`.
 _PAGES: tuple[LivePage[Any], ...] = (
+    EXECUTION,
+    EXECUTIONS,
     INFRASTRUCTURE,
     NODE,
     POD,

@@ -2,7 +2,17 @@
 
 from django.urls import URLPattern, path
 
-from dashboard.views import account, administration, configuration, health, home, infrastructure, opening
+from dashboard.views import (
+    account,
+    administration,
+    configuration,
+    executions,
+    health,
+    home,
+    infrastructure,
+    launch,
+    opening,
+)
 from dashboard.views.administration import ENVIRONMENTS, PROJECTS, TIERS, Catalogue
 
 
@@ -31,6 +41,12 @@ urlpatterns: list[URLPattern] = [
     path("infrastructure/", infrastructure.infrastructure, name="infrastructure"),
     path("nodes/<str:name>/", infrastructure.node, name="node"),
     path("pods/<str:namespace>/<str:name>/", infrastructure.pod, name="pod"),
+    path("launch/", launch.launch, name="launch"),
+    path("executions/", executions.executions, name="executions"),
+    path("executions/<str:id>/", executions.execution, name="execution"),
+    path("executions/<str:id>/log/", executions.execution_log, name="execution-log"),
+    path("executions/<str:id>/lifecycle/", executions.execution_lifecycle, name="execution-lifecycle"),
+    path("executions/<str:id>/stop/", executions.execution_stop, name="execution-stop"),
     path("executions/<str:id>/open/", opening.open_execution, name="execution-open"),
     *_catalogue(TIERS),
     *_catalogue(ENVIRONMENTS),

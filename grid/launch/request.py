@@ -18,6 +18,7 @@ from grid.launch.lifecycle import Change
 from grid.launch.spec import freeze
 from grid.models import Environment, Execution, HardwareTier, Project, State
 from grid.models.environment import Kind
+from grid.models.execution import new_execution_id
 
 MAXIMUM_TITLE = 120
 LAUNCHABLE_KINDS = frozenset({Kind.WORKSPACE, Kind.JOB, Kind.APP})
@@ -69,14 +70,18 @@ def validate(request: LaunchRequest) -> list[Problem]:
     return [*_wrong_title(request), *_wrong_project(request), *_wrong_environment(request), *_wrong_tier(request)]
 
 
-def submit(request: LaunchRequest, *, now: datetime) -> Execution:
-    """Record the request as a queued execution. Raises Rejected with all problems, or when the queue is full."""
+def submit(request: LaunchRequest, *, now: datetime, execution_id: str = "") -> Execution:
+    """Record the request as a queued execution. Raises Rejected with all problems, or when the queue is full.
+
+    Whoever may send one request twice gives it an id of its own: the second time is an IntegrityError.
+    """
     with transaction.atomic():
         problems = validate(request)
         if problems:
             raise Rejected(problems)
         # By id, so that what is frozen comes from the rows of this transaction and not from the form's older ones.
         execution = Execution(
+            id=execution_id or new_execution_id(),
             kind=request.kind,
             title=request.title.strip(),
             owner=request.owner,

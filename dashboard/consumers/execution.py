@@ -1,0 +1,136 @@
+"""One execution's page, live: what the database recorded, with what its pods and its pool show now laid over it."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from asgiref.sync import sync_to_async
+from django.conf import settings
+from django.http import QueryDict
+
+from dashboard.access import Viewer, may_operate, may_see_execution
+from dashboard.consumers.executions import explain, pods_of
+from dashboard.consumers.page import LivePage
+from dashboard.records import read_record
+from dashboard.viewmodels.events import history
+from dashboard.viewmodels.execution import ExecutionRecord, Person, PodLink, actions, facts, head, steps
+from dashboard.viewmodels.live import Fragment
+from dashboard.viewmodels.timeline import timeline
+from grid.kube.objects import Event, Node, Pod
+from grid.runtime import Runtime
+
+RECORD_SECONDS = 2.0  # the controller adds lines of history without touching the execution's row
+_RECORDS_KEPT = 500
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionView:
+    id: str
+    tab: str = ""
+
+
+def person(viewer: Viewer, record: ExecutionRecord) -> Person:
+    """A member of the project may look; ending somebody else's work is for the project's owner, operators and admins."""
+    is_owner = viewer.id == record.owner_id
+    is_operator = may_operate(viewer)
+    return Person(
+        is_owner=is_owner,
+        may_stop=is_owner or is_operator or viewer.id == record.project_owner_id,
+        is_operator=is_operator,
+    )
+
+
+class ExecutionPage(LivePage[ExecutionView]):
+    name = "execution"
+    topics = frozenset({"executions", "pods", "events", "nodes"})
+    regions = frozenset({"timeline", "events"})
+    refusal = "There is no such execution, or it is not yours to see."
+
+    def __init__(self) -> None:
+        self._records: OrderedDict[str, tuple[float, object, ExecutionRecord | None]] = OrderedDict()
+
+    def view(self, query: QueryDict) -> ExecutionView:
+        tab = str(query.get("tab", ""))
+        return ExecutionView(str(query.get("id", ""))[:16], tab if tab in ("events", "log") else "")
+
+    def allowed(self, runtime: Runtime, viewer: Viewer, view: ExecutionView) -> bool:
+        row = runtime.executions.get(view.id)
+        return row is not None and may_see_execution(viewer, row)
+
+    def still_allowed(self, runtime: Runtime, viewer: Viewer, view: ExecutionView) -> bool:
+        """An hour after its end it leaves the runtime's list; whoever saw it may go on looking at what is stored."""
+        return runtime.executions.get(view.id) is None or self.allowed(runtime, viewer, view)
+
+    def audience(self, viewer: Viewer) -> Hashable:
+        return viewer
+
+    async def fragments(
+        self, runtime: Runtime, viewer: Viewer, view: ExecutionView, now: datetime
+    ) -> Sequence[Fragment]:
+        record = await self._record(runtime, view.id)
+        if record is None or not may_see_execution(viewer, record):
+            return []
+        return execution_fragments(runtime, record, person(viewer, record), view, now)
+
+    async def _record(self, runtime: Runtime, execution_id: str) -> ExecutionRecord | None:
+        """Read again when the execution's row has changed, or after a while: pods change far more often than the database."""
+        row, at = runtime.executions.get(execution_id), asyncio.get_running_loop().time()
+        known = self._records.get(execution_id)
+        if known is not None and known[1] == (id(runtime), row) and 0 <= at - known[0] < RECORD_SECONDS:
+            return known[2]
+        record = await sync_to_async(read_record)(execution_id)
+        self._records[execution_id] = (at, (id(runtime), row), record)
+        self._records.move_to_end(execution_id)
+        if len(self._records) > _RECORDS_KEPT:
+            self._records.popitem(last=False)
+        return record
+
+
+def execution_fragments(
+    runtime: Runtime, record: ExecutionRecord, viewer: Person, view: ExecutionView, now: datetime
+) -> list[Fragment]:
+    """Everything that the page shows; also for an execution that ended long ago."""
+    pods = sorted(
+        pods_of(runtime, record.id), key=lambda pod: (pod.metadata.name != record.object_name, pod.metadata.name)
+    )
+    first = pods[0] if pods else None
+    diagnosis = explain(runtime, first, now) if first is not None else None
+    node = first.spec.node_name if first is not None else ""
+    events = _events(runtime, record, pods)
+    found = [
+        head(record, diagnosis),
+        actions(record, viewer, is_ready=first is not None and _is_ready(first)),
+        steps(record),
+        facts(record, viewer, pods=[PodLink(p.metadata.namespace, p.metadata.name) for p in pods], node=node, now=now),
+    ]
+    if view.tab == "":
+        found += timeline(record, events, _pool_nodes(runtime, record), assigned_node=node or record.node_name)
+    elif view.tab == "events":
+        found += history(events)
+    return found
+
+
+def _is_ready(pod: Pod) -> bool:
+    return any(one.type == "Ready" and one.status == "True" for one in pod.status.conditions)
+
+
+def _events(runtime: Runtime, record: ExecutionRecord, pods: Sequence[Pod]) -> list[Event]:
+    """Oldest first; a pod that is gone is asked for by the name that it had."""
+    uids = {pod.metadata.name: pod.metadata.uid for pod in pods}
+    uids.setdefault(record.object_name, "")
+    found = [
+        event
+        for name, uid in uids.items()
+        for event in runtime.events.about(kind="Pod", name=name, namespace=settings.GRID_NAMESPACE, uid=uid)
+    ]
+    return sorted(found, key=lambda event: (event.last_seen or record.requested_at, event.metadata.name))
+
+
+def _pool_nodes(runtime: Runtime, record: ExecutionRecord) -> list[Node]:
+    label = settings.NODE_POOL_LABEL
+    return [node for node in runtime.nodes.values() if node.metadata.labels.get(label) == record.node_pool]
+
+
+EXECUTION = ExecutionPage()

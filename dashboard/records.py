@@ -1,0 +1,166 @@
+"""Stored executions as values for pages: one whole, or a page of those that have ended; sync reads of the database."""
+
+from collections.abc import Sequence
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from django.db.models import Q, QuerySet
+
+from dashboard.access import Viewer, may_operate
+from dashboard.viewmodels.execution import ExecutionRecord, LifecycleLine
+from dashboard.viewmodels.executions_view import Choices, ExecutionsView, offered
+from grid.models import Execution, LifecycleEntry, Project
+from grid.models.execution import FINAL_STATES
+
+ENDED_PER_PAGE = 50
+_LIFECYCLE_READ = 1000
+_CHOICES_FROM = 1000
+_ENDED_ORDER = {
+    "name": "title",
+    "kind": "kind",
+    "tier": "tier__name",
+    "user": "owner__username",
+    "project": "project__name",
+    "status": "state",
+    "age": "requested_at",
+    "ended": "ended_at",
+}
+
+
+def read_record(execution_id: str) -> ExecutionRecord | None:
+    """One execution with its history, in four queries."""
+    related = Execution.objects.select_related("owner", "project", "environment", "tier").defer("final_log")
+    execution = related.filter(pk=execution_id).first()
+    if execution is None:
+        return None
+    project = execution.project
+    tier = _part(execution, "tier")
+    return ExecutionRecord(
+        id=execution.pk,
+        kind=execution.kind,
+        title=execution.title,
+        object_name=execution.object_name,
+        owner_id=execution.owner_id,
+        owner_username=execution.owner.get_username(),
+        project_id=project.pk,
+        project_name=project.name,
+        project_owner_id=project.owner_id,
+        project_member_ids=frozenset({project.owner_id, *project.members.values_list("pk", flat=True)}),
+        environment_name=str(_part(execution, "environment").get("name") or execution.environment.name),
+        image=str(_part(execution, "environment").get("image") or execution.environment.image),
+        tier_id=execution.tier_id,
+        tier_name=str(tier.get("name") or execution.tier.name),
+        node_pool=str(tier.get("node_pool") or execution.tier.node_pool),
+        cores=str(tier.get("cores") or execution.tier.cores),
+        memory=str(tier.get("memory") or execution.tier.memory),
+        gpus=int(tier.get("gpus", execution.tier.gpus)),
+        shared_memory=str(tier.get("shared_memory", execution.tier.shared_memory)),
+        cost_per_hour=_cost(tier.get("cost_per_hour"), execution.tier.cost_per_hour),
+        slots=execution.slots,
+        state=execution.state,
+        state_since=execution.state_since,
+        message=execution.message,
+        requested_at=execution.requested_at,
+        started_at=execution.started_at,
+        ended_at=execution.ended_at,
+        stop_requested_at=execution.stop_requested_at,
+        stop_requested_by=execution.stop_requested_by,
+        node_name=execution.node_name,
+        lifecycle=_lifecycle(execution),
+    )
+
+
+def visible_executions(viewer: Viewer) -> QuerySet[Execution]:
+    """Those that the viewer may see, as `may_see_execution` says it of one."""
+    if may_operate(viewer):
+        return Execution.objects.all()
+    mine = Project.objects.filter(Q(owner=viewer.id) | Q(members=viewer.id)).values("pk")
+    return Execution.objects.filter(Q(owner=viewer.id) | Q(project__in=mine))
+
+
+def ended_page(viewer: Viewer, view: ExecutionsView) -> tuple[Sequence[Execution], bool]:
+    """One page of ended executions, and whether there is a next one; nothing is counted, so old ones cost nothing."""
+    found = visible_executions(viewer).filter(state__in=FINAL_STATES)
+    exact = {
+        "kind": view.kind,
+        "tier": view.tier,
+        "owner__username": view.user,
+        "project": view.project,
+        "state": view.status,
+    }
+    found = found.filter(**{name: value for name, value in exact.items() if value})
+    if view.node:
+        found = found.filter(node_name__icontains=view.node)
+    if view.text:
+        fields = (
+            "title",
+            "id",
+            "message",
+            "owner__username",
+            "project__name",
+            "tier__name",
+            "kind",
+            "state",
+            "node_name",
+        )
+        wanted = Q()
+        for field in fields:
+            wanted |= Q(**{f"{field}__icontains": view.text})
+        found = found.filter(wanted)
+    newest_first = view.sort in ("age", "ended")
+    sign = "-" if newest_first is not view.descending else ""
+    found = found.order_by(f"{sign}{_ENDED_ORDER[view.sort]}", "-requested_at", "pk")
+    start = (view.page - 1) * ENDED_PER_PAGE
+    rows = list(
+        found.select_related("owner", "project", "tier").defer("final_log", "spec")[start : start + ENDED_PER_PAGE + 1]
+    )
+    return rows[:ENDED_PER_PAGE], len(rows) > ENDED_PER_PAGE
+
+
+def ended_choices(viewer: Viewer, view: ExecutionsView) -> Choices:
+    """What the filter of ended executions offers, from the latest of them."""
+    latest = visible_executions(viewer).filter(state__in=FINAL_STATES).order_by("-ended_at")
+    names = ("tier_id", "tier__name", "owner__username", "project_id", "project__name")
+    rows = list(latest.values_list(*names)[:_CHOICES_FROM])
+    return Choices(
+        tiers=offered(((row[0], row[1]) for row in rows), view.tier),
+        users=offered(((row[2], row[2]) for row in rows), view.user),
+        projects=offered(((row[3], row[4]) for row in rows), view.project),
+    )
+
+
+def _lifecycle(execution: Execution) -> tuple[LifecycleLine, ...]:
+    """The newest lines, oldest first."""
+    newest = execution.lifecycle.order_by("-at", "-id")[:_LIFECYCLE_READ]
+    return tuple(_line(entry) for entry in reversed(newest))
+
+
+def _line(entry: LifecycleEntry) -> LifecycleLine:
+    return LifecycleLine(
+        at=entry.at,
+        to_state=entry.to_state,
+        about=entry.object,
+        level=entry.level,
+        reason=entry.reason,
+        message=entry.message,
+        count=entry.count,
+        actor=entry.actor,
+        event_uid=entry.event_uid,
+    )
+
+
+def _part(execution: Execution, name: str) -> dict[str, Any]:
+    part = (execution.spec or {}).get(name)
+    return part if isinstance(part, dict) else {}
+
+
+def _cost(recorded: Any, present: Decimal) -> Decimal:
+    try:
+        return present if recorded is None else Decimal(str(recorded))
+    except InvalidOperation:
+        return present
+
+
+def final_log(execution_id: str) -> str:
+    """The end of the log, kept when the pod went."""
+    return Execution.objects.filter(pk=execution_id).values_list("final_log", flat=True).first() or ""

@@ -1,0 +1,304 @@
+"""One execution's page: how it is and why, its way through life with the time of each step, its facts; pure.
+
+`ExecutionRecord` is what the database knows, read once for each change; what the cluster shows now is laid over it. What is
+said here stays true when the pod, its events and its node are gone.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Literal
+
+from grid.diagnosis.pods import Diagnosis
+
+from dashboard.viewmodels.format import duration, plural
+from dashboard.viewmodels.live import Fragment
+from dashboard.viewmodels.nodes import Status
+from dashboard.viewmodels.states import state_status, state_word
+from grid.quantity import format_bytes, format_cores, millicores, whole
+
+_FRAGMENTS = "dashboard/fragments/"
+_WAY = ("queued", "deploying", "preparing", "running")
+_ENDINGS = ("finishing", "stopping", "succeeded", "stopped", "failed", "error")
+_FINAL = frozenset({"succeeded", "stopped", "failed", "error"})
+_BROWSER_KINDS = frozenset({"workspace", "app"})
+_CENT = Decimal("0.01")
+
+
+@dataclass(frozen=True, slots=True)
+class LifecycleLine:
+    """One line of the stored history; `event_uid` is set when it came from Kubernetes."""
+
+    at: datetime
+    to_state: str
+    about: str
+    level: str
+    reason: str
+    message: str
+    count: int
+    actor: str
+    event_uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionRecord:
+    """What the database knows of one execution, the tier as it was at launch."""
+
+    id: str
+    kind: str
+    title: str
+    object_name: str
+    owner_id: int
+    owner_username: str
+    project_id: str
+    project_name: str
+    project_owner_id: int
+    project_member_ids: frozenset[int]
+    environment_name: str
+    image: str
+    tier_id: str
+    tier_name: str
+    node_pool: str
+    cores: str
+    memory: str
+    gpus: int
+    shared_memory: str
+    cost_per_hour: Decimal
+    slots: int
+    state: str
+    state_since: datetime
+    message: str
+    requested_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    stop_requested_at: datetime | None
+    stop_requested_by: str
+    node_name: str
+    lifecycle: tuple[LifecycleLine, ...]
+
+    @property
+    def name(self) -> str:
+        return self.title or self.object_name
+
+    @property
+    def is_final(self) -> bool:
+        return self.state in _FINAL
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """What of the viewer matters here."""
+
+    is_owner: bool
+    may_stop: bool
+    is_operator: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    status: Status
+    advice: str
+    evidence: tuple[str, ...]
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Actions:
+    """`why_not_open` is said beside the button that does not work yet; "" when it does."""
+
+    execution_id: str
+    shows_open: bool
+    why_not_open: str
+    shows_stop: bool
+    stopping: str
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of its way: done with the time it took, the present one, one that may come, or one that was not reached."""
+
+    word: str
+    place: Literal["done", "now", "todo", "skipped", "problem"]
+    at: datetime | None
+    took: str
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PodLink:
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    kind: str
+    owner: str
+    project: str
+    environment: str
+    image: str
+    tier: str
+    size: str
+    price: str
+    cost: str
+    slots: str
+    node: str
+    node_is_link: bool
+    pods: tuple[PodLink, ...]
+    requested_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    ran_for: str
+
+
+def head(record: ExecutionRecord, diagnosis: Diagnosis | None) -> Fragment:
+    """`diagnosis` of its pod, when there is one."""
+    current = None if record.is_final else diagnosis
+    status, advice = state_status(record.state, message=record.message, diagnosis=current)
+    if record.stop_requested_at is not None and not record.is_final and record.state != "stopping":
+        status = Status("wait", "Stopping", f"{record.stop_requested_by} has asked for its end.")
+        advice = ""
+    if record.state == "running" and not status.note:
+        status = Status(status.severity, status.word, _running_note(record))
+    evidence = current.evidence if current is not None and current.severity != "ok" else ()
+    return Fragment("head", f"{_FRAGMENTS}execution_head.html", Head(status, advice, evidence, record.state_since))
+
+
+def _running_note(record: ExecutionRecord) -> str:
+    return "It is ready: open it." if record.kind in _BROWSER_KINDS else "It runs; its log says more."
+
+
+def actions(record: ExecutionRecord, person: Person, *, is_ready: bool) -> Fragment:
+    """`is_ready`: its pod answers. Only the owner can open it, so only the owner is shown the button."""
+    stop_asked = record.stop_requested_at is not None or record.state == "stopping"
+    shows_open = person.is_owner and record.kind in _BROWSER_KINDS and not record.is_final
+    why_not = ""
+    if stop_asked:
+        why_not = "It is stopping."
+    elif record.state != "running":
+        why_not = "You can open it as soon as it runs."
+    elif not is_ready:
+        why_not = "Its program does not answer at the moment."
+    by = record.stop_requested_by
+    return Fragment(
+        "actions",
+        f"{_FRAGMENTS}execution_actions.html",
+        Actions(
+            execution_id=record.id,
+            shows_open=shows_open,
+            why_not_open=why_not,
+            shows_stop=person.may_stop and not record.is_final and not stop_asked,
+            stopping=(f"Stop asked for by {by}." if by else "It is stopping.")
+            if stop_asked and not record.is_final
+            else "",
+        ),
+    )
+
+
+def steps(record: ExecutionRecord) -> Fragment:
+    """The way that every execution goes, then how this one ended or may end."""
+    entered = {line.to_state: line.at for line in record.lifecycle if line.to_state}
+    entered.setdefault(record.state, record.state_since)
+    order = [state for state in (*_WAY, *_ENDINGS) if state in entered]
+    order.sort(key=lambda state: entered[state])
+    ends = [state for state in order if state in _ENDINGS]
+    found = [_step(state, order, entered, record) for state in (*_WAY, *ends)]
+    if not ends or ends[-1] not in _FINAL:
+        word = "Stopped" if record.kind in _BROWSER_KINDS or "stopping" in ends else "Ended"
+        found.append(Step(word, "todo", None, ""))
+    return Fragment("steps", f"{_FRAGMENTS}execution_steps.html", Steps(tuple(found)))
+
+
+def _step(state: str, order: Sequence[str], entered: dict[str, datetime], record: ExecutionRecord) -> Step:
+    if state not in entered:
+        over = record.is_final or any(other in _ENDINGS for other in order)
+        return Step(state_word(state), "skipped" if over else "todo", None, "")
+    at = entered[state]
+    place = order.index(state)
+    if place + 1 < len(order):
+        return Step(state_word(state), "done", at, duration((entered[order[place + 1]] - at).total_seconds()))
+    if state in _FINAL:
+        return Step(state_word(state), "problem" if state in ("failed", "error") else "done", at, "")
+    return Step(state_word(state), "now", at, "")
+
+
+def facts(record: ExecutionRecord, person: Person, *, pods: Collection[PodLink], node: str, now: datetime) -> Fragment:
+    """`node` is where its pod is now; the stored one stays when the pod is gone."""
+    shown_node = node or record.node_name
+    end = record.ended_at or now
+    started = record.started_at
+    return Fragment(
+        "facts",
+        f"{_FRAGMENTS}execution_facts.html",
+        Facts(
+            kind=record.kind.capitalize(),
+            owner=record.owner_username,
+            project=record.project_name,
+            environment=record.environment_name,
+            image=record.image,
+            tier=record.tier_name,
+            size=size_words(record.cores, record.memory, record.gpus, record.shared_memory),
+            price=price_words(record.cost_per_hour),
+            cost=money(cost_so_far(record, now)) if started else "nothing yet",
+            slots=plural(record.slots, "slot") if record.slots > 1 else "",
+            node=shown_node,
+            node_is_link=person.is_operator and bool(node),
+            pods=tuple(pods),
+            requested_at=record.requested_at,
+            started_at=started,
+            ended_at=record.ended_at,
+            ran_for=duration((end - started).total_seconds()) if started and record.ended_at else "",
+        ),
+    )
+
+
+def cost_so_far(record: ExecutionRecord, now: datetime) -> Decimal:
+    """Whole minutes since it started to run, for all of its slots."""
+    if record.started_at is None:
+        return Decimal(0)
+    seconds = max(0.0, ((record.ended_at or now) - record.started_at).total_seconds())
+    return record.cost_per_hour * record.slots * int(seconds // 60) / 60
+
+
+def money(amount: Decimal) -> str:
+    """Two digits behind the point; a price below a cent is not shown as free."""
+    if 0 < amount < _CENT:
+        return "less than $0.01"
+    return f"${amount.quantize(_CENT):,}"
+
+
+def price_words(cost_per_hour: Decimal) -> str:
+    if not cost_per_hour:
+        return "free"
+    exact = f"{cost_per_hour.normalize():f}"
+    return f"${exact if len(exact.partition('.')[2]) > 2 else cost_per_hour.quantize(_CENT)} an hour"
+
+
+def size_words(cores: str, memory: str, gpus: int, shared_memory: str = "") -> str:
+    """ "3.5 cores, 14 GiB memory, 1 GPU"; a quantity that cannot be read is shown as it is."""
+    parts = [f"{cores_words(cores)}", f"{memory_words(memory)} memory"]
+    if gpus:
+        parts.append(plural(gpus, "GPU"))
+    if shared_memory:
+        parts.append(f"{memory_words(shared_memory)} shared memory")
+    return ", ".join(parts)
+
+
+def cores_words(cores: str) -> str:
+    try:
+        milli = millicores(cores)
+    except ValueError:
+        return cores
+    return f"{format_cores(milli)} {'core' if milli == 1000 else 'cores'}"
+
+
+def memory_words(memory: str) -> str:
+    try:
+        return format_bytes(whole(memory))
+    except ValueError:
+        return memory

@@ -1,0 +1,169 @@
+"""What the Executions page's URL asks for: filter by each column and free text, sort, page, running or ended; pure.
+
+Nonsense in a choice means the default; a bound that cannot be read is said at its field, because a filter that silently does not
+filter misleads.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+from urllib.parse import urlencode
+
+from grid.quantity import millicores, whole
+
+KINDS = {"workspace": "Workspace", "job": "Job", "app": "App", "cluster": "Cluster"}
+ACTIVE_STATES = {
+    "queued": "Queued",
+    "deploying": "Deploying",
+    "preparing": "Preparing",
+    "running": "Running",
+    "finishing": "Finishing",
+    "stopping": "Stopping",
+}
+ENDED_STATES = {"succeeded": "Succeeded", "stopped": "Stopped", "failed": "Failed", "error": "Error"}
+STATES = {**ACTIVE_STATES, **ENDED_STATES}
+TROUBLE = "trouble"
+SORTS = ("name", "kind", "tier", "user", "project", "status", "node", "age", "restarts", "cpu", "memory", "gpus")
+ENDED_SORTS = ("name", "kind", "tier", "user", "project", "status", "age", "ended")
+_TEXTS = ("text", "tier", "user", "project", "node")
+_BOUNDS = ("age", "restarts", "cpu", "memory", "gpus")
+_LENGTH = 100
+_AGE = re.compile(r"(\d{1,6})\s*(s|m|min|h|d)?")
+_SECONDS = {"s": 1, "m": 60, "min": 60, "h": 60 * 60, "d": 24 * 60 * 60}
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionsView:
+    """Texts are as typed; a bound is the least that a row must have, "" for none."""
+
+    show: str = ""
+    text: str = ""
+    kind: str = ""
+    tier: str = ""
+    user: str = ""
+    project: str = ""
+    status: str = ""
+    node: str = ""
+    age: str = ""
+    restarts: str = ""
+    cpu: str = ""
+    memory: str = ""
+    gpus: str = ""
+    sort: str = "age"
+    descending: bool = False
+    page: int = 1
+
+    @classmethod
+    def parse(cls, query: Mapping[str, Any]) -> "ExecutionsView":
+        def of(name: str) -> str:
+            return str(query.get(name, "")).replace("\x00", "")[:_LENGTH].strip()
+
+        show = "ended" if of("show") == "ended" else ""
+        sort, page = of("sort"), of("page")
+        known = sort.removeprefix("-") in (ENDED_SORTS if show else SORTS)
+        states = {**ENDED_STATES} if show else {**ACTIVE_STATES, TROUBLE: ""}
+        return cls(
+            show=show,
+            kind=of("kind") if of("kind") in KINDS else "",
+            status=of("status") if of("status") in states else "",
+            sort=sort.removeprefix("-") if known else ("ended" if show else "age"),
+            descending=known and sort.startswith("-"),
+            page=max(1, int(page)) if page.isascii() and page.isdigit() and len(page) < 6 else 1,
+            **{name: of(name) for name in (*_TEXTS, *_BOUNDS)},
+        )
+
+    def query(self, **changed: Any) -> str:
+        """The query string of this view with something changed; only what is not the default."""
+        new = replace(self, **changed)
+        names = ("show", "text", "kind", "tier", "user", "project", "status", "node", *_BOUNDS)
+        parts = {name: getattr(new, name) for name in names if getattr(new, name)}
+        sort = ("-" if new.descending else "") + new.sort
+        if sort != ("ended" if new.show else "age"):
+            parts["sort"] = sort
+        if new.page > 1:
+            parts["page"] = str(new.page)
+        return "?" + urlencode(parts)
+
+    @property
+    def sort_parameter(self) -> str:
+        """For the form's hidden field."""
+        return ("-" if self.descending else "") + self.sort
+
+    @property
+    def is_filtered(self) -> bool:
+        return any(getattr(self, name) for name in (*_TEXTS, *_BOUNDS, "kind", "status"))
+
+    @property
+    def has_bounds(self) -> bool:
+        return any(getattr(self, name) for name in _BOUNDS)
+
+    @property
+    def cleared(self) -> str:
+        return "?show=ended" if self.show else "?"
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The bounds as numbers; None where there is none. `problems` maps a field to the sentence shown at it."""
+
+    age: timedelta | None = None
+    restarts: int | None = None
+    cpu: int | None = None
+    memory: int | None = None
+    gpus: int | None = None
+    problems: tuple[tuple[str, str], ...] = ()
+
+
+def bounds(view: ExecutionsView) -> Bounds:
+    """A bound that cannot be read does not filter, and is among the problems."""
+    readers: Mapping[str, Any] = {
+        "age": _age,
+        "restarts": _count,
+        "cpu": lambda text: millicores(text),
+        "memory": lambda text: whole(text),
+        "gpus": _count,
+    }
+    found: dict[str, Any] = {}
+    problems: list[tuple[str, str]] = []
+    for name in _BOUNDS:
+        text = getattr(view, name)
+        if not text:
+            continue
+        try:
+            found[name] = readers[name](text)
+        except (ValueError, ArithmeticError) as error:
+            problems.append((name, str(error) if isinstance(error, ValueError) else f"“{text}” is too large."))
+    return Bounds(**found, problems=tuple(problems))
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What the filter's lists offer: (value, words), only from what the viewer may see."""
+
+    tiers: tuple[tuple[str, str], ...]
+    users: tuple[tuple[str, str], ...]
+    projects: tuple[tuple[str, str], ...]
+
+
+def offered(pairs: Iterable[tuple[str, str]], wanted: str) -> tuple[tuple[str, str], ...]:
+    """Each once, by its words. What the URL asks for is among them, so that a shared link shows what it filters by."""
+    known = dict(pairs)
+    if wanted:
+        known.setdefault(wanted, wanted)
+    return tuple(sorted(known.items(), key=lambda pair: pair[1].lower()))
+
+
+def _age(text: str) -> timedelta:
+    match = _AGE.fullmatch(text)
+    if match is None:
+        raise ValueError(f"“{text}” is not an age; write for example 90 s, 15 min, 2 h or 1 d")
+    number, unit = match.groups()
+    return timedelta(seconds=int(number) * _SECONDS[unit or "min"])
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise ValueError(f"“{text}” is not a whole number")
+    return int(text)

@@ -1,0 +1,93 @@
+"""The launch form: tiers as cards, slots in use, and whether a launch would have to wait; pure."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+
+from dashboard.viewmodels.execution import cores_words, memory_words, price_words
+from dashboard.viewmodels.format import plural
+
+
+@dataclass(frozen=True, slots=True)
+class TierOffer:
+    """One tier that the person may choose, as stored; `running` counts executions of everybody that hold slots on it."""
+
+    id: str
+    name: str
+    description: str
+    node_pool: str
+    cores: str
+    memory: str
+    gpus: int
+    cost_per_hour: Decimal
+    is_default: bool
+    maximum: int | None
+    running: int
+
+
+@dataclass(frozen=True, slots=True)
+class TierCard:
+    id: str
+    name: str
+    description: str
+    cores: str
+    memory: str
+    gpus: str
+    price: str
+    note: str
+    is_chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """`note` says that, and why, a launch now would wait; "" when it would not."""
+
+    used: int
+    maximum: int
+    sentence: str
+    note: str
+
+
+def tier_cards(offers: Collection[TierOffer], *, chosen: str, ready_nodes: Mapping[str, int] | None) -> list[TierCard]:
+    """`chosen` wins when it is offered, then the default tier, then the first. `ready_nodes` by pool; None when not known."""
+    ids = {offer.id for offer in offers}
+    defaults = [offer.id for offer in offers if offer.is_default] or [offer.id for offer in offers][:1]
+    checked = chosen if chosen in ids else next(iter(defaults), "")
+    return [
+        TierCard(
+            id=offer.id,
+            name=offer.name,
+            description=offer.description,
+            cores=cores_words(offer.cores),
+            memory=memory_words(offer.memory),
+            gpus=plural(offer.gpus, "GPU") if offer.gpus else "",
+            price=price_words(offer.cost_per_hour),
+            note=_tier_note(offer, ready_nodes),
+            is_chosen=offer.id == checked,
+        )
+        for offer in offers
+    ]
+
+
+def slots(*, used: int, queued: int, maximum: int) -> Slots:
+    """`used` are slots that the person holds, `queued` those that the person's waiting executions want."""
+    sentence = f"You use {used:,} of {plural(maximum, 'slot')}."
+    if queued:
+        sentence += f" {queued:,} more {'is' if queued == 1 else 'are'} waited for."
+    note = ""
+    if maximum == 0:
+        note = "Launching is switched off by your admin; what you launch now waits until that changes."
+    elif used + queued >= maximum:
+        note = (
+            "All of your slots are taken, so this will wait in the queue. It starts by itself when something of yours ends; "
+            "you can stop something that you do not need any more."
+        )
+    return Slots(used, maximum, sentence, note)
+
+
+def _tier_note(offer: TierOffer, ready_nodes: Mapping[str, int] | None) -> str:
+    if offer.maximum is not None and offer.running >= offer.maximum:
+        return f"All {offer.maximum:,} places of this tier are taken, so it will wait in the queue."
+    if ready_nodes is not None and not ready_nodes.get(offer.node_pool):
+        return "No machine of this kind is on; one is started for you, which takes some minutes."
+    return ""

@@ -1,0 +1,59 @@
+"""The states of an execution in words: a word, the sentence behind it, and what to do next; pure."""
+
+from typing import Literal
+
+from grid.diagnosis.pods import Diagnosis
+
+from dashboard.viewmodels.nodes import Status
+
+_WORDS = {
+    "queued": "Queued",
+    "deploying": "Deploying",
+    "preparing": "Preparing",
+    "running": "Running",
+    "finishing": "Finishing",
+    "stopping": "Stopping",
+    "succeeded": "Succeeded",
+    "stopped": "Stopped",
+    "failed": "Failed",
+    "error": "Error",
+}
+_SENTENCES = {
+    "queued": "It waits for a free slot.",
+    "deploying": "It is being sent to the cluster and waits for a node.",
+    "preparing": "Its node fetches the image and starts the program.",
+    "finishing": "The program has ended; its log and files are being kept.",
+    "stopping": "The program was asked to end.",
+    "failed": "The program ended with an error.",
+    "error": "The platform could not run it.",
+}
+_SEVERITIES: dict[str, Literal["ok", "wait", "problem", "neutral"]] = {
+    "queued": "wait",
+    "deploying": "wait",
+    "preparing": "wait",
+    "running": "ok",
+    "finishing": "wait",
+    "stopping": "wait",
+    "succeeded": "neutral",
+    "stopped": "neutral",
+    "failed": "problem",
+    "error": "problem",
+}
+_OWN_WORDS_LAST = frozenset({"deploying", "preparing", "running"})  # here the pod knows best
+
+
+def state_word(state: str) -> str:
+    return _WORDS.get(state, state.capitalize() or "Unknown")
+
+
+def state_status(state: str, *, message: str = "", diagnosis: Diagnosis | None = None) -> tuple[Status, str]:
+    """`message` is the database's latest cause, `diagnosis` what the pod shows now. The second value is the advice, or ""."""
+    severity = _SEVERITIES.get(state, "neutral")
+    note = message or _SENTENCES.get(state, "")
+    if diagnosis is None or (message and state not in _OWN_WORDS_LAST):
+        return Status(severity, state_word(state), "" if state == "running" else note), ""
+    if state == "running" and diagnosis.severity == "ok":
+        return Status("ok", state_word(state)), ""
+    if diagnosis.severity == "ok":
+        return Status(severity, state_word(state), diagnosis.sentence or note), ""
+    return Status(diagnosis.severity, state_word(state), diagnosis.sentence or note), diagnosis.next_step

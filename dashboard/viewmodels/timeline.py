@@ -1,0 +1,142 @@
+"""What happened to an execution, in one line of time: our own states, the cluster's events, and machines that came for it; pure.
+
+Stored lines and live events of the cluster are the same things seen twice, so each is shown once, the live one first because its
+count is newer.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from dashboard.viewmodels.execution import ExecutionRecord, LifecycleLine
+from dashboard.viewmodels.ids import element_id
+from dashboard.viewmodels.listing import Nothing
+from dashboard.viewmodels.live import Fragment
+from dashboard.viewmodels.states import state_word
+from grid.kube.objects import Event, Node
+
+REGION = "timeline"
+ITEMS_SHOWN = 200
+_FRAGMENTS = "dashboard/fragments/"
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+_HEADLINES = {
+    "TriggeredScaleUp": "A new machine was asked for",
+    "NotTriggerScaleUp": "No new machine would help",
+    "FailedScheduling": "No machine has room yet",
+    "Scheduled": "A machine was found",
+    "Pulling": "Fetching the image",
+    "Pulled": "The image is there",
+    "Created": "The container is made",
+    "Started": "The program was started",
+    "Killing": "The program is asked to end",
+    "Unhealthy": "The program does not answer yet",
+    "BackOff": "Waiting before the next try",
+    "Failed": "That did not work",
+    "FailedMount": "The files could not be attached",
+    "FailedAttachVolume": "The files could not be attached",
+    "Preempted": "Its place was given to something more urgent",
+    "Evicted": "The machine had to let it go",
+    "TaintManagerEviction": "The machine had to let it go",
+    "NodeNotReady": "Its machine does not answer",
+    "OOMKilling": "It used more memory than its tier has",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineItem:
+    """`reason` and `about` are Kubernetes' own words, "" for what comes from Compute Grid."""
+
+    at: datetime | None
+    mark: str
+    headline: str
+    message: str
+    reason: str = ""
+    about: str = ""
+    actor: str = ""
+    times: int = 1
+
+
+def timeline(
+    record: ExecutionRecord, events: Sequence[Event], nodes: Iterable[Node], *, assigned_node: str
+) -> list[Fragment]:
+    """Region "timeline", newest first. `nodes` are those of its pool."""
+    seen = {event.metadata.uid for event in events}
+    items: list[tuple[str, TimelineItem]] = [
+        (_line_id(line), _stored(line)) for line in record.lifecycle if not line.event_uid or line.event_uid not in seen
+    ]
+    items += [(element_id("event", event.metadata.uid or event.metadata.name), _live(event)) for event in events]
+    for node in nodes:
+        items += _arrival(node, record, assigned_node)
+    items.sort(key=lambda item: (item[1].at or _LONG_AGO, item[0]), reverse=True)
+    if not items:
+        nothing = Nothing("Nothing yet.", "Every step appears here as it happens.")
+        return [Fragment("timeline-none", f"{_FRAGMENTS}nothing_item.html", nothing, region=REGION)]
+    return [Fragment(id, f"{_FRAGMENTS}timeline_item.html", item, region=REGION) for id, item in items[:ITEMS_SHOWN]]
+
+
+def lifecycle_text(record: ExecutionRecord) -> str:
+    """The stored history as text, oldest first, for download."""
+    lines = [
+        f"# {record.object_name} ({record.name.strip()}), project {record.project_name}, tier {record.tier_name}",
+    ]
+    for line in record.lifecycle:
+        what = state_word(line.to_state) if line.to_state else line.about
+        times = f" ({line.count} times)" if line.count > 1 else ""
+        actor = f" by {line.actor}" if line.actor else ""
+        stamp = line.at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        lines.append(f"{stamp}  {line.level:<7}  {what}: {line.reason}{actor}: {line.message}{times}")
+    return "\n".join(" ".join(line.splitlines()) for line in lines) + "\n"
+
+
+def _line_id(line: LifecycleLine) -> str:
+    return element_id("event", line.event_uid) if line.event_uid else element_id("state", line.to_state or line.reason)
+
+
+def _stored(line: LifecycleLine) -> TimelineItem:
+    if line.to_state:
+        mark = "problem" if line.to_state in ("failed", "error") else "ok" if line.to_state == "running" else ""
+        return TimelineItem(line.at, mark, state_word(line.to_state), line.message, actor=line.actor)
+    return TimelineItem(
+        line.at,
+        "problem" if line.level != "Normal" else "",
+        _HEADLINES.get(line.reason, line.reason),
+        line.message,
+        reason=line.reason,
+        about=line.about,
+        times=line.count,
+    )
+
+
+def _live(event: Event) -> TimelineItem:
+    about = event.involved_object
+    return TimelineItem(
+        event.last_seen,
+        "problem" if event.type != "Normal" else "",
+        _HEADLINES.get(event.reason, event.reason),
+        event.message.strip(),
+        reason=event.reason,
+        about=f"{about.kind}/{about.name}",
+        times=event.times,
+    )
+
+
+def _arrival(node: Node, record: ExecutionRecord, assigned_node: str) -> list[tuple[str, TimelineItem]]:
+    """A machine that joined after the launch, when it is the one taken, or none is taken yet."""
+    name, created = node.metadata.name, node.metadata.creation_timestamp
+    if created is None or created < record.requested_at or record.is_final:
+        return []
+    if assigned_node and name != assigned_node:
+        return []
+    joined = TimelineItem(created, "", "A new machine joined", f"{name} is starting up.", about=f"Node/{name}")
+    found = [(element_id("joined", name), joined)]
+    ready = next((one for one in node.status.conditions if one.type == "Ready" and one.status == "True"), None)
+    if ready is not None:
+        item = TimelineItem(
+            ready.last_transition_time or created,
+            "",
+            "The new machine is ready",
+            f"{name} takes work.",
+            about=f"Node/{name}",
+        )
+        found.append((element_id("ready", name), item))
+    return found

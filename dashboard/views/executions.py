@@ -1,0 +1,155 @@
+"""Executions: the list, one of them, its logs, and stopping it.
+
+What somebody may not see is not there: 404, as for what never was.
+"""
+
+from typing import Any
+from urllib.parse import urlencode
+
+from asgiref.sync import sync_to_async
+from django.conf import settings
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_safe
+
+from dashboard.access import Viewer, may_see_execution, viewer_of
+from dashboard.consumers.execution import EXECUTION, ExecutionView, execution_fragments, person
+from dashboard.consumers.executions import EXECUTIONS, visible_rows
+from dashboard.records import ended_choices, ended_page, final_log, read_record
+from dashboard.viewmodels.execution import ExecutionRecord
+from dashboard.viewmodels.executions import choices
+from dashboard.viewmodels.executions_view import ACTIVE_STATES, ENDED_STATES, KINDS, TROUBLE, ExecutionsView, bounds
+from dashboard.viewmodels.log import log_source, why_no_log
+from dashboard.viewmodels.timeline import lifecycle_text
+from dashboard.views.fetching import LOG_LINES, Fetched, fetched, log_tail
+from dashboard.views.live import live_page
+from grid.launch.request import request_stop
+from grid.models import Execution
+from grid.runtime import Runtime, get_runtime
+
+TABS = {"": "What happened", "log": "Log", "events": "Kubernetes events"}
+_NOT_THERE = "There is no such execution, or it is not yours to see."
+
+
+@require_safe
+async def executions(request: HttpRequest) -> HttpResponse:
+    view = ExecutionsView.parse(request.GET.dict())
+    viewer = await _viewer(request)
+    context: dict[str, Any] = {
+        "kinds": KINDS,
+        "problems": dict(bounds(view).problems),
+    }
+    if view.show == "ended":
+        rows, has_next = await sync_to_async(ended_page)(viewer, view)
+        context |= {
+            "view": view,
+            "rows": rows,
+            "choices": await sync_to_async(ended_choices)(viewer, view),
+            "states": ENDED_STATES,
+            "previous": view.query(page=view.page - 1) if view.page > 1 else "",
+            "next": view.query(page=view.page + 1) if has_next else "",
+            "now": get_runtime().clock(),
+        }
+        return await sync_to_async(render)(request, "dashboard/executions_ended.html", context)
+    context["choices"] = choices(visible_rows(get_runtime(), viewer), view)
+    context["states"] = {**ACTIVE_STATES, TROUBLE: "In trouble"}
+    return await live_page(request, EXECUTIONS, "dashboard/executions.html", context=context)
+
+
+@require_safe
+async def execution(request: HttpRequest, id: str) -> HttpResponse:
+    """Live while it is active and an hour longer; after that what is stored, which nothing changes any more."""
+    viewer, record = await _seen(request, id)
+    runtime = get_runtime()
+    if runtime.executions.get(id) is None and not record.is_final:
+        await runtime.executions.refresh()  # it was launched a moment ago
+    tab = request.GET.get("tab", "")
+    tab = tab if tab in TABS else ""
+    context: dict[str, Any] = {"record": record, "tabs": TABS, "tab": tab, "person": person(viewer, record)}
+    if tab == "log":
+        context |= await _log_context(request, runtime, record)
+    if runtime.executions.get(id) is not None:
+        query = QueryDict(urlencode({"id": id, "tab": tab} if tab else {"id": id}))
+        return await live_page(request, EXECUTION, "dashboard/execution.html", query=query, context=context)
+    now = runtime.clock()
+    context |= {
+        "now": now,
+        "fragments": execution_fragments(runtime, record, person(viewer, record), ExecutionView(id, tab), now),
+    }
+    return await sync_to_async(render)(request, "dashboard/execution.html", context)
+
+
+@require_safe
+async def execution_log(request: HttpRequest, id: str) -> HttpResponse:
+    """The end of the log: a fragment for the page, or a text file to keep with `?download=1`."""
+    _, record = await _seen(request, id)
+    context = await _log_context(request, get_runtime(), record)
+    if request.GET.get("download") == "1":
+        found: Fetched = context["fetched"]
+        return _text_file(found.text or f"{found.problem}\n", f"{record.object_name}.log")
+    return await sync_to_async(render)(request, "dashboard/fragments/execution_log.html", context)
+
+
+@require_safe
+async def execution_lifecycle(request: HttpRequest, id: str) -> HttpResponse:
+    _, record = await _seen(request, id)
+    return _text_file(lifecycle_text(record), f"{record.object_name}-lifecycle.log")
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+async def execution_stop(request: HttpRequest, id: str) -> HttpResponse:
+    """Asks first, so that it works without a script; stopping twice changes nothing."""
+    viewer, record = await _seen(request, id)
+    if not person(viewer, record).may_stop:
+        raise PermissionDenied("Only its owner, the project's owner, operators and admins can stop an execution.")
+    if request.method == "POST":
+        await sync_to_async(_stop)(id, viewer.username)
+        get_runtime().executions.hint()
+        messages.info(request, f"{record.name} was asked to stop.")
+        return redirect("execution", id=id)
+    return await sync_to_async(render)(request, "dashboard/execution_stop.html", {"record": record})
+
+
+def _stop(execution_id: str, username: str) -> None:
+    request_stop(Execution.objects.get(pk=execution_id), by=username, now=timezone.now())
+
+
+async def _viewer(request: HttpRequest) -> Viewer:
+    viewer = await sync_to_async(viewer_of)(await request.auser())
+    if viewer is None:
+        raise PermissionDenied("This page is not for your account.")
+    return viewer
+
+
+async def _seen(request: HttpRequest, execution_id: str) -> tuple[Viewer, ExecutionRecord]:
+    viewer = await _viewer(request)
+    record = await sync_to_async(read_record)(execution_id)
+    if record is None or not may_see_execution(viewer, record):
+        raise Http404(_NOT_THERE)
+    return viewer, record
+
+
+async def _log_context(request: HttpRequest, runtime: Runtime, record: ExecutionRecord) -> dict[str, Any]:
+    """From its pod while there is one, else what was kept of it."""
+    found = runtime.pods.by("execution", record.id)
+    pods = [pod for pod in found if pod.metadata.namespace == settings.GRID_NAMESPACE]
+    source = log_source(
+        pods, pod=request.GET.get("pod", ""), container=request.GET.get("container", ""), main=record.object_name
+    )
+    context: dict[str, Any] = {"record": record, "source": source, "lines": LOG_LINES}
+    if source is None:
+        kept = await sync_to_async(final_log)(record.id)
+        return context | {"fetched": Fetched(text=kept, problem="" if kept else why_no_log(record))}
+    if not source.has_started:
+        return context | {"fetched": Fetched(problem=why_no_log(record))}
+    chunks = runtime.api.logs(source.pod, namespace=source.namespace, container=source.container, tail_lines=LOG_LINES)
+    return context | {"fetched": await fetched(log_tail(chunks))}
+
+
+def _text_file(text: str, name: str) -> HttpResponse:
+    answer = HttpResponse(text, content_type="text/plain; charset=utf-8")
+    answer["Content-Disposition"] = f'attachment; filename="{name}"'
+    return answer

@@ -1,0 +1,169 @@
+"""The launch form, and sending it."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.models import User
+from django.db import IntegrityError, transaction
+from django.db.models import Count, Sum
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods
+
+from dashboard.access import viewer_of
+from dashboard.forms.launch import LaunchForm, new_token
+from dashboard.records import visible_executions
+from dashboard.viewmodels.executions_view import KINDS
+from dashboard.viewmodels.launch import Slots, TierOffer, slots, tier_cards
+from grid.centralconfig import MAXIMUM_EXECUTIONS_PER_USER, value_of
+from grid.errors import Rejected
+from grid.launch.request import LAUNCHABLE_KINDS, environments_for, submit
+from grid.models import Execution, HardwareTier, State
+from grid.runtime import Runtime, get_runtime
+
+_ORDER = [kind for kind in KINDS if kind in LAUNCHABLE_KINDS]
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+async def launch(request: HttpRequest) -> HttpResponse:
+    """Nodes are read here, on the event loop; the rest is the database's."""
+    runtime = get_runtime()
+    answer: HttpResponse = await sync_to_async(_launch)(request, ready_nodes(runtime))
+    if request.method == "POST":
+        runtime.executions.hint()
+    return answer
+
+
+def ready_nodes(runtime: Runtime) -> Mapping[str, int] | None:
+    """Nodes that take work, by pool; None while the cluster has not been read."""
+    if not runtime.freshness().synced:
+        return None
+    found: dict[str, int] = {}
+    for node in runtime.nodes.values():
+        pool = node.metadata.labels.get(settings.NODE_POOL_LABEL, "")
+        is_ready = any(one.type == "Ready" and one.status == "True" for one in node.status.conditions)
+        if pool and is_ready and not node.spec.unschedulable:
+            found[pool] = found.get(pool, 0) + 1
+    return found
+
+
+def _launch(request: HttpRequest, nodes: Mapping[str, int] | None) -> HttpResponse:
+    assert isinstance(request.user, User)
+    kinds = [kind for kind in _ORDER if environments_for(request.user, kind).exists()]
+    model = _model(request)
+    asked = request.POST.get("kind") or request.GET.get("kind") or (model.kind if model else "")
+    kind = asked if asked in _ORDER else next(iter(kinds), _ORDER[0])
+    if request.method == "POST":
+        form = LaunchForm(request.POST, user=request.user, kind=kind)
+        if form.is_valid():
+            execution = _submit(request, form)
+            if execution is not None:
+                return redirect("execution", id=execution.pk)
+    else:
+        form = LaunchForm(initial=_initial(request.user, model), user=request.user, kind=kind)
+    status = 422 if form.is_bound else 200
+    return render(request, "dashboard/launch.html", _context(request.user, form, kinds, nodes), status=status)
+
+
+def _submit(request: HttpRequest, form: LaunchForm) -> Execution | None:
+    """The new execution, or the one that this very form has launched already; None, and errors in the form, when refused."""
+    wanted = form.execution_id()
+    try:
+        with transaction.atomic():
+            return submit(form.request(), now=timezone.now(), execution_id=wanted)
+    except Rejected as refused:
+        form.add_problems(refused.problems)
+        return None
+    except IntegrityError:
+        # The id is made from this form: who has it already is its first sending.
+        earlier = Execution.objects.filter(pk=wanted, owner=form.user.pk).first()
+        if earlier is None:
+            raise
+        messages.info(request, "This form was sent twice; it was launched once.")
+        return earlier
+
+
+def _model(request: HttpRequest) -> Execution | None:
+    """The execution to launch again, when the person may see it."""
+    viewer = viewer_of(request.user)
+    asked = request.GET.get("from", "")
+    return visible_executions(viewer).filter(pk=asked[:16]).first() if viewer and asked else None
+
+
+def _initial(user: User, model: Execution | None) -> dict[str, Any]:
+    """As the model was; else in the project that the person used last."""
+    latest = Execution.objects.filter(owner=user).only("project").first()
+    initial: dict[str, Any] = {"token": new_token(), "project": latest.project_id if latest else None}
+    if model is not None:
+        initial |= {
+            "project": model.project_id,
+            "environment": model.environment_id,
+            "tier": model.tier_id,
+            "title": model.title,
+        }
+    return initial
+
+
+def _context(user: User, form: LaunchForm, kinds: list[str], nodes: Mapping[str, int] | None) -> dict[str, Any]:
+    projects, environments = list(form.projects), list(form.environments)
+    offers = _offers(form.tiers)
+    chosen_environment = str(form["environment"].value() or "")
+    if chosen_environment not in {environment.pk for environment in environments} and environments:
+        chosen_environment = environments[0].pk
+    missing = ""
+    if not projects:
+        missing = "You are in no project yet. Ask an admin to make one for you, or a colleague to add you to theirs."
+    elif not environments:
+        missing = "No environment is offered for this kind of work. Ask your admin to add one."
+    elif not offers:
+        missing = "No hardware tier is offered to you for this kind of work. Ask your admin."
+    return {
+        "form": form,
+        "kind": form.kind,
+        "kinds": {kind: KINDS[kind] for kind in kinds},
+        "projects": projects,
+        "chosen_project": str(form["project"].value() or ""),
+        "environments": environments,
+        "chosen_environment": chosen_environment,
+        "tiers": tier_cards(offers, chosen=str(form["tier"].value() or ""), ready_nodes=nodes),
+        "slots": _slots(user),
+        "missing": missing,
+        "token": form["token"].value() or new_token(),
+    }
+
+
+def _offers(tiers: Iterable[HardwareTier]) -> list[TierOffer]:
+    holding = Execution.objects.filter(slots_reserved_at__isnull=False, slots_freed_at__isnull=True).order_by()
+    running = dict(holding.values_list("tier_id").annotate(Count("pk")))
+
+    def offer(tier: HardwareTier) -> TierOffer:
+        return TierOffer(
+            id=tier.pk,
+            name=tier.name,
+            description=tier.description,
+            node_pool=tier.node_pool,
+            cores=tier.cores,
+            memory=tier.memory,
+            gpus=tier.gpus,
+            cost_per_hour=tier.cost_per_hour,
+            is_default=tier.is_default,
+            maximum=tier.maximum_simultaneous,
+            running=running.get(tier.pk, 0),
+        )
+
+    return [offer(tier) for tier in tiers]
+
+
+def _slots(user: User) -> Slots:
+    mine = Execution.objects.filter(owner=user).order_by()
+    used = mine.filter(slots_reserved_at__isnull=False, slots_freed_at__isnull=True).aggregate(Sum("slots"))
+    queued = mine.filter(state=State.QUEUED).aggregate(Sum("slots"))
+    return slots(
+        used=used["slots__sum"] or 0,
+        queued=queued["slots__sum"] or 0,
+        maximum=value_of(MAXIMUM_EXECUTIONS_PER_USER),
+    )

@@ -1,0 +1,268 @@
+"""One execution's page over HTTP: who may see and stop it, its logs and history, before, while and after it runs."""
+
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.contrib.auth.models import User
+from django.test import Client
+
+from grid.errors import ClusterUnavailable
+from grid.kube.resources import EVENTS, NODES, PODS
+from grid.models import Execution, LifecycleEntry, State
+from grid.runtime import Runtime
+from tests.conftest import People
+from tests.dashboard.executing import make_execution, make_project, pod_of, read_executions
+from tests.dashboard.live import changed, connected, connection
+from tests.support import builders
+from tests.support.builders import MOMENT, NAMESPACE
+from tests.support.cluster import FakeCluster
+from tests.support.runtime import fill
+
+pytestmark = pytest.mark.django_db(transaction=True)
+PATHS = ("", "log/", "lifecycle/", "stop/")
+
+
+@pytest.fixture
+def running(people: People, cluster: FakeCluster, runtime: Runtime) -> Execution:
+    """The owner's, in a project with the teammate, with its pod on a node."""
+    project = make_project(people.owner, people.teammate)
+    execution = make_execution(people.owner, project, started_at=MOMENT, node_name="node-a")
+    cluster.put(PODS, pod_of(execution.pk, name=execution.object_name, node="node-a", phase="Running", ready=True))
+    cluster.set_log(execution.object_name, ["hello", "<script>alert(1)</script>"], namespace=NAMESPACE, container="run")
+    fill(runtime, cluster)
+    read_executions(runtime)
+    return execution
+
+
+def client_of(user: User, **options: Any) -> Client:
+    client = Client(**options)
+    client.force_login(user)
+    return client
+
+
+def text(user: User, execution: Execution, rest: str = "") -> str:
+    answer = client_of(user).get(f"/executions/{execution.pk}/{rest}")
+    assert answer.status_code == 200
+    return str(answer.content.decode())
+
+
+def _plain(answer: Any, id: str) -> str:
+    """Without what is random, and without the id that was asked for."""
+    return re.sub(r'name="csrfmiddlewaretoken" value="\w+"', "", answer.content.decode()).replace(id, "")
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_stranger_gets_the_same_answer_as_for_what_never_was(people: People, running: Execution, path: str) -> None:
+    client = client_of(people.stranger)
+    there, not_there = (client.get(f"/executions/{id}/{path}") for id in (running.pk, "neverwas22"))
+    assert (there.status_code, not_there.status_code) == (404, 404)
+    assert _plain(there, running.pk) == _plain(not_there, "neverwas22")
+    assert client.post(f"/executions/{running.pk}/stop/").status_code == 404
+    running.refresh_from_db()
+    assert running.stop_requested_at is None
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_nobody_logged_in_goes_to_the_login(running: Execution, path: str) -> None:
+    answer = Client().get(f"/executions/{running.pk}/{path}")
+    assert answer.status_code == 302
+    assert answer["Location"].startswith("/login/")
+
+
+@pytest.mark.parametrize("path", ["", "log/", "lifecycle/", "?tab=log", "?tab=events", "?tab=nonsense"])
+@pytest.mark.parametrize("who", ["owner", "teammate", "operator", "admin"])
+def test_owner_teammate_operator_and_admin_may_look(people: People, running: Execution, who: str, path: str) -> None:
+    text(getattr(people, who), running, path)
+
+
+@pytest.mark.parametrize(
+    ("who", "may_open", "may_stop"),
+    [("owner", True, True), ("teammate", False, False), ("operator", False, True), ("admin", False, True)],
+)
+def test_only_the_owner_opens_and_members_do_not_stop(
+    people: People, running: Execution, who: str, may_open: bool, may_stop: bool
+) -> None:
+    user = getattr(people, who)
+    page = text(user, running)
+    assert ('form="open-form"' in page) is may_open
+    assert (f'href="/executions/{running.pk}/stop/"' in page) is may_stop
+    assert client_of(user).get(f"/executions/{running.pk}/stop/").status_code == (200 if may_stop else 403)
+    assert client_of(user).post(f"/executions/{running.pk}/stop/").status_code == (302 if may_stop else 403)
+    running.refresh_from_db()
+    assert (running.stop_requested_at is not None) is may_stop
+
+
+def test_the_projects_owner_stops_what_a_member_started(people: People, running: Execution, runtime: Runtime) -> None:
+    theirs = make_execution(people.teammate, running.project)
+    assert client_of(people.owner).post(f"/executions/{theirs.pk}/stop/").status_code == 302
+    theirs.refresh_from_db()
+    assert theirs.stop_requested_by == people.owner.username
+
+
+def test_stopping_asks_first_and_twice_is_once(people: People, running: Execution) -> None:
+    client = client_of(people.owner)
+    assert "<form" in client.get(f"/executions/{running.pk}/stop/").content.decode()
+    running.refresh_from_db()
+    assert running.stop_requested_at is None
+    answer = client.post(f"/executions/{running.pk}/stop/")
+    assert answer["Location"] == f"/executions/{running.pk}/"
+    running.refresh_from_db()
+    asked = running.stop_requested_at
+    client_of(people.admin).post(f"/executions/{running.pk}/stop/")
+    running.refresh_from_db()
+    assert (running.stop_requested_at, running.stop_requested_by) == (asked, people.owner.username)
+    page = text(people.owner, running)
+    assert "was asked" in client.get(answer["Location"]).content.decode()
+    assert f"Stop asked for by {people.owner.username}." in page
+    assert f'href="/executions/{running.pk}/stop/"' not in page
+
+
+def test_a_foreign_site_cannot_stop(people: People, running: Execution) -> None:
+    client = client_of(people.owner, enforce_csrf_checks=True)
+    assert client.post(f"/executions/{running.pk}/stop/").status_code == 403
+
+
+@pytest.mark.parametrize("path", ["", "log/", "lifecycle/"])
+def test_only_reading_is_allowed_elsewhere(people: People, running: Execution, path: str) -> None:
+    assert client_of(people.owner).post(f"/executions/{running.pk}/{path}").status_code == 405
+
+
+def test_open_works_when_it_runs_and_says_why_not_before(people: People, running: Execution, runtime: Runtime) -> None:
+    assert "disabled" not in re.findall(r'<button[^>]*form="open-form"[^>]*>', text(people.owner, running))[0]
+    Execution.objects.filter(pk=running.pk).update(state=State.PREPARING)
+    read_executions(runtime)
+    page = text(people.owner, running)
+    assert "disabled" in re.findall(r'<button[^>]*form="open-form"[^>]*>', page)[0]
+    assert "You can open it as soon as it runs." in page
+
+
+def test_a_launch_of_a_moment_ago_is_live_at_once(people: People, runtime: Runtime) -> None:
+    execution = make_execution(
+        people.owner, make_project(people.owner), state=State.QUEUED, message="You use 1 of 1 slots."
+    )
+    page = text(people.owner, execution)
+    assert f"/live/execution/?id={execution.pk}" in page
+    assert "You use 1 of 1 slots." in page
+    assert 'aria-current="step"' in page
+
+
+def test_logs_are_shown_as_text_and_can_be_kept(people: People, running: Execution) -> None:
+    page = text(people.owner, running, "?tab=log")
+    assert "hello\n&lt;script&gt;alert(1)&lt;/script&gt;" in page
+    answer = client_of(people.owner).get(f"/executions/{running.pk}/log/?download=1")
+    assert answer["Content-Type"] == "text/plain; charset=utf-8"
+    assert answer["Content-Disposition"] == f'attachment; filename="{running.object_name}.log"'
+    assert answer.content == b"hello\n<script>alert(1)</script>\n"
+
+
+def test_a_log_that_cannot_be_fetched_is_said(people: People, running: Execution, cluster: FakeCluster) -> None:
+    cluster.fail_next(ClusterUnavailable("refused"), verb="logs")
+    assert "The cluster did not answer." in text(people.owner, running, "?tab=log")
+
+
+def test_before_the_program_starts_nothing_is_fetched(
+    people: People, running: Execution, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    cluster.put(PODS, pod_of(running.pk, name=running.object_name))
+    fill(runtime, cluster)
+    before = len(cluster.requests)
+    assert "Its program has not started yet." in text(people.owner, running, "?tab=log")
+    assert len(cluster.requests) == before
+
+
+def test_another_container_that_does_not_exist_is_the_usual_one(people: People, running: Execution) -> None:
+    assert "hello" in text(people.owner, running, "log/?container=../../secrets&pod=other")
+
+
+def test_an_ended_one_stays_readable_with_its_log_and_history(
+    people: People, running: Execution, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    cluster.remove(PODS, running.object_name, namespace=NAMESPACE)
+    fill(runtime, cluster)
+    LifecycleEntry.objects.create(
+        execution=running, at=MOMENT + timedelta(minutes=9), to_state=State.FAILED, level="Warning",
+        reason="OOMKilled", message="It used more memory than its tier has.",
+    )  # fmt: skip
+    Execution.objects.filter(pk=running.pk).update(
+        state=State.FAILED, ended_at=MOMENT - timedelta(days=40), final_log="the end\n", message="It used more memory."
+    )
+    read_executions(runtime)
+    page = text(people.teammate, running)
+    assert "It used more memory." in page
+    assert "/live/" not in page
+    assert "the end" in text(people.teammate, running, "?tab=log")
+    lifecycle = client_of(people.owner).get(f"/executions/{running.pk}/lifecycle/")
+    assert "attachment" in lifecycle["Content-Disposition"]
+    assert (
+        "2026-03-04T09:09:00Z  Warning  Failed: OOMKilled: It used more memory than its tier has."
+        in lifecycle.content.decode()
+    )
+
+
+@pytest.mark.parametrize("title", ["<script>alert(1)</script>", "x" * 120, "مرحبا", "</title><h1>"])
+def test_any_title_is_shown_as_text(people: People, running: Execution, runtime: Runtime, title: str) -> None:
+    Execution.objects.filter(pk=running.pk).update(title=title)
+    read_executions(runtime)
+    for rest in ("", "stop/", "?tab=log"):
+        page = text(people.owner, running, rest)
+        assert "<script>alert" not in page
+        assert "</title><h1>" not in page
+
+
+async def test_the_way_of_a_gpu_pod_appears_as_it_happens(
+    people: People, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    def launched() -> Execution:
+        execution = make_execution(people.owner, make_project(people.owner), state=State.DEPLOYING)
+        execution.spec = {"tier": {"node_pool": "default-gpu", "name": "GPU"}}
+        execution.save()
+        read_executions(runtime)
+        return execution
+
+    execution = await sync_to_async(launched)()
+    pod = cluster.put(PODS, pod_of(execution.pk, name=execution.object_name))
+    fill(runtime, cluster)
+    async with connected(f"/live/execution/?id={execution.pk}", people.owner) as socket:
+        await socket.message()
+        cluster.put(EVENTS, builders.event("up", about=pod, reason="TriggeredScaleUp", message="0->1"))
+        fill(runtime, cluster)
+        assert "A new machine was asked for" in await socket.message()
+        cluster.put(
+            NODES, builders.node("gpu-1", pool="default-gpu", ready=False, created=MOMENT + timedelta(minutes=1))
+        )
+        fill(runtime, cluster)
+        assert "A new machine joined" in await socket.message_about("joined-gpu-1")
+        cluster.put(NODES, builders.node("gpu-1", pool="default-gpu", created=MOMENT + timedelta(minutes=1)))
+        fill(runtime, cluster)
+        message = await socket.message_about("ready-gpu-1")
+        assert "The new machine is ready" in message
+        assert all(kind in ("prepend", "afterbegin", "afterend", "outerMorph") for _, kind in changed(message))
+
+
+async def test_the_state_and_the_open_button_change_by_themselves(
+    people: People, running: Execution, runtime: Runtime
+) -> None:
+    def prepared() -> None:
+        Execution.objects.filter(pk=running.pk).update(state=State.PREPARING)
+        read_executions(runtime)
+
+    def started() -> None:
+        Execution.objects.filter(pk=running.pk).update(state=State.RUNNING)
+        read_executions(runtime)
+
+    await sync_to_async(prepared)()
+    async with connected(f"/live/execution/?id={running.pk}", people.owner) as socket:
+        assert "disabled" in await socket.message()
+        await sync_to_async(started)()
+        message = await socket.message()
+        assert {"head", "actions", "steps"} <= {target for target, _ in changed(message)}
+        assert "disabled" not in message
+
+
+async def test_a_stranger_cannot_tell_by_the_websocket_whether_it_exists(people: People, running: Execution) -> None:
+    for id in (running.pk, "neverwas22"):
+        async with connection(f"/live/execution/?id={id}", people.stranger) as socket:
+            assert socket is None

@@ -1,0 +1,262 @@
+"""The Executions page's rows: which there are, in what order, on which page, and what the URL says."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from django.http import QueryDict
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dashboard.viewmodels.executions import ExecutionLine, Source, choices, execution_rows, pod_state
+from dashboard.viewmodels.executions_view import ExecutionsView, bounds
+from dashboard.viewmodels.infrastructure import Paging
+from grid.diagnosis.pods import Diagnosis
+from grid.kube.objects import Pod, RawObject
+from grid.labels import APP_COMPONENT, KEYS
+from grid.runtime.executions import ExecutionRow
+from tests.dashboard.executing import ROW, pod_of
+from tests.support import builders
+from tests.support.builders import MOMENT, decode
+
+NOW = MOMENT + timedelta(minutes=30)
+FINE = Diagnosis("running", "It runs.", "ok", "")
+BAD = Diagnosis("image", "The image cannot be fetched.", "problem", "admin", "Ask your admin.")
+
+
+def source(
+    *rows: ExecutionRow,
+    pods: Sequence[RawObject] = (),
+    strays: Sequence[RawObject] = (),
+    explained: dict[str, Diagnosis] | None = None,
+    is_operator: bool = False,
+) -> Source:
+    decoded = [decode(pod, Pod) for pod in pods]
+    return Source(
+        rows=rows,
+        pods_of=lambda id: [pod for pod in decoded if pod.metadata.labels[KEYS.execution] == id],
+        strays=[decode(pod, Pod) for pod in strays],
+        explain=lambda pod: (explained or {}).get(pod.metadata.name, FINE),
+        keys=KEYS,
+        is_operator=is_operator,
+    )
+
+
+def lines(source: Source, query: str = "") -> list[ExecutionLine]:
+    found = execution_rows(source, parsed(query), NOW)
+    return [one.context for one in found if isinstance(one.context, ExecutionLine)]
+
+
+def parsed(query: str) -> ExecutionsView:
+    return ExecutionsView.parse(dict(part.split("=", 1) for part in query.split("&")) if query else {})
+
+
+def paging(source: Source, query: str = "") -> Paging:
+    found = [one.context for one in execution_rows(source, parsed(query), NOW) if isinstance(one.context, Paging)]
+    return found[0]
+
+
+def named(*ids: str) -> list[ExecutionRow]:
+    return [replace(ROW, id=id, object_name=f"workspace-{id}", title=id) for id in ids]
+
+
+def test_an_execution_without_a_pod_says_why_it_waits() -> None:
+    row = replace(ROW, state="queued", message="You use 25 of 25 slots.")
+    (line,) = lines(source(row))
+    assert (line.status.word, line.status.severity, line.status.note) == ("Queued", "wait", "You use 25 of 25 slots.")
+    assert (line.node, line.cpu, line.pod_name) == ("", "", "")
+
+
+def test_a_running_pod_shows_where_it_is_and_what_it_asks_for() -> None:
+    pod = pod_of("e1", node="node-a", phase="Running", ready=True, requests={"cpu": "1500m", "memory": "2Gi"})
+    (line,) = lines(source(ROW, pods=[pod], is_operator=True))
+    assert (line.status.word, line.status.note) == ("Running", "")
+    assert (line.node, line.node_is_link, line.cpu, line.memory, line.gpus) == ("node-a", True, "1.5", "2 GiB", "")
+
+
+def test_a_scientist_gets_no_link_to_the_node() -> None:
+    pod = pod_of("e1", node="node-a", phase="Running", ready=True)
+    assert not lines(source(ROW, pods=[pod]))[0].node_is_link
+
+
+def test_a_diagnosis_becomes_the_reason_and_the_advice() -> None:
+    row = replace(ROW, state="preparing", message="On node-a.")
+    (line,) = lines(source(row, pods=[pod_of("e1", node="node-a")], explained={"workspace-e1": BAD}))
+    assert (line.status.severity, line.status.note, line.advice) == ("problem", BAD.sentence, BAD.next_step)
+
+
+def test_a_clusters_pods_stay_together_with_the_head_first() -> None:
+    cluster = replace(ROW, kind="cluster", object_name="cluster-e1")
+    pods = [
+        pod_of("e1", name="worker-1", node="b", phase="Running", ready=True, requests={"cpu": "1", "memory": "1Gi"}),
+        pod_of("e1", name="worker-2", requests={"cpu": "1", "memory": "1Gi"}),
+        pod_of("e1", name="zhead", labels={APP_COMPONENT: "head"}, node="a", phase="Running", ready=True),
+    ]
+    found = lines(source(*named("z1"), cluster, pods=pods))
+    together = [line for line in found if line.execution_id == "e1"]
+    assert [line.shape for line in together] == ["head", "member", "member", "member"]
+    assert [line.pod_name for line in together[1:]] == ["zhead", "worker-1", "worker-2"]
+    assert (together[0].cpu, together[0].node) == ("2.5", "2 nodes")
+    assert found.index(together[3]) - found.index(together[0]) == 3
+    assert [line.status.word for line in together[1:]] == ["Running", "Running", "Deploying"]
+
+
+def test_a_filter_leaves_a_clusters_own_row_above_the_pods_that_match() -> None:
+    cluster = replace(ROW, kind="cluster", object_name="cluster-e1")
+    pods = [pod_of("e1", name="w-1", node="a", phase="Running", ready=True), pod_of("e1", name="w-2")]
+    assert [line.shape for line in lines(source(cluster, pods=pods), "status=deploying")] == ["head", "member"]
+
+
+def test_an_ended_execution_stays_while_its_pod_does() -> None:
+    row = replace(ROW, state="stopped")
+    assert lines(source(row)) == []
+    assert [line.status.word for line in lines(source(row, pods=[pod_of("e1", node="a", phase="Running")]))] == [
+        "Stopped"
+    ]
+    assert lines(source(row, pods=[pod_of("e1", node="a", phase="Succeeded")])) == []
+
+
+def test_a_pod_of_an_unknown_execution_is_shown_from_its_labels() -> None:
+    stray = pod_of("gone", name="lost", labels={KEYS.user: "alice", KEYS.workload_type: "Workspace"}, node="a")
+    (line,) = lines(source(strays=[stray]))
+    assert (line.name, line.user, line.kind, line.status.word) == ("lost", "alice", "Workspace", "Preparing")
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("kind=job", ["b"]),
+        ("tier=gpu", ["b"]),
+        ("user=bob", ["c"]),
+        ("project=vision", ["c"]),
+        ("status=queued", ["a"]),
+        ("status=trouble", ["c"]),
+        ("node=node-x", ["b"]),
+        ("text=cannot be FETCHED", ["c"]),
+        ("text=vision", ["c"]),
+        ("restarts=2", ["b"]),
+        ("cpu=2", ["b"]),
+        ("memory=4Gi", ["b"]),
+        ("gpus=1", ["b"]),
+        ("age=1 h", ["a"]),
+        ("kind=job&user=bob", []),
+        ("kind=nonsense", ["a", "b", "c"]),
+    ],
+)
+def test_each_column_filters(query: str, expected: list[str]) -> None:
+    a, b, c = named("a", "b", "c")
+    a = replace(a, state="queued", requested_at=NOW - timedelta(hours=2))
+    b = replace(b, kind="job", tier_id="gpu", tier_name="GPU")
+    c = replace(c, owner_username="bob", project_id="vision", project_name="Vision")
+    pods = [
+        pod_of(
+            "b",
+            node="node-x1",
+            phase="Running",
+            requests={"cpu": "2", "memory": "4Gi", "nvidia.com/gpu": "1"},
+            statuses=[builders.container_status(ready=True, restarts=2)],
+        ),
+        pod_of("c", node="node-y"),
+    ]
+    found = lines(source(a, b, c, pods=pods, explained={"workspace-c": BAD}), query)
+    assert sorted(line.execution_id for line in found) == expected
+
+
+@pytest.mark.parametrize(
+    ("sort", "expected"),
+    [
+        ("", "cba"),
+        ("-age", "abc"),
+        ("name", "abc"),
+        ("-name", "cba"),
+        ("user", "bac"),
+        ("status", "bca"),
+        ("tier", "cba"),
+    ],
+)
+def test_each_column_sorts(sort: str, expected: str) -> None:
+    a, b, c = named("a", "b", "c")
+    a = replace(a, owner_username="m", state="running", tier_name="z")
+    b = replace(b, owner_username="a", state="queued", tier_name="Y", requested_at=MOMENT + timedelta(minutes=1))
+    c = replace(c, owner_username="z", state="preparing", tier_name="x", requested_at=MOMENT + timedelta(minutes=2))
+    assert "".join(line.execution_id for line in lines(source(a, b, c), f"sort={sort}")) == expected
+
+
+def test_rows_come_in_pages_that_keep_the_filter() -> None:
+    many = source(*named(*(f"e{number:03}" for number in range(450))))
+    assert len(lines(many)) == 200
+    assert paging(many).sentence == "1 to 200 of 450 executions"
+    assert paging(many, "user=alice").next == "?user=alice&page=2"
+    last = paging(many, "page=3")
+    assert (last.sentence, last.previous, last.next) == ("401 to 450 of 450 executions", "?page=2", "")
+    assert len(lines(many, "page=99")) == 50
+
+
+def test_only_rows_that_are_shown_are_explained() -> None:
+    asked: list[str] = []
+
+    def explain(pod: Pod) -> Diagnosis:
+        asked.append(pod.metadata.name)
+        return FINE
+
+    rows = named(*(f"e{number:03}" for number in range(450)))
+    many = source(*rows, pods=[pod_of(row.id, node="a") for row in rows])
+    execution_rows(replace(many, explain=explain), ExecutionsView(), NOW)
+    assert len(asked) == 200
+
+
+def test_an_empty_page_says_what_to_do() -> None:
+    (nothing, _) = execution_rows(source(), ExecutionsView(), NOW)
+    assert "Launch" in nothing.context.advice  # type: ignore[attr-defined]
+    (nothing, _) = execution_rows(source(ROW), ExecutionsView(user="nobody"), NOW)
+    assert "Clear the filter" in nothing.context.advice  # type: ignore[attr-defined]
+
+
+def test_equal_input_gives_equal_fragments_so_nothing_is_sent() -> None:
+    pods = [pod_of("e1", node="a", phase="Running", ready=True)]
+    assert execution_rows(source(ROW, pods=pods), ExecutionsView(), NOW) == execution_rows(
+        source(ROW, pods=pods), ExecutionsView(), NOW + timedelta(hours=3)
+    )
+
+
+@pytest.mark.parametrize(
+    ("pod", "state"),
+    [
+        (pod_of("e"), "deploying"),
+        (pod_of("e", node="a"), "preparing"),
+        (pod_of("e", node="a", phase="Running", ready=True), "running"),
+        (pod_of("e", node="a", phase="Failed"), "failed"),
+        (pod_of("e", node="a", phase="Succeeded"), "succeeded"),
+        (pod_of("e", node="a", phase="Running", deletionTimestamp="2026-03-04T09:00:00Z"), "stopping"),
+    ],
+)
+def test_a_pod_has_the_state_that_it_would_give_an_execution(pod: RawObject, state: str) -> None:
+    assert pod_state(decode(pod, Pod)) == state
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["text", "kind", "tier", "user", "node", "age", "cpu", "sort", "page", "show", "status"]),
+        st.text(max_size=120) | st.sampled_from(["-name", "ended", "2", "-1", "1e999999999", "9" * 200, "4Gi"]),
+    )
+)
+def test_any_query_gives_a_view_that_survives_its_own_link(query: dict[str, str]) -> None:
+    view = ExecutionsView.parse(query)
+    bounds(view)
+
+    assert ExecutionsView.parse(QueryDict(view.query().removeprefix("?")).dict()) == view
+
+
+def test_a_bound_that_cannot_be_read_is_said_and_does_not_filter() -> None:
+    view = ExecutionsView.parse({"memory": "lots", "age": "2 h", "restarts": "-1"})
+    found = bounds(view)
+    assert found.memory is None
+    assert found.age == timedelta(hours=2)
+    assert [name for name, _ in found.problems] == ["restarts", "memory"]
+
+
+def test_choices_come_from_visible_rows_and_keep_what_the_link_asks_for() -> None:
+    found = choices([ROW, replace(ROW, owner_username="Bob")], ExecutionsView(user="zed"))
+    assert found.users == (("alice", "alice"), ("Bob", "Bob"), ("zed", "zed"))
+    assert found.projects == (("churn", "Customer churn"),)

@@ -1,0 +1,255 @@
+"""The launch form over HTTP: what is offered, what is refused and where it is said, and that one form launches once."""
+
+import re
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.test import Client
+from django.utils import timezone
+
+from grid.centralconfig import GLOBAL_QUEUE_LIMIT, MAXIMUM_EXECUTIONS_PER_USER, NAMESPACE
+from grid.kube.resources import NODES
+from grid.models import ConfigRecord, Environment, Execution, HardwareTier, Project, State
+from grid.runtime import Runtime
+from tests.conftest import People
+from tests.dashboard.executing import make_environment, make_execution, make_project, make_tier
+from tests.support import builders
+from tests.support.cluster import FakeCluster
+from tests.support.runtime import fill
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("runtime")]
+
+
+@pytest.fixture
+def offered(people: People) -> Project:
+    """A project of the owner's, one environment, two tiers."""
+    make_environment()
+    make_tier("small", is_default=True, cost_per_hour=Decimal("0.05"))
+    make_tier(
+        "gpu", name="GPU", cores="3500m", memory="12Gi", gpus=1, cost_per_hour=Decimal("0.53"), node_pool="default-gpu"
+    )
+    return make_project(people.owner, people.teammate)
+
+
+def logged_in(user: User, **options: Any) -> Client:
+    client = Client(**options)
+    client.force_login(user)
+    return client
+
+
+def page(user: User, query: str = "") -> str:
+    answer = logged_in(user).get(f"/launch/{query}")
+    assert answer.status_code == 200
+    return str(answer.content.decode())
+
+
+def filled(**changed: str) -> dict[str, str]:
+    return {
+        "kind": "workspace",
+        "project": "churn",
+        "environment": "jupyterlab",
+        "tier": "small",
+        "token": "t1",
+        **changed,
+    }
+
+
+def test_the_form_shows_tiers_with_size_and_price_and_marks_the_default(people: People, offered: Project) -> None:
+    shown = page(people.owner)
+    for words in ("1 core<", "4 GiB", "3.5 cores", "12 GiB", "1 GPU", "$0.05 an hour", "$0.53 an hour"):
+        assert words in shown
+    assert re.search(r'value="small" required checked', shown)
+    assert "You use 0 of 25 slots." in shown
+
+
+def test_a_launch_goes_to_the_page_of_what_it_started(people: People, offered: Project) -> None:
+    answer = logged_in(people.owner).post("/launch/", filled(title="  My notebook "))
+    execution = Execution.objects.get()
+    assert (answer.status_code, answer["Location"]) == (302, f"/executions/{execution.pk}/")
+    assert (execution.owner, execution.title, execution.state) == (people.owner, "My notebook", State.QUEUED)
+    assert (execution.project, execution.tier_id, execution.kind) == (offered, "small", "workspace")
+
+
+def test_a_member_launches_as_themselves(people: People, offered: Project) -> None:
+    logged_in(people.teammate).post("/launch/", filled())
+    assert Execution.objects.get().owner == people.teammate
+
+
+@pytest.mark.parametrize("who", ["stranger", "operator", "admin"])
+def test_who_is_not_in_the_project_cannot_launch_in_it(people: People, offered: Project, who: str) -> None:
+    user = getattr(people, who)
+    make_project(user, id="own", name="Own")
+    assert "Customer churn" not in page(user)
+    answer = logged_in(user).post("/launch/", filled())
+    assert answer.status_code == 422
+    assert "Choose one of your projects" in answer.content.decode()
+    assert not Execution.objects.exists()
+
+
+def test_nobody_logged_in_launches_nothing(offered: Project) -> None:
+    answer = Client().post("/launch/", filled())
+    assert answer["Location"].startswith("/login/")
+    assert not Execution.objects.exists()
+
+
+def test_a_foreign_site_cannot_launch(people: People, offered: Project) -> None:
+    assert logged_in(people.owner, enforce_csrf_checks=True).post("/launch/", filled()).status_code == 403
+    assert not Execution.objects.exists()
+
+
+def test_looking_at_the_form_launches_nothing(people: People, offered: Project) -> None:
+    logged_in(people.owner).get("/launch/", filled())
+    assert not Execution.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "sentence"),
+    [
+        ("project", "", "Choose a project."),
+        ("project", "nonsense", "Choose one of your projects"),
+        ("environment", "", "Choose an environment."),
+        ("environment", "<script>", "This environment is not offered any more"),
+        ("tier", "", "Choose a hardware tier."),
+        ("tier", "none-such", "This hardware tier is not offered to you"),
+        ("title", "x" * 121, "Use at most 120 characters"),
+        ("title", "two\u2028lines", "Use characters that can be seen"),
+        ("title", "\u202eevil", "Use characters that can be seen"),
+    ],
+)
+def test_what_is_wrong_is_said_at_its_field(
+    people: People, offered: Project, field: str, value: str, sentence: str
+) -> None:
+    answer = logged_in(people.owner).post("/launch/", filled(**{field: value}))
+    assert answer.status_code == 422
+    shown = answer.content.decode()
+    assert re.search(rf'id="id_{field}_error"><p>{re.escape(sentence)}', shown)
+    assert not Execution.objects.exists()
+
+
+def test_what_was_typed_is_still_there_after_a_refusal(people: People, offered: Project) -> None:
+    answer = logged_in(people.owner).post(
+        "/launch/", filled(tier="gpu", title='<script>alert("x")</script>', project="zzz")
+    )
+    shown = answer.content.decode()
+    assert 'value="gpu" required checked' in shown
+    assert 'value="t1"' in shown
+    assert "&lt;script&gt;" in shown
+    assert "<script>alert" not in shown
+
+
+def test_a_hostile_title_is_launched_as_text(people: People, offered: Project) -> None:
+    logged_in(people.owner).post("/launch/", filled(title="<script>alert(1)</script>"))
+    assert Execution.objects.get().title == "<script>alert(1)</script>"
+
+
+def test_what_is_hidden_archived_or_for_others_is_not_offered(people: People, offered: Project) -> None:
+    make_tier("old", name="Old tier", is_archived=True)
+    make_tier("hidden", name="Hidden tier", is_visible=False)
+    make_tier("jobs", name="Jobs tier", kinds=["job"])
+    special = make_tier("special", name="Special tier")
+    special.groups.add(Group.objects.create(name="chosen few"))
+    make_environment("ancient", name="Ancient", is_archived=True)
+    shown = page(people.owner)
+    for name in ("Old tier", "Hidden tier", "Jobs tier", "Special tier", "Ancient"):
+        assert name not in shown
+    assert logged_in(people.owner).post("/launch/", filled(tier="special")).status_code == 422
+    people.owner.groups.add(Group.objects.get(name="chosen few"))
+    assert "Special tier" in page(people.owner)
+
+
+def test_sending_a_form_twice_launches_once(people: People, offered: Project) -> None:
+    """Nothing is looked up first: the database's unique key decides, so it makes no difference how close the two clicks are."""
+    client = logged_in(people.owner)
+    first, second = client.post("/launch/", filled()), client.post("/launch/", filled())
+    assert Execution.objects.count() == 1
+    assert first["Location"] == second["Location"]
+    assert "launched once" in client.get(second["Location"]).content.decode()
+
+
+def test_going_back_and_choosing_differently_launches_again(people: People, offered: Project) -> None:
+    client = logged_in(people.owner)
+    client.post("/launch/", filled())
+    client.post("/launch/", filled(tier="gpu"))
+    assert Execution.objects.count() == 2
+
+
+def test_each_showing_of_the_form_may_launch(people: People, offered: Project) -> None:
+    client = logged_in(people.owner)
+    tokens = {re.findall(r'name="token" value="([^"]+)"', page(people.owner))[0] for _ in range(2)}
+    assert len(tokens) == 2
+    for token in tokens:
+        client.post("/launch/", filled(token=token))
+    assert Execution.objects.count() == 2
+
+
+def test_the_same_form_of_two_people_launches_for_each(people: People, offered: Project) -> None:
+    for user in (people.owner, people.teammate):
+        assert logged_in(user).post("/launch/", filled()).status_code == 302
+    assert Execution.objects.count() == 2
+
+
+def test_a_full_queue_refuses_with_a_sentence(people: People, offered: Project) -> None:
+    ConfigRecord.objects.create(namespace=NAMESPACE, key=GLOBAL_QUEUE_LIMIT.key, value="0")
+    ConfigRecord.objects.create(namespace=NAMESPACE, key=MAXIMUM_EXECUTIONS_PER_USER.key, value="0")
+    answer = logged_in(people.owner).post("/launch/", filled())
+    assert answer.status_code == 422
+    assert "the queue holds 0" in answer.content.decode()
+
+
+def test_the_form_says_that_it_will_queue_and_why(people: People, offered: Project) -> None:
+    ConfigRecord.objects.create(namespace=NAMESPACE, key=MAXIMUM_EXECUTIONS_PER_USER.key, value="1")
+    HardwareTier.objects.filter(pk="gpu").update(maximum_simultaneous=1)
+    assert "will wait in the queue" not in page(people.owner)
+    make_execution(people.teammate, offered, tier=HardwareTier.objects.get(pk="gpu"), slots_reserved_at=timezone.now())
+    assert "All 1 places of this tier are taken" in page(people.owner)
+    make_execution(people.owner, offered, slots_reserved_at=timezone.now())
+    shown = page(people.owner)
+    assert "You use 1 of 1 slot." in shown
+    assert "All of your slots are taken" in shown
+
+
+def test_a_pool_without_a_machine_is_said_at_its_tier(
+    people: People, offered: Project, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    cluster.put(NODES, builders.node("node-a", pool="default"))
+    fill(runtime, cluster)
+    assert page(people.owner).count("one is started for you") == 1
+
+
+def test_launch_again_fills_the_form_in(people: People, offered: Project) -> None:
+    make_project(people.owner, id="aaa", name="Another")
+    model = make_execution(people.owner, offered, tier=HardwareTier.objects.get(pk="gpu"), title="Run 7")
+    shown = page(people.owner, f"?from={model.pk}")
+    assert 'value="gpu" required checked' in shown
+    assert 'value="Run 7"' in shown
+    assert '<option value="churn" selected>' in shown
+
+
+def test_launch_again_of_what_one_may_not_see_is_an_empty_form(people: People, offered: Project) -> None:
+    model = make_execution(people.owner, offered, title="Secret plan")
+    make_project(people.stranger, id="own", name="Own")
+    assert "Secret plan" not in page(people.stranger, f"?from={model.pk}")
+
+
+def test_who_has_no_project_is_told_what_to_do(people: People, offered: Project) -> None:
+    shown = page(people.stranger)
+    assert "You are in no project yet." in shown
+    assert '<form class="form launch"' not in shown
+
+
+def test_kinds_are_offered_where_there_is_an_environment_for_them(people: People, offered: Project) -> None:
+    assert "?kind=job" not in page(people.owner)
+    Environment.objects.create(id="script", name="Python script", kind="job", image="python:3.11")
+    shown = page(people.owner, "?kind=job")
+    assert "Python script" in shown
+    assert "JupyterLab" not in shown
+    logged_in(people.owner).post("/launch/", filled(kind="job", environment="script"))
+    assert Execution.objects.get().kind == "job"
+
+
+def test_an_environment_of_another_kind_is_refused(people: People, offered: Project) -> None:
+    answer = logged_in(people.owner).post("/launch/", filled(kind="job"))
+    assert answer.status_code == 422
+    assert not Execution.objects.exists()

@@ -1,19 +1,22 @@
 """What PUT and PATCH make of an object: from a request's body to the function that the registry applies."""
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
-from grid.sandbox.apiserver.bodies import JSON, decode_object, duplicate_fields, go_type, json_error
+from grid.sandbox.apiserver.bodies import JSON, decode_object, decode_yaml, duplicate_fields, go_type, json_error, named
 from grid.sandbox.apiserver.kinds import Kind, Object
+from grid.sandbox.apiserver.paths import Target
+from grid.sandbox.apiserver.patches.apply import Conflicts, Manager, apply
 from grid.sandbox.apiserver.patches.json_patch import CannotApply, json_patch
 from grid.sandbox.apiserver.patches.merge import merge_patch
 from grid.sandbox.apiserver.patches.strategic import NoMergeKey, strategic_merge
 from grid.sandbox.apiserver.registry import Mutation
-from grid.sandbox.apiserver.schema import conform, strict_failure
-from grid.sandbox.apiserver.status import Failure, bad_request, invalid_options, server_error, unsupported
+from grid.sandbox.apiserver.schema import conform, strict_failure, type_of
+from grid.sandbox.apiserver.status import Failure, bad_request, invalid_options, required, server_error, unsupported
 from grid.sandbox.apiserver.views import incoming
 
 MERGE = "application/merge-patch+json"
@@ -77,6 +80,57 @@ def patching(body: bytes, content_type: str, type_name: str) -> Mutation:
     if media == MERGE:
         return lambda old: _checked(merge_patch(old, patch))
     return lambda old: _checked(_strategic(old, patch, type_name))
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """A server-side apply request: what the manager wants, and whether it takes it from others."""
+
+    wanted: Object
+    manager: Manager
+    force: bool
+
+    def onto(self, live: Object, kind: Kind, now: str) -> Object:
+        try:
+            return apply(live, copy.deepcopy(self.wanted), type_of(kind), self.manager, force=self.force, now=now)
+        except Conflicts as problem:
+            causes = [
+                {"reason": "FieldManagerConflict", "message": f"conflict with {each.owner}", "field": each.field}
+                for each in problem.conflicts
+            ]
+            raise Failure(409, "Conflict", problem.message(), {"causes": causes}) from problem
+
+
+def application(body: bytes, target: Target, query: Mapping[str, str]) -> Application:
+    """Reads an apply request; refuses what real ones are refused for."""
+    manager = query.get("fieldManager", "")
+    if not manager:
+        raise invalid_options("PatchOptions", required("fieldManager", "is required for apply patch"))
+    wanted = decode_yaml(body)
+    if not isinstance(wanted, dict):
+        raise bad_request(f"error decoding YAML: json: cannot unmarshal {go_type(wanted)} into Go value of type struct")
+    wanted = named(wanted, target.kind)
+    if wanted["metadata"].get("managedFields"):
+        raise bad_request("metadata.managedFields must be nil")
+    name = wanted["metadata"].get("name")
+    if name not in (None, "", target.name):
+        raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({target.name})")
+    wanted["metadata"]["name"] = target.name
+    if unknown := conform(target.kind, wanted):
+        kind = f"{target.kind.group}/{target.kind.version}, Kind={target.kind.kind}"
+        where = f"{wanted['metadata'].get('namespace', '')}/{target.name}; {kind}"
+        raise server_error(
+            f"failed to create typed patch object ({where}): .{unknown[0]}: field not declared in schema"
+        )
+    subresource = target.subresource.name if target.subresource else ""
+    force = query.get("force") in ("1", "true")
+    return Application(wanted, Manager(manager, target.kind.api_version, subresource), force)
+
+
+def manager_of(kind: Kind, query: Mapping[str, str], user_agent: str, subresource: str) -> Manager:
+    """Who makes an ordinary change: what the request says, or the program that sent it."""
+    name = query.get("fieldManager") or user_agent.partition("/")[0] or "unknown"
+    return Manager(name, kind.api_version, subresource)
 
 
 def _decode(body: bytes) -> Any:

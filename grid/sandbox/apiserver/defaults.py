@@ -4,6 +4,7 @@ Each function changes the object that it is given. They run on creation, on upda
 that has everything as it is.
 """
 
+import base64
 from collections.abc import Callable, Mapping
 
 from grid.sandbox.apiserver.kinds import Kind, Object
@@ -171,6 +172,8 @@ def _claim(claim: Object) -> None:
 
 def _secret(secret: Object) -> None:
     secret.setdefault("type", "Opaque")
+    for key, text in (secret.pop("stringData", None) or {}).items():
+        secret.setdefault("data", {})[key] = base64.b64encode(text.encode()).decode()
 
 
 def _disruption_budget(budget: Object) -> None:

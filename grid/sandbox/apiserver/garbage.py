@@ -195,7 +195,12 @@ class Janitor:
                     self._delete(inner, record, DeleteOptions(propagation="Background"))
             left += self._store.count(inner.resource, prefix=prefix)
         if left == 0:
-            self._store.remove("namespaces", namespace.key)
+
+            def emptied(obj: Object) -> Object:
+                obj["spec"]["finalizers"] = []
+                return obj
+
+            self._registry.update(kind, namespace.key, emptied, subresource="finalize")
 
     def _delete(self, kind: Kind, record: Record, options: DeleteOptions) -> None:
         try:

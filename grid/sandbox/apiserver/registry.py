@@ -16,6 +16,8 @@ from grid.sandbox.apiserver import admission
 from grid.sandbox.apiserver.defaults import apply_defaults
 from grid.sandbox.apiserver.deletion import DeleteOptions, Marked, decide_deletion, may_go
 from grid.sandbox.apiserver.kinds import NAMESPACES, Kind, Object, stored_kinds
+from grid.sandbox.apiserver.patches.apply import Manager, record_update
+from grid.sandbox.apiserver.schema import type_of
 from grid.sandbox.apiserver.status import MODIFIED, already_exists, bad_request, conflict, not_found, server_error
 from grid.sandbox.apiserver.store import Record, Store, with_version
 from grid.sandbox.apiserver.validation import check_new, check_update
@@ -128,8 +130,20 @@ class Registry:
         account = {"kind": "ServiceAccount", "apiVersion": "v1", "metadata": {"name": "default"}}
         self.create(kinds["serviceaccounts"], namespace, account)
 
-    def update(self, kind: Kind, key: str, mutate: Mutation, *, subresource: str = "", dry_run: bool = False) -> Record:
-        """Stores what `mutate` makes of a copy of the object. Without a change nothing is stored and the version stays."""
+    def update(
+        self,
+        kind: Kind,
+        key: str,
+        mutate: Mutation,
+        *,
+        subresource: str = "",
+        manager: Manager | None = None,
+        dry_run: bool = False,
+    ) -> Record:
+        """Stores what `mutate` makes of a copy of the object. Without a change nothing is stored and the version stays.
+
+        `manager` is who owns what changes; None when the change itself says so (apply), or nobody shall.
+        """
         old = self.read(kind, key)
         new = mutate(old.fresh())
         self._check_identity(kind, old, new)
@@ -139,6 +153,8 @@ class Registry:
             new["metadata"]["generation"] = old.obj["metadata"].get("generation", 0) + 1
         if new == old.obj:
             return old
+        if manager is not None:
+            record_update(old.obj, new, type_of(kind), manager, timestamp(self.clock()))
         check_update(kind, new, old.obj, subresource)
         admission.admit_update(self.store, kind, new, old.obj, subresource)
         if dry_run:

@@ -7,6 +7,8 @@ A number after it is the field's number in the binary encoding. The names and ty
 them with the official client's models.
 """
 
+import base64
+import binascii
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -157,6 +159,8 @@ class _Walker:
                 if value is None and known.container:
                     return ""
                 self._expect(isinstance(value, str), known, value, where)
+                if known.type == "bytes":
+                    _check_base64(value)
             case "bool":
                 self._expect(isinstance(value, bool), known, value, where)
             case "int32" | "int64":
@@ -199,6 +203,14 @@ def _quantity(value: Any) -> str:
         return canonical_text(str(value))
     except ValueError:
         raise _Mismatch(_QUANTITY_RULE) from None
+
+
+def _check_base64(value: str) -> None:
+    try:
+        base64.b64decode(value, validate=True)
+    except binascii.Error:
+        bad = re.search(r"[^A-Za-z0-9+/]", value.rstrip("="))
+        raise _Mismatch(f"illegal base64 data at input byte {bad.start() if bad else len(value)}") from None
 
 
 def _check_time(kind: str, value: Any) -> None:

@@ -20,7 +20,17 @@ from grid.sandbox.apiserver import discovery, openapi
 from grid.sandbox.apiserver.answers import json_answer
 from grid.sandbox.apiserver.bodies import JSON, Form, negotiate
 from grid.sandbox.apiserver.certificates import load_or_make
-from grid.sandbox.apiserver.changing import FieldValidation, decode_new, is_dry_run, patching, replacement, validated
+from grid.sandbox.apiserver.changing import (
+    APPLY,
+    FieldValidation,
+    application,
+    decode_new,
+    is_dry_run,
+    manager_of,
+    patching,
+    replacement,
+    validated,
+)
 from grid.sandbox.apiserver.deletion import DeleteOptions
 from grid.sandbox.apiserver.garbage import Janitor
 from grid.sandbox.apiserver.identity import Identity, Tokens, kubeconfig
@@ -28,7 +38,7 @@ from grid.sandbox.apiserver.kinds import Object, stored_kinds
 from grid.sandbox.apiserver.kubelets import Kubelets
 from grid.sandbox.apiserver.listing import list_page, parse_version
 from grid.sandbox.apiserver.paths import Target, UnknownGroup, parse_path
-from grid.sandbox.apiserver.registry import Mutation, Registry
+from grid.sandbox.apiserver.registry import Mutation, Registry, timestamp
 from grid.sandbox.apiserver.schema import type_of
 from grid.sandbox.apiserver.special import Handler, Special
 from grid.sandbox.apiserver.status import Failure, details_of, not_allowed, success, too_large_version
@@ -112,6 +122,11 @@ class ApiServer:
         except web.HTTPRequestEntityTooLarge:
             problem = f"Request entity too large: limit is {_MOST_BODY_BYTES}"
             return json_answer(Failure(413, "RequestEntityTooLarge", problem).body(), 413)
+        except (web.HTTPException, ConnectionError):
+            raise
+        except Exception as problem:
+            log.exception("%s %s failed", request.method, request.path)
+            return json_answer(Failure(500, "InternalError", f"Internal error occurred: {problem}", {}).body(), 500)
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         path = request.path.rstrip("/") or "/"
@@ -203,9 +218,11 @@ class ApiServer:
             head = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1"}
             return json_answer({**head, "metadata": page.metadata, "items": items})
         if kind.view_of:
-            raws = [msgspec.json.encode(outgoing(kind, record.obj)) for record in page.records]
+            raws = [msgspec.json.encode(_item(outgoing(kind, record.obj))) for record in page.records]
         else:
-            raws = [record.raw for record in page.records]
+            # Items of a list do not repeat the kind, with which every stored object begins.
+            start = len(msgspec.json.encode({"kind": kind.kind, "apiVersion": kind.api_version}))
+            raws = [b"{" + record.raw[start:] for record in page.records]
         head_text = msgspec.json.encode(
             {"kind": f"{kind.kind}List", "apiVersion": kind.api_version, "metadata": page.metadata}
         )
@@ -239,18 +256,40 @@ class ApiServer:
         return self._changed(request, target, mutation, validation, dry_run=dry_run)
 
     async def _patch(self, request: web.Request, target: Target, identity: Identity) -> web.StreamResponse:
+        media = request.headers.get("Content-Type", "")
+        if media.partition(";")[0].strip() == APPLY:
+            return await self._apply(request, target)
         body = await request.read()
         dry_run = is_dry_run("PatchOptions", request.query)
         validation = FieldValidation(target.kind, request.query.get("fieldValidation") or "Warn")
-        mutation = patching(body, request.headers.get("Content-Type", ""), type_of(target.kind))
+        mutation = patching(body, media, type_of(target.kind))
         return self._changed(request, target, validated(mutation, validation), validation, dry_run=dry_run)
+
+    async def _apply(self, request: web.Request, target: Target) -> web.StreamResponse:
+        """Server-side apply: the only patch that also creates."""
+        form = negotiate(request.headers.get("Accept", ""))
+        dry_run = is_dry_run("PatchOptions", request.query)
+        wanted = application(await request.read(), target, request.query)
+        kind, now = target.kind, timestamp(self.clock())
+        subresource = target.subresource.name if target.subresource else ""
+        if self.store.get(kind.stored, target.key) is None and not subresource:
+            empty = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": {}}
+            record = self.registry.create(kind, target.namespace, wanted.onto(empty, kind, now), dry_run=dry_run)
+            return self._object(request, target, record, form, 201)
+        record = self.registry.update(
+            kind, target.key, lambda live: wanted.onto(live, kind, now), subresource=subresource, dry_run=dry_run
+        )
+        return self._object(request, target, record, form)
 
     def _changed(
         self, request: web.Request, target: Target, mutation: Mutation, validation: FieldValidation, *, dry_run: bool
     ) -> web.StreamResponse:
         form = negotiate(request.headers.get("Accept", ""))
         subresource = target.subresource.name if target.subresource else ""
-        record = self.registry.update(target.kind, target.key, mutation, subresource=subresource, dry_run=dry_run)
+        manager = manager_of(target.kind, request.query, request.headers.get("User-Agent", ""), subresource)
+        record = self.registry.update(
+            target.kind, target.key, mutation, subresource=subresource, manager=manager, dry_run=dry_run
+        )
         return _warned(self._object(request, target, record, form), validation)
 
     async def _delete(self, request: web.Request, target: Target, identity: Identity) -> web.StreamResponse:
@@ -268,7 +307,7 @@ class ApiServer:
         for record in page.records:
             if self.store.get(target.kind.stored, record.key) is not None:
                 self.registry.delete(target.kind, record.key, options)
-        items = [outgoing(target.kind, record.obj) for record in page.records]
+        items = [_item(outgoing(target.kind, record.obj)) for record in page.records]
         head = {"kind": f"{target.kind.kind}List", "apiVersion": target.kind.api_version, "metadata": page.metadata}
         return json_answer({**head, "items": items})
 
@@ -299,6 +338,10 @@ class ApiServer:
         if kind.view_of or form.yaml:
             return json_answer(outgoing(kind, record.obj), code, form=form)
         return web.Response(body=record.raw, status=code, content_type=JSON)
+
+
+def _item(obj: Object) -> Object:
+    return {key: value for key, value in obj.items() if key not in ("kind", "apiVersion")}
 
 
 def _warned(response: web.StreamResponse, validation: FieldValidation) -> web.StreamResponse:

@@ -8,6 +8,7 @@ from tests.sandbox.apiserver.replay import Direction, Object, Replay
 _SHOP = "/api/v1/namespaces/shop"
 _APPS = "/apis/apps/v1/namespaces/shop"
 _MERGE = "application/merge-patch+json"
+_MANY = 300
 _COLOURS = ("red", "blue", "green")
 
 
@@ -55,6 +56,16 @@ async def change_w1(replay: Replay) -> None:
 async def make_w2_and_w3(replay: Replay) -> None:
     for name in ("w2", "w3"):
         await replay.send("POST", f"{_SHOP}/configmaps", _config_map(name, labels={"w": "yes"}))
+
+
+async def free_sm(replay: Replay) -> None:
+    await replay.send("PATCH", f"{_APPS}/deployments/sm", {"metadata": {"finalizers": None}}, _MERGE)
+
+
+async def change_fromyaml(replay: Replay) -> None:
+    """Time passes, and much happens."""
+    for number in range(_MANY):
+        await replay.send("PATCH", f"{_SHOP}/configmaps/fromyaml", {"data": {"i": str(number)}}, _MERGE)
 
 
 async def make_two(replay: Replay) -> None:
@@ -140,6 +151,7 @@ def _namespace(name: str) -> Direction:
 BEFORE: Mapping[str, Direction] = {
     "binding": furnish,
     "watch-no-rv": make_w2_and_w3,
+    "status-isolation-main": free_sm,
     "log-choose-container": make_two,
     "pdb": make_evicted,
     "pdb-status": _allow(1, 2),

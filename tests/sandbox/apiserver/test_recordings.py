@@ -8,7 +8,7 @@ import aiohttp
 from grid.sandbox.apiserver import ApiServer, Tokens
 from grid.sandbox.apiserver.streaming import StreamSettings
 from tests.sandbox.apiserver.replay import Replay, exchanges
-from tests.sandbox.apiserver.stage import BEFORE, DURING
+from tests.sandbox.apiserver.stage import BEFORE, DURING, change_fromyaml
 
 KNOWN_DIFFERENCES: dict[str, str] = {}
 
@@ -20,7 +20,7 @@ async def test_every_recorded_exchange_is_answered_alike(tmp_path: Path) -> None
     url = await server.start()
 
     async def compact(replay: Replay) -> None:
-        await replay.send("POST", "/api/v1/namespaces/shop/configmaps", {"metadata": {"name": "later"}})
+        await change_fromyaml(replay)
         server.store.compact(everything=True)
 
     async def forget(replay: Replay) -> None:

@@ -1,8 +1,5 @@
 """Validation of configuration, services, claims, quotas, leases and events."""
 
-import base64
-import binascii
-
 from grid.quantity import parse_quantity
 from grid.sandbox.apiserver.kinds import Object
 from grid.sandbox.apiserver.names import config_key_problems
@@ -18,34 +15,17 @@ _CLAIM_RULE = (
 )
 
 
-def check_config_map(config_map: Object) -> list[Cause]:
-    return _check_data(config_map, "binaryData")
-
-
-def check_secret(secret: Object) -> list[Cause]:
-    return _check_data(secret, "data")
-
-
-def _check_data(obj: Object, encoded: str) -> list[Cause]:
+def check_data(obj: Object) -> list[Cause]:
+    """Keys and size of what a ConfigMap or a Secret holds."""
     causes: list[Cause] = []
     total = 0
     for field in ("data", "binaryData"):
         for key, value in (obj.get(field) or {}).items():
             causes += [wrong(f"{field}[{key}]", key, problem) for problem in config_key_problems(key)]
             total += len(value.encode())
-            if field == encoded:
-                causes += _check_base64(value, f"{field}[{key}]")
     if total > _MOST_DATA_BYTES:
         causes.append(Cause("", "FieldValueTooLong", f"Too long: may not be more than {_MOST_DATA_BYTES} bytes"))
     return causes
-
-
-def _check_base64(value: str, path: str) -> list[Cause]:
-    try:
-        base64.b64decode(value, validate=True)
-    except binascii.Error:
-        return [wrong(path, "", "illegal base64 data")]
-    return []
 
 
 def check_data_update(new: Object, old: Object) -> list[Cause]:

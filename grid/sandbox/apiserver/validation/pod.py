@@ -106,6 +106,9 @@ def check_pod_update(new: Object, old: Object) -> list[Cause]:
     """Only images, the deadline and further tolerations may change once a pod exists."""
     before, after = old["spec"], copy.deepcopy(new["spec"])
     for group in ("containers", "initContainers"):
+        if len(before.get(group) or ()) != len(after.get(group) or ()):
+            return [prohibited(f"spec.{group}", "pod updates may not add or remove containers")]
+    for group in ("containers", "initContainers"):
         for mine, its in zip(after.get(group) or (), before.get(group) or (), strict=False):
             if mine.get("image"):
                 mine["image"] = its.get("image")

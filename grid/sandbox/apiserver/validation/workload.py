@@ -60,7 +60,7 @@ def _check_replicated(spec: Object) -> list[Cause]:
 def _check_strategy(strategy: Object) -> list[Cause]:
     kind, rolling = strategy.get("type"), strategy.get("rollingUpdate")
     if kind not in ("Recreate", "RollingUpdate"):
-        return [unsupported("spec.strategy.type", kind, ("Recreate", "RollingUpdate"))]
+        return [unsupported("spec.strategy", strategy, ("Recreate", "RollingUpdate"))]
     if kind == "Recreate":
         detail = "may not be specified when strategy `type` is 'Recreate'"
         return [prohibited("spec.strategy.rollingUpdate", detail)] if rolling is not None else []

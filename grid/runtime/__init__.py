@@ -6,7 +6,6 @@ then fill, and say how fresh they are. Views and consumers ask `get_runtime()`.
 
 import asyncio
 import logging
-import os
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -122,7 +121,7 @@ async def start_runtime() -> Runtime:
     """
     if _running:
         return _running[-1].runtime
-    runtime = new_runtime(HttpKubeApi(Source(settings.KUBECONFIG, os.environ.get("GRID_KUBE_CONTEXT", ""))))
+    runtime = new_runtime(HttpKubeApi(Source(settings.KUBECONFIG, settings.KUBE_CONTEXT)))
     usage: UsageSource = MetricsApi(runtime.api, clock=runtime.clock)
     if settings.PROMETHEUS_URL:
         usage = Prometheus(settings.PROMETHEUS_URL, clock=runtime.clock)

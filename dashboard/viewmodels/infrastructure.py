@@ -21,9 +21,9 @@ from grid.diagnosis.scaledown import ScaleDown
 from grid.kube.objects import Event
 from grid.watch.pools import NodeGroup
 
-ROWS_PER_PAGE = 100
-TILES_PER_POOL = 80
-EVENTS_SHOWN = 30
+ROWS_PER_PAGE = 50
+TILES_PER_POOL = 40
+EVENTS_SHOWN = 20
 _FRAGMENTS = "dashboard/fragments/"
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 STATES = {"": "Any state", "ready": "Ready", "trouble": "Not ready or in trouble", "removable": "Can be removed"}
@@ -85,16 +85,12 @@ class NodeRow:
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """One node as a small square, filled as far as it is requested; `name` is "" for a node that may still come."""
+    """One node as a small square, filled as far as it is requested, in tenths; `name` is "" for a node that may still come."""
 
     name: str
     severity: Severity
-    percent: int
+    tenths: int
     title: str
-
-    @property
-    def free_percent(self) -> int:
-        return 100 - self.percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,4 +262,4 @@ def _tile(one: NodeSums) -> Tile:
     memory = percent(one.requested.memory, one.allocatable.memory)
     gpus = percent(one.requested.gpus, one.allocatable.gpus)
     title = f"{one.node.metadata.name}: {one.status.word}, {max(cpu, memory, gpus)} % requested"
-    return Tile(one.node.metadata.name, one.status.severity, max(cpu, memory, gpus), title)
+    return Tile(one.node.metadata.name, one.status.severity, -(-max(cpu, memory, gpus) // 10), title)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from grid.kube.objects import Pod
 from grid.quantity import millicores, whole
@@ -31,7 +32,10 @@ def amounts(resources: Mapping[str, str]) -> Amounts:
 
 
 def total(each: Iterable[Amounts]) -> Amounts:
-    return sum(each, Amounts())
+    cpu = memory = gpus = 0
+    for one in each:
+        cpu, memory, gpus = cpu + one.cpu, memory + one.memory, gpus + one.gpus
+    return Amounts(cpu, memory, gpus)
 
 
 def has_ended(pod: Pod) -> bool:
@@ -45,6 +49,8 @@ def pod_requests(pod: Pod) -> Amounts:
     An init container that restarts always is a sidecar: it runs beside the ones after it.
     """
     running = total(amounts(container.resources.requests) for container in pod.spec.containers)
+    if not pod.spec.init_containers and not pod.spec.overhead:
+        return running
     sidecars, largest_step = Amounts(), Amounts()
     for container in pod.spec.init_containers:
         asked = amounts(container.resources.requests)
@@ -56,6 +62,7 @@ def pod_requests(pod: Pod) -> Amounts:
     return (running + sidecars).at_least(largest_step) + amounts(pod.spec.overhead)
 
 
+@lru_cache(maxsize=4096)  # a cluster's pods ask for the same few quantities again and again
 def _read(parse: Callable[[str], int], text: str) -> int:
     try:
         return parse(text)

@@ -248,9 +248,9 @@ def rows_of(view: InfrastructureView) -> tuple[list[str], Paging]:
 def test_a_page_has_its_window_of_rows_and_links_to_the_others() -> None:
     first, paging = rows_of(InfrastructureView(sort="name"))
     assert (first[0], len(first)) == ("n-000", ROWS_PER_PAGE)
-    assert paging == Paging("1 to 100 of 201 nodes", "", "?sort=name&page=2")
+    assert paging == Paging("1 to 50 of 101 nodes", "", "?sort=name&page=2")
     last, paging = rows_of(InfrastructureView(sort="name", page=3))
-    assert last == ["n-200"]
+    assert last == ["n-100"]
     assert paging.previous == "?sort=name&page=2"
     assert rows_of(InfrastructureView(sort="name", page=99))[0] == last
 
@@ -258,10 +258,10 @@ def test_a_page_has_its_window_of_rows_and_links_to_the_others() -> None:
 @pytest.mark.parametrize(
     ("sort", "descending", "first"),
     [
-        ("name", True, "n-200"),
-        ("cpu", True, "n-200"),
+        ("name", True, "n-100"),
+        ("cpu", True, "n-100"),
         ("cpu", False, "n-000"),
-        ("created", True, "n-200"),
+        ("created", True, "n-100"),
         ("pool", False, "n-000"),
     ],
 )
@@ -278,7 +278,7 @@ def test_the_view_survives_its_way_through_the_address() -> None:
 
 
 def test_rows_are_filtered_by_each_thing() -> None:
-    assert rows_of(InfrastructureView(text="N-1"))[1].sentence == "100 nodes"
+    assert rows_of(InfrastructureView(text="N-00"))[1].sentence == "10 nodes"
     assert rows_of(InfrastructureView(pool="other"))[0] == []
     assert rows_of(InfrastructureView(state="trouble"))[0] == []
     assert len(rows_of(InfrastructureView(state="ready"))[0]) == ROWS_PER_PAGE

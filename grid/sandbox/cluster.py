@@ -9,16 +9,21 @@ import asyncio
 import fcntl
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from grid.sandbox.apiserver import ApiServer, Tokens
 from grid.sandbox.apiserver.files import write_private
+from grid.sandbox.apiserver.identity import KUBELET_CLIENT
 from grid.sandbox.client import Client
+from grid.sandbox.controllers.autoscaler import Autoscaler
 from grid.sandbox.controllers.autoscaler import Settings as AutoscalerSettings
 from grid.sandbox.controllers.manager import ControllerManager
 from grid.sandbox.controllers.nodelifecycle import Patience
 from grid.sandbox.controllers.scheduler import Scheduler
+from grid.sandbox.images import BadCatalogue, Catalogue, ImageStore
+from grid.sandbox.kubelet import Fleet, FleetSettings, run_kubelets
+from grid.sandbox.pools import DEFAULT_POOLS
 
 log = logging.getLogger(__name__)
 
@@ -31,12 +36,16 @@ class CannotStart(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ClusterSettings:
+    """Where things are kept, and how long they take. `catalogue` is a TOML file with further images."""
+
     data: Path
     port: int
     kubeconfig: Path
     images: Path
+    catalogue: Path | None = None
     autoscaler: AutoscalerSettings = field(default_factory=AutoscalerSettings)
     patience: Patience = field(default_factory=Patience)
+    fleet: FleetSettings = field(default_factory=FleetSettings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +82,54 @@ class DataLock:
 
 async def run_cluster(settings: ClusterSettings, stop: asyncio.Event, ready: Callable[[str], None]) -> None:
     """Runs until `stop` is set. `ready` is called with the server's URL once the kubeconfig is written."""
+    images = _image_store(settings)
     lock = DataLock(settings.data)
     try:
-        server = ApiServer(settings.data, Tokens.load_or_make(settings.data / "tokens.json"))
+        tokens = Tokens.load_or_make(settings.data / "tokens.json")
+        server = ApiServer(settings.data, tokens)
         try:
             url = await _listen(server, settings)
             ready(url)
-            await run_parts(_parts(settings), settings.kubeconfig, stop)
+            async with Client.from_kubeconfig(settings.kubeconfig, "kubelet") as client:
+                fleet_settings = replace(settings.fleet, kubelet_token=tokens.by_name[KUBELET_CLIENT])
+                fleet = Fleet(client, data_dir=settings.data / "machine", images=images, settings=fleet_settings)
+                await fleet.start()
+                try:
+                    await run_parts(_parts(settings, fleet), settings.kubeconfig, stop)
+                finally:
+                    await fleet.stop()
         finally:
             await server.stop()
     finally:
         lock.release()
+
+
+async def run_nodes(settings: ClusterSettings, stop: asyncio.Event) -> None:
+    """Only the kubelets, for the API server that the kubeconfig names; until `stop` is set."""
+    images = _image_store(settings)
+    lock = DataLock(settings.data)
+    try:
+        async with Client.from_kubeconfig(settings.kubeconfig) as client:
+            work = asyncio.create_task(
+                run_kubelets(client, data_dir=settings.data / "machine", images=images, settings=settings.fleet)
+            )
+            stopping = asyncio.create_task(stop.wait())
+            await asyncio.wait({work, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            for task in (work, stopping):
+                task.cancel()
+            ended, _ = await asyncio.gather(work, stopping, return_exceptions=True)
+            if isinstance(ended, Exception):
+                raise ended
+    finally:
+        lock.release()
+
+
+def _image_store(settings: ClusterSettings) -> ImageStore:
+    try:
+        catalogue = Catalogue.with_file(settings.catalogue) if settings.catalogue else Catalogue()
+    except BadCatalogue as problem:
+        raise CannotStart(str(problem)) from problem
+    return ImageStore(settings.images, catalogue)
 
 
 async def _listen(server: ApiServer, settings: ClusterSettings) -> str:
@@ -104,14 +150,21 @@ async def _listen(server: ApiServer, settings: ClusterSettings) -> str:
     return url
 
 
-def _parts(settings: ClusterSettings) -> Sequence[Part]:
+def _parts(settings: ClusterSettings, fleet: Fleet) -> Sequence[Part]:
     async def manage(client: Client) -> None:
         await ControllerManager(client, patience=settings.patience).run()
 
     async def schedule(client: Client) -> None:
         await Scheduler(client).run()
 
-    return (Part("controller manager", "controller-manager", manage), Part("scheduler", "scheduler", schedule))
+    async def scale_nodes(client: Client) -> None:
+        await Autoscaler(client, cloud=fleet, pools=DEFAULT_POOLS, settings=settings.autoscaler).run()
+
+    return (
+        Part("controller manager", "controller-manager", manage),
+        Part("scheduler", "scheduler", schedule),
+        Part("node autoscaler", "cluster-autoscaler", scale_nodes),
+    )
 
 
 async def run_parts(parts: Sequence[Part], kubeconfig: Path, stop: asyncio.Event) -> None:

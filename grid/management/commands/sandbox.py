@@ -8,7 +8,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from grid.sandbox.cluster import CannotStart, ClusterSettings, run_cluster
+from grid.sandbox.cluster import CannotStart, ClusterSettings, run_cluster, run_nodes
+from grid.sandbox.controllers.autoscaler import Settings as AutoscalerSettings
+from grid.sandbox.kubelet import FleetSettings
 
 
 class Command(BaseCommand):
@@ -16,34 +18,73 @@ class Command(BaseCommand):
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        scaling, fleet = AutoscalerSettings(), FleetSettings()
         parser.add_argument("--data", type=Path, required=True, help="directory for the cluster's state")
         parser.add_argument("--port", type=int, default=8001, help="port of the API server on 127.0.0.1; 0 for any")
         parser.add_argument(
-            "--kubeconfig", type=Path, help="where to write the kubeconfig; DATA/kubeconfig if not given"
+            "--kubeconfig",
+            type=Path,
+            help="where to write the kubeconfig, DATA/kubeconfig if not given; with --kubelet-only the one to use",
         )
         parser.add_argument("--images", type=Path, help="directory for pulled images; DATA/images if not given")
+        parser.add_argument("--catalogue", type=Path, help="TOML file with images besides the built-in ones")
+        parser.add_argument(
+            "--kubelet-only", action="store_true", help="only join this machine's nodes to the cluster of --kubeconfig"
+        )
+        parser.add_argument(
+            "--unneeded-seconds",
+            type=float,
+            default=scaling.unneeded_seconds,
+            help="how long a node must be unneeded before it is removed (default: %(default)s)",
+        )
+        parser.add_argument(
+            "--scan-seconds",
+            type=float,
+            default=scaling.scan_seconds,
+            help="how often the node autoscaler looks (default: %(default)s)",
+        )
+        parser.add_argument(
+            "--boot-seconds",
+            type=float,
+            default=fleet.boot_seconds,
+            help="how long a new node takes until it joins (default: %(default)s)",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         data: Path = options["data"].absolute()
+        if options["kubelet_only"] and options["kubeconfig"] is None:
+            raise CommandError("--kubelet-only needs --kubeconfig: the file that says which cluster the nodes join.")
         settings = ClusterSettings(
             data=data,
             port=options["port"],
             kubeconfig=(options["kubeconfig"] or data / "kubeconfig").absolute(),
             images=(options["images"] or data / "images").absolute(),
+            catalogue=options["catalogue"],
+            autoscaler=AutoscalerSettings(
+                scan_seconds=options["scan_seconds"], unneeded_seconds=options["unneeded_seconds"]
+            ),
+            fleet=FleetSettings(boot_seconds=options["boot_seconds"]),
         )
         try:
-            asyncio.run(self._run(settings))
+            asyncio.run(self._run(settings, kubelet_only=options["kubelet_only"]))
         except CannotStart as problem:
             raise CommandError(str(problem)) from problem
 
-    async def _run(self, settings: ClusterSettings) -> None:
+    async def _run(self, settings: ClusterSettings, *, kubelet_only: bool) -> None:
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
+        if kubelet_only:
+            self._say(f"This machine's nodes join the cluster of {settings.kubeconfig}")
+            await run_nodes(settings, stop)
+        else:
+            await run_cluster(settings, stop, lambda url: self._say(_greeting(url, settings)))
 
-        def ready(url: str) -> None:
-            self.stdout.write(f"Sandbox listens on {url}; kubectl --kubeconfig {settings.kubeconfig} get nodes")
-            self.stdout.flush()
+    def _say(self, sentence: str) -> None:
+        self.stdout.write(sentence)
+        self.stdout.flush()
 
-        await run_cluster(settings, stop, ready)
+
+def _greeting(url: str, settings: ClusterSettings) -> str:
+    return f"Sandbox listens on {url}; kubectl --kubeconfig {settings.kubeconfig} get nodes"

@@ -24,6 +24,9 @@ class Identity:
     groups: tuple[str, ...] = ()
 
 
+# As whom the API server asks the kubelets for logs and usage; kubeadm's name for it.
+KUBELET_CLIENT = "kube-apiserver-kubelet-client"
+
 IDENTITIES: tuple[Identity, ...] = (
     Identity("admin", ("system:masters",)),
     Identity("compute-grid-web"),
@@ -32,6 +35,7 @@ IDENTITIES: tuple[Identity, ...] = (
     Identity("system:kube-controller-manager"),
     Identity("system:cluster-autoscaler"),
     Identity("system:kubelet", ("system:nodes",)),
+    Identity(KUBELET_CLIENT),
 )
 # Contexts of the written kubeconfig and who they are; the first is the current one.
 CONTEXTS: Mapping[str, str] = {

@@ -22,8 +22,9 @@ _ADDRESS_ORDER = ("InternalIP", "Hostname", "ExternalIP")
 class Kubelets:
     """Connections to the kubelets of all nodes, and what they last said about usage."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, *, token: str) -> None:
         self._store = store
+        self._headers = {"Authorization": f"Bearer {token}"}
         self._session: aiohttp.ClientSession | None = None
         self._stats: dict[str, tuple[float, Object]] = {}
         self._reading = asyncio.Lock()
@@ -34,7 +35,9 @@ class Kubelets:
 
     def _client(self) -> aiohttp.ClientSession:
         if self._session is None:
-            self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=False, limit=0))
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(ssl=False, limit=0), headers=self._headers
+            )
         return self._session
 
     def url_of(self, node_name: str) -> str:

@@ -33,7 +33,7 @@ from grid.sandbox.apiserver.changing import (
 )
 from grid.sandbox.apiserver.deletion import DeleteOptions
 from grid.sandbox.apiserver.garbage import Janitor
-from grid.sandbox.apiserver.identity import Identity, Tokens, kubeconfig
+from grid.sandbox.apiserver.identity import KUBELET_CLIENT, Identity, Tokens, kubeconfig
 from grid.sandbox.apiserver.kinds import Object, stored_kinds
 from grid.sandbox.apiserver.kubelets import Kubelets
 from grid.sandbox.apiserver.listing import list_page, parse_version
@@ -73,7 +73,7 @@ class ApiServer:
         self.store = Store(data_dir / "cluster.sqlite3", history=history)
         self.registry = Registry(self.store, clock=clock, rng=rng or random.SystemRandom())
         self.janitor = Janitor(self.registry)
-        self._kubelets = Kubelets(self.store)
+        self._kubelets = Kubelets(self.store, token=tokens.by_name[KUBELET_CLIENT])
         self._special = Special(self.registry, self._kubelets, tokens)
         self.streams = streams or StreamSettings()
         self.address = ""

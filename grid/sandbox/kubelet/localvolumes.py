@@ -1,0 +1,117 @@
+"""Volumes for claims on an API server that is not the embedded one: directories of this machine, as PersistentVolumes.
+
+A real control plane binds a claim to a PersistentVolume and to nothing else. For each claim that names no storage class this
+makes one that is reserved for the claim; the server's own controller then binds the two. The directory is where the kubelets
+look for the claim, and stays when the claim goes; the PersistentVolume goes with it.
+"""
+
+import asyncio
+import logging
+from pathlib import Path
+
+from grid.sandbox.client import (
+    VOLUME_CLAIMS,
+    Api,
+    ApiError,
+    Clock,
+    Mirror,
+    Object,
+    Resource,
+    SystemClock,
+    is_terminating,
+    name_of,
+    namespace_of,
+    uid_of,
+)
+from grid.sandbox.kubelet.volumes import claim_directory
+
+logger = logging.getLogger(__name__)
+
+PERSISTENT_VOLUMES = Resource("/api/v1", "persistentvolumes", "PersistentVolume", namespaced=False)
+_RETRY_SECONDS = 2.0
+_LABEL = "app.kubernetes.io/managed-by"
+_MANAGER = "compute-grid-kubelet"
+
+
+class LocalVolumes:
+    """See the module. Looks at all claims again whenever one of them changed."""
+
+    def __init__(self, api: Api, claims: Path, *, clock: Clock | None = None) -> None:
+        self._api = api
+        self._claims = claims
+        self._clock = clock or SystemClock()
+        self._mirror = Mirror(api, VOLUME_CLAIMS.path(), clock=self._clock)
+        self._dirty = asyncio.Event()
+        self._mirror.subscribe(lambda *_: self._dirty.set())
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._mirror.run())
+            group.create_task(self._work())
+
+    async def _work(self) -> None:
+        await self._mirror.synced()
+        while True:
+            self._dirty.clear()
+            try:
+                await self._look()
+            except ApiError as error:
+                logger.warning("volumes wait: %s", error)
+                await self._clock.sleep(max(_RETRY_SECONDS, error.retry_after))
+                continue
+            except Exception:
+                logger.exception("volumes failed and are tried again")
+                await self._clock.sleep(_RETRY_SECONDS)
+                continue
+            await self._dirty.wait()
+
+    async def _look(self) -> None:
+        existing = await self._api.list(PERSISTENT_VOLUMES.path(), label_selector=f"{_LABEL}={_MANAGER}")
+        volumes = {name_of(volume) for volume in existing.items}
+        wanted = {f"pvc-{uid_of(claim)}": claim for claim in list(self._mirror.items()) if _is_ours(claim)}
+        for name in volumes - wanted.keys():
+            await self._ignore_missing(name)
+        for name, claim in wanted.items():
+            if name not in volumes and not is_terminating(claim):
+                place = claim_directory(self._claims, namespace_of(claim), name_of(claim))
+                await self._api.create(PERSISTENT_VOLUMES.path(), persistent_volume(name, claim, place))
+
+    async def _ignore_missing(self, name: str) -> None:
+        try:
+            await self._api.delete(PERSISTENT_VOLUMES.path(name=name))
+        except ApiError as error:
+            if not error.not_found:
+                raise
+
+
+def _is_ours(claim: Object) -> bool:
+    """Claims of a storage class are its provisioner's business; one bound elsewhere is bound."""
+    spec = claim["spec"]
+    bound_to = spec.get("volumeName") or ""
+    return not spec.get("storageClassName") and bound_to in ("", f"pvc-{uid_of(claim)}")
+
+
+def persistent_volume(name: str, claim: Object, place: Path) -> Object:
+    spec = claim["spec"]
+    requests = (spec.get("resources") or {}).get("requests") or {}
+    return {
+        "apiVersion": PERSISTENT_VOLUMES.api_version,
+        "kind": PERSISTENT_VOLUMES.kind,
+        "metadata": {"name": name, "labels": {_LABEL: _MANAGER}},
+        "spec": {
+            "capacity": {"storage": requests.get("storage", "1Gi")},
+            "accessModes": spec.get("accessModes") or ["ReadWriteOnce"],
+            "persistentVolumeReclaimPolicy": "Retain",
+            "storageClassName": "",
+            "volumeMode": spec.get("volumeMode") or "Filesystem",
+            "hostPath": {"path": str(place), "type": "DirectoryOrCreate"},
+            "claimRef": {
+                "apiVersion": VOLUME_CLAIMS.api_version,
+                "kind": VOLUME_CLAIMS.kind,
+                "namespace": namespace_of(claim),
+                "name": name_of(claim),
+                "uid": uid_of(claim),
+            },
+        },
+    }

@@ -12,6 +12,7 @@ from dashboard.consumers.page import LivePage
 from dashboard.viewmodels.events import history
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.pods import PodFacts, pod_facts
+from grid.diagnosis.pods import explain_pod
 from grid.kube.objects import Pod
 from grid.labels import Keys
 from grid.runtime import Runtime
@@ -51,8 +52,9 @@ class PodPage(LivePage[PodView]):
         if pod is None or not self.allowed(runtime, viewer, view):
             gone = PodFacts(view.namespace, view.name, None)
             return [Fragment("facts", "dashboard/fragments/pod_facts.html", gone)]
-        facts = pod_facts(pod, runtime.usage.pod(view.key), Keys.under(settings.LABEL_PREFIX))
         events = runtime.events.about(kind="Pod", name=view.name, namespace=view.namespace, uid=pod.metadata.uid)
+        diagnosis = explain_pod(pod, events, now=now)
+        facts = pod_facts(pod, runtime.usage.pod(view.key), Keys.under(settings.LABEL_PREFIX), diagnosis)
         return [Fragment("facts", "dashboard/fragments/pod_facts.html", facts), *history(events)]
 
 

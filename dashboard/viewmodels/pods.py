@@ -8,6 +8,7 @@ from dashboard.viewmodels.ids import element_id
 from dashboard.viewmodels.listing import Nothing
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.nodes import Status
+from grid.diagnosis.diagnosis import Diagnosis
 from grid.diagnosis.requests import pod_requests
 from grid.kube.objects import ContainerStatus, Pod
 from grid.labels import Keys
@@ -51,6 +52,7 @@ class PodFacts:
     owner: str = ""
     execution: str = ""
     containers: tuple[ContainerFact, ...] = ()
+    diagnosis: Diagnosis | None = None
 
 
 def pod_status(pod: Pod) -> Status:
@@ -107,7 +109,7 @@ def pod_rows(rows: Iterable[PodRow]) -> list[Fragment]:
     ]
 
 
-def pod_facts(pod: Pod, usage: Usage | None, keys: Keys) -> PodFacts:
+def pod_facts(pod: Pod, usage: Usage | None, keys: Keys, diagnosis: Diagnosis) -> PodFacts:
     owner = next((owner for owner in pod.metadata.owner_references if owner.controller), None)
     statuses = {status.name: status for status in (*pod.status.init_container_statuses, *pod.status.container_statuses)}
     return PodFacts(
@@ -118,6 +120,7 @@ def pod_facts(pod: Pod, usage: Usage | None, keys: Keys) -> PodFacts:
         address=pod.status.pod_ip,
         owner=f"{owner.kind} {owner.name}" if owner else "",
         execution=pod.metadata.labels.get(keys.execution, ""),
+        diagnosis=diagnosis,
         containers=tuple(
             ContainerFact(
                 name=container.name,

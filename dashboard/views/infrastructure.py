@@ -11,14 +11,15 @@ from dashboard.consumers.node import NODE
 from dashboard.consumers.pod import POD
 from dashboard.viewmodels.infrastructure import STATES
 from dashboard.viewmodels.manifest import as_yaml
+from dashboard.views.describing import node_description, pod_description
 from dashboard.views.fetching import LOG_LINES, Fetched, fetched, log_tail
 from dashboard.views.live import admitted, live_page
 from grid.kube.resources import NODES, PODS, Resource
 from grid.runtime import Runtime, get_runtime
 from grid.watch.pools import known_pools
 
-NODE_TABS = {"": "Pods and events", "yaml": "YAML"}
-POD_TABS = {"": "Events", "log": "Log", "yaml": "YAML"}
+NODE_TABS = {"": "Pods and events", "describe": "Description", "yaml": "YAML"}
+POD_TABS = {"": "Events", "log": "Log", "describe": "Description", "yaml": "YAML"}
 
 
 async def infrastructure(request: HttpRequest) -> HttpResponse:
@@ -40,6 +41,8 @@ async def node(request: HttpRequest, name: str) -> HttpResponse:
     context: dict[str, Any] = {"name": name, "tabs": NODE_TABS, "tab": tab}
     if tab == "yaml":
         context["fetched"] = await fetched(_yaml(runtime, NODES, name))
+    elif tab == "describe":
+        context["fetched"] = await fetched(node_description(runtime.api, name, now=runtime.clock()))
     return await live_page(request, NODE, "dashboard/node.html", query=query, context=context)
 
 
@@ -57,6 +60,8 @@ async def pod(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
     context: dict[str, Any] = {"namespace": namespace, "name": name, "tabs": POD_TABS, "tab": tab}
     if tab == "yaml":
         context["fetched"] = await fetched(_yaml(runtime, PODS, name, namespace))
+    elif tab == "describe":
+        context["fetched"] = await fetched(pod_description(runtime.api, namespace, name, now=runtime.clock()))
     elif tab == "log":
         previous = request.GET.get("previous") == "1"
         context |= {"containers": containers, "container": container, "previous": previous, "lines": LOG_LINES}

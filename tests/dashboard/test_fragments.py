@@ -20,6 +20,7 @@ from dashboard.viewmodels.live import Change, Fragment
 from dashboard.viewmodels.node import node_facts
 from dashboard.viewmodels.nodes import NodeSums, node_sums
 from dashboard.viewmodels.pods import PodFacts, pod_facts, pod_row, pod_rows
+from grid.diagnosis.pods import explain_pod
 from grid.diagnosis.scaledown import ScaleDown
 from grid.kube.objects import Event, Node, Pod
 from grid.labels import KEYS
@@ -169,7 +170,7 @@ PODS = {
 def test_a_pod_in_each_state(name: str) -> None:
     pod = decode(PODS[name], Pod)
     assert_golden(f"pod-row-{name}", look(pod_rows([pod_row(pod, USAGE if name == "running" else None)])[0]))
-    facts = pod_facts(pod, USAGE if name == "running" else None, KEYS)
+    facts = pod_facts(pod, USAGE if name == "running" else None, KEYS, explain_pod(pod, [], now=NOW))
     assert_golden(f"pod-facts-{name}", look(Fragment("facts", "dashboard/fragments/pod_facts.html", facts)))
 
 

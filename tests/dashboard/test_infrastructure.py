@@ -85,9 +85,11 @@ EVERYBODY = ("owner", "teammate", "stranger", "operator", "admin")
 SEEN_BY = {
     "/infrastructure/": {"operator", "admin"},
     "/nodes/worker-1/": {"operator", "admin"},
+    "/nodes/worker-1/?tab=describe": {"operator", "admin"},
     "/nodes/worker-1/?tab=yaml": {"operator", "admin"},
     POD_PATH: {"owner", "teammate", "operator", "admin"},
     f"{POD_PATH}?tab=log": {"owner", "teammate", "operator", "admin"},
+    f"{POD_PATH}?tab=describe": {"owner", "teammate", "operator", "admin"},
     f"{POD_PATH}?tab=yaml": {"owner", "teammate", "operator", "admin"},
     f"/pods/{NAMESPACE}/nobodys/": {"operator", "admin"},
     "/pods/elsewhere/workspace-abc/": {"operator", "admin"},
@@ -184,6 +186,17 @@ def test_yaml_comes_whole_without_what_only_machines_need(people: People, scene:
     assert "managedFields" not in page
 
 
+def test_the_description_is_the_one_of_kubectl(people: People, scene: FakeCluster) -> None:
+    node = get(people, "operator", "/nodes/worker-1/?tab=describe").content.decode()
+    assert "Name:               worker-1" in node
+    assert "Allocated resources:" in node
+    assert "workspace-abc" in node
+    assert "Node is ready." in node
+    pod = get(people, "owner", f"{POD_PATH}?tab=describe").content.decode()
+    assert "Node:" in pod
+    assert "Image pulled." in pod
+
+
 def test_a_secrets_values_are_never_shown() -> None:
     applied = {"kubectl.kubernetes.io/last-applied-configuration": '{"data":{"token":"aGlkZGVu"}}'}
     secret = {
@@ -216,7 +229,7 @@ def test_the_log_is_shown_from_the_end_with_hostile_bytes_as_text(people: People
 def test_a_cluster_that_does_not_give_it_is_said_on_the_page(
     error: Any, sentence: str, people: People, scene: FakeCluster
 ) -> None:
-    for tab in ("yaml", "log"):
+    for tab in ("yaml", "log", "describe"):
         scene.fail_next(error)
         response = get(people, "operator", f"{POD_PATH}?tab={tab}")
         assert response.status_code == 200

@@ -21,8 +21,7 @@ from dashboard.viewmodels.executions_view import (
 )
 from dashboard.viewmodels.format import plural
 from dashboard.viewmodels.ids import element_id
-from dashboard.viewmodels.infrastructure import Paging
-from dashboard.viewmodels.listing import Nothing
+from dashboard.viewmodels.listing import Nothing, Paging
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.nodes import Status
 from dashboard.viewmodels.states import state_status

@@ -12,8 +12,7 @@ from urllib.parse import urlencode
 from dashboard.viewmodels.events import EventLine, event_line
 from dashboard.viewmodels.format import percent, plural
 from dashboard.viewmodels.ids import element_id
-from dashboard.viewmodels.listing import Nothing as Nothing
-from dashboard.viewmodels.listing import Paging as Paging
+from dashboard.viewmodels.listing import Nothing, Paging
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.nodes import NodeSums, Severity, Share, Status, created_at, instance_type, shares
 from grid.diagnosis.requests import Amounts, total

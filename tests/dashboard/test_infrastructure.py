@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from dashboard.viewmodels.infrastructure import ROWS_PER_PAGE, InfrastructureView, NodeRow, Paging, node_rows
+from dashboard.viewmodels.infrastructure import ROWS_PER_PAGE, InfrastructureView, NodeRow, node_rows
+from dashboard.viewmodels.listing import Paging
 from dashboard.viewmodels.manifest import as_yaml
 from dashboard.viewmodels.nodes import node_sums
 from grid.diagnosis.scaledown import ScaleDown

@@ -66,6 +66,7 @@ class ApiServer:
         rng: random.Random | None = None,
         history: int = 5000,
         streams: StreamSettings | None = None,
+        kubelet_token: str = "",
     ) -> None:
         self.tokens = tokens
         self.clock = clock

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
@@ -37,7 +37,7 @@ class Exchange:
     @property
     def needs_authorization(self) -> bool:
         """Refused to somebody with a name; trying it on a server that allows everything would change what follows."""
-        return self.response["status"] == 403 and self.request["user"].startswith("ServiceAccount")
+        return bool(self.response["status"] == 403 and self.request["user"].startswith("ServiceAccount"))
 
     @property
     def label(self) -> str:
@@ -55,7 +55,7 @@ class Answer:
     body: Any
 
 
-Direction: TypeAlias = Callable[["Replay"], Awaitable[None]]
+Direction: TypeAlias = Callable[["Replay"], Coroutine[Any, Any, None]]
 
 
 @dataclass(slots=True)
@@ -80,7 +80,7 @@ class Replay:
             assert response.status < 300, f"{method} {path}: {text}"
             return json.loads(text)
 
-    async def run(self, exchange: Exchange) -> str:
+    async def run(self, exchange: Exchange, *, patient: bool = True) -> str:
         """ "" when the answer agrees with the recorded one, otherwise the difference."""
         if exchange.name in self.directions:
             await self.directions[exchange.name](self)
@@ -90,7 +90,8 @@ class Replay:
             answer = await self._ask(exchange)
             problem = difference(exchange, answer)
             # What the real cluster's controllers did meanwhile may need a moment here too.
-            if not problem or exchange.request["method"] != "GET" or exchange.is_watch or monotonic() > deadline:
+            final = exchange.request["method"] != "GET" or exchange.is_watch or not patient or monotonic() > deadline
+            if not problem or final:
                 break
             await asyncio.sleep(0.05)
         if aside is not None:
@@ -184,14 +185,9 @@ def _object(body: Object) -> Any:
         _without_token(spec)
     if body.get("kind") == "Service":
         spec["clusterIP"], spec["clusterIPs"] = "", []
-    return [
-        body.get("kind"),
-        body.get("apiVersion"),
-        _plain_name(metadata.get("name", "")),
-        kept,
-        spec,
-        body.get("data"),
-    ]
+    status = body.get("status") or {}
+    named = [body.get("kind"), body.get("apiVersion"), _plain_name(metadata.get("name", ""))]
+    return [*named, kept, spec, body.get("data"), status.get("allowed"), status.get("resourceRules")]
 
 
 def _without_token(spec: Object) -> None:

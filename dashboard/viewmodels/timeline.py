@@ -121,9 +121,9 @@ def _live(event: Event) -> TimelineItem:
 
 
 def _arrival(node: Node, record: ExecutionRecord, assigned_node: str) -> list[tuple[str, TimelineItem]]:
-    """A machine that joined after the launch, when it is the one taken, or none is taken yet."""
+    """A machine that joined after the launch, when it is the one taken, or none is taken yet. Clusters tell whole seconds."""
     name, created = node.metadata.name, node.metadata.creation_timestamp
-    if created is None or created < record.requested_at or record.is_final:
+    if created is None or created < record.requested_at.replace(microsecond=0) or record.is_final:
         return []
     if assigned_node and name != assigned_node:
         return []

@@ -56,7 +56,11 @@ async def executions(request: HttpRequest) -> HttpResponse:
         return await sync_to_async(render)(request, "dashboard/executions_ended.html", context)
     context["choices"] = choices(visible_rows(get_runtime(), viewer), view)
     context["states"] = {**ACTIVE_STATES, TROUBLE: "In trouble"}
-    return await live_page(request, EXECUTIONS, "dashboard/executions.html", context=context)
+    asked = QueryDict(view.query().removeprefix("?"))  # without the empty fields that a form sends along
+    answer = await live_page(request, EXECUTIONS, "dashboard/executions.html", query=asked, context=context)
+    # For the filter's script, which shows this as the page's address.
+    answer["HX-Push-Url"] = request.path + view.query()
+    return answer
 
 
 @require_safe

@@ -1,0 +1,204 @@
+"""What the executions' browser tests put on the stage: a team with tiers, and executions in every state."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.contrib.auth.models import User
+
+from grid.kube.resources import EVENTS, NODES, PODS
+from grid.labels import KEYS
+from grid.models import Environment, Execution, HardwareTier, LifecycleEntry, Project
+from grid.runtime.executions import read_rows
+from tests.browser.server import Stage
+from tests.support import builders
+
+GPU = {"cpu": "3", "memory": "12Gi", "nvidia.com/gpu": "1"}
+
+
+def _team() -> None:
+    for model in (Execution, Environment, HardwareTier, Project):
+        model.objects.all().delete()
+    alice, bob = User.objects.get(username="alice"), User.objects.get(username="bob")
+    churn = Project.objects.create(id="churn", name="Customer churn", owner=alice)
+    churn.members.add(bob)
+    Project.objects.create(id="vision", name="Product photos", owner=bob)
+    Environment.objects.create(
+        id="jupyterlab",
+        name="JupyterLab",
+        description="JupyterLab 4 with Python 3.",
+        image="compute-grid/jupyterlab:4.6",
+        port=8888,
+    )
+    Environment.objects.create(id="script", name="Python script", kind="job", image="python:3.11")
+    tier = HardwareTier.objects.create
+    tier(id="small", name="Small", node_pool="default", cores="1", memory="4Gi", cost_per_hour="0.05", is_default=True,
+         description="Notebooks and light analysis.")  # fmt: skip
+    tier(id="large", name="Large", node_pool="default", cores="7", memory="28Gi", cost_per_hour="0.38", maximum_simultaneous=4,
+         description="A whole machine: 7 cores, shared memory for data loaders.")  # fmt: skip
+    tier(id="gpu", name="GPU", node_pool="default-gpu", cores="3", memory="12Gi", gpus=1, cost_per_hour="0.53",
+         description="One GPU; its machine is started when you need it.")  # fmt: skip
+
+
+def _make(id: str, *, owner: str, state: str, minutes: float, **fields: Any) -> Execution:
+    now = datetime.now(UTC)
+    asked = now - timedelta(minutes=minutes)
+    tier = HardwareTier.objects.get(pk=fields.pop("tier", "small"))
+    values: dict[str, Any] = {
+        "kind": "workspace",
+        "environment": Environment.objects.get(pk="jupyterlab"),
+        "project": Project.objects.get(pk=fields.pop("project", "churn")),
+        "requested_at": asked,
+        "state_since": asked + timedelta(minutes=minutes / 2),
+        "spec": {"tier": {"node_pool": tier.node_pool, "gpus": tier.gpus}},
+        **fields,
+    }
+    execution = Execution.objects.create(
+        id=id, owner=User.objects.get(username=owner), state=state, tier=tier, **values
+    )
+    way = ["queued", "deploying", "preparing", "running"]
+    passed = way[: way.index(state) + 1] if state in way else [*way, state]
+    messages = {"queued": "Asked for; it starts as soon as a slot is given to it.", "deploying": "A slot was free."}
+    for place, each in enumerate(passed):
+        at = asked + timedelta(minutes=minutes / 2 * place / max(1, len(passed) - 1))
+        LifecycleEntry.objects.create(
+            execution=execution, at=at, to_state=each, reason=each, message=messages.get(each, fields.get("message", "")),
+            actor=owner if each == "queued" else "",
+        )  # fmt: skip
+    return execution
+
+
+async def _take_in(stage: Stage) -> None:
+    stage.runtime.executions.replace(await sync_to_async(read_rows)(stage.runtime.clock()))
+
+
+def _pod(id: str, *, minutes: float = 5, name: str = "", **fields: Any) -> Any:
+    labels = {KEYS.execution: id, **fields.pop("labels", {})}
+    created = datetime.now(UTC) - timedelta(minutes=minutes)
+    return builders.pod(name or f"workspace-{id}", labels=labels, created=created, **fields)
+
+
+async def team(stage: Stage) -> None:
+    await sync_to_async(_team)()
+    await _take_in(stage)
+
+
+async def put(stage: Stage, id: str, state: str, owner: str = "alice", minutes: float = 5, **fields: Any) -> None:
+    """One execution; with a pod on node-a when it runs."""
+    await sync_to_async(_make)(id, owner=owner, state=state, minutes=minutes, **fields)
+    if state == "running":
+        stage.cluster.put(PODS, _pod(id, minutes=minutes, node="node-a", phase="Running", ready=True))
+    await _take_in(stage)
+
+
+async def enter(stage: Stage, id: str, state: str, message: str = "") -> None:
+    now = datetime.now(UTC)
+
+    def write() -> None:
+        started = {"started_at": now} if state == "running" else {}
+        Execution.objects.filter(pk=id).update(state=state, state_since=now, message=message, updated_at=now, **started)
+        LifecycleEntry.objects.create(execution_id=id, at=now, to_state=state, reason=state, message=message)
+
+    await sync_to_async(write)()
+    await _take_in(stage)
+
+
+async def latest(stage: Stage) -> str:
+    found = await sync_to_async(lambda: Execution.objects.order_by("-requested_at").first())()
+    return found.pk if found else ""
+
+
+async def count(stage: Stage) -> int:
+    return await sync_to_async(Execution.objects.count)()
+
+
+async def place_pod(stage: Stage, id: str, node: str = "", ready: bool = False, pool: str = "default-gpu") -> None:
+    phase = "Running" if ready else "Pending"
+    stage.cluster.put(PODS, _pod(id, minutes=1, node=node, phase=phase, ready=ready, requests=GPU))
+
+
+async def tell(stage: Stage, id: str, name: str, reason: str, message: str, kind: str = "Normal") -> None:
+    """An event about the execution's pod, now."""
+    pod = next(one for one in stage.cluster.objects(PODS) if one["metadata"]["name"] == f"workspace-{id}")
+    at = datetime.now(UTC)
+    stage.cluster.put(EVENTS, builders.event(name, about=pod, reason=reason, message=message, kind=kind, at=at))
+
+
+async def working_day(stage: Stage) -> None:
+    """Something of everything: waiting, fetching, running, in trouble, a cluster with workers, a teammate's, ended ones."""
+    await team(stage)
+    now = datetime.now(UTC)
+    for name, pool in (
+        ("default-7f4k2", "default"),
+        ("default-9x2mc", "default"),
+        ("default-gpu-k3v8d", "default-gpu"),
+    ):
+        stage.cluster.put(NODES, builders.node(name, pool=pool, created=now - timedelta(hours=3)))
+
+    def rows() -> None:
+        _make("aaaa2222bb", owner="alice", state="running", minutes=190, title="Churn exploration",
+              started_at=now - timedelta(minutes=180), node_name="default-7f4k2")  # fmt: skip
+        _make("bbbb3333cc", owner="alice", state="deploying", minutes=2, tier="gpu", title="Train the churn model")
+        _make(
+            "cccc4444dd",
+            owner="alice",
+            state="queued",
+            minutes=1,
+            message="You use 25 of 25 slots; this starts by itself when one is free. Position 2.",
+        )
+        _make("dddd5555ee", owner="bob", state="preparing", minutes=9, title="Weekly report", project="churn")
+        _make(
+            "eeee6666ff",
+            owner="bob",
+            state="running",
+            minutes=64,
+            kind="cluster",
+            title="Feature building on Dask",
+            tier="large",
+        )
+        _make("ffff7777gg", owner="alice", state="failed", minutes=500, title="Nightly scoring", kind="job",
+              ended_at=now - timedelta(minutes=240), message="The program used more memory than the tier has.",
+              final_log="loading data\nKilled\n")  # fmt: skip
+        _make("gggg8888hh", owner="alice", state="stopped", minutes=5000, title="Old notebook",
+              ended_at=now - timedelta(minutes=3000), message="Stopped by alice.")  # fmt: skip
+
+    await sync_to_async(rows)()
+    put_pod = stage.cluster.put
+    small = {"cpu": "1", "memory": "4Gi"}
+    put_pod(PODS, _pod("aaaa2222bb", minutes=189, node="default-7f4k2", phase="Running", ready=True, requests=small))
+    no_room = "0/3 nodes are available: 1 node(s) had untolerated taint, 2 Insufficient nvidia.com/gpu."
+    unscheduled = builders.condition("PodScheduled", "False", "Unschedulable", no_room)
+    gpu = put_pod(PODS, _pod("bbbb3333cc", minutes=2, requests=GPU, conditions=[unscheduled]))
+    waiting = builders.container_status(
+        state={"waiting": {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "reports:9": not found'}}
+    )
+    put_pod(PODS, _pod("dddd5555ee", minutes=9, node="default-9x2mc", statuses=[waiting], requests=small))
+    put_pod(PODS, _pod("eeee6666ff", name="cluster-eeee6666ff-head", minutes=64, node="default-9x2mc", phase="Running",
+                       ready=True, labels={"app.kubernetes.io/component": "head"}))  # fmt: skip
+    for number in range(2):
+        put_pod(PODS, _pod("eeee6666ff", name=f"cluster-eeee6666ff-worker-{number}", minutes=60, node="default-9x2mc",
+                           phase="Running", ready=True, requests={"cpu": "7", "memory": "28Gi"}))  # fmt: skip
+    put_pod(
+        PODS, _pod("eeee6666ff", name="cluster-eeee6666ff-worker-2", minutes=1, requests={"cpu": "7", "memory": "28Gi"})
+    )
+    for name, reason, message, seconds, component in (
+        ("w1", "FailedScheduling", "0/3 nodes are available: 2 Insufficient nvidia.com/gpu.", 110, "default-scheduler"),
+        ("w2", "TriggeredScaleUp", "pod triggered scale-up: [{default-gpu 1->2 (max: 2)}]", 80, "cluster-autoscaler"),
+    ):
+        at = now - timedelta(seconds=seconds)
+        kind = "Warning" if reason == "FailedScheduling" else "Normal"
+        event = builders.event(name, about=gpu, reason=reason, message=message, at=at, kind=kind, component=component)
+        put_pod(EVENTS, event)
+    stage.cluster.put(
+        NODES, builders.node("default-gpu-n7q2p", pool="default-gpu", ready=False, created=now - timedelta(seconds=20))
+    )
+    lines = [
+        f"2026-11-21 08:{number // 60:02}:{number % 60:02} step {number}: loss {2 / (number + 1):.4f}"
+        for number in range(80)
+    ]
+    stage.cluster.set_log("workspace-aaaa2222bb", lines, namespace=builders.NAMESPACE, container="run")
+    await _take_in(stage)
+
+
+async def write_log(stage: Stage, name: str, text: str) -> None:
+    stage.cluster.set_log(name, [text], namespace=builders.NAMESPACE, container="run")

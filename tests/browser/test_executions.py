@@ -1,0 +1,151 @@
+"""Launching and watching executions in a real browser: by keyboard, live, with the filter in the address."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
+from playwright.sync_api import Page, expect
+
+from tests.browser import executing, scenes
+from tests.browser.conftest import Visit
+from tests.browser.stage import StageProcess
+
+PATH = "/executions/"
+PAGES = {
+    "list": PATH,
+    "ended": "/executions/?show=ended",
+    "launch": "/launch/",
+    "running": "/executions/aaaa2222bb/",
+    "log": "/executions/aaaa2222bb/?tab=log",
+    "deploying": "/executions/bbbb3333cc/",
+    "preparing": "/executions/dddd5555ee/",
+    "failed": "/executions/ffff7777gg/",
+    "stop": "/executions/aaaa2222bb/stop/",
+}
+
+
+def follow(page: Page) -> None:
+    """Wait until the page is live, and leave a mark that a reload would take away."""
+    expect(page.locator("#freshness")).to_contain_text("Live")
+    page.evaluate("document.body.dataset.loaded = 'once'")
+
+
+def not_reloaded(page: Page) -> None:
+    assert page.evaluate("document.body.dataset.loaded") == "once"
+
+
+def rows(page: Page) -> list[str]:
+    return page.locator("#executions tr th").all_inner_texts()
+
+
+def test_a_launch_by_keyboard_is_followed_to_running_without_a_reload(stage: StageProcess, visit: Visit) -> None:
+    stage.play(executing.team)
+    watching = visit("olga-operator", PATH)
+    follow(watching)
+    page = visit("alice", "/launch/")
+    page.locator("input[name=tier]:checked").focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    expect(page.locator("input[name=tier]:checked")).to_have_value("gpu")
+    page.keyboard.press("Enter")
+    expect(page.locator("h1")).to_contain_text("workspace-")
+    follow(page)
+    id = stage.play(executing.latest)
+    row = watching.locator(f"#row-{id}")
+    expect(row).to_contain_text("Queued")
+    expect(page.get_by_role("button", name="Open")).to_be_disabled()
+
+    stage.play(executing.enter, id=id, state="deploying")
+    stage.play(executing.place_pod, id=id)
+    expect(row).to_contain_text("Deploying")
+    stage.play(executing.tell, id=id, name="up", reason="TriggeredScaleUp", message="0->1")
+    expect(page.locator("#timeline")).to_contain_text("A new machine was asked for")
+    stage.play(scenes.put_node, name="gpu-1", pool="default-gpu", age_seconds=0)
+    expect(page.locator("#timeline")).to_contain_text("The new machine is ready")
+    stage.play(executing.place_pod, id=id, node="gpu-1")
+    stage.play(executing.enter, id=id, state="preparing")
+    expect(row).to_contain_text("gpu-1")
+    stage.play(executing.place_pod, id=id, node="gpu-1", ready=True)
+    stage.play(executing.enter, id=id, state="running")
+    expect(row.locator(".status-ok")).to_have_text("Running")
+    expect(page.locator("#head")).to_contain_text("Running")
+    expect(page.get_by_role("button", name="Open")).to_be_enabled()
+    not_reloaded(page)
+    not_reloaded(watching)
+
+
+def test_two_quick_clicks_launch_once(stage: StageProcess, visit: Visit) -> None:
+    stage.play(executing.team)
+    page = visit("alice", "/launch/")
+    page.get_by_role("button", name="Launch").dblclick()
+    expect(page.locator("h1")).to_contain_text("workspace-")
+    assert stage.play(executing.count) == 1
+
+
+def test_the_filter_survives_a_reload_and_the_page_stays_live(stage: StageProcess, visit: Visit) -> None:
+    stage.play(executing.team)
+    stage.play(executing.put, id="run2222222", state="running", title="Runs")
+    stage.play(executing.put, id="wait222222", state="queued", title="Waits")
+    page = visit("alice", PATH)
+    follow(page)
+    page.select_option("#filter-status", "running")
+    expect(page).to_have_url(re.compile(r"status=running"))
+    expect(page.locator("#executions tr")).to_have_count(1)
+    not_reloaded(page)
+    stage.play(executing.put, id="also222222", state="running", title="Runs too")
+    expect(page.locator("#row-also222222")).to_be_visible()
+    stage.play(executing.put, id="more222222", state="queued", title="Waits too")
+    stage.play(executing.enter, id="wait222222", state="deploying")
+    expect(page.locator("#executions tr")).to_have_count(2)
+    page.reload()
+    expect(page.locator("#filter-status")).to_have_value("running")
+    expect(page.locator("#executions tr")).to_have_count(2)
+    page.fill("#filter-text", "too")
+    expect(page.locator("#executions tr")).to_have_count(1)
+    expect(page.locator("#filter-text")).to_be_focused()
+    page.go_back()
+    expect(page.locator("#executions tr")).to_have_count(2)
+
+
+def test_everything_works_without_javascript(stage: StageProcess, visit: Visit) -> None:
+    stage.play(executing.team)
+    page = visit("alice", "/launch/", javascript=False)
+    page.fill("#id_title", "Without a script")
+    page.get_by_role("button", name="Launch").click()
+    expect(page.locator("h1")).to_have_text("Without a script")
+    page.get_by_role("link", name="Stop").click()
+    page.get_by_role("button", name="Stop it").click()
+    expect(page.locator("#head")).to_contain_text("Stopped")
+    page.goto(PATH)
+    page.get_by_role("link", name="Ended", exact=True).click()
+    expect(page.locator("tbody")).to_contain_text("Without a script")
+    page.fill("#filter-text", "something else")
+    page.get_by_role("button", name="Filter").click()
+    expect(page.locator("tbody")).to_contain_text("No ended execution matches.")
+
+
+def test_the_log_follows_its_program(stage: StageProcess, visit: Visit) -> None:
+    stage.play(executing.working_day)
+    page = visit("alice", PAGES["log"])
+    log = page.locator("#execution-log")
+    expect(log).to_contain_text("step 79")
+    stage.play(executing.write_log, name="workspace-aaaa2222bb", text="and so it goes on")
+    expect(log).to_contain_text("and so it goes on")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", PAGES)
+def test_axe_finds_nothing_serious(stage: StageProcess, visit: Visit, name: str, scheme: str) -> None:
+    """Pictures are kept where GRID_SCREENSHOTS says."""
+    stage.play(executing.working_day)
+    for width in (1440, 390):
+        page = visit("alice", PAGES[name], width=width, scheme=scheme)
+        expect(page.locator("h1")).to_be_visible()
+        if folder := os.environ.get("GRID_SCREENSHOTS"):
+            page.screenshot(path=Path(folder) / f"{name}-{width}-{scheme}.png", full_page=True)
+        found = Axe().run(page).response["violations"]
+        serious = [one for one in found if one["impact"] in ("serious", "critical")]
+        assert serious == [], [(one["id"], [node["html"] for node in one["nodes"]][:3]) for one in serious]
+        assert page.evaluate("document.documentElement.scrollWidth") <= width

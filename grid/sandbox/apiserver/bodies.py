@@ -11,8 +11,9 @@ from typing import Any
 import msgspec
 import yaml
 
+from grid.sandbox.apiserver import protobuf
 from grid.sandbox.apiserver.kinds import Kind, Object
-from grid.sandbox.apiserver.status import Failure, bad_request
+from grid.sandbox.apiserver.status import Failure, bad_request, go_type
 
 JSON = "application/json"
 _BODY_TYPES = (JSON, "application/yaml", "application/vnd.kubernetes.protobuf")
@@ -56,17 +57,32 @@ def decode_object(body: bytes, content_type: str, kind: Kind) -> Object:
 def parse_object(body: bytes, content_type: str, expected: str) -> Object:
     """The object in a body, whatever its kind says."""
     media = content_type.partition(";")[0].strip() or JSON
-    if media not in (JSON, "application/yaml", "text/yaml"):
-        accepted = ", ".join(_BODY_TYPES)
-        raise Failure(
-            415,
-            "UnsupportedMediaType",
-            f"the body of the request was in an unknown format - accepted media types include: {accepted}",
-        )
-    obj = _decode_json(body, expected) if media == JSON else decode_yaml(body)
+    obj: Any
+    match media:
+        case "application/json":
+            obj = _decode_json(body, expected)
+        case "application/yaml" | "text/yaml":
+            obj = decode_yaml(body)
+        case protobuf.MEDIA_TYPE:
+            obj = _decode_protobuf(body)
+        case _:
+            raise _unknown_format()
     if not isinstance(obj, dict):
         raise _unrecognized(expected, f"json: cannot unmarshal {go_type(obj)} into Go value of type struct", body)
     return obj
+
+
+def _unknown_format() -> Failure:
+    accepted = ", ".join(_BODY_TYPES)
+    problem = f"the body of the request was in an unknown format - accepted media types include: {accepted}"
+    return Failure(415, "UnsupportedMediaType", problem)
+
+
+def _decode_protobuf(body: bytes) -> Object:
+    try:
+        return protobuf.decode(body)
+    except protobuf.Unreadable as problem:
+        raise bad_request(f"the body of the request is not in the binary encoding: {problem}; send JSON") from problem
 
 
 def named(obj: Object, kind: Kind) -> Object:
@@ -134,23 +150,6 @@ def _unrecognized(expected: str, problem: str, body: bytes) -> Failure:
     return bad_request(
         f"the object provided is unrecognized (must be of type {expected}): {problem} ({text[:1000] or '<empty>'})"
     )
-
-
-def go_type(value: Any) -> str:
-    """What Go calls the type of a JSON value."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "bool"
-        case int() | float():
-            return "number"
-        case str():
-            return "string"
-        case list():
-            return "array"
-        case _:
-            return "object"
 
 
 _AFTER = {

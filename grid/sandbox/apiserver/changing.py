@@ -7,16 +7,24 @@ from typing import Any
 
 import msgspec
 
-from grid.sandbox.apiserver.bodies import JSON, decode_object, decode_yaml, duplicate_fields, go_type, json_error, named
+from grid.sandbox.apiserver.bodies import JSON, decode_object, decode_yaml, duplicate_fields, json_error, named
 from grid.sandbox.apiserver.kinds import Kind, Object
-from grid.sandbox.apiserver.paths import Target
 from grid.sandbox.apiserver.patches.apply import Conflicts, Manager, apply
 from grid.sandbox.apiserver.patches.json_patch import CannotApply, json_patch
 from grid.sandbox.apiserver.patches.merge import merge_patch
 from grid.sandbox.apiserver.patches.strategic import NoMergeKey, strategic_merge
+from grid.sandbox.apiserver.paths import Target
 from grid.sandbox.apiserver.registry import Mutation
 from grid.sandbox.apiserver.schema import conform, strict_failure, type_of
-from grid.sandbox.apiserver.status import Failure, bad_request, invalid_options, required, server_error, unsupported
+from grid.sandbox.apiserver.status import (
+    Failure,
+    bad_request,
+    go_type,
+    invalid_options,
+    required,
+    server_error,
+    unsupported,
+)
 from grid.sandbox.apiserver.views import incoming
 
 MERGE = "application/merge-patch+json"

@@ -164,3 +164,20 @@ def prohibited(path: str, detail: str) -> Cause:
 
 def missing(path: str, value: Any) -> Cause:
     return Cause(path, "FieldValueNotFound", f"Not found: {shown(value)}")
+
+
+def go_type(value: Any) -> str:
+    """What Go calls the type of a JSON value."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "bool"
+        case int() | float():
+            return "number"
+        case str():
+            return "string"
+        case list():
+            return "array"
+        case _:
+            return "object"

@@ -66,7 +66,7 @@ def kept_because(node: Node, pods: Sequence[Pod], *, group: NodeGroup, group_siz
     running = [pod for pod in pods if not has_ended(pod)]
     what, share = busiest(total(map(pod_requests, running)), amounts(node.status.allocatable))
     if share >= rules.threshold_percent:
-        return f"Kept: {int(share)} % of {what} requested; it goes below {rules.threshold_percent} %."
+        return f"Kept: {int(share)} % of {what} requested; removable below {rules.threshold_percent} %."
     for pod in running:
         if reason := _unmovable_because(pod):
             return f"Kept: pod {pod.metadata.name} cannot be moved, {reason}."

@@ -39,7 +39,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StageProcess]:
+def chromium_path() -> str:
+    found = os.environ.get("GRID_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+    if not found:
+        pytest.skip("no Chromium here: install the package chromium, or set GRID_CHROMIUM to a browser's path")
+    return found
+
+
+@pytest.fixture(scope="session")
+def server(chromium_path: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StageProcess]:
     process = StageProcess(tmp_path_factory.mktemp("stage"))
     process.start()
     yield process
@@ -47,13 +55,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StageProcess]:
 
 
 @pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
+def chromium(chromium_path: str) -> Iterator[Browser]:
     """For one module only: Playwright's loop must be gone before other modules' asynchronous tests run."""
-    found = os.environ.get("GRID_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
-    if not found:
-        pytest.skip("no Chromium here: install the package chromium, or set GRID_CHROMIUM to a browser's path")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=ARGUMENTS)
+        browser = playwright.chromium.launch(executable_path=chromium_path, args=ARGUMENTS)
         yield browser
         browser.close()
 

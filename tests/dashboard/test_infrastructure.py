@@ -166,7 +166,7 @@ def test_a_changed_threshold_is_in_force(people: People, scene: FakeCluster, run
     ConfigRecord.objects.create(key=key, value="20")
     SCALE_DOWN.forget()
     assert (
-        "Kept: 25 % of CPU requested; it goes below 20 %."
+        "Kept: 25 % of CPU requested; removable below 20 %."
         in get(people, "operator", "/nodes/worker-2/").content.decode()
     )
 

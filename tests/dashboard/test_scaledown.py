@@ -61,7 +61,7 @@ def test_a_pool_without_a_group_is_not_the_autoscalers() -> None:
 def test_requests_at_the_threshold_keep_a_node() -> None:
     half = pod(requests={"cpu": "2", "memory": "1Gi"})
     less = pod(requests={"cpu": "1900m", "memory": "1Gi"})
-    assert answer(node(), half) == ScaleDown("kept", "Kept: 50 % of CPU requested; it goes below 50 %.")
+    assert answer(node(), half) == ScaleDown("kept", "Kept: 50 % of CPU requested; removable below 50 %.")
     assert answer(node(), less).verdict == "unneeded"
 
 

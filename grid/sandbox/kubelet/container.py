@@ -48,6 +48,7 @@ class PodContainer:
         self._probes: Probes | None = None
         self._restarts = RestartBackoff(services.delays)
         self._pulls = RestartBackoff(services.delays)
+        self._ended_at: datetime | None = None
         self._retry_at: datetime | None = None
         self._failed_at: datetime | None = None
         self._starting: asyncio.Task[None] | None = None
@@ -68,6 +69,7 @@ class PodContainer:
         self._current = attempts[-1]
         self._previous = attempts[-2] if len(attempts) > 1 else None
         self._image_id = self._current.spec.image_id
+        self._ended_at = self._current.exit.finished_at if self._current.exit is not None else None
         if self._current.running:
             logger.info("container id=%s still runs and is taken over", self._current.id)
             self._watch(self._current)
@@ -122,15 +124,14 @@ class PodContainer:
             return None
         if not self._wanted(restart_policy):
             return None
-        ended = self._current.exit if self._current is not None else None
         if self._retry_at is not None and now < self._retry_at:
             return self._hold(now)
-        if ended is not None and self._retry_at is None:
-            ready_at = self._restarts.ready_at(ended.finished_at)
+        if self._ended_at is not None and self._retry_at is None:
+            ready_at = self._restarts.ready_at(self._ended_at)
             if now < ready_at:
                 self._crash_looping()
                 return (ready_at - now).total_seconds()
-            self._restarts.started(ended.finished_at, now)
+            self._restarts.started(self._ended_at, now)
         self._starting = asyncio.create_task(self._start(starter))
         return None
 
@@ -196,6 +197,7 @@ class PodContainer:
         self._event("Created", "Container created")
         self._previous, self._current, self._waiting = self._current, attempt, None
         if attempt.exit is not None:
+            self._ended_at = self._services.clock.now()
             self._event("Failed", f"Error: {attempt.exit.message}", "Warning")
             return
         self._event("Started", "Container started")
@@ -225,7 +227,7 @@ class PodContainer:
                 logger.exception("container id=%s cannot be watched and is tried again", attempt.id)
                 await self._services.clock.sleep(_CONFIG_RETRY_SECONDS)
         self._messages[ended.id] = termination_message(ended, self._container)
-        self._current = ended
+        self._current, self._ended_at = ended, self._services.clock.now()
         if self._probes is not None:
             self._probes.stop()
         self._wake()

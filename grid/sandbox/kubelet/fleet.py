@@ -23,6 +23,7 @@ from grid.sandbox.kubelet.capacity import allocatable_of
 from grid.sandbox.kubelet.certificate import serving_context
 from grid.sandbox.kubelet.handlers import SharedWeb
 from grid.sandbox.kubelet.kubelet import Host, Kubelet
+from grid.sandbox.kubelet.localvolumes import LocalVolumes
 from grid.sandbox.kubelet.node import NodeSpec
 from grid.sandbox.kubelet.process_runtime import ProcessRuntime
 from grid.sandbox.kubelet.sampler import Sampler
@@ -245,10 +246,10 @@ async def run_kubelets(
     pools: Sequence[NodePool] = DEFAULT_POOLS,
     settings: FleetSettings | None = None,
 ) -> None:
-    """Joins the pools' nodes to any API server and runs their pods until cancelled; then ends all containers."""
+    """Joins the pools' nodes to an API server that is not ours and runs their pods until cancelled; then ends all containers."""
     fleet = Fleet(api, data_dir=data_dir, images=images, pools=pools, settings=settings)
     await fleet.start()
     try:
-        await asyncio.Event().wait()
+        await LocalVolumes(api, data_dir / "volumes").run()
     finally:
         await fleet.stop()

@@ -107,6 +107,7 @@ class PodWorker:
     async def _run(self) -> None:
         while True:
             self._dirty.clear()
+            looked_at = self._services.clock.monotonic()
             try:
                 pause = await self._look()
             except ApiError as error:
@@ -120,7 +121,8 @@ class PodWorker:
                 return
             waits: list[asyncio.Future[Any]] = [asyncio.ensure_future(self._dirty.wait())]
             if pause is not None:
-                waits.append(asyncio.ensure_future(self._services.clock.sleep(pause)))
+                left = looked_at + pause - self._services.clock.monotonic()
+                waits.append(asyncio.ensure_future(self._services.clock.sleep(max(0.0, left))))
             await first_of(*waits)
 
     async def _look(self) -> float | None:

@@ -1,0 +1,203 @@
+"""A container's environment, its command and its volumes, as Kubernetes' documentation promises them."""
+
+import base64
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grid.sandbox.client import Object
+from grid.sandbox.kubelet.environment import ConfigError, PodFacts, environment_of, expand
+from grid.sandbox.kubelet.process_runtime import checked_name
+from grid.sandbox.kubelet.volumes import mount_places
+from tests.sandbox.kubelet.support import World, pod
+
+
+class Sources:
+    async def config_map(self, namespace: str, name: str) -> dict[str, bytes] | None:
+        return {"mode": b"fast", "bad=name": b"x", "limit": b"5"} if name == "settings" else None
+
+    async def secret(self, namespace: str, name: str) -> dict[str, bytes] | None:
+        return {"token": b"s3cret"} if name == "keys" else None
+
+
+FACTS = PodFacts(
+    {
+        "metadata": {
+            "name": "p",
+            "namespace": "ns",
+            "uid": "u",
+            "labels": {"tier": "small", "app": "x"},
+            "annotations": {"note": "hi"},
+        },
+        "spec": {"serviceAccountName": "default", "containers": []},
+    },
+    pod_ip="127.64.0.9",
+    host_ip="127.32.0.1",
+    node_name="node-1",
+    allocatable={"cpu": "8", "memory": "32Gi"},
+)
+
+
+async def values(container: Object) -> dict[str, str]:
+    return {name: item.value for name, item in (await environment_of(container, FACTS, Sources())).items()}
+
+
+async def test_every_kind_of_reference_is_resolved() -> None:
+    container = {
+        "resources": {"limits": {"memory": "2Gi"}, "requests": {"cpu": "250m"}},
+        "envFrom": [
+            {"prefix": "S_", "configMapRef": {"name": "settings"}},
+            {"secretRef": {"name": "none", "optional": True}},
+        ],
+        "env": [
+            {"name": "PLAIN", "value": "x"},
+            {"name": "EMPTY"},
+            {"name": "USES", "value": "$(PLAIN)-$(S_mode)-$(UNKNOWN)-$$(PLAIN)"},
+            {"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "keys", "key": "token"}}},
+            {"name": "MODE", "valueFrom": {"configMapKeyRef": {"name": "settings", "key": "mode"}}},
+            {"name": "GONE", "valueFrom": {"configMapKeyRef": {"name": "settings", "key": "no", "optional": True}}},
+            {"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
+            {"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
+            {"name": "TIER", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['tier']"}}},
+            {"name": "MEM", "valueFrom": {"resourceFieldRef": {"resource": "limits.memory", "divisor": "1Mi"}}},
+            {"name": "CPU", "valueFrom": {"resourceFieldRef": {"resource": "requests.cpu"}}},
+            {"name": "CPUMAX", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}},
+        ],
+    }
+    assert await values(container) == {
+        "S_mode": "fast",
+        "S_limit": "5",
+        "PLAIN": "x",
+        "EMPTY": "",
+        "USES": "x-fast-$(UNKNOWN)-$(PLAIN)",
+        "TOKEN": "s3cret",
+        "MODE": "fast",
+        "IP": "127.64.0.9",
+        "NODE": "node-1",
+        "TIER": "small",
+        "MEM": "2048",
+        "CPU": "1",
+        "CPUMAX": "8",
+    }
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ({"secretKeyRef": {"name": "absent", "key": "k"}}, 'secret "absent" not found'),
+        ({"configMapKeyRef": {"name": "absent", "key": "k"}}, 'configmap "absent" not found'),
+        ({"secretKeyRef": {"name": "keys", "key": "k"}}, "couldn't find key k in Secret ns/keys"),
+        ({"fieldRef": {"fieldPath": "status.nonsense"}}, "unsupported fieldPath: status.nonsense"),
+    ],
+)
+async def test_a_reference_into_nothing_says_what_is_missing(source: Object, message: str) -> None:
+    with pytest.raises(ConfigError, match="^" + message.replace("(", r"\(") + "$"):
+        await environment_of({"env": [{"name": "X", "valueFrom": source}]}, FACTS, Sources())
+
+
+@given(st.text("$()ABC", max_size=12))
+def test_expansion_of_any_text_ends_and_keeps_what_it_does_not_know(text: str) -> None:
+    assert expand(text, {}) == text.replace("$$", "$")
+
+
+async def test_a_secret_that_is_missing_holds_the_container_back_until_it_is_there(world: World) -> None:
+    env = [{"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "later", "key": "token"}}}]
+    await world.run(pod("needs", "echo $TOKEN", container={"env": env}))
+    waiting = (await world.reason("needs", "CreateContainerConfigError"))["state"]["waiting"]
+    assert waiting["message"] == 'secret "later" not found'
+    assert await world.event("needs", "Failed") == 'Error: secret "later" not found'
+    secret = {"metadata": {"name": "later"}, "data": {"token": base64.b64encode(b"now").decode()}}
+    await world.api.create("/api/v1/namespaces/default/secrets", secret)
+    world.clock.jump(10)
+    await world.phase("needs", "Succeeded")
+    assert world.log("needs") == "now"
+
+
+async def test_paths_of_volumes_are_real_ones_for_the_program_but_not_inside_secrets(world: World) -> None:
+    secret = {"metadata": {"name": "keys"}, "data": {"path": base64.b64encode(b"/data/secret").decode()}}
+    await world.api.create("/api/v1/namespaces/default/secrets", secret)
+    container: Object = {
+        "args": ["/data/in", "--out=/data"],
+        "env": [
+            {"name": "DIR", "value": "/data/x:/other"},
+            {"name": "KEPT", "valueFrom": {"secretKeyRef": {"name": "keys", "key": "path"}}},
+        ],
+        "workingDir": "/data",
+        "volumeMounts": [{"name": "v", "mountPath": "/data"}],
+    }
+    show = "import json, os, sys; print(json.dumps([sys.argv[1:], os.environ['DIR'], os.environ['KEPT'], os.getcwd()]))"
+    body = pod("paths", "python", "-c", show, container=container, volumes=[{"name": "v", "emptyDir": {}}])
+    await world.run(body)
+    await world.phase("paths", "Succeeded")
+    real = str(world.runtime.pod_directory(world.api.pod("paths")["metadata"]["uid"]) / "volumes" / "v")
+    arguments, directory, kept, cwd = json.loads(world.log("paths"))
+    assert arguments == [f"{real}/in", f"--out={real}"]
+    assert (directory, kept, cwd) == (f"{real}/x:/other", "/data/secret", real)
+
+
+async def test_config_maps_secrets_and_the_pod_s_own_fields_are_files(world: World) -> None:
+    await world.api.create(
+        "/api/v1/namespaces/default/configmaps", {"metadata": {"name": "conf"}, "data": {"a": "one", "b": "two"}}
+    )
+    await world.api.create(
+        "/api/v1/namespaces/default/secrets",
+        {"metadata": {"name": "keys"}, "data": {"token": base64.b64encode(b"s3").decode()}},
+    )
+    sources = [
+        {"secret": {"name": "keys"}},
+        {"serviceAccountToken": {"path": "sa/token"}},
+        {"downwardAPI": {"items": [{"path": "name", "fieldRef": {"fieldPath": "metadata.name"}}]}},
+    ]
+    volumes: list[Any] = [
+        {"name": "c", "configMap": {"name": "conf", "items": [{"key": "b", "path": "sub/b.txt"}]}},
+        {"name": "p", "projected": {"sources": sources}},
+    ]
+    mounts = [{"name": "c", "mountPath": "/conf"}, {"name": "p", "mountPath": "/all"}]
+    script = "cat /conf/sub/b.txt /all/token /all/sa/token /all/name; ls /conf"
+    await world.run(pod("files", script, container={"volumeMounts": mounts}, volumes=volumes))
+    await world.phase("files", "Succeeded")
+    assert world.log("files") == "twos3a-tokenfilessub"
+
+
+async def test_a_missing_config_map_keeps_the_pod_waiting_with_an_event(world: World) -> None:
+    volumes = [{"name": "c", "configMap": {"name": "absent"}}]
+    await world.run(pod("waits", "echo hi", volumes=volumes))
+    assert (
+        await world.event("waits", "FailedMount")
+        == 'MountVolume.SetUp failed for volume "c" : configmap "absent" not found'
+    )
+    assert world.api.waiting("waits") == "PodInitializing"
+    await world.api.create("/api/v1/namespaces/default/configmaps", {"metadata": {"name": "absent"}, "data": {}})
+    world.clock.jump(5)
+    await world.phase("waits", "Succeeded")
+
+
+async def test_a_claim_s_files_outlive_the_pod_that_wrote_them(world: World) -> None:
+    claim = {"metadata": {"name": "project"}, "spec": {}, "status": {"phase": "Bound"}}
+    await world.api.create("/api/v1/namespaces/default/persistentvolumeclaims", claim)
+    volumes = [{"name": "p", "persistentVolumeClaim": {"claimName": "project"}}]
+    mount = {"volumeMounts": [{"name": "p", "mountPath": "/mnt/project", "subPath": "work"}]}
+    await world.run(pod("writer", "echo kept > /mnt/project/file", container=mount, volumes=volumes))
+    await world.phase("writer", "Succeeded")
+    await world.delete("writer")
+    await world.gone("writer")
+    await world.run(pod("reader", "cat /mnt/project/file", container=mount, volumes=volumes))
+    await world.phase("reader", "Succeeded")
+    assert world.log("reader") == "kept"
+    assert (world.directory / "volumes" / "default" / "project" / "work" / "file").read_text() == "kept\n"
+
+
+@pytest.mark.parametrize("name", ["..", ".", "", "a/b", "../x", "a\0b", "x" * 300, "-a", "a\n"])
+def test_a_name_that_would_leave_its_directory_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="cannot be the name"):
+        checked_name(name)
+
+
+@pytest.mark.parametrize("sub_path", ["../up", "/etc", "a/../../b"])
+def test_a_sub_path_cannot_leave_its_volume(sub_path: str, tmp_path: Any) -> None:
+    container = {"volumeMounts": [{"name": "v", "mountPath": "/v", "subPath": sub_path}]}
+    with pytest.raises(ConfigError, match="inside its volume"):
+        mount_places(container, {"v": tmp_path})

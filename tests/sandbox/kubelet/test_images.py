@@ -1,0 +1,176 @@
+"""Images: a name stands for requirements, and pulling makes a virtual environment once."""
+
+import asyncio
+import json
+import logging
+import os
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from grid.sandbox.images import BUILT_IN, BadCatalogue, Catalogue, Image, ImageStore, PullFailed, installer_environment
+from tests.sandbox.kubelet.support import World, eventually, pod
+
+TINY = Image("team/tiny:1", ("tiny-package==1.0",), "One module", ("python3", "-c", "import tiny; print(tiny.WORD)"))
+
+
+@pytest.fixture
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder that stands for the package index, with one tiny wheel; there is no other."""
+    folder = tmp_path / "wheels"
+    folder.mkdir()
+    with zipfile.ZipFile(folder / "tiny_package-1.0-py3-none-any.whl", "w") as wheel:
+        info = "tiny_package-1.0.dist-info"
+        wheel.writestr("tiny.py", "WORD = 'hello'\n")
+        wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: tiny-package\nVersion: 1.0\n")
+        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: t\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(f"{info}/RECORD", f"tiny.py,,\n{info}/METADATA,,\n{info}/WHEEL,,\n{info}/RECORD,,\n")
+    for name in [name for name in os.environ if name.startswith("PIP_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    yield folder
+
+
+def store(tmp_path: Path) -> ImageStore:
+    return ImageStore(tmp_path / "images", Catalogue([*BUILT_IN, TINY]))
+
+
+async def test_a_pulled_image_has_its_requirements_and_is_made_once(
+    tmp_path: Path, index: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    # Two stores on one directory are what two processes are: only the lock file stands between them.
+    results = await asyncio.gather(*(store(tmp_path).pull("team/tiny:1") for _ in range(3)))
+    places = {pulled.environment for pulled, _ in results}
+    assert len(places) == 1
+    assert len([record for record in caplog.records if "made in" in record.getMessage()]) == 1
+    python = places.pop() / "bin" / "python3"
+    process = await asyncio.create_subprocess_exec(
+        python, "-c", "import tiny; print(tiny.WORD)", stdout=asyncio.subprocess.PIPE
+    )
+    assert (await process.communicate())[0] == b"hello\n"
+    assert results[0][0].size_bytes > 0
+
+
+async def test_what_a_killed_pull_left_is_wiped_by_the_next(tmp_path: Path, index: Path) -> None:
+    images = store(tmp_path)
+    place = images._place(TINY)
+    (place / "bin").mkdir(parents=True)
+    (place / "rubbish").touch()
+    assert images.present("team/tiny:1") is None
+    pulled, _ = await images.pull("team/tiny:1")
+    assert not (place / "rubbish").exists()
+    assert images.present("team/tiny:1") == pulled
+
+
+async def test_a_cancelled_pull_ends_the_installer_and_can_be_done_again(tmp_path: Path, index: Path) -> None:
+    images = store(tmp_path)
+    pulling = asyncio.create_task(images.pull("team/tiny:1"))
+    await eventually(lambda: (images._place(TINY) / "pyvenv.cfg").exists())
+    pulling.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await pulling
+    assert images.present("team/tiny:1") is None
+    await images.pull("team/tiny:1")
+    assert images.present("team/tiny:1")
+
+
+async def test_an_installer_that_fails_says_its_last_error(tmp_path: Path, index: Path) -> None:
+    images = ImageStore(tmp_path / "images", Catalogue([Image("team/none:1", ("no-such-package-at-all",), "")]))
+    with pytest.raises(PullFailed, match="ERROR: No matching distribution found for no-such-package-at-all"):
+        await images.pull("team/none:1")
+    assert images.present("team/none:1") is None
+
+
+async def test_a_folder_that_cannot_be_written_is_a_failed_pull(tmp_path: Path) -> None:
+    (tmp_path / "images").write_text("a file, not a folder")
+    with pytest.raises(PullFailed, match="cannot store image"):
+        await store(tmp_path).pull("compute-grid/test:1")
+
+
+async def test_a_pod_with_an_unknown_image_waits_and_says_what_there_is(world: World) -> None:
+    await world.run(pod("typo", "echo hi", container={"image": "compute-grid/jupyterlap:4.6"}))
+    waiting = (await world.reason("typo", "ErrImagePull"))["state"]["waiting"]
+    assert "is not in the catalogue" in waiting["message"]
+    assert "compute-grid/jupyterlab:4.6" in waiting["message"]
+    waiting = (await world.reason("typo", "ImagePullBackOff"))["state"]["waiting"]
+    assert waiting["message"].startswith('Back-off pulling image "compute-grid/jupyterlap:4.6": ErrImagePull: image')
+    messages = list(world.api.messages("typo", "Failed"))
+    assert messages[1:] == ["Error: ErrImagePull", "Error: ImagePullBackOff"]
+    assert world.api.status("typo")["phase"] == "Pending"
+    world.clock.jump(10)
+    await eventually(lambda: world.api.events("typo", "Pulling")[0]["count"] == 2, "it is tried again")
+
+
+async def test_the_pull_is_told_with_its_time_and_size_and_only_once(world: World, index: Path) -> None:
+    world.images.catalogue = Catalogue([*BUILT_IN, TINY])
+    for name in ("first", "second"):
+        body = pod(name, container={"image": "team/tiny:1", "command": None})
+        await world.run(body)
+        await world.phase(name, "Succeeded")
+        assert world.log(name) == "hello"
+    assert (await world.event("first", "Pulled")).startswith('Successfully pulled image "team/tiny:1" in ')
+    assert (await world.event("first", "Pulled")).endswith(" bytes.")
+    assert await world.event("second", "Pulled") == 'Container image "team/tiny:1" already present on machine'
+    assert not world.api.messages("second", "Pulling")
+
+
+async def test_a_pod_that_must_not_pull_says_that_the_image_is_missing(world: World) -> None:
+    await world.run(pod("strict", "echo hi", container={"imagePullPolicy": "Never"}))
+    waiting = (await world.reason("strict", "ErrImageNeverPull"))["state"]["waiting"]
+    assert waiting["message"] == 'Container image "compute-grid/test:1" is not present with pull policy of Never'
+
+
+def test_a_file_adds_to_the_catalogue_and_may_replace(tmp_path: Path) -> None:
+    file = tmp_path / "images.toml"
+    file.write_text(
+        '[images."team/polars:1"]\nrequirements = ["polars==1.*"]\ndescription = "Polars"\n'
+        '[images."compute-grid/test:1"]\nrequirements = []\n'
+    )
+    catalogue = Catalogue.with_file(file)
+    found = catalogue.find("docker.io/team/polars:1")
+    assert found is not None
+    assert (found.requirements, found.description) == (("polars==1.*",), "Polars")
+    assert len(catalogue.names()) == len(BUILT_IN) + 1
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("[images", "images.toml"),
+        ('[images."a:1"]\nrequirements = "polars"', "requirements must be a list of texts"),
+        ('[images."a:1"]\nrequirements = ["--index-url=http://x"]', "is an option of the installer"),
+        ('[images."a:1"]\nrequirments = []', "unknown key “requirments”"),
+        ("images = 3", "must be tables"),
+        ('[images]\n"a:1" = 3', "must be a table"),
+    ],
+)
+def test_a_bad_catalogue_file_says_where_and_why(tmp_path: Path, text: str, problem: str) -> None:
+    file = tmp_path / "images.toml"
+    file.write_text(text)
+    with pytest.raises(BadCatalogue, match=problem):
+        Catalogue.with_file(file)
+
+
+def test_the_installer_sees_proxies_and_its_own_settings_only() -> None:
+    environment = {
+        "PATH": "/bin",
+        "PIP_INDEX_URL": "i",
+        "https_proxy": "p",
+        "HTTP_PROXY": "p",
+        "SSL_CERT_FILE": "c",
+        "GRID_SECRET_KEY": "secret",
+        "AWS_SECRET_ACCESS_KEY": "secret",
+        "PYTHONPATH": "/x",
+    }
+    wanted = {"PATH", "PIP_INDEX_URL", "https_proxy", "HTTP_PROXY", "SSL_CERT_FILE"}
+    assert set(installer_environment(environment)) == wanted
+
+
+def test_another_requirement_makes_another_image() -> None:
+    assert Image("a:1", ("x",), "").digest != Image("a:1", ("y",), "").digest
+    assert json.loads(json.dumps(TINY.id)).startswith("team/tiny@sha256:")

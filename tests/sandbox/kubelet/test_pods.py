@@ -1,0 +1,233 @@
+"""Pods from start to end with real processes, as a client of the API sees them."""
+
+import asyncio
+import os
+import signal
+
+import psutil
+
+from tests.sandbox.kubelet.support import World, eventually, pod
+
+
+async def test_a_program_that_ends_well_makes_its_pod_succeed(world: World) -> None:
+    await world.run(pod("job", "echo done"))
+    status = await world.phase("job", "Succeeded")
+    ended = status["containerStatuses"][0]["state"]["terminated"]
+    assert (ended["exitCode"], ended["reason"]) == (0, "Completed")
+    conditions = {item["type"]: (item["status"], item.get("reason")) for item in status["conditions"]}
+    assert conditions["Ready"] == ("False", "PodCompleted")
+    assert conditions["Initialized"] == ("True", "PodCompleted")
+    assert world.log("job") == "done"
+    await world.event("job", "Started")
+    assert list(world.api.messages("job")) == [
+        'Pulling image "compute-grid/test:1"',
+        world.api.messages("job", "Pulled")[0],
+        "Container created",
+        "Container started",
+    ]
+    assert world.api.events("job", "Started")[0]["involvedObject"]["fieldPath"] == "spec.containers{run}"
+
+
+async def test_an_exit_code_and_the_last_word_of_a_failed_program_are_reported(world: World) -> None:
+    await world.run(pod("job", "echo why > /dev/termination-log; exit 3"))
+    status = await world.phase("job", "Failed")
+    ended = status["containerStatuses"][0]["state"]["terminated"]
+    assert (ended["exitCode"], ended["reason"], ended["message"]) == (3, "Error", "why\n")
+
+
+async def test_the_log_is_the_last_word_where_the_pod_asks_for_it(world: World) -> None:
+    extra = {"terminationMessagePolicy": "FallbackToLogsOnError"}
+    await world.run(pod("job", "echo one; echo two >&2; exit 1", container=extra))
+    status = await world.phase("job", "Failed")
+    assert sorted(status["containerStatuses"][0]["state"]["terminated"]["message"].split()) == ["one", "two"]
+
+
+async def test_a_signal_becomes_an_exit_code_above_128(world: World) -> None:
+    await world.run(pod("job", "kill -TERM $$$$"))
+    status = await world.phase("job", "Failed")
+    assert status["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 128 + signal.SIGTERM
+
+
+async def test_a_missing_program_is_named_as_a_container_runtime_does(world: World) -> None:
+    await world.run(pod("job", "no-such-program", "--help"))
+    status = await world.phase("job", "Failed")
+    ended = status["containerStatuses"][0]["state"]["terminated"]
+    assert (ended["exitCode"], ended["reason"]) == (128, "StartError")
+    assert ended["message"] == 'exec: "no-such-program": executable file not found in $PATH'
+    assert await world.event("job", "Failed") == f"Error: {ended['message']}"
+
+
+async def test_a_pod_is_ready_while_it_runs_and_gone_after_a_polite_end(world: World) -> None:
+    await world.run(pod("web", "trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.05; done"))
+    await world.ready("web")
+    status = world.api.status("web")
+    assert status["phase"] == "Running"
+    assert status["podIP"].startswith("127.")
+    await eventually(lambda: world.log("web") == "up")
+    log = world.runtime.attempts(world.api.pod("web")["metadata"]["uid"], "run")[0].directory / "log" / "0.log"
+    kept = os.open(log, os.O_RDONLY)
+    await world.delete("web")
+    await world.gone("web")
+    assert os.read(kept, 4096).endswith(b"bye\n")
+    os.close(kept)
+    assert await world.event("web", "Killing") == "Stopping container run"
+    assert ("delete", "/api/v1/namespaces/default/pods/web") in world.api.writes
+    await eventually(lambda: not world.runtime.pods(), "nothing is left on disk")
+
+
+async def test_a_program_that_ignores_the_request_is_killed_after_its_grace(world: World) -> None:
+    await world.run(pod("stubborn", "trap '' TERM; echo up; while :; do sleep 0.05; done"))
+    await eventually(lambda: world.log("stubborn") == "up")
+    await world.delete("stubborn", grace=30)
+    await world.event("stubborn", "Killing")
+    await asyncio.sleep(0.2)
+    assert world.api.container("stubborn")["state"].get("running")
+    world.clock.jump(30)
+    await world.gone("stubborn")
+
+
+async def test_a_second_shorter_grace_period_shortens_the_first(world: World) -> None:
+    await world.run(pod("stubborn", "trap '' TERM; echo up; while :; do sleep 0.05; done"))
+    await eventually(lambda: world.log("stubborn") == "up")
+    await world.delete("stubborn", grace=3600)
+    await world.event("stubborn", "Killing")
+    await world.delete("stubborn", grace=1)
+    await world.gone("stubborn")
+
+
+async def test_everything_that_a_container_started_ends_with_it(world: World) -> None:
+    await world.run(pod("tree", "setsid sleep 987 & (setsid sh -c 'sleep 987 & sleep 987' &); sleep 0.3; exit 0"))
+    await world.phase("tree", "Succeeded")
+    assert not [item for item in psutil.process_iter(["cmdline"]) if item.info["cmdline"] == ["sleep", "987"]]
+
+
+async def test_a_pod_removed_by_force_ends_too(world: World) -> None:
+    await world.run(pod("web", "sleep", "986"))
+    await world.ready("web")
+    await world.delete("web", grace=0)
+    await eventually(lambda: not world.runtime.pods(), "nothing is left on disk")
+    assert not [item for item in psutil.process_iter(["cmdline"]) if item.info["cmdline"] == ["sleep", "986"]]
+
+
+async def restarted(world: World, name: str, times: int) -> None:
+    await eventually(lambda: world.api.container(name)["restartCount"] == times, f"{name} restarted {times} times")
+
+
+async def test_a_failing_program_is_started_again_after_growing_pauses(world: World) -> None:
+    await world.run(pod("crashy", "exit 1", restartPolicy="Always"))
+    pauses = []
+    for pause in (10, 20, 40, 80):
+        waiting = (await world.reason("crashy", "CrashLoopBackOff"))["state"]["waiting"]
+        pauses.append(waiting["message"].split()[1])
+        assert world.api.status("crashy")["phase"] == "Running"
+        restarts = world.api.container("crashy")["restartCount"]
+        world.clock.jump(pause)
+        await restarted(world, "crashy", restarts + 1)
+    assert pauses == ["10s", "20s", "40s", "1m20s"]
+    assert world.api.container("crashy")["lastState"]["terminated"]["exitCode"] == 1
+    uid = world.api.pod("crashy")["metadata"]["uid"]
+    wanted = f"Back-off restarting failed container run in pod crashy_default({uid})"
+    assert await world.event("crashy", "BackOff") == wanted
+
+
+async def test_on_failure_restarts_a_failed_program_but_not_one_that_ended_well(world: World) -> None:
+    once = "test -e flag && exit 0; touch flag; exit 1"
+    volume = {"volumeMounts": [{"name": "v", "mountPath": "/v"}], "workingDir": "/v"}
+    await world.run(
+        pod("job", once, container=volume, restartPolicy="OnFailure", volumes=[{"name": "v", "emptyDir": {}}])
+    )
+    status = await world.phase("job", "Succeeded")
+    assert status["containerStatuses"][0]["restartCount"] == 1
+
+
+async def test_init_containers_run_one_after_the_other_before_the_others(world: World) -> None:
+    mount = {"volumeMounts": [{"name": "v", "mountPath": "/v"}], "image": "compute-grid/test:1"}
+    inits = [
+        {"name": "first", "command": ["sh", "-c", "sleep 0.2; echo first >> /v/order"], **mount},
+        {"name": "second", "command": ["sh", "-c", "echo second >> /v/order"], **mount},
+    ]
+    main = "echo main >> /v/order; cat /v/order"
+    await world.run(
+        pod("ordered", main, container=mount, initContainers=inits, volumes=[{"name": "v", "emptyDir": {}}])
+    )
+    await world.phase("ordered", "Succeeded")
+    assert world.log("ordered").split() == ["first", "second", "main"]
+    assert [item["name"] for item in world.api.status("ordered")["initContainerStatuses"]] == ["first", "second"]
+
+
+async def test_a_failed_init_container_fails_a_pod_that_never_restarts(world: World) -> None:
+    inits = [{"name": "setup", "image": "compute-grid/test:1", "command": ["sh", "-c", "exit 4"]}]
+    await world.run(pod("broken", "echo never", initContainers=inits))
+    status = await world.phase("broken", "Failed")
+    assert status["initContainerStatuses"][0]["state"]["terminated"]["exitCode"] == 4
+    assert status["containerStatuses"][0]["state"]["waiting"]["reason"] == "PodInitializing"
+
+
+async def test_a_sidecar_starts_first_and_ends_after_the_main_container(world: World) -> None:
+    sidecar = {"name": "helper", "image": "compute-grid/test:1", "restartPolicy": "Always", "command": ["sleep", "985"]}
+    await world.run(pod("job", "sleep 0.2", initContainers=[sidecar]))
+    await eventually(lambda: world.api.container("job", "helper").get("state", {}).get("running"))
+    await world.phase("job", "Succeeded")
+    await eventually(lambda: world.api.container("job", "helper")["state"].get("terminated"))
+
+
+async def test_more_memory_than_allowed_ends_the_container_as_oom_killed(world: World) -> None:
+    greedy = "x = b'1' * (200 * 2**20); import time; time.sleep(60)"
+    limit = {"resources": {"limits": {"memory": "64Mi"}}}
+    await world.run(pod("greedy", "python", "-c", greedy, container=limit))
+    status = await world.phase("greedy", "Failed")
+    ended = status["containerStatuses"][0]["state"]["terminated"]
+    assert (ended["reason"], ended["exitCode"]) == ("OOMKilled", 137)
+
+
+async def test_memory_that_processes_share_counts_once(world: World) -> None:
+    share = "import os, time; x = b'1' * (60 * 2**20); [os.fork() or time.sleep(30) for _ in range(3)]; time.sleep(30)"
+    limit = {"resources": {"limits": {"memory": "150Mi"}}}
+    await world.run(pod("sharing", "python", "-c", share, container=limit))
+    await world.ready("sharing")
+    attempt = world.runtime.attempts(world.api.pod("sharing")["metadata"]["uid"], "run")[0]
+    await eventually(lambda: (used := world.runtime.usage(attempt)) and used.memory_bytes > 150 * 2**20)
+    for _ in range(2):
+        await world.sampler.sample()
+    assert attempt.directory.joinpath("oom").exists() is False
+    assert world.api.container("sharing")["state"].get("running")
+
+
+async def test_a_pod_that_takes_too_long_fails_with_its_deadline(world: World) -> None:
+    await world.run(pod("slow", "sleep", "984", activeDeadlineSeconds=60))
+    await world.ready("slow")
+    world.clock.jump(61)
+    status = await world.phase("slow", "Failed")
+    assert status["reason"] == "DeadlineExceeded"
+    await eventually(lambda: world.api.container("slow")["state"].get("terminated"))
+
+
+async def test_a_pod_deleted_during_its_pull_is_gone_at_once(world: World) -> None:
+    async with world.images._one_at_a_time:
+        await world.run(pod("early", "echo hi"))
+        await world.event("early", "Pulling")
+        await world.delete("early")
+        await world.gone("early")
+
+
+async def test_the_kubelet_waits_for_an_api_server_that_is_away(world: World) -> None:
+    await world.run(pod("job", "sleep 0.3; exit 5"))
+    await world.ready("job")
+    world.api.down = True
+    attempt = world.runtime.attempts(world.api.pod("job")["metadata"]["uid"], "run")[0]
+    await world.runtime.ended(attempt)
+    world.api.down = False
+    world.clock.jump(10)
+    status = await world.phase("job", "Failed")
+    assert status["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 5
+
+
+async def test_a_status_is_never_written_about_a_later_pod_of_the_same_name(world: World) -> None:
+    first = await world.run(pod("twice", "sleep", "983"))
+    await world.ready("twice")
+    await world.delete("twice", grace=0)
+    second = await world.run(pod("twice", "sleep", "982"))
+    assert first["metadata"]["uid"] != second["metadata"]["uid"]
+    await world.ready("twice")
+    await eventually(lambda: [item.uid for item in world.runtime.pods()] == [second["metadata"]["uid"]])
+    assert world.api.container("twice")["containerID"].startswith(f"process://{second['metadata']['uid']}")

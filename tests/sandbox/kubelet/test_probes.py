@@ -1,0 +1,140 @@
+"""Probes and hooks against real programs."""
+
+import asyncio
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grid.sandbox.client import Object
+from grid.sandbox.kubelet.probes import Schedule, Tally
+from tests.sandbox.kubelet.support import World, eventually, pod
+
+_WEB = """
+import http.server, os, pathlib
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        ok = pathlib.Path("ok").exists() and self.headers.get("X-Probe", "yes") == "yes"
+        self.send_response(200 if ok else 503); self.end_headers()
+    def log_message(self, *args): pass
+pathlib.Path("ok").touch()
+http.server.HTTPServer((os.environ["IP"], 8080), Handler).serve_forever()
+"""
+
+
+def web(name: str, **probes: Object) -> Object:
+    container: Object = {
+        "env": [{"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
+        "ports": [{"name": "http", "containerPort": 8080}],
+        **probes,
+    }
+    return pod(name, "python", "-c", _WEB, container=container, restartPolicy="Always")
+
+
+async def test_readiness_follows_what_the_program_answers(world: World) -> None:
+    await world.run(web("web", readinessProbe={"httpGet": {"path": "/", "port": "http"}, "periodSeconds": 1}))
+    await world.ready("web")
+    attempt = world.runtime.attempts(world.api.pod("web")["metadata"]["uid"], "run")[0]
+    (attempt.directory / "root" / "ok").unlink()
+    for _ in range(3):
+        world.clock.jump(1)
+        await asyncio.sleep(0.1)
+    await eventually(lambda: not world.api.container("web")["ready"], "not ready any more")
+    messages = world.api.messages("web", "Unhealthy")
+    assert "Readiness probe failed: HTTP probe failed with statuscode: 503" in messages
+    assert world.api.container("web")["restartCount"] == 0
+    conditions = {item["type"]: item for item in world.api.status("web")["conditions"]}
+    assert conditions["Ready"]["message"] == "containers with unready status: [run]"
+
+
+async def test_a_failed_liveness_probe_restarts_the_container(world: World) -> None:
+    probe = {"exec": {"command": ["test", "-e", "alive"]}, "periodSeconds": 1, "failureThreshold": 2}
+    body = pod("web", "touch alive; sleep 871", container={"livenessProbe": probe}, restartPolicy="Always")
+    await world.run(body)
+    await world.ready("web")
+    attempt = world.runtime.attempts(world.api.pod("web")["metadata"]["uid"], "run")[0]
+    (attempt.directory / "root" / "alive").unlink()
+    await eventually(lambda: world.api.container("web")["restartCount"] == 1)
+    assert await world.event("web", "Killing") == "Container run failed liveness probe, will be restarted"
+    assert (await world.event("web", "Unhealthy")).startswith("Liveness probe failed:")
+
+
+async def test_a_startup_probe_holds_the_others_back(world: World) -> None:
+    startup = {"tcpSocket": {"port": 8080}, "periodSeconds": 1, "failureThreshold": 1000}
+    live = {"exec": {"command": ["false"]}, "periodSeconds": 3600, "failureThreshold": 1000}
+    body = pod(
+        "slow",
+        "while ! test -e go; do sleep 0.05; done; exec python -m http.server --bind $IP 8080",
+        container={
+            "startupProbe": startup,
+            "livenessProbe": live,
+            "env": [{"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
+        },
+    )
+    await world.run(body)
+    assert "Startup probe failed: dial tcp 127." in await world.event("slow", "Unhealthy")
+    assert not world.api.container("slow")["started"]
+    attempt = world.runtime.attempts(world.api.pod("slow")["metadata"]["uid"], "run")[0]
+    (attempt.directory / "root" / "go").touch()
+    await world.ready("slow")
+    assert world.api.container("slow")["started"]
+    await eventually(lambda: any("Liveness" in text for text in world.api.messages("slow", "Unhealthy")))
+
+
+async def test_a_probe_that_takes_too_long_is_a_failure(world: World) -> None:
+    probe = {"exec": {"command": ["sleep", "872"]}, "timeoutSeconds": 1, "periodSeconds": 1}
+    await world.run(pod("web", "sleep", "873", container={"readinessProbe": probe}))
+    expected = 'Readiness probe failed: command timed out: "sleep 872" timed out after 1s'
+    assert await world.event("web", "Unhealthy") == expected
+
+
+async def test_a_probe_of_an_unknown_kind_says_what_can_be_used(world: World) -> None:
+    await world.run(pod("web", "sleep", "874", container={"readinessProbe": {"grpc": {"port": 1}}}))
+    assert "use exec, httpGet or tcpSocket" in await world.event("web", "Unhealthy")
+
+
+async def test_hooks_run_after_the_start_and_before_the_end(world: World) -> None:
+    lifecycle = {
+        "postStart": {"exec": {"command": ["sh", "-c", "echo post > /v/hooks"]}},
+        "preStop": {"exec": {"command": ["sh", "-c", "echo pre >> /v/hooks; touch /v/stop"]}},
+    }
+    claim = {"metadata": {"name": "keep"}, "spec": {}, "status": {"phase": "Bound"}}
+    await world.api.create("/api/v1/namespaces/default/persistentvolumeclaims", claim)
+    container = {"lifecycle": lifecycle, "volumeMounts": [{"name": "v", "mountPath": "/v"}]}
+    volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "keep"}}]
+    script = "trap 'echo term >> /v/hooks; exit' TERM; while :; do sleep 0.05; done"
+    await world.run(pod("hooked", script, container=container, volumes=volumes))
+    await world.ready("hooked")
+    await world.delete("hooked")
+    await world.gone("hooked")
+    hooks = (world.directory / "volumes" / "default" / "keep" / "hooks").read_text()
+    assert hooks.split() == ["post", "pre", "term"]
+
+
+async def test_a_pre_stop_hook_cannot_hold_up_the_end_beyond_the_grace(world: World) -> None:
+    lifecycle = {"preStop": {"sleep": {"seconds": 3600}}}
+    await world.run(pod("slow", "sleep", "875", container={"lifecycle": lifecycle}))
+    await world.ready("slow")
+    await world.delete("slow", grace=20)
+    await world.event("slow", "Killing")
+    world.clock.jump(21)
+    await world.gone("slow")
+    assert "longer than the grace period" in await world.event("slow", "FailedPreStopHook")
+
+
+async def test_a_failed_post_start_hook_ends_the_container(world: World) -> None:
+    lifecycle = {"postStart": {"exec": {"command": ["sh", "-c", "echo no such thing; exit 1"]}}}
+    await world.run(pod("broken", "sleep", "876", container={"lifecycle": lifecycle}))
+    await world.phase("broken", "Failed")
+    assert await world.event("broken", "FailedPostStartHook") == "PostStartHook failed: no such thing"
+
+
+@given(results=st.lists(st.booleans(), max_size=30), successes=st.integers(1, 4), failures=st.integers(1, 4))
+def test_a_result_counts_once_enough_equal_ones_came_in_a_row(
+    results: list[bool], successes: int, failures: int
+) -> None:
+    tally = Tally(Schedule(0, 1, 1, successes, failures))
+    for position, result in enumerate(results):
+        settled = tally.add(result)
+        enough = successes if result else failures
+        tail = results[max(0, position + 1 - enough) : position + 1]
+        assert settled == (result if len(tail) == enough and set(tail) == {result} else None)

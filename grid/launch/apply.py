@@ -30,7 +30,7 @@ class _PodList(msgspec.Struct):
 
 
 async def ensure_namespace(api: KubeApi, namespace: str) -> None:
-    """Create it unless it exists; without the right to look it is taken to exist, since an admin then made it."""
+    """Create it unless it exists."""
     try:
         await api.get(NAMESPACES, namespace)
     except NotFound:

@@ -79,6 +79,7 @@ class Election:
                 logger.info("leading lease=%s identity=%s", self._name, self.identity)
                 await self._work_while_leading(work)
                 logger.warning("no longer leading lease=%s identity=%s", self._name, self.identity)
+                await self._sleep(self._terms.retry)  # work that fails at once must not make a hot loop
         finally:
             await asyncio.shield(self._release())
 

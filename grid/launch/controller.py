@@ -1,0 +1,188 @@
+"""Runs executions: looks at each one whenever its row or its pod has changed, and moves it on.
+
+Level-triggered: a changed row (seen by asking the database every second), a changed pod or event (seen by watching) only mark an
+execution; `Reconciler.look` then reads the present state. So a lost event costs at most the time to the next general look, and
+doing anything twice changes nothing. Several workers never look at one execution at a time. Outages of the database or the
+cluster are waited out. Exactly one process runs this, see `leader`; if ever two do, conditional writes keep them apart.
+"""
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from datetime import UTC, datetime
+
+from asgiref.sync import sync_to_async
+from django.db import close_old_connections
+
+from grid.errors import GridError
+from grid.kube.api import KubeApi
+from grid.kube.objects import Event, Pod
+from grid.kube.resources import EVENTS, PODS
+from grid.labels import MANAGED_BY, MANAGER
+from grid.launch import admission, ledger
+from grid.launch.caches import EventCache, PodCache
+from grid.launch.ledger import Mark
+from grid.launch.reconcile import Database, P, Place, Reconciler, T
+from grid.launch.workqueue import WorkQueue
+from grid.models import State
+from grid.watch.backoff import Backoff
+from grid.watch.hub import Hub
+from grid.watch.reflector import Feed, Reflector
+
+logger = logging.getLogger(__name__)
+
+POLL_SECONDS = 1.0
+# A general look at everything, in case that something was lost on the way.
+RESYNC_SECONDS = 60.0
+WORKERS = 8
+
+
+async def in_thread(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run it in Django's thread, giving back a connection that the database has closed meanwhile."""
+
+    def working() -> T:
+        close_old_connections()
+        return work(*args, **kwargs)
+
+    run: Callable[[], Awaitable[T]] = sync_to_async(working)
+    return await run()
+
+
+class Controller:
+    """One term of leadership: `run` until cancelled. Made anew for the next, so nothing is remembered that may be wrong."""
+
+    def __init__(
+        self,
+        api: KubeApi,
+        place: Place,
+        *,
+        database: Database = in_thread,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        monotonic: Callable[[], float] = time.monotonic,
+        rng: random.Random | None = None,
+    ) -> None:
+        self._api = api
+        self._place = place
+        self._database = database
+        self._clock = clock
+        self._monotonic = monotonic
+        self._rng = rng or random.Random()
+        self._queue = WorkQueue()
+        self._backoffs: dict[str, Backoff] = {}
+        self._known: dict[str, int] = {}
+        self._resynced_at = float("-inf")
+        self.pods = PodCache(self._mark)
+        self.events = EventCache(self._mark)
+        self._reconciler = Reconciler(
+            api, database, place, pods=self.pods, events=self.events, clock=clock, monotonic=monotonic
+        )
+
+    async def run(self) -> None:
+        """Watch, ask the database, and work, until cancelled."""
+        hub = Hub()
+        namespace = self._place.namespace
+        selector = f"{MANAGED_BY}={MANAGER}"
+        timing = {"clock": self._monotonic, "rng": self._rng}
+        pods = Reflector(self._api, Feed(PODS, Pod, namespace, selector), self.pods, hub, **timing)  # type: ignore[arg-type]
+        events = Reflector(self._api, Feed(EVENTS, Event, namespace), self.events, hub, **timing)  # type: ignore[arg-type]
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(pods.run())
+                tasks.create_task(events.run())
+                tasks.create_task(self._poll_for_ever())
+                for _ in range(WORKERS):
+                    tasks.create_task(self._work_for_ever())
+        finally:
+            self._queue.close()
+
+    async def poll(self) -> None:
+        """Ask the database once: mark what was written since, what may have waited too long, and admit who waits."""
+        marks = await self._database(ledger.marks)
+        limits = await self._database(ledger.timeouts)
+        resync = self._monotonic() - self._resynced_at >= RESYNC_SECONDS
+        for id in to_look_at(marks, self._known, limits, now=self._clock(), everything=resync):
+            self._queue.add(id)
+        if resync:
+            self._resynced_at = self._monotonic()
+        current = {mark.id: mark.revision for mark in marks}
+        for id in self._known.keys() - current.keys():
+            self._queue.add(id)
+        self._known = current
+        if any(mark.state == State.QUEUED for mark in marks):
+            for id in await self._database(admission.admit_waiting, now=self._clock()):
+                logger.info("execution=%s admitted", id)
+                self._queue.add(id)
+
+    async def work(self) -> None:
+        """Take one execution and look at it; a failure is repeated after a growing delay."""
+        id = await self._queue.get()
+        try:
+            again = await self._reconciler.look(id)
+        except GridError as error:
+            delay = self._backoff(id).next()
+            logger.warning("execution=%s not moved on, again in %.1f s reason=%s", id, delay, error)
+            self._queue.add_later(id, delay)
+        except Exception:
+            logger.exception("execution=%s looking at it failed", id)
+            self._queue.add_later(id, self._backoff(id).next())
+        else:
+            self._backoffs.pop(id, None)
+            if again == 0:
+                self._queue.add(id)
+            elif again is not None:
+                self._queue.add_later(id, again)
+            elif id not in self._known:
+                self._reconciler.forget(id)
+        finally:
+            self._queue.done(id)
+
+    @property
+    def idle(self) -> bool:
+        return len(self._queue) == 0
+
+    # --- Loops ---
+
+    async def _poll_for_ever(self) -> None:
+        backoff = Backoff(rng=self._rng)
+        failing = False
+        while True:
+            try:
+                await self.poll()
+                backoff.reset()
+                if failing:
+                    logger.info("the database answers again")
+                failing, pause = False, POLL_SECONDS
+            except Exception:
+                logger.log(
+                    logging.DEBUG if failing else logging.ERROR,
+                    "the database cannot be asked, trying again",
+                    exc_info=True,
+                )
+                failing, pause = True, max(POLL_SECONDS, backoff.next())
+            await asyncio.sleep(pause)
+
+    async def _work_for_ever(self) -> None:
+        while True:
+            await self.work()
+
+    def _mark(self, id: str) -> None:
+        if id:
+            self._queue.add(id)
+
+    def _backoff(self, id: str) -> Backoff:
+        return self._backoffs.setdefault(id, Backoff(longest=30.0, rng=self._rng))
+
+
+def to_look_at(
+    marks: Iterable[Mark], known: Mapping[str, int], limits: Mapping[State, int], *, now: datetime, everything: bool
+) -> list[str]:
+    """Written since the last time, or in a state for longer than is allowed now; `everything` asks for all."""
+    return [
+        mark.id
+        for mark in marks
+        if everything
+        or known.get(mark.id) != mark.revision
+        or (mark.state in limits and (now - mark.state_since).total_seconds() > limits[mark.state])
+    ]

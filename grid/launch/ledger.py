@@ -1,0 +1,142 @@
+"""What the controller reads and writes in the database, as plain values and small transactions.
+
+Synchronous: the controller runs each function in Django's thread. See `lifecycle` for how two writers are kept apart.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Q
+
+from grid.centralconfig import DEPLOYING_TIMEOUT, PREPARING_TIMEOUT, all_values
+from grid.launch import lifecycle
+from grid.launch.lifecycle import Change
+from grid.models import Execution, LifecycleEntry, State
+from grid.models.execution import FINAL_STATES
+
+_UNSETTLED = ~Q(state__in=FINAL_STATES) | Q(slots_reserved_at__isnull=False, slots_freed_at__isnull=True)
+_MESSAGE_LENGTH = 4000
+_REASON_LENGTH = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Enough to see whether an execution needs a look."""
+
+    id: str
+    revision: int
+    state: State
+    state_since: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One execution as the controller sees it. `holds_slots` until its pods were seen gone."""
+
+    id: str
+    kind: str
+    object_name: str
+    state: State
+    state_since: datetime
+    revision: int
+    reason: str
+    message: str
+    stop_wanted: bool
+    stop_wanted_by: str
+    holds_slots: bool
+    spec: object
+
+    @property
+    def is_final(self) -> bool:
+        return self.state in FINAL_STATES
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """One Kubernetes event for an execution's history."""
+
+    uid: str
+    at: datetime
+    object: str
+    level: str
+    reason: str
+    message: str
+    count: int
+
+
+def marks() -> Sequence[Mark]:
+    """Every execution that is not settled: not ended, or ended with slots that are not free yet."""
+    found = Execution.objects.filter(_UNSETTLED).order_by("requested_at", "pk")
+    return [
+        Mark(id, revision, State(state), since)
+        for id, revision, state, since in found.values_list("pk", "revision", "state", "state_since")
+    ]
+
+
+def timeouts() -> Mapping[State, int]:
+    """Seconds after which a state is given up, as configured now."""
+    values = all_values()
+    return {State.DEPLOYING: values[DEPLOYING_TIMEOUT.key], State.PREPARING: values[PREPARING_TIMEOUT.key]}
+
+
+def read(execution_id: str) -> Row | None:
+    found = Execution.objects.filter(pk=execution_id).defer("final_log").first()
+    if found is None:
+        return None
+    return Row(
+        id=found.pk,
+        kind=found.kind,
+        object_name=found.object_name,
+        state=State(found.state),
+        state_since=found.state_since,
+        revision=found.revision,
+        reason=found.reason,
+        message=found.message,
+        stop_wanted=found.stop_requested_at is not None,
+        stop_wanted_by=found.stop_requested_by,
+        holds_slots=found.slots_reserved_at is not None and found.slots_freed_at is None,
+        spec=found.spec,
+    )
+
+
+def enter(row: Row, change: Change, *, now: datetime, fields: Mapping[str, Any]) -> bool:
+    """False when somebody else has written the execution since `row` was read."""
+    return lifecycle.enter(row.id, change, revision=row.revision, left=row.state, now=now, fields=fields)
+
+
+def update(row: Row, columns: Mapping[str, Any], *, now: datetime) -> bool:
+    return lifecycle.update(row.id, columns, revision=row.revision, now=now)
+
+
+def note_events(execution_id: str, events: Sequence[Noted]) -> None:
+    """Add what is new to the history, and count up what repeats; a count never goes down."""
+    with transaction.atomic():
+        rows = LifecycleEntry.objects.filter(execution_id=execution_id, source=LifecycleEntry.Source.KUBERNETES)
+        known = {entry.event_uid: entry for entry in rows}
+        for event in events:
+            entry = known.get(event.uid)
+            if entry is None:
+                LifecycleEntry.objects.get_or_create(
+                    execution_id=execution_id,
+                    source=LifecycleEntry.Source.KUBERNETES,
+                    event_uid=event.uid,
+                    defaults={
+                        "at": event.at,
+                        "object": event.object[:300],
+                        "level": event.level[:10],
+                        "reason": _clean(event.reason)[:_REASON_LENGTH],
+                        "message": _clean(event.message)[:_MESSAGE_LENGTH],
+                        "count": event.count,
+                    },
+                )
+            elif event.count > entry.count:
+                message = _clean(event.message)[:_MESSAGE_LENGTH]
+                LifecycleEntry.objects.filter(pk=entry.pk).update(count=event.count, message=message)
+
+
+def _clean(text: str) -> str:
+    """PostgreSQL stores no NUL."""
+    return text.replace("\x00", "")

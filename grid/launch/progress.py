@@ -1,0 +1,109 @@
+"""The way of an execution through its states, as a pure function of what is recorded and what the cluster shows.
+
+    deploying --a node is chosen--> preparing --ready--> running --program ends--> finishing
+    deploying, preparing --too long--> error         any of them --pod gone or taken away--> error
+
+Requests to stop, admission and clean-up are not decided here; see `grid.launch.controller`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from grid.diagnosis.diagnosis import duration
+from grid.diagnosis.pods import Diagnosis, explain_pod
+from grid.kube.objects import Event, Pod
+from grid.launch.ledger import Row
+from grid.launch.lifecycle import Change
+from grid.models import State
+
+CREATED = "created"  # reason of a deploying execution whose objects were all created once
+COMPLETED = "completed"
+_BY_USER_CODE = frozenset({COMPLETED, "exit_code", "out_of_memory"})
+_TOO_LONG = {
+    State.DEPLOYING: ("deploying_timeout", "No node took it"),
+    State.PREPARING: ("preparing_timeout", "Not ready"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the cluster shows now: the pod, None when it is certain that there is none, and the pod's events."""
+
+    pod: Pod | None
+    events: Sequence[Event] = ()
+
+
+def next_change(row: Row, seen: Seen, *, timeouts: Mapping[State, int], now: datetime) -> Change | None:
+    """The next state of an execution whose objects were created, or None to go on waiting."""
+    pod = seen.pod
+    if pod is None:
+        return Change(
+            State.ERROR,
+            "pod_gone",
+            "Its pod is gone: its node was removed, or somebody deleted it. The project's files are kept; launch it again.",
+            level="Warning",
+        )
+    if row.state == State.DEPLOYING and pod.spec.node_name:
+        return Change(State.PREPARING, "scheduled", f"Node {pod.spec.node_name} prepares it: volumes, image, start.")
+    why = explain_pod(pod, seen.events, now=now)
+    if pod.status.phase in ("Succeeded", "Failed"):
+        return _ended(row, why)
+    if pod.metadata.deletion_timestamp is not None:
+        return Change(
+            State.ERROR,
+            "pod_deleted",
+            f"The cluster or somebody ended its pod{_because(pod)}. The project's files are kept; launch it again.",
+            level="Warning",
+        )
+    if row.state == State.PREPARING and _is_ready(pod):
+        return Change(State.RUNNING, "ready", "It runs.")
+    return _too_long(row, why, timeouts, now)
+
+
+def outcome(row: Row) -> Change:
+    """How a finishing execution has ended; its reason was recorded when the program ended."""
+    state = State.SUCCEEDED if row.reason == COMPLETED else State.FAILED
+    return Change(state, row.reason, row.message, level="Normal" if state == State.SUCCEEDED else "Warning")
+
+
+def ran_since(pod: Pod) -> datetime | None:
+    """When the program was started first, as far as the pod still knows."""
+    for status in pod.status.container_statuses:
+        state = status.state
+        started = state.running or state.terminated
+        if started is not None and started.started_at is not None:
+            return started.started_at
+    return None
+
+
+def _ended(row: Row, why: Diagnosis) -> Change:
+    message = f"{why.sentence} {why.next_step}".strip()
+    if why.code not in _BY_USER_CODE:
+        return Change(State.ERROR, why.code, message, level="Warning")
+    if row.state == State.PREPARING:
+        return Change(State.RUNNING, "ran", "It ran.")
+    level = "Normal" if why.code == COMPLETED else "Warning"
+    return Change(State.FINISHING, why.code, message, level=level)
+
+
+def _too_long(row: Row, why: Diagnosis, timeouts: Mapping[State, int], now: datetime) -> Change | None:
+    limit = timeouts.get(row.state)
+    if limit is None or now - row.state_since <= timedelta(seconds=limit):
+        return None
+    code, sentence = _TOO_LONG[row.state]
+    message = (
+        f"{sentence} within {duration(timedelta(seconds=limit))}. Last known: {why.sentence} {why.next_step}".strip()
+    )
+    return Change(State.ERROR, code, message, level="Warning")
+
+
+def _is_ready(pod: Pod) -> bool:
+    return any(one.type == "Ready" and one.status == "True" for one in pod.status.conditions)
+
+
+def _because(pod: Pod) -> str:
+    found = next(
+        (one for one in pod.status.conditions if one.type == "DisruptionTarget" and one.status == "True"), None
+    )
+    return f" ({found.message or found.reason})" if found else ""

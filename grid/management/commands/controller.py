@@ -1,0 +1,82 @@
+"""Runs executions in the cluster, as the one leader among all processes that run this command."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import random
+import secrets
+import signal
+import socket
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand
+
+from grid.errors import GridError, NotAllowed
+from grid.kube.credentials import Source
+from grid.kube.http import HttpKubeApi
+from grid.launch.apply import ensure_namespace
+from grid.launch.controller import Controller
+from grid.launch.leader import Election
+from grid.launch.manifests import Storage
+from grid.launch.reconcile import Place
+from grid.launch.token import access_token
+from grid.watch.backoff import Backoff
+
+logger = logging.getLogger(__name__)
+
+
+class Command(BaseCommand):
+    help = (
+        "Admit, create, follow and clean up executions until SIGTERM. Any number may run; one of them works at a time."
+    )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        asyncio.run(_serve())
+
+
+async def _serve() -> None:
+    """Until SIGTERM or Ctrl-C; an unreachable cluster or database is waited for."""
+    task = asyncio.current_task()
+    assert task is not None, "runs as a task of asyncio.run"
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, task.cancel)
+    api = HttpKubeApi(Source(settings.KUBECONFIG, settings.KUBE_CONTEXT))
+    place = Place(settings.GRID_NAMESPACE, access_token, _storage())
+    # The host's name tells an operator which process leads; the rest makes two processes of one host differ.
+    identity = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
+    election = Election(api, name="compute-grid-controller", namespace=place.namespace, identity=identity)
+    logger.info("controller started namespace=%s", place.namespace)
+    try:
+        with contextlib.suppress(asyncio.CancelledError):
+            await _make_ready(api, place.namespace)
+            await election.lead(lambda: Controller(api, place).run())
+    finally:
+        await api.close()
+        logger.info("controller ended")
+
+
+async def _make_ready(api: HttpKubeApi, namespace: str) -> None:
+    """The lease and the executions need their namespace; without an answer, wait for one."""
+    backoff = Backoff(rng=random.Random())
+    while True:
+        try:
+            await ensure_namespace(api, namespace)
+        except NotAllowed as error:
+            logger.warning("namespace cannot be looked at, taking it to exist namespace=%s reason=%s", namespace, error)
+        except GridError as error:
+            logger.warning("waiting for the cluster reason=%s", error)
+            await asyncio.sleep(backoff.next())
+            continue
+        return
+
+
+def _storage() -> Storage:
+    """Of projects' volumes; a cluster whose storage serves one node at a time wants GRID_VOLUME_ACCESS_MODE=ReadWriteOnce."""
+    default = Storage()
+    return Storage(
+        access_mode=os.environ.get("GRID_VOLUME_ACCESS_MODE", default.access_mode),
+        storage_class=os.environ.get("GRID_VOLUME_STORAGE_CLASS", default.storage_class),
+    )

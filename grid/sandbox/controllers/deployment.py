@@ -191,7 +191,7 @@ class DeploymentController:
             newest["metadata"]["annotations"] = wanted
             newest["spec"]["minReadySeconds"] = ready_seconds
             await self._update_set(newest)
-        await self._note_revision(deployment, wanted[REVISION])
+        _note_revision(deployment, wanted[REVISION])
         status = deployment.get("status") or {}
         if (
             rolloutstatus.deadline_of(deployment) is not None
@@ -200,15 +200,6 @@ class DeploymentController:
             message = f'Found new replica set "{name_of(newest)}"'
             self._set_condition(deployment, Condition(PROGRESSING, "True", "FoundNewReplicaSet", message))
         return newest
-
-    async def _note_revision(self, deployment: Object, revision: str) -> None:
-        if annotations_of(deployment).get(REVISION) == revision:
-            return
-        path = DEPLOYMENTS.path(namespace_of(deployment), name_of(deployment))
-        answer = await self._client.patch(path, {"metadata": {"annotations": {REVISION: revision}}})
-        # The generation stays the one that was read: the answer's may be of a change we have not looked at.
-        for field in ("resourceVersion", "annotations"):
-            deployment["metadata"][field] = answer["metadata"][field]
 
     async def _create_newest(self, deployment: Object, old: list[Object]) -> Object:
         wanted = self._new_set(deployment, old)
@@ -227,7 +218,7 @@ class DeploymentController:
             await self._tell_scaled(deployment, name, 0, size)
         message = f'Created new replica set "{name}"'
         self._set_condition(deployment, Condition(PROGRESSING, "True", "NewReplicaSetCreated", message))
-        await self._note_revision(deployment, annotations_of(created)[REVISION])
+        _note_revision(deployment, annotations_of(created)[REVISION])
         return created
 
     def _new_set(self, deployment: Object, old: list[Object]) -> Object:
@@ -317,18 +308,28 @@ class DeploymentController:
         return rolloutstatus.seconds_until_late(deployment, status, now)
 
     async def _put_status(self, deployment: Object, status: Object) -> None:
-        known = self._deployments.get(key_of(deployment))
-        if known is not None and known.get("status") == status:
+        """Writes the status, and with it the revision: a status's write does not count as a new generation."""
+        known = self._deployments.get(key_of(deployment)) or {}
+        revision = annotations_of(deployment).get(REVISION, "")
+        if known.get("status") == status and annotations_of(known).get(REVISION, "") == revision:
             return
         body = {**deployment, "apiVersion": DEPLOYMENTS.api_version, "kind": DEPLOYMENTS.kind, "status": status}
-        path = DEPLOYMENTS.path(namespace_of(deployment), name_of(deployment), "status")
+        path = DEPLOYMENTS.path(namespace_of(deployment), name_of(deployment))
         try:
-            answer = await self._client.update(path, body)
+            answer = await self._client.update(f"{path}/status", body)
+            if annotations_of(answer).get(REVISION, "") != revision:
+                # A server that keeps nothing but the status of such a write takes the annotation as a change of its own.
+                answer = await self._client.patch(path, {"metadata": {"annotations": {REVISION: revision}}})
         except ApiError as error:
             if not error.not_found:
                 raise
         else:
             deployment["metadata"]["resourceVersion"] = answer["metadata"]["resourceVersion"]
+
+
+def _note_revision(deployment: Object, revision: str) -> None:
+    """To be written with the next status."""
+    deployment["metadata"]["annotations"] = {**annotations_of(deployment), REVISION: revision}
 
 
 def _owner_reference(deployment: Object) -> Object:

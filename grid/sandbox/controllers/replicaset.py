@@ -34,7 +34,7 @@ from grid.sandbox.client import (
 from grid.sandbox.controllers.owned import Expectations, PodsByOwner
 from grid.sandbox.controllers.replicas import deletion_order, is_active, status_of, tally
 from grid.sandbox.controllers.selectors import matches_labels
-from grid.sandbox.controllers.workqueue import WorkQueue, work_off
+from grid.sandbox.controllers.workqueue import Refused, WorkQueue, work_off
 
 logger = logging.getLogger(__name__)
 
@@ -115,7 +115,7 @@ class ReplicaSetController:
         conditions = self._conditions(found, problem, reason, settled=again is None)
         await self._write_status(found, status_of(counts, found["metadata"].get("generation", 0), conditions))
         if problem is not None:
-            raise problem
+            raise Refused(problem.message) from problem
         waits = [wait for wait in (again, counts.check_again) if wait is not None]
         return min(waits, default=None)
 

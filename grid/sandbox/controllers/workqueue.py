@@ -89,6 +89,10 @@ class WorkQueue:
         self._timers.clear()
 
 
+class Refused(Exception):
+    """The work failed and whoever it concerns has been told, by an event or a condition: it is only tried again later."""
+
+
 Work = Callable[[str], Awaitable[float | None]]
 """Looks at one key; returns after how many seconds to look again, None for not before something changes."""
 
@@ -108,6 +112,9 @@ async def _worker(queue: WorkQueue, work: Work, name: str) -> None:
         key = await queue.take()
         try:
             again = await work(key)
+        except Refused as refusal:
+            logger.debug("%s key=%s tries again: %s", name, key, refusal)
+            queue.retry(key)
         except ApiError as error:
             # A conflict means that our copy was old: the mirror is about to bring the newer one.
             logger.log(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from grid.sandbox.client import DEPLOYMENTS, EVENTS, PODS, REPLICA_SETS, Api, Mirrors, Object, name_of
+from grid.sandbox.client import DEPLOYMENTS, EVENTS, PODS, REPLICA_SETS, Api, Mirrors, Object, name_of, namespace_of
 from grid.sandbox.controllers.deployment import DeploymentController
 from grid.sandbox.controllers.replicaset import ReplicaSetController
 from grid.sandbox.controllers.scheduler import Scheduler
@@ -165,20 +165,23 @@ class Replay:
                 path = path.replace(theirs, ours)
         return path
 
+    def _is_ours(self, item: Object | None) -> bool:
+        return item is not None and namespace_of(item) == self._record["namespace"]
+
     def _pod_changed(self, old: Object | None, new: Object | None) -> None:
-        if old is None and new is not None:
+        if old is None and new is not None and self._is_ours(new):
             self._pod_names.append(name_of(new))
 
     def _set_changed(self, old: Object | None, new: Object | None) -> None:
-        if new is not None:
+        if new is not None and self._is_ours(new):
             if name_of(new) not in self._set_names:
                 self._set_names.append(name_of(new))
             _note_set(self.outcome, self._names, name_of(new), new["spec"])
 
     def _deployment_changed(self, old: Object | None, new: Object | None) -> None:
-        if new is not None:
+        if new is not None and self._is_ours(new):
             _note_status(self.outcome, self._names, new.get("status") or {})
 
     def _event_changed(self, old: Object | None, new: Object | None) -> None:
-        if new is not None:
+        if new is not None and self._is_ours(new):
             _note_event(self.outcome, self._names, new["involvedObject"]["kind"], new)

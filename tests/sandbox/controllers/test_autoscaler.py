@@ -82,6 +82,12 @@ class FakeCloud:
         ready = make_node(name)["status"]["conditions"]
         await self.client.patch(NODES.path(name=name, subresource="status"), {"status": {"conditions": ready}})
 
+    async def close(self) -> None:
+        for boot in self._boots:
+            boot.cancel()
+        results = await asyncio.gather(*self._boots, return_exceptions=True)
+        assert not [result for result in results if isinstance(result, Exception)]
+
     async def delete(self, node_name: str) -> None:
         for names in self.machines.values():
             if node_name in names:
@@ -121,7 +127,7 @@ class Bench:
         return next((group for group in groups if group["name"] == name), {})
 
     def note_taints(self, old: Object | None, new: Object | None) -> None:
-        self.taints |= {taint["key"] for taint in (new or {}).get("spec", {}).get("taints") or ()}
+        self.taints |= _taints(new)
 
 
 @asynccontextmanager
@@ -147,6 +153,11 @@ async def cluster(folder: Path, *, unneeded: float = UNNEEDED, stock_out: bool =
         )
         async with bench.seen.running(), running(*parts):
             yield bench
+        await cloud.close()
+
+
+def _taints(node: Object | None) -> set[str]:
+    return {taint["key"] for taint in (node or {}).get("spec", {}).get("taints") or ()}
 
 
 def gpu_pod(name: str) -> Object:
@@ -245,10 +256,10 @@ async def test_a_removal_that_an_earlier_process_left_unfinished_is_called_off(t
         autoscaler = Autoscaler(client, cloud=cloud, pools=POOLS, clock=clock)
         seen = Mirrors(client, clock=clock)
         nodes = seen.of(NODES)
-        async with seen.running(), running(autoscaler):
-            await eventually(
-                lambda: not (nodes.get("default-0") or {}).get("spec", {}).get("taints"), "the node takes pods again"
-            )
+        async with seen.running():
+            await eventually(lambda: TO_BE_DELETED_TAINT in _taints(nodes.get("default-0")), "the old taint is seen")
+            async with running(autoscaler):
+                await eventually(lambda: TO_BE_DELETED_TAINT not in _taints(nodes.get("default-0")), "it is gone")
 
 
 async def test_a_pool_below_its_minimum_is_filled_up(tmp_path: Path) -> None:

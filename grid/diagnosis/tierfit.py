@@ -1,0 +1,115 @@
+"""Whether a hardware tier can run on any node of its pool; said to the admin who edits it, never a reason to refuse. Pure.
+
+Looks at what whole empty nodes offer. What Kubernetes' own pods take of each node is not taken off, so a tier as large as a
+node may still find no place; one that is called too large certainly finds none on the nodes that are there.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from grid.diagnosis.diagnosis import Diagnosis, listed, plural
+from grid.diagnosis.requests import Amounts, amounts
+from grid.kube.objects import Node
+from grid.labels import NODE_POOL
+from grid.quantity import format_bytes, format_cores
+from grid.watch.pools import NodeGroup
+
+
+@dataclass(frozen=True, slots=True)
+class TierSize:
+    """What an execution on the tier asks of its node, as typed; a quantity that cannot be read counts as none."""
+
+    node_pool: str
+    cores: str
+    memory: str
+    gpus: int
+    gpu_resource: str
+
+
+@dataclass(frozen=True, slots=True)
+class PoolOffer:
+    """One node pool: what each of its nodes offers, and how many nodes it may have (0: the autoscaler does not know it)."""
+
+    name: str
+    allocatable: tuple[Mapping[str, str], ...] = ()
+    maximum: int = 0
+
+
+def pool_offers(
+    nodes: Iterable[Node], groups: Mapping[str, NodeGroup], *, label: str = NODE_POOL
+) -> dict[str, PoolOffer]:
+    """Every pool that has nodes now or may get some, by name."""
+    found: dict[str, list[Mapping[str, str]]] = {name: [] for name in groups}
+    for node in nodes:
+        pool = node.metadata.labels.get(label, "")
+        if pool:
+            found.setdefault(pool, []).append(node.status.allocatable)
+    return {
+        name: PoolOffer(name, tuple(found[name]), groups[name].maximum if name in groups else 0)
+        for name in sorted(found)
+    }
+
+
+def largest(offer: PoolOffer, *, gpu_resource: str) -> Amounts:
+    """The most of each resource that one node has; not necessarily the same node for all."""
+    most = Amounts()
+    for allocatable in offer.allocatable:
+        most = most.at_least(_of_node(allocatable, gpu_resource))
+    return most
+
+
+def explain_fit(tier: TierSize, offers: Mapping[str, PoolOffer]) -> Diagnosis | None:
+    """None when some node of its pool could take it, were the node empty."""
+    offer = offers.get(tier.node_pool, PoolOffer(tier.node_pool))
+    if not offer.allocatable:
+        return _without_nodes(offer)
+    wanted = amounts({"cpu": tier.cores, "memory": tier.memory, "its/gpu": str(tier.gpus)})
+    nodes = [_of_node(allocatable, tier.gpu_resource) for allocatable in offer.allocatable]
+    if any(_fits(wanted, node) for node in nodes):
+        return None
+    most = largest(offer, gpu_resource=tier.gpu_resource)
+    short = [
+        f"{word}: {asked if asked != has else f'a little more than {has}'} asked for, {has} on the largest node"
+        for word, asked, has, is_short in (
+            ("cores", format_cores(wanted.cpu), format_cores(most.cpu), wanted.cpu > most.cpu),
+            ("memory", format_bytes(wanted.memory), format_bytes(most.memory), wanted.memory > most.memory),
+            (f"GPUs ({tier.gpu_resource})", str(wanted.gpus), str(most.gpus), wanted.gpus > most.gpus),
+        )
+        if is_short
+    ]
+    reason = "; ".join(short) or f"none has {_words(wanted)} together"
+    sentence = f"No node of the pool {offer.name} is large enough for this tier, not even an empty one: {reason}."
+    step = (
+        "Make the tier smaller or choose another pool; until then, what is launched on it waits and ends as an error."
+    )
+    return Diagnosis("too_large", sentence, "problem", "admin", step)
+
+
+def _without_nodes(offer: PoolOffer) -> Diagnosis:
+    if offer.maximum > 0:
+        sentence = (
+            f"The pool {offer.name} has no node now; the autoscaler starts one when somebody launches on this tier "
+            f"(at most {plural(offer.maximum, 'node')}). Only then can be said whether the tier fits."
+        )
+        return Diagnosis("pool_empty", sentence, "wait", "", "Nothing to do if you know the size of its nodes.")
+    sentence = f"The pool {offer.name} has no node, and the autoscaler may not start one."
+    step = "Choose another pool, or ask an operator to add nodes; until then, what is launched on this tier waits."
+    return Diagnosis("no_nodes", sentence, "problem", "operator", step)
+
+
+def _of_node(allocatable: Mapping[str, str], gpu_resource: str) -> Amounts:
+    """Counts the tier's kind of GPU only, under whatever name."""
+    gpus = allocatable.get(gpu_resource, "0")
+    return amounts({"cpu": allocatable.get("cpu", "0"), "memory": allocatable.get("memory", "0"), "its/gpu": gpus})
+
+
+def _fits(wanted: Amounts, node: Amounts) -> bool:
+    return wanted.cpu <= node.cpu and wanted.memory <= node.memory and wanted.gpus <= node.gpus
+
+
+def _words(wanted: Amounts) -> str:
+    parts = [plural(1, "core") if wanted.cpu == 1000 else f"{format_cores(wanted.cpu)} cores"]
+    parts.append(f"{format_bytes(wanted.memory)} memory")
+    if wanted.gpus:
+        parts.append(plural(wanted.gpus, "GPU"))
+    return listed(parts)

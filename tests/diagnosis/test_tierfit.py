@@ -1,0 +1,100 @@
+"""Whether a tier can run on its pool's nodes: said with the resource that is short and the largest node's figure."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grid.diagnosis.tierfit import PoolOffer, TierSize, explain_fit, largest, pool_offers
+from grid.kube.objects import Node
+from grid.watch.pools import NodeGroup
+from tests.support.builders import decode, node
+
+GPU = "nvidia.com/gpu"
+
+
+def size(**changed: Any) -> TierSize:
+    return TierSize(
+        **{"node_pool": "default", "cores": "1", "memory": "4Gi", "gpus": 0, "gpu_resource": GPU, **changed}
+    )
+
+
+def offers(*nodes: dict[str, Any], **groups: int) -> dict[str, PoolOffer]:
+    """Groups by name with the most nodes that each may have."""
+    decoded = [decode(node(f"n{place}", **arguments), Node) for place, arguments in enumerate(nodes)]
+    return pool_offers(decoded, {name: NodeGroup(name, 0, most, 0) for name, most in groups.items()})
+
+
+EIGHT = {"cpu": "8", "memory": "32Gi"}
+WITH_GPU = {"cpu": "4", "memory": "16Gi", "extended": {GPU: "1"}}
+
+
+@pytest.mark.parametrize("tier", [size(), size(cores="8", memory="32Gi"), size(cores="7999m"), size(cores="lots")])
+def test_what_one_empty_node_can_take_fits(tier: TierSize) -> None:
+    assert explain_fit(tier, offers(EIGHT, {"cpu": "2"})) is None
+
+
+@pytest.mark.parametrize(
+    ("tier", "said"),
+    [
+        (size(cores="8001m"), "cores: a little more than 8 asked for, 8 on the largest node"),
+        (size(cores="64"), "cores: 64 asked for, 8 on the largest node"),
+        (size(memory="33Gi"), "memory: 33 GiB asked for, 32 GiB on the largest node"),
+        (size(gpus=2), "GPUs (nvidia.com/gpu): 2 asked for, 1 on the largest node"),
+        (size(gpus=1, gpu_resource="amd.com/gpu"), "GPUs (amd.com/gpu): 1 asked for, 0 on the largest node"),
+        (size(cores="6", gpus=1), "none has 6 cores, 4 GiB memory and 1 GPU together"),
+    ],
+)
+def test_a_tier_that_no_node_can_take_is_told_which_resource_is_short(tier: TierSize, said: str) -> None:
+    found = explain_fit(tier, offers(EIGHT, WITH_GPU))
+    assert found is not None
+    assert (found.code, found.severity, found.who) == ("too_large", "problem", "admin")
+    assert found.sentence.endswith(f"not even an empty one: {said}.")
+    assert found.next_step
+
+
+def test_two_resources_that_are_short_are_both_said() -> None:
+    found = explain_fit(size(cores="64", memory="1Ti"), offers(EIGHT))
+    assert found is not None
+    assert "cores: 64 asked for, 8 on" in found.sentence
+    assert "memory: 1 TiB asked for, 32 GiB on" in found.sentence
+
+
+def test_an_empty_pool_that_may_grow_is_only_remarked_on() -> None:
+    found = explain_fit(size(node_pool="gpu"), offers(EIGHT, gpu=2))
+    assert found is not None
+    assert (found.code, found.severity) == ("pool_empty", "wait")
+    assert "at most 2 nodes" in found.sentence
+
+
+@pytest.mark.parametrize("pool", ["closed", "unheard-of"])
+def test_a_pool_that_can_have_no_node_is_a_problem(pool: str) -> None:
+    found = explain_fit(size(node_pool=pool), offers(EIGHT, closed=0))
+    assert found is not None
+    assert (found.code, found.severity) == ("no_nodes", "problem")
+
+
+def test_nodes_of_other_pools_do_not_help() -> None:
+    known = offers({"pool": "small", "cpu": "2"}, EIGHT, {"pool": "", "cpu": "64"})
+    assert list(known) == ["default", "small"]
+    assert explain_fit(size(node_pool="small", cores="4"), known) is not None
+
+
+def test_the_largest_of_each_resource_may_be_on_different_nodes() -> None:
+    most = largest(offers(EIGHT, WITH_GPU)["default"], gpu_resource=GPU)
+    assert (most.cpu, most.memory, most.gpus) == (8000, 32 * 2**30, 1)
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 64), st.integers(1, 64), st.integers(0, 2)), min_size=1, max_size=4),
+    st.tuples(st.integers(1, 64), st.integers(1, 64), st.integers(0, 2)),
+)
+def test_it_is_silent_exactly_when_some_node_has_enough_of_everything(
+    nodes: list[tuple[int, int, int]], wanted: tuple[int, int, int]
+) -> None:
+    allocatable = tuple({"cpu": str(cpu), "memory": f"{memory}Gi", GPU: str(gpus)} for cpu, memory, gpus in nodes)
+    tier = size(cores=str(wanted[0]), memory=f"{wanted[1]}Gi", gpus=wanted[2])
+    found = explain_fit(tier, {"default": PoolOffer("default", allocatable)})
+    fits = any(all(has >= asks for has, asks in zip(one, wanted, strict=True)) for one in nodes)
+    assert (found is None) == fits

@@ -6,7 +6,6 @@ import stat
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -15,14 +14,6 @@ import pytest
 from tests.end_to_end.grid import ROOT, Grid, wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
-
-
-@pytest.fixture
-def grid(tmp_path: Path) -> Iterator[Grid]:
-    grid = Grid(tmp_path / "var")
-    yield grid
-    if grid.process is not None and not grid.has_ended:
-        grid.interrupt()
 
 
 def alive(processes: list[psutil.Process]) -> list[str]:

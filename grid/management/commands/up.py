@@ -19,9 +19,11 @@ from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from grid.centralconfig import NAMESPACE, UNNEEDED_SECONDS
 from grid.management.commands.web import listen
 from grid.management.demo import DemoAccount, create_demo_data
 from grid.management.supervisor import Program, StartFailed, Supervisor, end_leftovers
+from grid.models import ConfigRecord
 
 _HOST = "127.0.0.1"
 
@@ -49,7 +51,7 @@ class Command(BaseCommand):
                 self.stdout.write(f"Ended the {name} that an earlier run left behind.")
             for taken in (port, port + 1, port + 2):
                 _check_free(taken)
-            self._prepare_database(var)
+            self._prepare_database(var, node_idle_seconds=options["node_idle_seconds"])
             supervisor = Supervisor(var / "run" / "processes.json")
             for name in ("SIGINT", "SIGTERM", "SIGHUP"):
                 signal.signal(getattr(signal, name), lambda *_: supervisor.request_stop())
@@ -67,9 +69,15 @@ class Command(BaseCommand):
                 supervisor.stop()
                 self.stdout.write("Stopped. Tiers, history and files are kept in var/ for the next start.")
 
-    def _prepare_database(self, var: Path) -> None:
+    def _prepare_database(self, var: Path, *, node_idle_seconds: int) -> None:
         call_command("migrate", verbosity=0)
         accounts = create_demo_data()
+        # The pages foretell what the embedded autoscaler will do, so they have to know its setting.
+        ConfigRecord.objects.update_or_create(
+            namespace=NAMESPACE,
+            key=UNNEEDED_SECONDS.key,
+            defaults={"value": str(node_idle_seconds), "updated_by": "make run"},
+        )
         if accounts:
             _write_private(var / "demo-users.json", json.dumps([_as_dict(a) for a in accounts], indent=2) + "\n")
 
@@ -130,8 +138,17 @@ def _programs(var: Path, port: int, *, node_idle_seconds: int) -> list[Program]:
             stop_seconds=stop_seconds,
         )
 
-    cluster = ["sandbox", "--data", str(var / "cluster"), "--images", str(settings.IMAGES_DIR), "--port", str(cluster_port)]
+    cluster = [
+        "sandbox",
+        "--data",
+        str(var / "cluster"),
+        "--images",
+        str(settings.IMAGES_DIR),
+        "--port",
+        str(cluster_port),
+    ]
     cluster += ["--kubeconfig", str(kubeconfig), "--unneeded-seconds", str(node_idle_seconds)]
+    cluster += ["--scan-seconds", "5", "--boot-seconds", "6"]
     web = ["web", "--port", str(port), "--workspace-port", str(port + 1)]
     return [
         program("embedded cluster", cluster, {}, kubeconfig.exists, 20.0),

@@ -7,6 +7,7 @@ from django.urls import path, re_path
 
 from dashboard.consumers.execution import EXECUTION
 from dashboard.consumers.executions import EXECUTIONS
+from dashboard.consumers.home import HOME
 from dashboard.consumers.infrastructure import INFRASTRUCTURE
 from dashboard.consumers.live import LiveConsumer, LivePage
 from dashboard.consumers.node import NODE
@@ -16,6 +17,7 @@ from dashboard.consumers.pod import POD
 _PAGES: tuple[LivePage[Any], ...] = (
     EXECUTION,
     EXECUTIONS,
+    HOME,
     INFRASTRUCTURE,
     NODE,
     POD,

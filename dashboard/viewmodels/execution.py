@@ -10,12 +10,11 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Literal
 
-from grid.diagnosis.pods import Diagnosis
-
-from dashboard.viewmodels.format import duration, plural
+from dashboard.viewmodels.format import plural
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.nodes import Status
 from dashboard.viewmodels.states import state_status, state_word
+from grid.diagnosis.pods import Diagnosis
 from grid.quantity import format_bytes, format_cores, millicores, whole
 
 _FRAGMENTS = "dashboard/fragments/"
@@ -101,6 +100,7 @@ class Head:
     advice: str
     evidence: tuple[str, ...]
     since: datetime
+    has_ended: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,8 @@ def head(record: ExecutionRecord, diagnosis: Diagnosis | None) -> Fragment:
     if record.state == "running" and not status.note:
         status = Status(status.severity, status.word, _running_note(record))
     evidence = current.evidence if current is not None and current.severity != "ok" else ()
-    return Fragment("head", f"{_FRAGMENTS}execution_head.html", Head(status, advice, evidence, record.state_since))
+    shown = Head(status, advice, evidence, record.state_since, has_ended=record.is_final)
+    return Fragment("head", f"{_FRAGMENTS}execution_head.html", shown)
 
 
 def _running_note(record: ExecutionRecord) -> str:
@@ -221,7 +222,7 @@ def _step(state: str, order: Sequence[str], entered: dict[str, datetime], record
     at = entered[state]
     place = order.index(state)
     if place + 1 < len(order):
-        return Step(state_word(state), "done", at, duration((entered[order[place + 1]] - at).total_seconds()))
+        return Step(state_word(state), "done", at, span((entered[order[place + 1]] - at).total_seconds()))
     if state in _FINAL:
         return Step(state_word(state), "problem" if state in ("failed", "error") else "done", at, "")
     return Step(state_word(state), "now", at, "")
@@ -244,7 +245,7 @@ def facts(record: ExecutionRecord, person: Person, *, pods: Collection[PodLink],
             tier=record.tier_name,
             size=size_words(record.cores, record.memory, record.gpus, record.shared_memory),
             price=price_words(record.cost_per_hour),
-            cost=money(cost_so_far(record, now)) if started else "nothing yet",
+            cost=money(cost_so_far(record, now)) if started else "nothing" if record.is_final else "nothing yet",
             slots=plural(record.slots, "slot") if record.slots > 1 else "",
             node=shown_node,
             node_is_link=person.is_operator and bool(node),
@@ -252,9 +253,21 @@ def facts(record: ExecutionRecord, person: Person, *, pods: Collection[PodLink],
             requested_at=record.requested_at,
             started_at=started,
             ended_at=record.ended_at,
-            ran_for=duration((end - started).total_seconds()) if started and record.ended_at else "",
+            ran_for=span((end - started).total_seconds()) if started and record.ended_at else "",
         ),
     )
+
+
+def span(seconds: float) -> str:
+    """How long something took, in its two largest units: "42 s", "7 min 12 s", "3 h 5 min"."""
+    whole_seconds = max(0, int(seconds))
+    for size, unit, small, small_unit in ((3600, "h", 60, "min"), (60, "min", 1, "s")):
+        if whole_seconds >= size:
+            rest = whole_seconds % size // small
+            return (
+                f"{whole_seconds // size:,} {unit} {rest} {small_unit}" if rest else f"{whole_seconds // size:,} {unit}"
+            )
+    return f"{whole_seconds} s"
 
 
 def cost_so_far(record: ExecutionRecord, now: datetime) -> Decimal:

@@ -99,6 +99,11 @@ class _Entry:
         return self.row.kind if self.row else self._label(self.keys.workload_type).lower()
 
     @property
+    def part(self) -> str:
+        """What a cluster's pod is in it: "Head" or "Worker"."""
+        return self.pod.metadata.labels.get(APP_COMPONENT, "").capitalize() if self.pod and self.is_member else ""
+
+    @property
     def tier(self) -> str:
         return self.row.tier_name if self.row else self._label(self.keys.tier)
 
@@ -291,7 +296,7 @@ def _fragment(line: ExecutionLine) -> Fragment:
 
 
 def _line(entry: _Entry, source: Source, *, shape: str, of: _Group | None = None) -> ExecutionLine:
-    status, advice = _status(entry, source)
+    status, advice = _status(entry, source) if of is None else (_together(of), "")
     asked = entry.requests
     restarts = entry.restarts
     if of is not None:
@@ -302,7 +307,7 @@ def _line(entry: _Entry, source: Source, *, shape: str, of: _Group | None = None
         shape=shape,
         execution_id=entry.execution_id,
         name=entry.name,
-        kind=KINDS.get(entry.kind, entry.kind),
+        kind=entry.part or KINDS.get(entry.kind, entry.kind),
         tier=entry.tier,
         user=entry.user,
         project=entry.project,
@@ -317,6 +322,16 @@ def _line(entry: _Entry, source: Source, *, shape: str, of: _Group | None = None
         node_is_link=source.is_operator and of is None,
         pod_namespace=entry.pod.metadata.namespace if entry.pod else "",
         pod_name=entry.pod.metadata.name if entry.pod else "",
+    )
+
+
+def _together(group: _Group) -> Status:
+    """A cluster's own row: its state, and how many of the pods below run."""
+    running = sum(entry.state == "running" for entry in group.entries)
+    status, _ = state_status(group.head.state, message=group.head.row.message if group.head.row else "")
+    note = f"{running} of {plural(len(group.entries), 'pod')} {'runs' if running == 1 else 'run'}."
+    return Status(
+        status.severity, status.word, note if group.head.state == "running" else f"{status.note} {note}".strip()
     )
 
 

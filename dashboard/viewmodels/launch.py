@@ -73,7 +73,7 @@ def slots(*, used: int, queued: int, maximum: int) -> Slots:
     """`used` are slots that the person holds, `queued` those that the person's waiting executions want."""
     sentence = f"You use {used:,} of {plural(maximum, 'slot')}."
     if queued:
-        sentence += f" {queued:,} more {'is' if queued == 1 else 'are'} waited for."
+        sentence += f" {queued:,} more {'waits' if queued == 1 else 'wait'} in the queue."
     note = ""
     if maximum == 0:
         note = "Launching is switched off by your admin; what you launch now waits until that changes."

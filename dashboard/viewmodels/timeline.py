@@ -41,6 +41,8 @@ _HEADLINES = {
     "OOMKilling": "It used more memory than its tier has",
 }
 
+_USUAL = frozenset({"FailedScheduling", "Unhealthy"})
+
 
 @dataclass(frozen=True, slots=True)
 class TimelineItem:
@@ -92,13 +94,18 @@ def _line_id(line: LifecycleLine) -> str:
     return element_id("event", line.event_uid) if line.event_uid else element_id("state", line.to_state or line.reason)
 
 
+def _mark(is_warning: bool, reason: str) -> str:
+    """Kubernetes warns of what belongs to every start as well; that is no trouble."""
+    return "problem" if is_warning and reason not in _USUAL else ""
+
+
 def _stored(line: LifecycleLine) -> TimelineItem:
     if line.to_state:
         mark = "problem" if line.to_state in ("failed", "error") else "ok" if line.to_state == "running" else ""
         return TimelineItem(line.at, mark, state_word(line.to_state), line.message, actor=line.actor)
     return TimelineItem(
         line.at,
-        "problem" if line.level != "Normal" else "",
+        _mark(line.level != "Normal", line.reason),
         _HEADLINES.get(line.reason, line.reason),
         line.message,
         reason=line.reason,
@@ -111,7 +118,7 @@ def _live(event: Event) -> TimelineItem:
     about = event.involved_object
     return TimelineItem(
         event.last_seen,
-        "problem" if event.type != "Normal" else "",
+        _mark(event.type != "Normal", event.reason),
         _HEADLINES.get(event.reason, event.reason),
         event.message.strip(),
         reason=event.reason,

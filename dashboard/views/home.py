@@ -1,10 +1,10 @@
-"""The first page after login: where to go from here, by role."""
+"""The first page after login: one's own executions, and where to go from here, by role."""
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
 
-from dashboard.access import role_of
+from dashboard.consumers.home import HOME
+from dashboard.views.live import live_page
 
 
-def home(request: HttpRequest) -> HttpResponse:
-    return render(request, "dashboard/home.html", {"role": role_of(request.user)})
+async def home(request: HttpRequest) -> HttpResponse:
+    return await live_page(request, HOME, "dashboard/home.html")

@@ -88,6 +88,7 @@ async def test_an_async_view_is_guarded_as_well(people: People, rf: RequestFacto
     assert (await operator_required(_async_view)(request)).content == b"seen"
 
 
+@pytest.mark.usefixtures("runtime")
 def test_whoever_is_not_logged_in_is_sent_to_the_login_page_and_back(people: People, client: Client) -> None:
     response = client.get("/")
     assert response.status_code == 302

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dashboard.viewmodels.executions import ExecutionLine, Source, choices, execution_rows, pod_state
 from dashboard.viewmodels.executions_view import ExecutionsView, bounds
-from dashboard.viewmodels.infrastructure import Paging
+from dashboard.viewmodels.listing import Paging
 from grid.diagnosis.pods import Diagnosis
 from grid.kube.objects import Pod, RawObject
 from grid.labels import APP_COMPONENT, KEYS

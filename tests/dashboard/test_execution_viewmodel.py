@@ -1,0 +1,272 @@
+"""One execution in words: head, steps, cost, timeline and log source, and the stored HTML of each visual state."""
+
+from dataclasses import replace
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+
+from dashboard.fragments import render_fragment
+from dashboard.viewmodels.execution import (
+    ExecutionRecord,
+    Person,
+    PodLink,
+    actions,
+    cost_so_far,
+    facts,
+    head,
+    money,
+    price_words,
+    size_words,
+    span,
+    steps,
+)
+from dashboard.viewmodels.executions import execution_rows
+from dashboard.viewmodels.executions_view import ExecutionsView
+from dashboard.viewmodels.log import log_source, why_no_log
+from dashboard.viewmodels.my_executions import my_executions
+from dashboard.viewmodels.timeline import lifecycle_text, timeline
+from grid.diagnosis.diagnosis import Diagnosis
+from grid.kube.objects import Event, Node, Pod, RawObject
+from tests.dashboard.executing import RECORD, ROW, entered, pod_of
+from tests.dashboard.test_executions_viewmodel import BAD, source
+from tests.support import builders
+from tests.support.builders import MOMENT, decode
+from tests.support.golden import assert_golden
+
+OWNER = Person(is_owner=True, may_stop=True, is_operator=False)
+OPERATOR = Person(is_owner=False, may_stop=True, is_operator=True)
+MEMBER = Person(is_owner=False, may_stop=False, is_operator=False)
+WAITS = Diagnosis("scaling_up", "A new node is being started for you.", "wait", "", "Nothing to do.", ("0->1",))
+NOW = MOMENT + timedelta(minutes=30)
+
+
+def after(minutes: float, **fields: object) -> ExecutionRecord:
+    """The record that many minutes after its launch, with the history of its way there."""
+    way = ("queued", "deploying", "preparing", "running")
+    state = str(fields.get("state", "running"))
+    passed = way[: way.index(state) + 1] if state in way else (*way, state)
+    history = tuple(entered(each, minute=minutes * place / len(passed)) for place, each in enumerate(passed))
+    since = history[-1].at
+    started = history[3].at if len(history) > 3 else None
+    return replace(RECORD, **{"state_since": since, "lifecycle": history, "started_at": started, **fields})  # type: ignore[arg-type]
+
+
+QUEUED = after(1, state="queued", message="You use 25 of 25 slots; this starts by itself when one is free.")
+DEPLOYING = after(4, state="deploying", message="A slot was free.")
+RUNNING = after(20, state="running")
+STOPPING = replace(RUNNING, stop_requested_at=NOW, stop_requested_by="alice")
+FAILED = after(25, state="failed", kind="job", message="It used more memory than its tier has.", ended_at=NOW)
+STATES = {"queued": QUEUED, "deploying": DEPLOYING, "running": RUNNING, "stopping": STOPPING, "failed": FAILED}
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_each_state_looks_as_stored(name: str) -> None:
+    record = STATES[name]
+    diagnosis = {"deploying": WAITS}.get(name)
+    whole = [
+        head(record, diagnosis),
+        actions(record, OWNER, is_ready=True),
+        steps(record),
+        facts(record, OWNER, pods=[PodLink("compute-grid", "workspace-e1")], node="", now=NOW),
+    ]
+    assert_golden(f"execution-{name}", "\n".join(render_fragment(one, now=NOW) for one in whole))
+
+
+def test_the_rows_look_as_stored() -> None:
+    running = pod_of("e1", node="node-a", phase="Running", ready=True)
+    cluster = replace(ROW, id="e2", kind="cluster", title="Dask", object_name="cluster-e2", message="")
+    member = pod_of("e2", name="worker-1", node="node-a")
+    queued = replace(ROW, id="e3", state="queued", message="You use 25 of 25 slots.", title="<b>bold</b>")
+    whole = source(
+        ROW,
+        cluster,
+        queued,
+        pods=[running, member, pod_of("e2", name="worker-2")],
+        explained={"worker-1": BAD},
+        is_operator=True,
+    )
+    found = execution_rows(whole, ExecutionsView(), NOW)
+    assert_golden("execution-rows", "\n".join(render_fragment(one, now=NOW) for one in found))
+    nothing = execution_rows(source(), ExecutionsView(), NOW)
+    no_match = execution_rows(source(ROW), ExecutionsView(user="bob"), NOW)
+    assert_golden("executions-none", "\n".join(render_fragment(one, now=NOW) for one in (*nothing, *no_match)))
+
+
+def test_the_first_page_shows_ones_own_as_stored() -> None:
+    failed = replace(ROW, id="e2", state="failed", message="Out of memory.", requested_at=NOW)
+    foreign = replace(ROW, id="e3", owner_id=7)
+    assert_golden("my-executions", render_fragment(my_executions([failed, ROW, foreign], 1), now=NOW))
+    assert_golden("my-executions-none", render_fragment(my_executions([foreign], 1), now=NOW))
+
+
+def test_the_head_prefers_what_the_pod_shows_now() -> None:
+    shown = head(DEPLOYING, BAD).context
+    assert (shown.status.severity, shown.status.note, shown.advice) == ("problem", BAD.sentence, BAD.next_step)  # type: ignore[attr-defined]
+
+
+def test_an_ended_one_says_what_was_stored_whatever_a_leftover_pod_shows() -> None:
+    assert head(FAILED, WAITS).context.status.note == FAILED.message  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("record", "person", "ready", "shows", "why"),
+    [
+        (RUNNING, OWNER, True, True, ""),
+        (RUNNING, OWNER, False, True, "Its program does not answer at the moment."),
+        (DEPLOYING, OWNER, False, True, "You can open it as soon as it runs."),
+        (STOPPING, OWNER, True, True, "It is stopping."),
+        (RUNNING, OPERATOR, True, False, ""),
+        (FAILED, OWNER, True, False, None),
+        (replace(RUNNING, kind="job"), OWNER, True, False, ""),
+    ],
+)
+def test_the_open_button(record: ExecutionRecord, person: Person, ready: bool, shows: bool, why: str | None) -> None:
+    shown = actions(record, person, is_ready=ready).context
+    assert shown.shows_open is shows  # type: ignore[attr-defined]
+    if why is not None:
+        assert shown.why_not_open == why  # type: ignore[attr-defined]
+
+
+def test_the_stop_button_goes_when_stopping_was_asked_for() -> None:
+    def shows(record: ExecutionRecord, person: Person) -> bool:
+        return bool(actions(record, person, is_ready=True).context.shows_stop)  # type: ignore[attr-defined]
+
+    assert shows(QUEUED, OWNER)
+    assert shows(RUNNING, OPERATOR)
+    assert not shows(RUNNING, MEMBER)
+    assert not shows(STOPPING, OWNER)
+    assert not shows(FAILED, OWNER)
+
+
+def places(record: ExecutionRecord) -> list[tuple[str, str, str]]:
+    return [(one.word, one.place, one.took) for one in steps(record).context.steps]  # type: ignore[attr-defined]
+
+
+def test_steps_that_are_done_say_how_long_they_took() -> None:
+    assert places(RUNNING) == [
+        ("Queued", "done", "5 min"),
+        ("Deploying", "done", "5 min"),
+        ("Preparing", "done", "5 min"),
+        ("Running", "now", ""),
+        ("Stopped", "todo", ""),
+    ]
+
+
+def test_what_ended_early_shows_the_steps_that_it_did_not_reach() -> None:
+    record = replace(QUEUED, state="error", lifecycle=(entered("queued"), entered("error", minute=1)))
+    assert [(word, place) for word, place, _ in places(record)] == [
+        ("Queued", "done"), ("Deploying", "skipped"), ("Preparing", "skipped"), ("Running", "skipped"), ("Error", "problem"),
+    ]  # fmt: skip
+
+
+def test_a_stop_has_its_own_steps() -> None:
+    record = replace(RUNNING, state="stopping", lifecycle=(*RUNNING.lifecycle, entered("stopping", minute=28)))
+    assert [(word, place) for word, place, _ in places(record)][-2:] == [("Stopping", "now"), ("Stopped", "todo")]
+
+
+def test_cost_counts_whole_minutes_of_all_slots() -> None:
+    record = replace(RUNNING, started_at=MOMENT, cost_per_hour=Decimal("0.60"), slots=3)
+    assert cost_so_far(record, MOMENT + timedelta(minutes=10, seconds=59)) == Decimal("0.30")
+    assert cost_so_far(replace(record, ended_at=MOMENT + timedelta(hours=1)), NOW) == Decimal("1.80")
+    assert cost_so_far(record, MOMENT - timedelta(hours=1)) == 0
+    assert cost_so_far(QUEUED, NOW) == 0
+
+
+@pytest.mark.parametrize(
+    ("amount", "words"), [("0", "$0.00"), ("0.001", "less than $0.01"), ("0.309", "$0.31"), ("12345.6", "$12,345.60")]
+)
+def test_money(amount: str, words: str) -> None:
+    assert money(Decimal(amount)) == words
+
+
+def test_prices_and_sizes_in_words() -> None:
+    assert [price_words(Decimal(text)) for text in ("0", "0.05", "0.0500", "0.0125", "2")] == [
+        "free", "$0.05 an hour", "$0.05 an hour", "$0.0125 an hour", "$2.00 an hour",
+    ]  # fmt: skip
+    assert size_words("3500m", "14Gi", 1, "2Gi") == "3.5 cores, 14 GiB memory, 1 GPU, 2 GiB shared memory"
+    assert size_words("1", "odd", 0) == "1 core, odd memory"
+    assert [span(seconds) for seconds in (-3, 42, 432, 3600, 11100)] == [
+        "0 s",
+        "42 s",
+        "7 min 12 s",
+        "1 h",
+        "3 h 5 min",
+    ]
+
+
+def headlines(record: ExecutionRecord, events: list[RawObject], nodes: list[RawObject], node: str = "") -> list[str]:
+    found = timeline(
+        record, [decode(one, Event) for one in events], [decode(one, Node) for one in nodes], assigned_node=node
+    )
+    return [one.context.headline for one in found]  # type: ignore[attr-defined]
+
+
+def test_the_story_of_a_new_machine_is_told_newest_first() -> None:
+    pod = pod_of("e1")
+
+    def event(name: str, reason: str, minute: float) -> RawObject:
+        return builders.event(name, about=pod, reason=reason, at=MOMENT + timedelta(minutes=minute))
+
+    events = [event("a", "TriggeredScaleUp", 1), event("b", "Pulling", 5), event("c", "Started", 7)]
+    ready = [builders.condition("Ready", "True", at=MOMENT + timedelta(minutes=4))]
+    node = builders.node("gpu-1", created=MOMENT + timedelta(minutes=3), conditions=ready)
+    old = builders.node("old", created=MOMENT - timedelta(days=1))
+    record = replace(DEPLOYING, lifecycle=(entered("queued"), entered("deploying", minute=0.5)))
+    assert headlines(record, events, [node, old]) == [
+        "The program was started", "Fetching the image", "The new machine is ready", "A new machine joined",
+        "A new machine was asked for", "Deploying", "Queued",
+    ]  # fmt: skip
+    assert "A new machine joined" not in headlines(record, events, [node], node="another")
+    assert "A new machine joined" not in headlines(FAILED, [], [node])
+
+
+def test_an_event_that_is_stored_and_live_is_told_once_with_the_newer_count() -> None:
+    live = decode(builders.event("ev", about=pod_of("e1"), reason="BackOff", count=9), Event)
+    stored = entered("", reason="BackOff", event_uid=live.metadata.uid, count=3, about="Pod/workspace-e1")
+    record = replace(RECORD, lifecycle=(stored,))
+    (only,) = timeline(record, [live], [], assigned_node="")
+    assert only.context.times == 9  # type: ignore[attr-defined]
+    (kept,) = timeline(record, [], [], assigned_node="")
+    assert (kept.id, kept.context.times) == (only.id, 3)  # type: ignore[attr-defined]
+
+
+def test_usual_warnings_are_not_marked_as_trouble() -> None:
+    def mark(reason: str) -> str:
+        event = builders.event("e", about=pod_of("e1"), reason=reason, kind="Warning")
+        (item,) = timeline(replace(RECORD, lifecycle=()), [decode(event, Event)], [], assigned_node="")
+        return str(item.context.mark)  # type: ignore[attr-defined]
+
+    assert [mark(reason) for reason in ("FailedScheduling", "Failed")] == ["", "problem"]
+
+
+def test_an_empty_story_says_so() -> None:
+    (nothing,) = timeline(RECORD, [], [], assigned_node="")
+    assert nothing.context.headline == "Nothing yet."  # type: ignore[attr-defined]
+
+
+def test_hostile_text_cannot_add_lines_to_the_lifecycle_log() -> None:
+    record = replace(RECORD, title="a\nb", lifecycle=(entered("failed", message="one\n2026-01-01T00:00:00Z  fake"),))
+    assert len(lifecycle_text(record).splitlines()) == 2
+
+
+def test_the_log_comes_from_the_main_container_unless_another_is_asked_for() -> None:
+    containers = [{"name": "run"}, {"name": "nginx"}]
+    pods = [
+        decode(pod_of("e1", name="worker-1", containers=containers), Pod),
+        decode(pod_of("e1", containers=containers, statuses=[builders.container_status("run", ready=True)]), Pod),
+    ]
+
+    def found(pod: str, container: str) -> tuple[str, str, bool]:
+        source = log_source(pods, pod=pod, container=container, main="workspace-e1")
+        assert source is not None
+        return source.pod, source.container, source.has_started
+
+    assert found("", "") == ("workspace-e1", "run", True)
+    assert found("worker-1", "nginx") == ("worker-1", "nginx", False)
+    assert found("../secrets", "nonsense") == ("workspace-e1", "run", True)
+    assert log_source([], pod="", container="", main="x") is None
+
+
+def test_each_state_without_a_log_says_why() -> None:
+    assert len({why_no_log(record) for record in (QUEUED, FAILED, replace(RUNNING, state="stopping"))}) == 3

@@ -123,10 +123,12 @@ def build_status(frame: PodFrame, containers: Sequence[ContainerView], current: 
         status["podIP"], status["podIPs"] = frame.pod_ip, [{"ip": frame.pod_ip}]
     status["startTime"] = format_time(frame.started_at)
     over = phase in ("Succeeded", "Failed")
-    inits = [_container_status(item, over=over) for item in containers if item.role is not Role.MAIN]
+    inits = [item for item in containers if item.role is not Role.MAIN]
+    first = "PodInitializing" if inits else "ContainerCreating"
     if inits:
-        status["initContainerStatuses"] = inits
-    status["containerStatuses"] = [_container_status(item, over=over) for item in containers if item.role is Role.MAIN]
+        status["initContainerStatuses"] = [_container_status(item, first, over=over) for item in inits]
+    mains = [item for item in containers if item.role is Role.MAIN]
+    status["containerStatuses"] = [_container_status(item, first, over=over) for item in mains]
     return status
 
 
@@ -179,9 +181,9 @@ def _join(names: Sequence[str]) -> str:
     return " ".join(names)
 
 
-def _container_status(item: ContainerView, *, over: bool) -> Object:
+def _container_status(item: ContainerView, first_reason: str, *, over: bool) -> Object:
     current, previous, last_message = item.current, item.previous, item.previous_message
-    state: Object = {"waiting": {"reason": "PodInitializing" if item.role is Role.MAIN else "ContainerCreating"}}
+    state: Object = {"waiting": {"reason": first_reason}}
     if current is not None and current.running:
         state = {"running": {"startedAt": format_time(current.started_at)}}
     elif item.waiting is not None and not (over and current is not None):

@@ -169,7 +169,7 @@ async def test_a_missing_config_map_keeps_the_pod_waiting_with_an_event(world: W
         await world.event("waits", "FailedMount")
         == 'MountVolume.SetUp failed for volume "c" : configmap "absent" not found'
     )
-    assert world.api.waiting("waits") == "PodInitializing"
+    assert world.api.waiting("waits") == "ContainerCreating"
     await world.api.create("/api/v1/namespaces/default/configmaps", {"metadata": {"name": "absent"}, "data": {}})
     world.clock.jump(5)
     await world.phase("waits", "Succeeded")

@@ -1,0 +1,250 @@
+"""The machine's nodes: booted, removed, and the same ones again after a restart."""
+
+import asyncio
+import ipaddress
+import random
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from grid.sandbox.images import ImageStore
+from grid.sandbox.kubelet import Fleet, FleetSettings, allocatable_of
+from grid.sandbox.kubelet.addresses import AddressBook, NoAddressLeft
+from grid.sandbox.kubelet.localvolumes import LocalVolumes
+from grid.sandbox.pools import NodePool, Taint
+from tests.sandbox.kubelet.support import FakeApi, JumpClock, eventually, pod
+from tests.sandbox.kubelet.test_adoption import running
+
+POOLS = (
+    NodePool("small", "m5.2xlarge", {"cpu": "8", "memory": "32Gi", "pods": "110"}, minimum=0, maximum=3, initial=1),
+    NodePool(
+        "gpu",
+        "g4dn.xlarge",
+        {"cpu": "4", "nvidia.com/gpu": "1"},
+        minimum=0,
+        maximum=1,
+        taints=(Taint("g", "p", "NoSchedule"),),
+    ),
+)
+MakeFleet = Callable[[], Fleet]
+
+
+@pytest.fixture
+def api() -> FakeApi:
+    return FakeApi()
+
+
+@pytest.fixture
+def clock() -> JumpClock:
+    return JumpClock()
+
+
+@pytest.fixture
+async def make(tmp_path: Path, api: FakeApi, clock: JumpClock) -> AsyncIterator[MakeFleet]:
+    fleets: list[Fleet] = []
+
+    def make_fleet() -> Fleet:
+        settings = FleetSettings(stop_seconds=1.0)
+        images = ImageStore(tmp_path / "images")
+        fleet = Fleet(api, data_dir=tmp_path / "data", images=images, pools=POOLS, settings=settings, clock=clock)
+        fleets.append(fleet)
+        return fleet
+
+    yield make_fleet
+    await fleets[-1].stop()
+
+
+def ready(api: FakeApi, name: str) -> str:
+    conditions = api.objects.get(f"/api/v1/nodes/{name}", {}).get("status", {}).get("conditions", ())
+    return next((str(item["status"]) for item in conditions if item["type"] == "Ready"), "")
+
+
+async def up(api: FakeApi, clock: JumpClock, name: str) -> dict[str, Any]:
+    """Lets a node boot and become ready, and returns it."""
+    await asyncio.sleep(0)
+    clock.jump(3)
+    await eventually(lambda: ready(api, name), f"{name} joins")
+    clock.jump(2)
+    await eventually(lambda: ready(api, name) == "True", f"{name} is ready")
+    return api.objects[f"/api/v1/nodes/{name}"]
+
+
+async def test_the_initial_nodes_join_not_ready_and_become_ready(
+    make: MakeFleet, api: FakeApi, clock: JumpClock
+) -> None:
+    fleet = make()
+    await fleet.start()
+    (name,) = fleet.instances("small")
+    assert not ready(api, name)
+    await asyncio.sleep(0)
+    clock.jump(3)
+    await eventually(lambda: ready(api, name) == "False", "it joins not ready")
+    node = await up(api, clock, name)
+    assert node["metadata"]["labels"]["node.kubernetes.io/instance-type"] == "m5.2xlarge"
+    assert node["status"]["capacity"]["cpu"] == "8"
+    assert node["status"]["allocatable"]["cpu"] == "7920m"
+    address = ipaddress.ip_address(node["status"]["addresses"][0]["address"])
+    assert address in ipaddress.ip_network("127.32.0.0/12")
+    await eventually(lambda: f"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{name}" in api.objects)
+    lease = api.objects[f"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{name}"]
+    assert lease["metadata"]["ownerReferences"][0]["uid"] == node["metadata"]["uid"]
+    renewed = lease["spec"]["renewTime"]
+    clock.jump(10)
+    path = f"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{name}"
+    await eventually(lambda: api.objects[path]["spec"]["renewTime"] != renewed, "the lease is renewed")
+
+
+async def test_a_node_is_made_on_demand_with_its_taints_and_removed_with_all_it_ran(
+    make: MakeFleet, api: FakeApi, clock: JumpClock, tmp_path: Path
+) -> None:
+    fleet = make()
+    await fleet.start()
+    name = await fleet.create("gpu")
+    assert name.startswith("gpu-")
+    assert len(name) == len("gpu-") + 5
+    with pytest.raises(OSError, match="already has its maximum of 1"):
+        await fleet.create("gpu")
+    with pytest.raises(OSError, match="no node pool other"):
+        await fleet.create("other")
+    node = await up(api, clock, name)
+    assert node["spec"]["taints"] == [{"key": "g", "value": "p", "effect": "NoSchedule"}]
+    body = pod("work", "sleep", "861")
+    body["spec"]["nodeName"] = name
+    await api.create("/api/v1/namespaces/default/pods", body)
+    await eventually(lambda: api.container("work").get("ready"))
+    await fleet.delete(name)
+    await fleet.delete(name)
+    assert fleet.instances("gpu") == []
+    assert not running("sleep", "861")
+    assert not (tmp_path / "data" / "nodes" / name).exists()
+
+
+async def test_the_same_nodes_are_there_after_a_restart_with_the_same_addresses(
+    make: MakeFleet, api: FakeApi, clock: JumpClock
+) -> None:
+    fleet = make()
+    await fleet.start()
+    extra = await fleet.create("small")
+    for name in fleet.instances("small"):
+        await up(api, clock, name)
+    names = fleet.instances("small")
+    addresses = [api.objects[f"/api/v1/nodes/{name}"]["status"]["addresses"] for name in names]
+    boot = api.objects[f"/api/v1/nodes/{extra}"]["status"]["nodeInfo"]["bootID"]
+    await fleet.detach()
+    api.objects.pop(f"/api/v1/nodes/{extra}")
+    again = make()
+    await again.start()
+    assert again.instances("small") == names
+    await eventually(lambda: ready(api, extra), "the deleted node registers again")
+    assert [api.objects[f"/api/v1/nodes/{name}"]["status"]["addresses"] for name in names] == addresses
+    assert api.objects[f"/api/v1/nodes/{extra}"]["status"]["nodeInfo"]["bootID"] == boot
+    assert not api.messages(extra, "Rebooted")
+
+
+async def test_after_a_clean_stop_the_nodes_count_as_rebooted(make: MakeFleet, api: FakeApi, clock: JumpClock) -> None:
+    fleet = make()
+    await fleet.start()
+    (name,) = fleet.instances("small")
+    await up(api, clock, name)
+    await fleet.stop()
+    await make().start()
+    await eventually(lambda: api.messages(name, "Rebooted"), "the node says so")
+
+
+async def test_many_nodes_are_up_while_the_server_is_away_at_first(
+    tmp_path: Path, api: FakeApi, clock: JumpClock
+) -> None:
+    pool = NodePool("many", "t", {"cpu": "8"}, minimum=40, maximum=40, initial=40)
+    fleet = Fleet(api, data_dir=tmp_path / "data", images=ImageStore(tmp_path / "i"), pools=[pool], clock=clock)
+    api.down = True
+    await fleet.start()
+    clock.jump(3)
+    await asyncio.sleep(0.2)
+    api.down = False
+    clock.jump(10)
+    await eventually(lambda: all(ready(api, name) for name in fleet.instances("many")), "all have joined")
+    await fleet.stop()
+    addresses = {
+        api.objects[f"/api/v1/nodes/{name}"]["status"]["addresses"][0]["address"] for name in fleet.instances("many")
+    }
+    assert len(addresses) == 40
+
+
+def test_two_clusters_of_one_machine_never_share_addresses(tmp_path: Path) -> None:
+    books = [AddressBook(tmp_path / f"{number}.json", rng=random.Random(7)) for number in range(3)]
+    for book in books:
+        book.open()
+    try:
+        taken = [book.pod(f"uid-{number}") for book in books for number in range(50)]
+        taken += [book.node(f"node-{number}") for book in books for number in range(20)]
+        assert len(set(taken)) == len(taken)
+        assert all(address.startswith("127.") for address in taken)
+    finally:
+        for book in books:
+            book.close()
+
+
+def test_addresses_are_kept_over_a_restart_and_reused_late(tmp_path: Path) -> None:
+    book = AddressBook(tmp_path / "book.json")
+    book.open()
+    first = book.pod("a")
+    assert book.pod("a") == first
+    book.release_pod("a")
+    assert book.pod("b") != first
+    second = book.pod("b")
+    book.close()
+    again = AddressBook(tmp_path / "book.json")
+    again.open()
+    assert again.pod("b") == second
+    again.close()
+
+
+def test_a_damaged_address_book_starts_anew(tmp_path: Path) -> None:
+    (tmp_path / "book.json").write_text("{")
+    book = AddressBook(tmp_path / "book.json")
+    book.open()
+    assert book.pod("a").startswith("127.")
+    book.close()
+
+
+def test_a_full_block_says_so(tmp_path: Path) -> None:
+    book = AddressBook(tmp_path / "book.json")
+    book.open()
+    book._nodes.update({f"node-{number}": number for number in range(1, 4096)})
+    with pytest.raises(NoAddressLeft, match="no address is left for one-more"):
+        book.node("one-more")
+    book.close()
+
+
+def test_a_node_keeps_something_back_for_itself() -> None:
+    capacity = {"cpu": "8", "memory": "32Gi", "ephemeral-storage": "100Gi", "pods": "110", "nvidia.com/gpu": "1"}
+    assert allocatable_of(capacity) == {
+        "cpu": "7920m",
+        "memory": f"{31 * 2**20}Ki",
+        "ephemeral-storage": str(90 * 2**30),
+        "pods": "110",
+        "nvidia.com/gpu": "1",
+    }
+    assert allocatable_of({"cpu": "500m", "memory": "512Mi"}) == {"cpu": "469m", "memory": f"{480 * 1024}Ki"}
+
+
+async def test_a_claim_on_a_foreign_server_gets_a_volume_that_goes_with_it(
+    tmp_path: Path, api: FakeApi, clock: JumpClock
+) -> None:
+    claims = "/api/v1/namespaces/default/persistentvolumeclaims"
+    spec = {"resources": {"requests": {"storage": "5Gi"}}, "accessModes": ["ReadWriteMany"]}
+    mine = await api.create(claims, {"metadata": {"name": "project"}, "spec": spec})
+    await api.create(claims, {"metadata": {"name": "other"}, "spec": {"storageClassName": "fast"}})
+    binder = asyncio.create_task(LocalVolumes(api, tmp_path, clock=clock).run())
+    path = f"/api/v1/persistentvolumes/pvc-{mine['metadata']['uid']}"
+    await eventually(lambda: path in api.objects, "the volume is made")
+    volume = api.objects[path]["spec"]
+    assert volume["claimRef"]["uid"] == mine["metadata"]["uid"]
+    assert volume["hostPath"]["path"] == str(tmp_path / "default" / "project")
+    assert volume["capacity"] == {"storage": "5Gi"}
+    assert len([name for name in api.objects if "persistentvolumes/" in name]) == 1
+    await api.delete(f"{claims}/project")
+    await eventually(lambda: path not in api.objects, "the volume is removed")
+    binder.cancel()

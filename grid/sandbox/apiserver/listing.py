@@ -5,7 +5,6 @@ the answer is 410 with a token that continues with the present state instead, as
 """
 
 import base64
-import binascii
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -140,7 +139,7 @@ def _read_token(token: str) -> tuple[int, str]:
     padded = token + "=" * (-len(token) % 4)
     try:
         body = base64.b64decode(padded, altchars=b"-_", validate=True)
-    except binascii.Error:
+    except ValueError:
         raise bad_request("invalid continue token: continue key is not valid: illegal base64 data") from None
     try:
         content = msgspec.json.decode(body, type=_Token)

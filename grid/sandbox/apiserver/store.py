@@ -115,6 +115,7 @@ class Store:
         self._database.execute("PRAGMA synchronous=NORMAL")
         self._database.executescript(_SCHEMA)
         self.version: int = self._database.execute("SELECT version FROM counter").fetchone()[0]
+        self._opened_at = self.version  # nothing is known of the changes before
         for resource, key, version, data in self._database.execute("SELECT resource, key, version, data FROM objects"):
             self._of(resource).records[key] = Record(key, msgspec.json.decode(data), bytes(data), version)
         for found in self._resources.values():
@@ -126,7 +127,7 @@ class Store:
 
     def _of(self, resource: str) -> _Resource:
         if resource not in self._resources:
-            self._resources[resource] = _Resource(floor=self.version)
+            self._resources[resource] = _Resource(floor=self._opened_at)
         return self._resources[resource]
 
     # Reading

@@ -1,0 +1,91 @@
+"""Lists in pages show one moment, and say so when they cannot any more."""
+
+import asyncio
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from tests.sandbox.apiserver.conftest import Api
+
+MAPS = "/api/v1/namespaces/kube-public/configmaps"
+
+
+async def fill(api: Api, *names: str) -> None:
+    for name in names:
+        await api.make(MAPS, {"metadata": {"name": name}})
+
+
+def names(body: Any) -> list[str]:
+    return [each["metadata"]["name"] for each in body["items"] if each["metadata"]["name"] != "kube-root-ca.crt"]
+
+
+async def test_pages_show_the_moment_of_the_first_one(api: Api) -> None:
+    await fill(api, "a", "b", "c", "d")
+    first = (await api.ask("GET", f"{MAPS}?limit=2")).body
+    await api.ask("DELETE", f"{MAPS}/c")
+    await fill(api, "bb")
+    second = (await api.ask("GET", f"{MAPS}?limit=9&continue={first['metadata']['continue']}")).body
+    assert names(first) + names(second) == ["a", "b", "c", "d"]
+    assert first["metadata"]["resourceVersion"] == second["metadata"]["resourceVersion"]
+    assert first["metadata"]["remainingItemCount"] == 3
+    assert "continue" not in second["metadata"]
+
+
+async def test_an_expired_token_comes_with_a_fresh_one_for_the_rest(api: Api) -> None:
+    await fill(api, "a", "b", "c")
+    first = (await api.ask("GET", f"{MAPS}?limit=1")).body
+    await fill(api, "d")
+    api.server.store.compact(everything=True)
+    expired = await api.ask("GET", f"{MAPS}?limit=1&continue={first['metadata']['continue']}")
+    assert (expired.status, expired.body["reason"]) == (410, "Expired")
+    rest = (await api.ask("GET", f"{MAPS}?continue={expired.body['metadata']['continue']}")).body
+    assert names(rest) == ["b", "c", "d"]
+
+
+@pytest.mark.parametrize("token", ["abc", "%00", quote("ä"), "eyJ2IjoidjkiLCJydiI6MX0", "eyJydiI6LTV9", "W10"])
+async def test_a_forged_token_is_a_bad_request(api: Api, token: str) -> None:
+    answer = await api.ask("GET", f"{MAPS}?limit=1&continue={token}")
+    assert (answer.status, answer.body["reason"]) == (400, "BadRequest")
+
+
+async def test_a_token_of_another_namespace_shows_nothing_of_it(api: Api) -> None:
+    await fill(api, "a", "b")
+    token = (await api.ask("GET", f"{MAPS}?limit=1")).body["metadata"]["continue"]
+    other = (await api.ask("GET", f"/api/v1/namespaces/kube-system/configmaps?continue={token}")).body
+    assert all(each["metadata"]["namespace"] == "kube-system" for each in other["items"])
+
+
+async def test_lists_across_namespaces_are_paged_too(api: Api) -> None:
+    await fill(api, "a", "b")
+    seen: list[str] = []
+    query = "?limit=2"
+    while query:
+        page = (await api.ask("GET", f"/api/v1/configmaps{query}")).body
+        seen += [f"{each['metadata']['namespace']}/{each['metadata']['name']}" for each in page["items"]]
+        token = page["metadata"].get("continue")
+        query = f"?limit=2&continue={token}" if token else ""
+    assert seen == sorted(set(seen))
+    assert {"kube-public/a", "kube-public/b", "default/kube-root-ca.crt"} <= set(seen)
+
+
+async def test_items_do_not_repeat_the_kind(api: Api) -> None:
+    await fill(api, "a")
+    body = (await api.ask("GET", MAPS)).body
+    assert body["kind"] == "ConfigMapList"
+    assert all("kind" not in each and "apiVersion" not in each for each in body["items"])
+
+
+async def test_lists_can_be_had_as_yaml_and_as_tables(api: Api) -> None:
+    await fill(api, "a")
+    as_yaml = await api.ask("GET", MAPS, Accept="application/yaml")
+    assert "kind: ConfigMapList" in as_yaml.body
+    table = (await api.ask("GET", MAPS, Accept="application/json;as=Table;v=v1;g=meta.k8s.io")).body
+    assert table["kind"] == "Table"
+    assert [row["cells"][0] for row in table["rows"]] == ["a", "kube-root-ca.crt"]
+
+
+async def test_a_thousand_lists_at_once_are_answered(api: Api) -> None:
+    await fill(api, *(f"m{number}" for number in range(20)))
+    answers = await asyncio.gather(*(api.ask("GET", MAPS) for _ in range(200)))
+    assert {answer.status for answer in answers} == {200}

@@ -1,0 +1,119 @@
+"""Label and field selectors mean what they mean to Kubernetes."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grid.sandbox.apiserver.kinds import stored_kinds
+from grid.sandbox.apiserver.selectors import exact_name, field_predicate, label_predicate, selector_text, selects
+from grid.sandbox.apiserver.status import Failure
+
+PODS = stored_kinds()["pods"]
+_KEYS = st.from_regex(r"[a-z]([-a-z0-9]{0,8}[a-z0-9])?", fullmatch=True)
+
+
+def labelled(**labels: str) -> dict[str, object]:
+    return {"metadata": {"name": "x", "labels": labels}}
+
+
+@pytest.mark.parametrize(
+    ("selector", "matching", "other"),
+    [
+        ("app=web", {"app": "web"}, {"app": "db"}),
+        ("app==web", {"app": "web"}, {}),
+        ("app!=web", {}, {"app": "web"}),
+        ("app in (web, db)", {"app": "db"}, {"app": "x"}),
+        ("app notin (web)", {}, {"app": "web"}),
+        ("app", {"app": ""}, {"b": ""}),
+        ("!app", {"b": ""}, {"app": ""}),
+        ("n>3", {"n": "4"}, {"n": "3"}),
+        ("n<3", {"n": "2"}, {"n": "x"}),
+        ("app=web,tier!=gold", {"app": "web"}, {"app": "web", "tier": "gold"}),
+        ("example.com/a=", {"example.com/a": ""}, {"example.com/a": "b"}),
+    ],
+)
+def test_a_label_selector_tells_objects_apart(selector: str, matching: dict[str, str], other: dict[str, str]) -> None:
+    predicate = label_predicate(selector)
+    assert predicate is not None
+    assert predicate(labelled(**matching))
+    assert not predicate(labelled(**other))
+
+
+def test_an_empty_selector_selects_everything() -> None:
+    assert label_predicate("") is None
+    assert field_predicate("", PODS) is None
+
+
+@pytest.mark.parametrize("selector", ["app in web", "a b=c", "app=-x-", "=x", "a,", "app in (a", "n>x", "!", "a=b c"])
+def test_a_selector_that_cannot_be_read_is_a_bad_request(selector: str) -> None:
+    with pytest.raises(Failure) as refused:
+        label_predicate(selector)
+    assert refused.value.code == 400
+    assert refused.value.message.startswith("unable to parse requirement")
+
+
+@given(st.text(max_size=40))
+def test_any_text_is_either_a_selector_or_a_bad_request(text: str) -> None:
+    for parse in (label_predicate, lambda each: field_predicate(each, PODS)):
+        try:
+            predicate = parse(text)
+        except Failure as refused:
+            assert refused.code == 400
+        else:
+            if predicate is not None:
+                predicate({"metadata": {"name": "x"}, "spec": {}})
+
+
+@given(st.dictionaries(_KEYS, _KEYS, max_size=4), st.dictionaries(_KEYS, _KEYS, max_size=4))
+def test_a_selector_written_as_text_selects_the_same(wanted: dict[str, str], labels: dict[str, str]) -> None:
+    selector = {"matchLabels": wanted}
+    predicate = label_predicate(selector_text(selector))
+    assert selects(selector, labels) == (predicate is None or predicate(labelled(**labels)))
+
+
+@pytest.mark.parametrize(
+    ("rule", "labels", "expected"),
+    [
+        ({"key": "a", "operator": "In", "values": ["1", "2"]}, {"a": "2"}, True),
+        ({"key": "a", "operator": "NotIn", "values": ["1"]}, {}, True),
+        ({"key": "a", "operator": "Exists"}, {}, False),
+        ({"key": "a", "operator": "DoesNotExist"}, {}, True),
+    ],
+)
+def test_match_expressions_are_understood(rule: dict[str, object], labels: dict[str, str], expected: bool) -> None:
+    assert selects({"matchExpressions": [rule]}, labels) is expected
+
+
+def test_no_selector_at_all_selects_nothing() -> None:
+    assert not selects(None, {"a": "b"})
+    assert selects({}, {"a": "b"})
+
+
+@pytest.mark.parametrize(
+    ("selector", "expected"),
+    [
+        ("metadata.name=x", True),
+        ("spec.nodeName=n1", True),
+        ("spec.nodeName!=n1", False),
+        ("spec.nodeName=", False),
+        ("status.phase=Running,spec.nodeName==n1", True),
+        ("spec.hostNetwork=false", True),
+    ],
+)
+def test_a_field_selector_reads_the_object(selector: str, expected: bool) -> None:
+    predicate = field_predicate(selector, PODS)
+    assert predicate is not None
+    pod = {"metadata": {"name": "x"}, "spec": {"nodeName": "n1"}, "status": {"phase": "Running"}}
+    assert predicate(pod) is expected
+
+
+def test_each_kind_knows_its_own_fields() -> None:
+    with pytest.raises(Failure, match=r"field label not supported: spec\.foo"):
+        field_predicate("spec.foo=1", PODS)
+    with pytest.raises(Failure, match=r'only "metadata\.name", "metadata\.namespace"'):
+        field_predicate("spec.replicas=1", stored_kinds()["deployments.apps"])
+
+
+def test_a_name_that_is_asked_for_is_found_without_searching() -> None:
+    assert exact_name("status.phase=Running,metadata.name=a") == "a"
+    assert exact_name("metadata.name!=a") == ""

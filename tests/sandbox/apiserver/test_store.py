@@ -1,0 +1,144 @@
+"""The store keeps what it said it had stored, and knows how far back it can look."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grid.sandbox.apiserver.store import Store
+
+ROOT = Path(__file__).parents[3]
+_CHANGES = st.lists(st.tuples(st.sampled_from("abcd"), st.booleans()), max_size=30)
+_WRITER = """
+import sys
+from pathlib import Path
+from grid.sandbox.apiserver.store import Store
+store = Store(Path(sys.argv[1]))
+number = 0
+while True:
+    number += 1
+    store.put("pods", f"default/p{number}", {"metadata": {"name": f"p{number}"}})
+    if number % 3 == 0:
+        store.remove("pods", f"default/p{number - 1}")
+    print(number, store.version, flush=True)
+"""
+
+
+def obj(name: str, **fields: Any) -> dict[str, Any]:
+    return {"metadata": {"name": name}, **fields}
+
+
+def names(store: Store, **where: Any) -> list[str]:
+    return [record.key for record in store.records("pods", **where)]
+
+
+def test_what_was_stored_survives_a_kill(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.sqlite3"
+    writer = subprocess.Popen([sys.executable, "-c", _WRITER, str(path)], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert writer.stdout is not None
+    said = [writer.stdout.readline().split() for _ in range(200)]
+    os.kill(writer.pid, signal.SIGKILL)
+    rest, _ = writer.communicate()
+    said += [line.split() for line in rest.splitlines() if len(line.split()) == 2]
+    number, version = (int(each) for each in said[-1])
+    store = Store(path)
+    assert store.version >= version
+    assert store.get("pods", f"default/p{number}") is not None
+    assert all(store.get("pods", f"default/p{gone}") is None for gone in range(2, number, 3))
+    store.close()
+
+
+def test_versions_grow_over_restarts_also_after_a_removal(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.sqlite3"
+    store = Store(path)
+    store.put("pods", "a", obj("a"))
+    store.remove("pods", "a")
+    last = store.version
+    store.close()
+    again = Store(path)
+    assert again.version == last
+    assert again.put("pods", "b", obj("b")).version == last + 1
+    assert again.floor("pods") == last, "what was before the start is forgotten"
+    again.close()
+
+
+def test_keys_come_in_order_and_by_namespace() -> None:
+    store = Store()
+    for key in ("b/2", "a/9", "a/1", "ab/1", "a-b/1"):
+        store.put("pods", key, obj(key))
+    assert names(store) == sorted(["b/2", "a/9", "a/1", "ab/1", "a-b/1"])
+    assert names(store, prefix="a/") == ["a/1", "a/9"]
+    assert names(store, prefix="a/", after="a/1") == ["a/9"]
+    assert store.count("pods", prefix="a/") == 2
+    assert store.count("pods", prefix="a/", after="a/1") == 1
+    assert store.count("pods") == 5
+
+
+@given(_CHANGES, st.integers(0, 30))
+def test_an_earlier_state_can_be_shown_as_it_was(changes: list[tuple[str, bool]], moment: int) -> None:
+    store = Store()
+    version, expected = store.version, dict[str, Any]()
+    for number, (key, present) in enumerate(changes):
+        if number == moment:
+            version, expected = store.version, {each.key: each.obj for each in store.records("pods")}
+        if present:
+            store.put("pods", key, obj(key, number=number))
+        elif store.get("pods", key) is not None:
+            store.remove("pods", key)
+    if moment >= len(changes):
+        version, expected = store.version, {each.key: each.obj for each in store.records("pods")}
+    assert {each.key: each.obj for each in store.records_at("pods", version)} == expected
+    store.close()
+
+
+def test_the_history_is_limited_and_says_from_where_it_is_complete() -> None:
+    store = Store(history=3)
+    start = store.version
+    for number in range(5):
+        store.put("pods", "a", obj("a", number=number))
+    assert store.floor("pods") == start + 2
+    assert [change.version for change in store.changes_since("pods", start + 2)] == [start + 3, start + 4, start + 5]
+    assert not store.can_show("pods", start + 1)
+    assert store.floor("nodes") == start, "a resource without changes misses none"
+
+
+def test_old_states_are_compacted_after_their_time() -> None:
+    now = [0.0]
+    store = Store(snapshot_seconds=300, clock=lambda: now[0])
+    version = store.put("pods", "a", obj("a")).version
+    store.put("pods", "a", obj("a", b=1))
+    store.compact()
+    now[0] = 299.0
+    store.compact()
+    assert store.can_show("pods", version)
+    now[0] = 301.0
+    store.compact()
+    assert not store.can_show("pods", version)
+    assert store.changes_since("pods", version), "watches may still go on from there"
+
+
+def test_listeners_hear_every_change_in_order_until_they_leave() -> None:
+    store = Store()
+    heard: list[tuple[str, bool]] = []
+    leave = store.listen("pods", lambda change: heard.append((change.key, change.now is not None)))
+    store.put("pods", "a", obj("a"))
+    store.put("nodes", "n", obj("n"))
+    store.remove("pods", "a")
+    leave()
+    store.put("pods", "b", obj("b"))
+    assert heard == [("a", True), ("a", False)]
+
+
+def test_a_failed_write_changes_nothing() -> None:
+    store = Store()
+    version = store.version
+    with pytest.raises(TypeError):
+        store.put("pods", "a", obj("a", bad=object()))
+    assert store.version == version
+    assert store.get("pods", "a") is None

@@ -46,6 +46,7 @@ from grid.sandbox.controllers.removal import NodeRemoval, mark, unmark
 from grid.sandbox.controllers.replicas import is_ready
 from grid.sandbox.controllers.scheduling import Snapshot
 from grid.sandbox.controllers.scheduling.decision import concerns_us
+from grid.sandbox.controllers.waking import sleep_or_wake
 from grid.sandbox.pools import Cloud, NodePool
 
 logger = logging.getLogger(__name__)
@@ -327,13 +328,7 @@ class Autoscaler:
             self._wake.set()
 
     async def _pause(self) -> None:
-        sleeper = asyncio.ensure_future(self._clock.sleep(self._settings.scan_seconds))
-        waker = asyncio.ensure_future(self._wake.wait())
-        try:
-            await asyncio.wait({sleeper, waker}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            sleeper.cancel()
-            waker.cancel()
+        await sleep_or_wake(self._clock, self._settings.scan_seconds, self._wake)
         # Several pods of one launch come together; one round for all of them packs better.
         await self._clock.sleep(_AFTER_WAKE_SECONDS)
 

@@ -5,6 +5,7 @@ when their tolerations end. Pods of a node that no longer exists are deleted for
 is left to end them. Silence is measured on our own clock from the last change seen, so clocks that differ do no harm.
 """
 
+import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable
@@ -33,9 +34,11 @@ from grid.sandbox.client import (
 from grid.sandbox.controllers.nodehealth import heartbeat, leaves_in, silent_conditions, wanted_taints
 from grid.sandbox.controllers.podresources import is_finished
 from grid.sandbox.controllers.replicas import is_ready
+from grid.sandbox.controllers.waking import sleep_or_wake
 
 logger = logging.getLogger(__name__)
 
+_AFTER_WAKE_SECONDS = 0.2
 _LEASE_NAMESPACE = "kube-node-lease"
 _Step = tuple[Callable[[Object], Awaitable[None]], Object]
 
@@ -79,18 +82,30 @@ class NodeLifecycleController:
         self._node_events = EventRecorder(client, "node-controller", clock=self._clock)
         self._taint_events = EventRecorder(client, "taint-eviction-controller", clock=self._clock)
         self._memory = _Memory()
+        self._wake = asyncio.Event()
+        self._nodes.subscribe(self._node_changed)
 
     async def run(self) -> None:
         """Until cancelled."""
         async with self._mirrors.running():
             while True:
+                self._wake.clear()
                 try:
                     await self.run_once()
                 except ApiError as error:
                     logger.warning("node lifecycle waits for the API server: %s", error)
                 except Exception:
                     logger.exception("a round of node lifecycle failed; the next one starts anew")
-                await self._clock.sleep(self._patience.period)
+                await self._pause()
+
+    def _node_changed(self, old: Object | None, new: Object | None) -> None:
+        """A node that became ready, or stopped being so, gets its taints at once and not at the next round."""
+        if old is None or new is None or wanted_taints(new, self._clock.now()) != (new["spec"].get("taints") or []):
+            self._wake.set()
+
+    async def _pause(self) -> None:
+        await sleep_or_wake(self._clock, self._patience.period, self._wake)
+        await self._clock.sleep(_AFTER_WAKE_SECONDS)
 
     async def run_once(self) -> None:
         """One look at every node and every lost pod; what fails for one does not hold up the others."""

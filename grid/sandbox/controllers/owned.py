@@ -12,13 +12,15 @@ class Expectations:
     """Creations and deletions the server has accepted and the mirror has not shown yet, per owner.
 
     As long as there are some, the owner's copy of the world is old and counting pods would create or delete too many. A
-    wish that the mirror never shows (created and gone between two lists) is given up after a minute.
+    wish that the mirror never shows (created and gone between two lists) is given up after a minute. A pod that came and went
+    while its creation was being answered is never seen among the owner's pods, so leaving is remembered for as long.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._created: dict[str, dict[str, float]] = {}
         self._deleted: dict[str, dict[str, float]] = {}
+        self._left: dict[str, float] = {}
 
     def created(self, owner: str, uid: str) -> None:
         self._created.setdefault(owner, {})[uid] = self._clock.monotonic() + _GIVE_UP_SECONDS
@@ -26,11 +28,19 @@ class Expectations:
     def deleted(self, owner: str, uid: str) -> None:
         self._deleted.setdefault(owner, {})[uid] = self._clock.monotonic() + _GIVE_UP_SECONDS
 
+    def left(self, uid: str) -> None:
+        """The mirror showed that this pod vanished or has another owner now."""
+        now = self._clock.monotonic()
+        self._left[uid] = now + _GIVE_UP_SECONDS
+        while (oldest := next(iter(self._left))) and self._left[oldest] <= now:
+            del self._left[oldest]
+
     def settle(self, owner: str, visible: Iterable[Object]) -> bool:
         """Strikes out what the mirror now shows; True when nothing is left to wait for."""
         now = self._clock.monotonic()
         pods = {uid_of(pod): pod for pod in visible}
-        waiting = {uid: until for uid, until in self._created.pop(owner, {}).items() if uid not in pods and until > now}
+        shown = pods.keys() | self._left.keys()
+        waiting = {uid: until for uid, until in self._created.pop(owner, {}).items() if uid not in shown and until > now}
         leaving = {
             uid: until
             for uid, until in self._deleted.pop(owner, {}).items()

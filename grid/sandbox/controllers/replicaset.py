@@ -76,6 +76,8 @@ class ReplicaSetController:
 
     def _pod_changed(self, old: Object | None, new: Object | None) -> None:
         self._pods.changed(old, new)
+        if old is not None and (new is None or controller_of(new) != controller_of(old)):
+            self._expectations.left(uid_of(old))
         for pod in (old, new):
             if pod is None:
                 continue

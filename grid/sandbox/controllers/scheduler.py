@@ -23,6 +23,7 @@ from grid.sandbox.client import (
     Mirrors,
     Object,
     SystemClock,
+    condition_of,
     format_time,
     key_of,
     name_of,
@@ -30,10 +31,10 @@ from grid.sandbox.client import (
     reference_to,
     uid_of,
 )
-from grid.sandbox.client import condition_of as _condition_of
 from grid.sandbox.controllers.podresources import Amounts, is_finished, pod_requests
 from grid.sandbox.controllers.scheduling import Snapshot, build_snapshot, decide
 from grid.sandbox.controllers.scheduling.decision import DEFAULT_SCHEDULER, concerns_us
+from grid.sandbox.controllers.waking import sleep_or_wake
 
 logger = logging.getLogger(__name__)
 
@@ -101,16 +102,7 @@ class Scheduler:
                 except Exception:
                     logger.exception("scheduling failed and is tried again")
                     wait = _AFTER_FAILURE_SECONDS
-                await self._sleep_or_wake(wait)
-
-    async def _sleep_or_wake(self, seconds: float) -> None:
-        sleeper = asyncio.ensure_future(self._clock.sleep(seconds))
-        waker = asyncio.ensure_future(self._wake.wait())
-        try:
-            await asyncio.wait({sleeper, waker}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            sleeper.cancel()
-            waker.cancel()
+                await sleep_or_wake(self._clock, wait, self._wake)
 
     async def _schedule_all(self) -> float:
         """Tries every pod whose turn it is; returns the seconds until the next one's turn."""
@@ -184,7 +176,7 @@ class Scheduler:
 
     async def _report_unschedulable(self, pod: Object, message: str) -> None:
         await self._events.record(_reference(pod), "FailedScheduling", message, type="Warning")
-        known = _condition_of(pod, "PodScheduled")
+        known = condition_of(pod, "PodScheduled")
         if known and (known.get("status"), known.get("reason"), known.get("message")) == (
             "False",
             "Unschedulable",
@@ -248,6 +240,7 @@ def _offer(node: Object) -> tuple[object, ...]:
         spec.get("unschedulable"),
         spec.get("taints"),
         status.get("allocatable"),
+        (condition_of(node, "Ready") or {}).get("status"),
         node["metadata"].get("labels"),
     )
 

@@ -8,11 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from grid.sandbox.client import condition_of
 from grid.sandbox.controllers.podresources import PODS, Amounts
 from grid.sandbox.controllers.scheduling.snapshot import NodeState, host_ports, ports_clash
 from grid.sandbox.controllers.selectors import fits_node_selection
 from grid.sandbox.controllers.taints import BLOCKING_EFFECTS, tolerates, untolerated
 
+_NOT_READY_TAINT = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 _UNSCHEDULABLE_TAINT = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 
 
@@ -47,10 +49,16 @@ def _unschedulable(pod: Mapping[str, Any], requests: Amounts, state: NodeState) 
 
 def _tainted(pod: Mapping[str, Any], requests: Amounts, state: NodeState) -> Objection | None:
     del requests
-    taints = state.node.get("spec", {}).get("taints") or ()
+    taints = [*(state.node.get("spec", {}).get("taints") or ()), *_implied_taints(state.node)]
     if untolerated(pod["spec"].get("tolerations") or (), taints, BLOCKING_EFFECTS):
         return Objection(("node(s) had untolerated taint(s)",), helpless=True)
     return None
+
+
+def _implied_taints(node: Mapping[str, Any]) -> Sequence[Mapping[str, str]]:
+    """The not-ready taint follows the condition within moments; until then a pod must not be given a node that still boots."""
+    ready = condition_of(node, "Ready")
+    return () if ready is None or ready.get("status") == "True" else (_NOT_READY_TAINT,)
 
 
 def _not_selected(pod: Mapping[str, Any], requests: Amounts, state: NodeState) -> Objection | None:

@@ -2,9 +2,8 @@
 
 from typing import Literal
 
-from grid.diagnosis.pods import Diagnosis
-
 from dashboard.viewmodels.nodes import Status
+from grid.diagnosis.pods import Diagnosis
 
 _WORDS = {
     "queued": "Queued",

@@ -137,13 +137,9 @@ def _arrival(node: Node, record: ExecutionRecord, assigned_node: str) -> list[tu
     joined = TimelineItem(created, "", "A new machine joined", f"{name} is starting up.", about=f"Node/{name}")
     found = [(element_id("joined", name), joined)]
     ready = next((one for one in node.status.conditions if one.type == "Ready" and one.status == "True"), None)
-    if ready is not None:
-        item = TimelineItem(
-            ready.last_transition_time or created,
-            "",
-            "The new machine is ready",
-            f"{name} takes work.",
-            about=f"Node/{name}",
-        )
+    ready_at = max(ready.last_transition_time or created, created) if ready else None
+    # A node that was ready, lost and ready again later has no part in how this execution came to run.
+    if ready_at is not None and (record.started_at is None or ready_at <= record.started_at):
+        item = TimelineItem(ready_at, "", "The new machine is ready", f"{name} takes work.", about=f"Node/{name}")
         found.append((element_id("ready", name), item))
     return found

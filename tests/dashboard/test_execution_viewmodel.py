@@ -221,6 +221,14 @@ def test_the_story_of_a_new_machine_is_told_newest_first() -> None:
     assert "A new machine joined" not in headlines(FAILED, [], [node])
 
 
+def test_a_machine_that_came_back_later_has_no_part_in_the_story() -> None:
+    again = [builders.condition("Ready", "True", at=NOW)]
+    node = builders.node("gpu-1", created=MOMENT + timedelta(minutes=3), conditions=again)
+    told = headlines(RUNNING, [], [node], node="gpu-1")
+    assert "A new machine joined" in told
+    assert "The new machine is ready" not in told
+
+
 def test_an_event_that_is_stored_and_live_is_told_once_with_the_newer_count() -> None:
     live = decode(builders.event("ev", about=pod_of("e1"), reason="BackOff", count=9), Event)
     stored = entered("", reason="BackOff", event_uid=live.metadata.uid, count=3, about="Pod/workspace-e1")

@@ -1,4 +1,6 @@
-"""Checks and completions that need more than the object itself: its namespace, service account, addresses, and the quota."""
+"""Checks and completions that need more than the object itself: its namespace, service account, addresses, and the
+quota.
+"""
 
 import ipaddress
 

@@ -1,7 +1,8 @@
 """The server's own certificate authority and certificate, made at the first start.
 
-The server speaks HTTPS although it listens on loopback only, because kubectl sends no credentials over plain HTTP. Clients trust the
-authority through the kubeconfig. Both keys stay in the data directory, readable by its owner only.
+The server speaks HTTPS although it listens on loopback only, because kubectl sends no credentials over plain HTTP.
+Clients trust the authority through the kubeconfig. Both keys stay in the data directory, readable by its owner
+only.
 """
 
 import ipaddress

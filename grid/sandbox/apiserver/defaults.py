@@ -1,7 +1,7 @@
 """What the API server fills in when a client leaves it out.
 
-Each function changes the object that it is given. They run on creation, on update and after a patch, so each must leave an object
-that has everything as it is.
+Each function changes the object that it is given. They run on creation, on update and after a patch, so each must
+leave an object that has everything as it is.
 """
 
 import base64

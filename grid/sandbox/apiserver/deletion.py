@@ -1,7 +1,8 @@
 """What DELETE means for an object: gone at once, marked as terminating, or nothing new. Pure functions.
 
-Pods end gracefully: a scheduled pod gets a deadline, and its kubelet removes it with a grace period of zero. Everything else goes at
-once unless a finalizer holds it. `propagationPolicy` becomes a finalizer, which the garbage collector works off.
+Pods end gracefully: a scheduled pod gets a deadline, and its kubelet removes it with a grace period of zero.
+Everything else goes at once unless a finalizer holds it. `propagationPolicy` becomes a finalizer, which the garbage
+collector works off.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,6 @@
-"""Discovery: what the server says about itself, in the three shapes that clients ask for. Built from the table of kinds."""
+"""Discovery: what the server says about itself, in the three shapes that clients ask for. Built from the table of
+kinds.
+"""
 
 from collections.abc import Sequence
 

@@ -1,7 +1,7 @@
 """What happens after a deletion: dependents follow their owners, namespaces empty themselves, old events go.
 
-The janitor is level-triggered: changes only say where to look again. It works a moment after the change, in one task, through the same
-registry as clients; a failure is logged and looked at again later.
+The janitor is level-triggered: changes only say where to look again. It works a moment after the change, in one
+task, through the same registry as clients; a failure is logged and looked at again later.
 """
 
 import asyncio

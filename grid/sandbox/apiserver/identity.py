@@ -1,7 +1,7 @@
 """Who may talk to the embedded cluster: fixed identities, each with a bearer token made at the first start.
 
-There is no authorization beyond that: every identity may do everything. The tokens are in `tokens.json` in the data directory, which
-only its owner can read; the kubeconfig that clients use is written from it.
+There is no authorization beyond that: every identity may do everything. The tokens are in `tokens.json` in the data
+directory, which only its owner can read; the kubeconfig that clients use is written from it.
 """
 
 import base64

@@ -1,7 +1,8 @@
-"""The kinds that the embedded API server serves: one table, from which routing, discovery, storage and error messages follow.
+"""The kinds that the embedded API server serves: one table, from which routing, discovery, storage and error
+messages follow.
 
-Behaviour that differs between kinds (defaults, validation, columns) lives in modules that are keyed by `Kind.resource`, so adding a
-kind means one row here and an entry in each table that should treat it in its own way.
+Behaviour that differs between kinds (defaults, validation, columns) lives in modules that are keyed by
+`Kind.resource`, so adding a kind means one row here and an entry in each table that should treat it in its own way.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,8 @@
 """LIST: selection, pages and versions. Gives records and list metadata; the server makes bytes of them.
 
-A page's continue token holds the version of the first page, and all pages show that version, from history. When the history is gone
-the answer is 410 with a token that continues with the present state instead, as Kubernetes gives it.
+A page's continue token holds the version of the first page, and all pages show that version, from history. When the
+history is gone the answer is 410 with a token that continues with the present state instead, as Kubernetes gives
+it.
 """
 
 import base64

@@ -1,4 +1,6 @@
-"""The options of `pods/log`, checked as the real server checks them, and turned into a question to the kubelet. Pure."""
+"""The options of `pods/log`, checked as the real server checks them, and turned into a question to the kubelet.
+Pure.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -35,6 +35,12 @@ _CONFIG_KEY_RULE = (
 )
 
 
+_TOO_MANY_SLASHES = (
+    "a valid label key must consist of alphanumeric characters, '-', '_' or '.', with an optional DNS subdomain prefix and '/' "
+    "(e.g. 'example.com/MyName')"
+)
+
+
 def _longer(text: str, most: int, unit: str = "characters") -> list[str]:
     return [f"must be no more than {most} {unit}"] if len(text.encode()) > most else []
 
@@ -55,10 +61,7 @@ def label_key_problems(key: str) -> list[str]:
     """A qualified name: an optional DNS prefix and a name part."""
     prefix, slash, name = key.rpartition("/")
     if slash and "/" in prefix:
-        return [
-            "a valid label key must consist of alphanumeric characters, '-', '_' or '.', with an optional DNS subdomain prefix "
-            "and '/' (e.g. 'example.com/MyName')"
-        ]
+        return [_TOO_MANY_SLASHES]
     problems: list[str] = []
     if slash:
         problems += [

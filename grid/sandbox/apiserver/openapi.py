@@ -1,4 +1,6 @@
-"""OpenAPI v3, as much as clients need: which operations take `fieldValidation`, so that kubectl leaves validation to the server."""
+"""OpenAPI v3, as much as clients need: which operations take `fieldValidation`, so that kubectl leaves validation
+to the server.
+"""
 
 from typing import Any
 

@@ -1,7 +1,8 @@
-"""Objects in Kubernetes' binary encoding, as kubectl sends them for some commands. Decoding only: answers are always JSON.
+"""Objects in Kubernetes' binary encoding, as kubectl sends them for some commands. Decoding only: answers are
+always JSON.
 
-The encoding is protocol buffers; the fields' numbers are in the schema. A field with a number that the schema does not know makes the
-whole body unreadable, because dropping it silently would store something else than was sent.
+The encoding is protocol buffers; the fields' numbers are in the schema. A field with a number that the schema does
+not know makes the whole body unreadable, because dropping it silently would store something else than was sent.
 """
 
 import base64
@@ -27,6 +28,9 @@ _ZERO_IS_ABSENT = frozenset(
     }
 )
 
+# Bytes that mean something else than the schema says fail wherever that shows first.
+_GARBLED = (LookupError, ValueError, TypeError, AttributeError, OverflowError, OSError, struct.error)
+
 
 class Unreadable(Exception):
     """The bytes are not an object in this encoding, or one with fields that nobody here knows."""
@@ -42,7 +46,7 @@ def decode(body: bytes) -> Object:
         kind, version = about[2].decode(), about[1].decode()
         name = "EventsV1Event" if version.startswith("events.k8s.io/") else kind
         return {"kind": kind, "apiVersion": version, **_message(envelope.get(2, b""), name)}
-    except (IndexError, KeyError, UnicodeDecodeError, struct.error, msgspec.DecodeError) as problem:
+    except _GARBLED as problem:
         raise Unreadable(f"it is cut off or garbled: {problem!r}") from problem
 
 

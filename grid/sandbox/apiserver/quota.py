@@ -1,6 +1,8 @@
-"""ResourceQuota: what a namespace may use, checked when an object is created and counted again when something is gone.
+"""ResourceQuota: what a namespace may use, checked when an object is created and counted again when something is
+gone.
 
-Supported are pods, object counts (`count/pods`, `configmaps` ...) and requests and limits of any resource; scopes are not.
+Supported are pods, object counts (`count/pods`, `configmaps` ...) and requests and limits of any resource; scopes
+are not.
 """
 
 from collections.abc import Mapping

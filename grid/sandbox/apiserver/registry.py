@@ -1,7 +1,8 @@
 """The verbs that change objects: create, update, delete; below HTTP, above the store.
 
-Each verb runs without waiting, so reading, checking and storing are one step. Order of creation: names and metadata, defaults,
-admission (what depends on other objects), validation, quota, storing. A refusal is a `Failure`; nothing has changed then.
+Each verb runs without waiting, so reading, checking and storing are one step. Order of creation: names and
+metadata, defaults, admission (what depends on other objects), validation, quota, storing. A refusal is a `Failure`;
+nothing has changed then.
 """
 
 import random

@@ -1,9 +1,11 @@
-"""The shape of the served kinds, field by field, from `schema.json`: for decoding, for strict validation, and for merging.
+"""The shape of the served kinds, field by field, from `schema.json`: for decoding, for strict validation, and for
+merging.
 
-A field is written as an expression: a scalar (`string`, `bool`, `int32`, `int64`, `double`, `bytes`, `quantity`, `intstr`, `time`,
-`microtime`, `any`), a struct (`@PodSpec`), a map (`{}string`), a list (`[]string`), a list merged by a key (`[name]@Container`, or
-`[containerPort;containerPort,protocol]@ContainerPort` where apply needs more keys than patch), or a list that is a set (`[=]string`).
-A number after it is the field's number in the binary encoding, "2.5" is field 5 of a message that is field 2. The names and types are Kubernetes' published API; a test compares
+A field is written as an expression: a scalar (`string`, `bool`, `int32`, `int64`, `double`, `bytes`, `quantity`,
+`intstr`, `time`, `microtime`, `any`), a struct (`@PodSpec`), a map (`{}string`), a list (`[]string`), a list merged
+by a key (`[name]@Container`, or `[containerPort;containerPort,protocol]@ContainerPort` where apply needs more keys
+than patch), or a list that is a set (`[=]string`). A number after it is the field's number in the binary encoding,
+"2.5" is field 5 of a message that is field 2. The names and types are Kubernetes' published API; a test compares
 them with the official client's models.
 """
 
@@ -68,9 +70,13 @@ class Field:
         )
 
     @property
+    def go_element(self) -> str:
+        """What Go calls the type of one element."""
+        return f"v1.{self.type}" if self.is_struct else _GO_SCALARS.get(self.type, self.type)
+
+    @property
     def go_type(self) -> str:
-        base = f"v1.{self.type}" if self.is_struct else _GO_SCALARS.get(self.type, self.type)
-        return {"": base, "list": f"[]{base}", "map": f"map[string]{base}"}[self.container]
+        return {"": "", "list": "[]", "map": "map[string]"}[self.container] + self.go_element
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +107,7 @@ def conform(kind: Kind, obj: Object) -> list[str]:
     Returns the paths of the unknown fields; a value of the wrong type is a 400.
     """
     try:
-        walker = _Walker(type_of(kind))
+        walker = _Walker()
         walker.struct(type_of(kind), obj, "", "")
     except _Mismatch as problem:
         raise bad_request(
@@ -124,9 +130,8 @@ class _Mismatch(Exception):
 class _Walker:
     """One walk over an object. `path` has indexes, for people; `go_path` has none, as in Go's messages."""
 
-    def __init__(self, root: str) -> None:
+    def __init__(self) -> None:
         self.unknown: list[str] = []
-        self._root = root
 
     def struct(self, name: str, obj: Object, path: str, go_path: str) -> None:
         fields = SCHEMA.types[name]
@@ -145,10 +150,10 @@ class _Walker:
 
     def _value(self, known: Field, value: Any, path: str, where: tuple[str, str]) -> Any:
         if known.container == "list":
-            self._expect(isinstance(value, list), known, value, where)
+            _expect(isinstance(value, list), value, where, known.go_type)
             return [self._one(known, each, f"{path}[{number}]", where) for number, each in enumerate(value)]
         if known.container == "map":
-            self._expect(isinstance(value, dict), known, value, where)
+            _expect(isinstance(value, dict), value, where, known.go_type)
             return {key: self._one(known, each, f"{path}.{key}", where) for key, each in value.items()}
         return self._one(known, value, path, where)
 
@@ -156,7 +161,7 @@ class _Walker:
         if known.is_struct:
             if value is None:
                 return {}
-            self._expect(isinstance(value, dict), known, value, where)
+            _expect(isinstance(value, dict), value, where, known.go_element)
             self.struct(known.type, value, path, where[1])
             return value
         return self._scalar(known, value, where)
@@ -166,42 +171,26 @@ class _Walker:
             case "string" | "bytes":
                 if value is None and known.container:
                     return ""
-                self._expect(isinstance(value, str), known, value, where)
+                _expect(isinstance(value, str), value, where, known.go_element)
                 if known.type == "bytes":
                     _check_base64(value)
             case "bool":
-                self._expect(isinstance(value, bool), known, value, where)
+                _expect(isinstance(value, bool), value, where, known.go_element)
             case "int32" | "int64":
-                self._expect(isinstance(value, int) and not isinstance(value, bool), known, value, where)
+                _expect(isinstance(value, int) and not isinstance(value, bool), value, where, known.go_element)
             case "quantity":
                 return _quantity(value)
             case "time" | "microtime":
                 _check_time(known.type, value)
             case "intstr":
-                good = isinstance(value, (int, str)) and not isinstance(value, bool)
-                self._expect(good, known, value, where)
+                _expect(isinstance(value, (int, str)) and not isinstance(value, bool), value, where, known.go_element)
         return value
 
-    @staticmethod
-    def _expect(fits: bool, known: Field, value: Any, where: tuple[str, str]) -> None:
-        if not fits:
-            # Elements of a container are named by their own type.
-            kind = (
-                known.go_type
-                if isinstance(value, (list, dict)) and not known.container
-                else _element_type(known, value)
-            )
-            raise _Mismatch(
-                f"json: cannot unmarshal {go_type(value)} into Go struct field {where[0]}.{where[1]} of type {kind}"
-            )
 
-
-def _element_type(known: Field, value: Any) -> str:
-    if known.container == "list" and not isinstance(value, list):
-        return known.go_type if known.is_struct else _GO_SCALARS.get(known.type, known.type)
-    if known.container == "map" and not isinstance(value, dict):
-        return _GO_SCALARS.get(known.type, known.type)
-    return known.go_type
+def _expect(fits: bool, value: Any, where: tuple[str, str], go: str) -> None:
+    if not fits:
+        struct, path = where
+        raise _Mismatch(f"json: cannot unmarshal {go_type(value)} into Go struct field {struct}.{path} of type {go}")
 
 
 def _quantity(value: Any) -> str:

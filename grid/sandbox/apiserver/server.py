@@ -1,7 +1,8 @@
-"""The embedded cluster's API server: Kubernetes' REST API over HTTPS on a loopback address, for everything under one data directory.
+"""The embedded cluster's API server: Kubernetes' REST API over HTTPS on a loopback address, for everything under
+one data directory.
 
-This module is the HTTP layer only: who asks (`identity`), for what (`paths`), in which form (`bodies`), and how long an answer takes.
-Rules are below it.
+This module is the HTTP layer only: who asks (`identity`), for what (`paths`), in which form (`bodies`), and how
+long an answer takes. Rules are below it.
 """
 
 import asyncio

@@ -1,4 +1,6 @@
-"""The parts of the API that are no stored objects: scale, binding, eviction, log and token of an object, usage, reviews of oneself."""
+"""The parts of the API that are no stored objects: scale, binding, eviction, log and token of an object, usage,
+reviews of oneself.
+"""
 
 import secrets
 from collections.abc import Awaitable, Callable

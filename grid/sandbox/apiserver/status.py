@@ -1,7 +1,7 @@
 """Failures as Kubernetes reports them: a `Status` object with code, reason, message and causes.
 
-Everything below the HTTP layer raises `Failure`; the server turns it into the answer. The messages are the real API server's,
-word for word, because clients (and people who search for them) know those.
+Everything below the HTTP layer raises `Failure`; the server turns it into the answer. The messages are the real API
+server's, word for word, because clients (and people who search for them) know those.
 """
 
 from collections.abc import Sequence

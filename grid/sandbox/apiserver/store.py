@@ -1,9 +1,10 @@
 """All objects of the embedded cluster: in memory for reading, in SQLite for surviving.
 
-One event loop owns a store; no method waits, so what a request reads does not change under it. Objects are immutable once stored:
-a change stores a new `Record`, whose JSON is encoded once and then used for every list and watch. Each change is committed before
-the caller goes on, so an answer that a client has seen survives `kill -9`. The recent history of each resource stays in memory, for
-watches and for pages of one consistent list; what is older is forgotten ("compacted"), and asking for it is an error.
+One event loop owns a store; no method waits, so what a request reads does not change under it. Objects are
+immutable once stored: a change stores a new `Record`, whose JSON is encoded once and then used for every list and
+watch. Each change is committed before the caller goes on, so an answer that a client has seen survives `kill -9`.
+The recent history of each resource stays in memory, for watches and for pages of one consistent list; what is older
+is forgotten ("compacted"), and asking for it is an error.
 """
 
 import bisect

@@ -1,4 +1,6 @@
-"""WATCH over HTTP: what comes first, then changes as they happen, bookmarks now and then, until the time is over or somebody leaves."""
+"""WATCH over HTTP: what comes first, then changes as they happen, bookmarks now and then, until the time is over or
+somebody leaves.
+"""
 
 import asyncio
 import random

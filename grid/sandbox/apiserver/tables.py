@@ -1,7 +1,7 @@
 """Tables for people: the rows that `kubectl get` prints are made by the server.
 
-Each kind has its columns (name, priority: 1 shows only with `-o wide`) and a function from an object to its cells. What has no table of
-its own shows name and age.
+Each kind has its columns (name, priority: 1 shows only with `-o wide`) and a function from an object to its cells.
+What has no table of its own shows name and age.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,6 @@
-"""The row of a pod in `kubectl get pods`: its STATUS is a summary of phase, containers and deletion that users know by heart."""
+"""The row of a pod in `kubectl get pods`: its STATUS is a summary of phase, containers and deletion that users know
+by heart.
+"""
 
 from datetime import datetime
 from typing import Any

@@ -1,7 +1,8 @@
 """Watches: what one client sees of a resource's changes, filtered, in order, as lines of JSON.
 
-A `Watch` listens to the store and buffers; the server's task takes what is there and writes it. Lines are encoded once per change for
-everybody without a view of their own. A client that does not read is cut off when its buffer is full: it will list again.
+A `Watch` listens to the store and buffers; the server's task takes what is there and writes it. Lines are encoded
+once per change for everybody without a view of their own. A client that does not read is cut off when its buffer is
+full: it will list again.
 """
 
 import asyncio

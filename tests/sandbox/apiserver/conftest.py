@@ -1,5 +1,6 @@
 """A running API server with an empty data directory, and a client of it."""
 
+import io
 import json
 import random
 import ssl
@@ -51,7 +52,8 @@ class Api:
     async def ask(self, method: str, path: str, body: Any = None, *, media: str = JSON, **headers: str) -> Answer:
         token = self.server.tokens.by_name["admin"]
         sent = {"Authorization": f"Bearer {token}", "Content-Type": media, **headers}
-        data = body if isinstance(body, (bytes, str)) else json.dumps(body) if body is not None else None
+        text = body if isinstance(body, str) else json.dumps(body)
+        data = None if body is None else io.BytesIO(text.encode())
         async with self.session.request(method, self.url + path, data=data, headers=sent) as response:
             text = await response.text()
             try:

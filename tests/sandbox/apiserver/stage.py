@@ -1,4 +1,6 @@
-"""What the recording's author did besides the recorded exchanges, by the name of the exchange that it has to precede."""
+"""What the recording's author did besides the recorded exchanges, by the name of the exchange that it has to
+precede.
+"""
 
 from collections.abc import Mapping
 from typing import Any

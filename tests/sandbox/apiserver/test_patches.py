@@ -1,5 +1,6 @@
 """The four kinds of patches, beyond what was recorded."""
 
+import contextlib
 from typing import Any
 
 import pytest
@@ -88,10 +89,8 @@ def test_an_operation_that_cannot_be_done_fails_the_patch(operation: Any) -> Non
 
 @given(_JSON, st.lists(_JSON, max_size=3))
 def test_json_patches_fail_in_one_way_only(target: Any, operations: list[Any]) -> None:
-    try:
+    with contextlib.suppress(CannotApply):
         json_patch(target, operations)
-    except CannotApply:
-        pass
 
 
 def test_lists_without_a_key_are_replaced_and_lists_with_one_are_merged() -> None:

@@ -1,7 +1,8 @@
-"""Server-side apply: every manager says which fields it wants, and owns them until it leaves them out. Pure functions.
+"""Server-side apply: every manager says which fields it wants, and owns them until it leaves them out. Pure
+functions.
 
-Ownership by apply is kept for every object. Ownership by update is kept only where somebody has applied before, because it matters
-only there; an object that nobody applies carries no `managedFields`.
+Ownership by apply is kept for every object. Ownership by update is kept only where somebody has applied before,
+because it matters only there; an object that nobody applies carries no `managedFields`.
 """
 
 import copy

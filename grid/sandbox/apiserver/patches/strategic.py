@@ -1,8 +1,8 @@
 """Strategic merge patch: a merge patch in which some lists are merged by a key instead of being replaced.
 
 Which lists those are, and by which key, is in the schema. Directives: `$patch: replace|delete|merge`,
-`$retainKeys`, `$deleteFromPrimitiveList/<list>`, `$setElementOrder/<list>`. New elements of a list go to its front, as they do there,
-unless an element order says otherwise.
+`$retainKeys`, `$deleteFromPrimitiveList/<list>`, `$setElementOrder/<list>`. New elements of a list go to its front,
+as they do there, unless an element order says otherwise.
 """
 
 from collections.abc import Mapping

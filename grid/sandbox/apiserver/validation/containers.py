@@ -11,6 +11,13 @@ from grid.sandbox.apiserver.status import Cause, duplicate, missing, prohibited,
 _PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
 _STANDARD_RESOURCES = ("cpu", "memory", "ephemeral-storage")
+_PROBE_NUMBERS = (
+    "initialDelaySeconds",
+    "timeoutSeconds",
+    "periodSeconds",
+    "successThreshold",
+    "failureThreshold",
+)
 _HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc")
 _FIELD_PATHS = {
     *("metadata.name", "metadata.namespace", "metadata.uid", "metadata.labels", "metadata.annotations"),
@@ -147,10 +154,8 @@ def _check_probe(probe: Object, path: str) -> list[Cause]:
     causes = [prohibited(f"{path}.{extra}", "may not specify more than 1 handler type") for extra in handlers[1:]]
     if not handlers:
         causes.append(required(path, "must specify a handler type"))
-    for field in ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"):
-        if probe.get(field, 0) < 0:
-            causes.append(wrong(f"{path}.{field}", probe[field], "must be greater than or equal to 0"))
-    return causes
+    negative = [field for field in _PROBE_NUMBERS if probe.get(field, 0) < 0]
+    return causes + [wrong(f"{path}.{field}", probe[field], "must be greater than or equal to 0") for field in negative]
 
 
 def check_resources(resources: Object, path: str) -> list[Cause]:

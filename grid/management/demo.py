@@ -1,7 +1,7 @@
 """What the first run of the embedded mode finds: accounts, projects, tiers and environments to try things with.
 
-Made once; what somebody changed or archived afterwards stays as it is. The accounts' passwords are random and written only
-into the returned list.
+Made once; what somebody changed or archived afterwards stays as it is. The accounts' passwords are random; who calls keeps them
+before the accounts are made, so that a start that is killed half-way loses none.
 """
 
 import secrets
@@ -101,12 +101,16 @@ _ENVIRONMENTS: Sequence[dict[str, Any]] = (
 )
 
 
-@transaction.atomic
-def create_demo_data() -> list[DemoAccount]:
-    """The new accounts with their passwords; empty when there are users already, and then nothing is touched."""
+def new_accounts() -> list[DemoAccount]:
+    """The accounts to make, with fresh passwords; empty when there are users already."""
     if User.objects.exists():
         return []
-    accounts = [DemoAccount(name, secrets.token_urlsafe(9), role) for name, role in _ACCOUNTS]
+    return [DemoAccount(name, secrets.token_urlsafe(9), role) for name, role in _ACCOUNTS]
+
+
+@transaction.atomic
+def create_demo_data(accounts: Sequence[DemoAccount]) -> None:
+    """All or nothing."""
     users = {account.username: _create_user(account) for account in accounts}
     users["operator"].groups.add(Group.objects.get_or_create(name=OPERATORS)[0])
     churn = Project.objects.create(
@@ -120,7 +124,6 @@ def create_demo_data() -> list[DemoAccount]:
         HardwareTier.objects.create(**tier)
     for environment in _ENVIRONMENTS:
         Environment.objects.create(**environment)
-    return accounts
 
 
 def _create_user(account: DemoAccount) -> User:

@@ -24,7 +24,7 @@ import psutil
 logger = logging.getLogger(__name__)
 
 _PR_SET_PDEATHSIG = 1
-_POLL_SECONDS = 0.1
+_POLL_SECONDS = 0.05
 _RESTART_DELAYS = (0.5, 1.0, 2.0, 5.0)
 _CALM_SECONDS = 60.0  # a program that ran this long before it ended starts again without delay
 
@@ -69,10 +69,14 @@ class Supervisor:
     def is_stopping(self) -> bool:
         return self._stop.is_set()
 
-    def start(self, program: Program) -> None:
-        """Start and wait until ready. Raises StartFailed with the end of the program's own output."""
-        child = self._spawn(program)
-        deadline = time.monotonic() + program.start_seconds
+    def start(self, *programs: Program) -> None:
+        """Start them together and wait until all are ready. Raises StartFailed with the end of a program's own output."""
+        for child in [self._spawn(program) for program in programs]:
+            self._wait_until_ready(child)
+
+    def _wait_until_ready(self, child: _Child) -> None:
+        program = child.program
+        deadline = child.started_at + program.start_seconds
         while not program.is_ready():
             if self._stop.wait(_POLL_SECONDS):
                 return

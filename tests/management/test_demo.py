@@ -4,14 +4,15 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.core.management.base import CommandError
+from django.db import IntegrityError, transaction
 from pytest_django.fixtures import Settings
 
-from grid.management.demo import create_demo_data
+from grid.management.demo import create_demo_data, new_accounts
 from grid.models import Environment, HardwareTier, Project
 
 
 def test_everything_in_the_demo_data_passes_its_own_validation(db: None) -> None:
-    create_demo_data()
+    create_demo_data(new_accounts())
     things = [*HardwareTier.objects.all(), *Environment.objects.all(), *Project.objects.all()]
     assert len(things) == 7
     for thing in things:
@@ -19,15 +20,22 @@ def test_everything_in_the_demo_data_passes_its_own_validation(db: None) -> None
 
 
 def test_a_second_start_changes_nothing(db: None) -> None:
-    accounts = create_demo_data()
-    HardwareTier.objects.filter(id="small").update(name="Tiny")
-    assert create_demo_data() == []
+    accounts = new_accounts()
+    create_demo_data(accounts)
     assert User.objects.count() == len(accounts) == 4
-    assert HardwareTier.objects.get(id="small").name == "Tiny"
+    assert new_accounts() == []
+
+
+def test_a_start_that_fails_half_way_leaves_no_accounts_without_passwords(db: None) -> None:
+    HardwareTier.objects.create(id="small", name="In the way", node_pool="default", cores="1", memory="1Gi")
+    with pytest.raises(IntegrityError), transaction.atomic():
+        create_demo_data(new_accounts())
+    assert not User.objects.exists()
 
 
 def test_each_account_has_a_password_of_its_own(db: None) -> None:
-    accounts = create_demo_data()
+    accounts = new_accounts()
+    create_demo_data(accounts)
     assert len({account.password for account in accounts}) == 4
     assert all(User.objects.get(username=a.username).check_password(a.password) for a in accounts)
 

@@ -12,16 +12,19 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
 
 from grid.centralconfig import NAMESPACE, UNNEEDED_SECONDS
 from grid.management.commands.web import listen
-from grid.management.demo import DemoAccount, create_demo_data
+from grid.management.demo import create_demo_data, new_accounts
 from grid.management.supervisor import Program, StartFailed, Supervisor, end_leftovers
 from grid.models import ConfigRecord
 
@@ -56,9 +59,7 @@ class Command(BaseCommand):
             for name in ("SIGINT", "SIGTERM", "SIGHUP"):
                 signal.signal(getattr(signal, name), lambda *_: supervisor.request_stop())
             try:
-                for program in _programs(var, port, node_idle_seconds=options["node_idle_seconds"]):
-                    if not supervisor.is_stopping:
-                        supervisor.start(program)
+                supervisor.start(*_programs(var, port, node_idle_seconds=options["node_idle_seconds"]))
                 if not supervisor.is_stopping:
                     self._say_hello(var, port, time.monotonic() - started)
                 supervisor.watch()
@@ -70,16 +71,20 @@ class Command(BaseCommand):
                 self.stdout.write("Stopped. Tiers, history and files are kept in var/ for the next start.")
 
     def _prepare_database(self, var: Path, *, node_idle_seconds: int) -> None:
-        call_command("migrate", verbosity=0)
-        accounts = create_demo_data()
+        executor = MigrationExecutor(connection)
+        if executor.migration_plan(executor.loader.graph.leaf_nodes()):
+            call_command("migrate", verbosity=0)
+        accounts = new_accounts()
+        if accounts:
+            _write_private(var / "demo-users.json", json.dumps([asdict(a) for a in accounts], indent=2) + "\n")
+            create_demo_data(accounts)
         # The pages foretell what the embedded autoscaler will do, so they have to know its setting.
         ConfigRecord.objects.update_or_create(
             namespace=NAMESPACE,
             key=UNNEEDED_SECONDS.key,
             defaults={"value": str(node_idle_seconds), "updated_by": "make run"},
         )
-        if accounts:
-            _write_private(var / "demo-users.json", json.dumps([_as_dict(a) for a in accounts], indent=2) + "\n")
+        connection.close()
 
     def _say_hello(self, var: Path, port: int, seconds: float) -> None:
         self.stdout.write(f"\nCompute Grid is up after {seconds:.1f} s. Open http://{_HOST}:{port}/ and log in as")
@@ -175,7 +180,3 @@ def _secret_key(var: Path) -> str:
 def _write_private(path: Path, text: str) -> None:
     path.touch(mode=0o600)
     path.write_text(text)
-
-
-def _as_dict(account: DemoAccount) -> dict[str, str]:
-    return {"username": account.username, "password": account.password, "role": account.role}

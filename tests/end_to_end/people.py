@@ -1,11 +1,24 @@
-"""Browsers of several people on one Compute Grid."""
+"""Browsers of several people on one Compute Grid, and what people do in them."""
 
-from playwright.sync_api import Browser, BrowserContext, Page
+import re
+from typing import Protocol
 
-from tests.end_to_end.grid import Grid
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+
+PULL = 300_000  # milliseconds; JupyterLab is downloaded for real
+SOON = 60_000
 
 
-def log_in(browser: Browser, grid: Grid, username: str) -> BrowserContext:
+class Place(Protocol):
+    """A Compute Grid that one can log in to."""
+
+    @property
+    def url(self) -> str: ...
+
+    def password(self, username: str) -> str: ...
+
+
+def log_in(browser: Browser, grid: Place, username: str) -> BrowserContext:
     """A browser window of its own, logged in."""
     context = browser.new_context(base_url=grid.url)
     page = context.new_page()
@@ -25,3 +38,37 @@ def forbid_reload(page: Page) -> None:
 
 def was_not_reloaded(page: Page) -> bool:
     return bool(page.evaluate("document.documentElement.dataset.witness === 'here'"))
+
+
+def launch(page: Page, *, tier: str, title: str) -> str:
+    """Fill the form as a person does; gives the execution's id."""
+    page.goto("/launch/")
+    page.get_by_label("Title").fill(title)
+    page.get_by_role("radio", name=re.compile("JupyterLab")).check()
+    page.get_by_role("radio", name=re.compile(rf"^{tier}")).check()
+    page.get_by_role("button", name="Launch").click()
+    page.wait_for_url(re.compile(r"/executions/\w+/"))
+    return page.url.rstrip("/").rsplit("/", 1)[1]
+
+
+def open_lab(context: BrowserContext, page: Page) -> Page:
+    with context.expect_page() as opened:
+        page.get_by_role("button", name="Open").click()
+    lab = opened.value
+    expect(lab.locator("#jp-main-dock-panel, .jp-LauncherBody").first).to_be_visible(timeout=SOON)
+    return lab
+
+
+def run_cell(lab: Page, code: str, answer: str) -> None:
+    """A new notebook, one cell, and what its kernel says over the websocket."""
+    lab.locator(".jp-LauncherCard", has_text="Python 3").first.click(timeout=SOON)
+    cell = lab.locator(".jp-Notebook .jp-Cell .cm-content").first
+    cell.click(timeout=SOON)
+    lab.keyboard.type(code)
+    lab.keyboard.press("Shift+Enter")
+    expect(lab.locator(".jp-OutputArea-output").first).to_contain_text(answer, timeout=SOON)
+
+
+def stop(page: Page) -> None:
+    page.get_by_role("link", name="Stop").click()
+    page.get_by_role("button", name=re.compile("Stop")).click()

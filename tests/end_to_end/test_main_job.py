@@ -6,49 +6,22 @@ Everything is real: the processes, the ports, the browser, the kernel behind the
 import re
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, expect
 
 from tests.end_to_end.grid import Grid
-from tests.end_to_end.people import forbid_reload, log_in, was_not_reloaded
+from tests.end_to_end.people import (
+    PULL,
+    SOON,
+    forbid_reload,
+    launch,
+    log_in,
+    open_lab,
+    run_cell,
+    stop,
+    was_not_reloaded,
+)
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.timeout(900)]
-
-PULL = 300_000  # milliseconds; JupyterLab is downloaded for real
-SOON = 60_000
-
-
-def launch(page: Page, *, tier: str, title: str) -> str:
-    """Fill the form as a person does; gives the execution's id."""
-    page.goto("/launch/")
-    page.get_by_label("Title").fill(title)
-    page.get_by_role("radio", name=re.compile("JupyterLab")).check()
-    page.get_by_role("radio", name=re.compile(rf"^{tier}")).check()
-    page.get_by_role("button", name="Launch").click()
-    page.wait_for_url(re.compile(r"/executions/\w+/"))
-    return page.url.rstrip("/").rsplit("/", 1)[1]
-
-
-def open_lab(context: BrowserContext, page: Page) -> Page:
-    with context.expect_page() as opened:
-        page.get_by_role("button", name="Open").click()
-    lab = opened.value
-    expect(lab.locator("#jp-main-dock-panel, .jp-LauncherBody").first).to_be_visible(timeout=SOON)
-    return lab
-
-
-def run_cell(lab: Page, code: str, answer: str) -> None:
-    """A new notebook, one cell, and what its kernel says over the websocket."""
-    lab.locator(".jp-LauncherCard", has_text="Python 3").first.click(timeout=SOON)
-    cell = lab.locator(".jp-Notebook .jp-Cell .cm-content").first
-    cell.click(timeout=SOON)
-    lab.keyboard.type(code)
-    lab.keyboard.press("Shift+Enter")
-    expect(lab.locator(".jp-OutputArea-output").first).to_contain_text(answer, timeout=SOON)
-
-
-def stop(page: Page) -> None:
-    page.get_by_role("link", name="Stop").click()
-    page.get_by_role("button", name=re.compile("Stop")).click()
 
 
 def test_a_scientist_works_on_a_gpu_node_that_comes_and_goes(grid: Grid, browser: Browser) -> None:

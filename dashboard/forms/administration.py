@@ -1,26 +1,38 @@
 """Forms for what admins edit: hardware tiers, environments, projects, settings."""
 
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Collection, Mapping
+from decimal import Decimal
+from typing import Any, ClassVar
 
 from django import forms
 from django.contrib.auth.models import Group, User
 
 from dashboard.forms.fields import LinesField, PairsField, TolerationsField
+from dashboard.forms.layout import LaidOutSection, Section, lay_out
 from grid.models import Environment, HardwareTier, Project
 from grid.models.environment import Kind
 
 FRAMEWORKS = (("dask", "Dask"), ("ray", "Ray"), ("spark", "Spark"))
+_PRICE_PLACES = Decimal("0.0001")
+_ID_HELP = "Lower-case letters, digits and dashes; it never changes."
 
 
 class CatalogueForm(forms.ModelForm):  # type: ignore[type-arg]
     """Base: the id is chosen once, because names of Kubernetes objects and links are made from it."""
 
+    layout: ClassVar[tuple[Section, ...]] = ()
+    units: ClassVar[Mapping[str, str]] = {}
+    wide: ClassVar[Collection[str]] = ("description",)
+
     def __init__(self, *args: Any, pools: Collection[str] | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.label_suffix = ""
         self.pools = pools
         if self.instance.pk and not self.instance._state.adding:
             del self.fields["id"]
+
+    def sections(self) -> list[LaidOutSection]:
+        return lay_out(self, self.layout, units=self.units, wide=self.wide)
 
     def validate_constraints(self) -> None:
         """Left to the database: who saves a new default tier takes the mark off the old one in the same transaction."""
@@ -29,6 +41,29 @@ class CatalogueForm(forms.ModelForm):  # type: ignore[type-arg]
 class TierForm(CatalogueForm):
     """Checks the pool against those that the cluster has, when that is known (`pools` is not None)."""
 
+    layout = (
+        Section("What it is", "What people read when they choose.", ("id", "name", "cost_per_hour", "description")),
+        Section(
+            "Machine",
+            "What an execution asks of its node, and what it may use at most.",
+            (
+                *("node_pool", "cores", "cores_limit", "memory", "memory_limit", "shared_memory"),
+                *("gpus", "gpu_resource"),
+            ),
+        ),
+        Section(
+            "Who and when",
+            "Who is offered it, for what, and how often at once.",
+            ("is_visible", "is_default", "maximum_simultaneous", "groups", "kinds"),
+        ),
+        Section(
+            "Kubernetes details",
+            "Spot nodes, tolerations, labels and annotations of the pods.",
+            ("spot_allowed", "tolerations", "extra_labels", "extra_annotations"),
+            is_closed=True,
+        ),
+    )
+    units = {"cost_per_hour": "per hour", "cores": "cores", "cores_limit": "cores"}
     kinds = forms.MultipleChoiceField(
         choices=[*Kind.choices, *FRAMEWORKS],
         required=False,
@@ -74,22 +109,46 @@ class TierForm(CatalogueForm):
         )
         labels = {
             "id": "Id",
-            "cores_limit": "Cores limit",
+            "cores_limit": "Most cores",
+            "memory_limit": "Most memory",
             "gpus": "GPUs",
             "gpu_resource": "GPU resource",
-            "cost_per_hour": "Price per hour",
+            "cost_per_hour": "Price",
             "is_default": "Chosen by default",
             "is_visible": "Shown in the launch form",
             "maximum_simultaneous": "Executions at once",
             "spot_allowed": "May run on spot nodes",
         }
         help_texts = {
-            "cores": "Requested CPU, for example 500m or 2.",
-            "cores_limit": "Empty: the same as the request.",
-            "memory": "Requested memory, for example 512Mi or 4Gi.",
-            "memory_limit": "Empty: the same as the request, which is recommended.",
+            "id": _ID_HELP,
+            "node_pool": "Where its nodes are.",
+            "cores": "For example 2, or 500m for half of one.",
+            "cores_limit": "Empty: no more than asked for.",
+            "memory": "For example 4Gi or 512Mi.",
+            "memory_limit": "Empty: no more than asked for, which is recommended.",
+            "shared_memory": "Of /dev/shm, if 64 MB are too little, for example 1Gi; part of the memory.",
+            "gpus": "Whole cards; 0 for none.",
+            "gpu_resource": "As the nodes call their GPUs.",
+            "cost_per_hour": "In your currency; 0 is shown as free.",
+            "is_default": "One tier is; the mark moves here.",
+            "is_visible": "Hidden, it only goes on with what runs.",
+            "maximum_simultaneous": "Of all people together; empty: no limit.",
+            "spot_allowed": "Cheap nodes that the cloud may take away at any moment.",
         }
-        widgets = {"node_pool": forms.TextInput(attrs={"list": "node-pools"})}
+        widgets = {
+            "node_pool": forms.TextInput(attrs={"list": "node-pools", "autocomplete": "off", "spellcheck": "false"}),
+            "cost_per_hour": forms.TextInput(attrs={"inputmode": "decimal"}),
+        }
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if not self.instance._state.adding:
+            self.initial["cost_per_hour"] = f"{self.instance.cost_per_hour.normalize():f}"
+
+    def clean_cost_per_hour(self) -> Decimal:
+        """With the places that the database keeps, so that saving the same price is no change."""
+        price: Decimal = self.cleaned_data["cost_per_hour"]
+        return price.quantize(_PRICE_PLACES)
 
     def clean_node_pool(self) -> str:
         pool: str = self.cleaned_data["node_pool"]
@@ -102,6 +161,13 @@ class TierForm(CatalogueForm):
 class EnvironmentForm(CatalogueForm):
     """A command has one argument a line, so that nothing has to be quoted."""
 
+    layout = (
+        Section("What it is", "What people read when they choose.", ("id", "name", "description", "is_visible")),
+        Section("Program", "The image, and what is run in it.", ("kind", "port", "image", "command")),
+        Section("Variables", "What the program finds in its environment.", ("variables",)),
+    )
+    units = {}
+    wide = ("description", "is_visible", "image")
     command = LinesField(
         required=False,
         rows=8,
@@ -114,21 +180,37 @@ class EnvironmentForm(CatalogueForm):
         model = Environment
         fields = ("id", "name", "description", "kind", "image", "command", "port", "variables", "is_visible")
         labels = {"id": "Id", "is_visible": "Shown in the launch form"}
+        help_texts = {
+            "id": _ID_HELP,
+            "kind": "Workspaces and apps are opened in the browser.",
+            "image": "With its registry and tag, for example registry.example.org/team/lab:4.6.",
+            "port": "Where the program listens; a workspace or an app needs one.",
+            "is_visible": "Hidden, it only goes on with what runs.",
+        }
+        widgets = {"image": forms.TextInput(attrs={"spellcheck": "false"})}
 
 
 class ProjectForm(CatalogueForm):
+    layout = (
+        Section("What it is", "What people read when they choose.", ("id", "name", "description")),
+        Section("Who", "Owner and members see its executions, launch in it and share its files.", ("owner", "members")),
+        Section("Files", "One volume that every execution of the project finds under /mnt/project.", ("volume_size",)),
+    )
     members = forms.ModelMultipleChoiceField(
         queryset=User.objects.filter(is_active=True).order_by("username"),
         required=False,
         widget=forms.CheckboxSelectMultiple,
-        help_text="Members see the project's executions and launch their own in it.",
+        help_text="The owner is one anyway.",
     )
 
     class Meta:
         model = Project
         fields = ("id", "name", "description", "owner", "members", "volume_size")
         labels = {"id": "Id", "volume_size": "Volume size"}
-        help_texts = {"volume_size": "Asked of the cluster when the project's files are first needed."}
+        help_texts = {
+            "id": _ID_HELP,
+            "volume_size": "For example 10Gi; asked of the cluster when the files are first needed.",
+        }
 
 
 class SettingForm(forms.Form):

@@ -2,10 +2,11 @@
 
 import hashlib
 import json
-from collections.abc import Collection
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from asgiref.sync import sync_to_async
 from django.contrib import messages
 from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
@@ -17,11 +18,24 @@ from django.views.decorators.http import require_POST
 
 from dashboard.access import admin_required
 from dashboard.forms.administration import CatalogueForm, EnvironmentForm, ProjectForm, TierForm
+from dashboard.viewmodels.administration import (
+    HistoryLine,
+    TierWords,
+    history_lines,
+    in_use_sentence,
+    pool_words,
+    tier_size,
+    tier_words,
+)
 from grid import audit
+from grid.diagnosis.diagnosis import Diagnosis
+from grid.diagnosis.tierfit import PoolOffer, explain_fit, pool_offers
 from grid.models import AuditEntry, Environment, HardwareTier, Project
+from grid.models.execution import ACTIVE_STATES
 from grid.runtime import get_runtime
-from grid.watch.pools import known_pools
+from grid.watch.pools import node_groups
 
+Offers = Mapping[str, PoolOffer]
 _HISTORY_LENGTH = 50
 
 
@@ -35,6 +49,7 @@ class Catalogue:
     model: type[models.Model]
     form: type[CatalogueForm]
     purpose: str
+    is_frozen_at_launch: bool = False  # an execution keeps a copy, so an edit changes nothing that runs
 
     @property
     def table(self) -> str:
@@ -51,10 +66,22 @@ class Catalogue:
 
 
 TIERS = Catalogue(
-    "tiers", "tier", "Hardware tiers", HardwareTier, TierForm, "The sizes of machine that people choose from."
+    "tiers",
+    "tier",
+    "Hardware tiers",
+    HardwareTier,
+    TierForm,
+    "The sizes of machine that people choose from.",
+    is_frozen_at_launch=True,
 )
 ENVIRONMENTS = Catalogue(
-    "environments", "environment", "Environments", Environment, EnvironmentForm, "The images and commands that run."
+    "environments",
+    "environment",
+    "Environments",
+    Environment,
+    EnvironmentForm,
+    "The images and commands that run.",
+    is_frozen_at_launch=True,
 )
 PROJECTS = Catalogue(
     "projects", "project", "Projects", Project, ProjectForm, "Who works together, and where their files are."
@@ -62,43 +89,15 @@ PROJECTS = Catalogue(
 
 
 @admin_required
-def catalogue_list(request: HttpRequest, catalogue: Catalogue) -> HttpResponse:
-    everything = catalogue.model._default_manager.all()
-    archived = [one for one in everything if one.is_archived]  # type: ignore[attr-defined]
-    context = {
-        "catalogue": catalogue,
-        "objects": [one for one in everything if not one.is_archived],  # type: ignore[attr-defined]
-        "archived": archived,
-        "new_name": f"{catalogue.singular}-new",
-    }
-    return render(request, "dashboard/catalogue.html", context)
+async def catalogue_list(request: HttpRequest, catalogue: Catalogue) -> HttpResponse:
+    answer: HttpResponse = await sync_to_async(_list)(request, catalogue, _offers(catalogue))
+    return answer
 
 
 @admin_required
-def catalogue_edit(request: HttpRequest, catalogue: Catalogue, id: str = "") -> HttpResponse:
-    instance = get_object_or_404(catalogue.model, pk=id) if id else None
-    pools = _pools() if catalogue is TIERS else None
-    form = catalogue.form(request.POST or None, instance=instance, pools=pools)
-    stale = request.method == "POST" and instance is not None and request.POST.get("version") != _version(instance)
-    if stale:
-        form.add_error(
-            None, "Somebody changed this while you were editing. Your entries are still here; compare and save again."
-        )
-    elif request.method == "POST" and form.is_valid():
-        saved = _save(form, request.user)
-        messages.success(request, f"{saved} is saved.")
-        return redirect(catalogue.name)
-    context = {
-        "catalogue": catalogue,
-        "form": form,
-        "object": instance,
-        "pools": sorted(pools or ()),
-        "version": _version(instance) if instance else "",
-        "history": _history(catalogue, id),
-        "archive_name": f"{catalogue.singular}-archive",
-        "revert_name": f"{catalogue.singular}-revert",
-    }
-    return render(request, "dashboard/catalogue_edit.html", context, status=400 if form.errors else 200)
+async def catalogue_edit(request: HttpRequest, catalogue: Catalogue, id: str = "") -> HttpResponse:
+    answer: HttpResponse = await sync_to_async(_edit)(request, catalogue, id, _offers(catalogue))
+    return answer
 
 
 @require_POST
@@ -137,6 +136,48 @@ def catalogue_revert(request: HttpRequest, catalogue: Catalogue, id: str, entry_
     return HttpResponseRedirect(reverse(catalogue.singular, args=[id]))
 
 
+def _list(request: HttpRequest, catalogue: Catalogue, offers: Offers | None) -> HttpResponse:
+    rows = [(one, _words(one, offers)) for one in catalogue.model._default_manager.all()]
+    context = {
+        "catalogue": catalogue,
+        "rows": [row for row in rows if not row[0].is_archived],  # type: ignore[attr-defined]
+        "archived": [row for row in rows if row[0].is_archived],  # type: ignore[attr-defined]
+        "new_name": f"{catalogue.singular}-new",
+    }
+    return render(request, "dashboard/catalogue.html", context)
+
+
+def _edit(request: HttpRequest, catalogue: Catalogue, id: str, offers: Offers | None) -> HttpResponse:
+    instance = get_object_or_404(catalogue.model, pk=id) if id else None
+    title = str(instance) if instance else ""
+    form = catalogue.form(request.POST or None, instance=instance, pools=offers)
+    stale = request.method == "POST" and instance is not None and request.POST.get("version") != _version(instance)
+    if stale:
+        form.add_error(
+            None, "Somebody changed this while you were editing. Your entries are still here; compare and save again."
+        )
+    elif request.method == "POST" and form.is_valid():
+        saved = _save(form, request.user)
+        messages.success(request, f"{saved} is saved.")
+        # Who made a tier that cannot run is told so on its page.
+        return redirect(catalogue.singular, saved.pk) if _fit(saved, offers) else redirect(catalogue.name)
+    context = {
+        "catalogue": catalogue,
+        "form": form,
+        "sections": form.sections(),
+        "object": instance,
+        "object_name": title,
+        "pools": pool_words(offers or {}),
+        "version": _version(instance) if instance else "",
+        "fit": _fit(form.instance, offers) if instance or form.is_bound else None,
+        "in_use": in_use_sentence(_active(instance)) if instance and catalogue.is_frozen_at_launch else "",
+        "history": _history(catalogue, id, form),
+        "archive_name": f"{catalogue.singular}-archive",
+        "revert_name": f"{catalogue.singular}-revert",
+    }
+    return render(request, "dashboard/catalogue_edit.html", context, status=400 if form.errors else 200)
+
+
 @transaction.atomic
 def _save(form: CatalogueForm, actor: Any) -> models.Model:
     is_new = form.instance._state.adding
@@ -170,8 +211,26 @@ def _apply_old_values(instance: models.Model, changes: dict[str, list[Any]]) -> 
         getattr(instance, name).set(related.objects.filter(**{f"{key}__in": changes[name][0] or []}))
 
 
-def _history(catalogue: Catalogue, id: str) -> Any:
-    return AuditEntry.objects.filter(object_type=catalogue.object_type, object_id=id)[:_HISTORY_LENGTH] if id else []
+def _history(catalogue: Catalogue, id: str, form: CatalogueForm) -> list[HistoryLine]:
+    entries = AuditEntry.objects.filter(object_type=catalogue.object_type, object_id=id)[:_HISTORY_LENGTH] if id else []
+    labels = {name: str(form[name].label) for name in form.fields} | {"is_archived": "Archived"}
+    return history_lines(entries, labels, is_reversible=True)
+
+
+def _active(instance: Any) -> int:
+    found: int = instance.executions.filter(state__in=ACTIVE_STATES).count()
+    return found
+
+
+def _words(instance: models.Model, offers: Offers | None) -> TierWords | None:
+    return tier_words(instance, offers) if isinstance(instance, HardwareTier) else None
+
+
+def _fit(instance: models.Model, offers: Offers | None) -> Diagnosis | None:
+    """As typed, where what was typed can be read; silent while the cluster is not known, or no pool is chosen."""
+    if offers is None or not isinstance(instance, HardwareTier) or not instance.node_pool:
+        return None
+    return explain_fit(tier_size(instance), offers)
 
 
 def _version(instance: models.Model) -> str:
@@ -180,12 +239,12 @@ def _version(instance: models.Model) -> str:
     return hashlib.sha256(json.dumps(audit.snapshot(stored), sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _pools() -> Collection[str] | None:
-    """Names of the cluster's node pools; None while nobody can know them."""
+def _offers(catalogue: Catalogue) -> Offers | None:
+    """What the cluster's node pools offer; None while nobody can know it, and for what needs none. Called on the event loop."""
     runtime = get_runtime()
-    if not runtime.nodes.freshness(runtime.monotonic()).synced:
+    if catalogue is not TIERS or not runtime.nodes.freshness(runtime.monotonic()).synced:
         return None
-    return known_pools(runtime.nodes.values(), runtime.config_maps.values())
+    return pool_offers(runtime.nodes.values(), node_groups(runtime.config_maps.values()))
 
 
 def _actor(request: HttpRequest) -> User:

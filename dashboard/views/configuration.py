@@ -1,5 +1,7 @@
 """The central configuration page: every key with its meaning, bounds, default and the value in force."""
 
+from typing import Any
+
 from django.contrib import messages
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
@@ -8,11 +10,18 @@ from django.views.decorators.http import require_POST
 
 from dashboard.access import admin_required
 from dashboard.forms.administration import SettingForm
+from dashboard.viewmodels.administration import amount, history_lines
 from grid import centralconfig
 from grid.errors import Rejected
 from grid.models import AuditEntry, ConfigRecord
 
 _HISTORY_LENGTH = 50
+# The part of a key before its last, which says what it is about.
+_TOPICS = {
+    "sagaStateTimeouts": "Time limits of executions",
+    "userExecutionsQuota": "Slots and queue",
+    "nodes": "Nodes and the autoscaler",
+}
 
 
 @admin_required
@@ -23,7 +32,7 @@ def configuration(request: HttpRequest) -> HttpResponse:
 @require_POST
 @admin_required
 def configuration_change(request: HttpRequest) -> HttpResponse:
-    form = SettingForm(request.POST)
+    form = SettingForm(request.POST, label_suffix="")
     if form.is_valid():
         try:
             value = centralconfig.change(form.cleaned_data["key"], form.cleaned_data["value"], actor=_actor(request))
@@ -32,7 +41,7 @@ def configuration_change(request: HttpRequest) -> HttpResponse:
                 form.add_error(problem.path, problem.message)
         else:
             setting = centralconfig.lookup(form.cleaned_data["key"])
-            messages.success(request, f"{setting.title} is now {value} {setting.unit}; it is in force already.")
+            messages.success(request, f"{setting.title} is now {amount(value, setting.unit)}; it is in force already.")
             return redirect("configuration")
     return _page(request, form, status=400)
 
@@ -45,31 +54,42 @@ def configuration_reset(request: HttpRequest) -> HttpResponse:
     except Rejected as error:
         messages.error(request, str(error))
     else:
-        messages.success(request, f"Back to the default of {value}.")
+        setting = centralconfig.lookup(request.POST["key"])
+        messages.success(request, f"{setting.title} is back to the default of {amount(value, setting.unit)}.")
     return redirect("configuration")
 
 
 def _page(request: HttpRequest, form: SettingForm, status: int = 200) -> HttpResponse:
+    typed_key = form.data.get("key", "") if form.is_bound else ""
+    context = {
+        "topics": _topics(form, typed_key),
+        "form": form,
+        "keys": list(centralconfig.REGISTRY),
+        "key_form": form if form.is_bound and typed_key not in centralconfig.REGISTRY else SettingForm(label_suffix=""),
+        "history": history_lines(
+            AuditEntry.objects.filter(object_type="setting")[:_HISTORY_LENGTH], {"value": ""}, is_reversible=False
+        ),
+    }
+    return render(request, "dashboard/configuration.html", context, status=status)
+
+
+def _topics(form: SettingForm, typed_key: str) -> dict[str, list[dict[str, Any]]]:
+    """Every setting with its value in force, or as typed where that was wrong, by topic."""
     values = centralconfig.all_values()
     records = {record.key: record for record in ConfigRecord.objects.filter(namespace=centralconfig.NAMESPACE)}
-    typed_key = form.data.get("key", "") if form.is_bound else ""
-    rows = [
-        {
+    topics: dict[str, list[dict[str, Any]]] = {}
+    for key, setting in centralconfig.REGISTRY.items():
+        row = {
             "setting": setting,
             "value": form.data.get("value", "") if key == typed_key else values[key],
             "errors": form.errors.get("value") if key == typed_key else None,
+            "now": amount(values[key], setting.unit),
+            "default": amount(setting.default, setting.unit),
+            "maximum": amount(setting.maximum, setting.unit),
             "record": records.get(key),
         }
-        for key, setting in centralconfig.REGISTRY.items()
-    ]
-    context = {
-        "rows": rows,
-        "form": form,
-        "empty_form": SettingForm(auto_id="new_%s"),
-        "is_unknown_key": form.is_bound and typed_key not in centralconfig.REGISTRY,
-        "history": AuditEntry.objects.filter(object_type="setting")[:_HISTORY_LENGTH],
-    }
-    return render(request, "dashboard/configuration.html", context, status=status)
+        topics.setdefault(_TOPICS.get(key.split(".")[-2], "Other"), []).append(row)
+    return topics
 
 
 def _actor(request: HttpRequest) -> User:

@@ -69,10 +69,10 @@ def explain_fit(tier: TierSize, offers: Mapping[str, PoolOffer]) -> Diagnosis | 
         return None
     most = largest(offer, gpu_resource=tier.gpu_resource)
     short = [
-        f"{word}: {asked if asked != has else f'a little more than {has}'} asked for, {has} on the largest node"
+        f"it asks for {asked if asked != has else f'a little more than {has}'} {word}, but the largest node has {has}"
         for word, asked, has, is_short in (
             ("cores", format_cores(wanted.cpu), format_cores(most.cpu), wanted.cpu > most.cpu),
-            ("memory", format_bytes(wanted.memory), format_bytes(most.memory), wanted.memory > most.memory),
+            ("of memory", format_bytes(wanted.memory), format_bytes(most.memory), wanted.memory > most.memory),
             (f"GPUs ({tier.gpu_resource})", str(wanted.gpus), str(most.gpus), wanted.gpus > most.gpus),
         )
         if is_short
@@ -109,7 +109,7 @@ def _fits(wanted: Amounts, node: Amounts) -> bool:
 
 def _words(wanted: Amounts) -> str:
     parts = [plural(1, "core") if wanted.cpu == 1000 else f"{format_cores(wanted.cpu)} cores"]
-    parts.append(f"{format_bytes(wanted.memory)} memory")
+    parts.append(f"{format_bytes(wanted.memory)} of memory")
     if wanted.gpus:
         parts.append(plural(wanted.gpus, "GPU"))
     return listed(parts)

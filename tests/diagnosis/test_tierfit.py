@@ -38,12 +38,12 @@ def test_what_one_empty_node_can_take_fits(tier: TierSize) -> None:
 @pytest.mark.parametrize(
     ("tier", "said"),
     [
-        (size(cores="8001m"), "cores: a little more than 8 asked for, 8 on the largest node"),
-        (size(cores="64"), "cores: 64 asked for, 8 on the largest node"),
-        (size(memory="33Gi"), "memory: 33 GiB asked for, 32 GiB on the largest node"),
-        (size(gpus=2), "GPUs (nvidia.com/gpu): 2 asked for, 1 on the largest node"),
-        (size(gpus=1, gpu_resource="amd.com/gpu"), "GPUs (amd.com/gpu): 1 asked for, 0 on the largest node"),
-        (size(cores="6", gpus=1), "none has 6 cores, 4 GiB memory and 1 GPU together"),
+        (size(cores="8001m"), "it asks for a little more than 8 cores, but the largest node has 8"),
+        (size(cores="64"), "it asks for 64 cores, but the largest node has 8"),
+        (size(memory="33Gi"), "it asks for 33 GiB of memory, but the largest node has 32 GiB"),
+        (size(gpus=2), "it asks for 2 GPUs (nvidia.com/gpu), but the largest node has 1"),
+        (size(gpus=1, gpu_resource="amd.com/gpu"), "it asks for 1 GPUs (amd.com/gpu), but the largest node has 0"),
+        (size(cores="6", gpus=1), "none has 6 cores, 4 GiB of memory and 1 GPU together"),
     ],
 )
 def test_a_tier_that_no_node_can_take_is_told_which_resource_is_short(tier: TierSize, said: str) -> None:
@@ -57,8 +57,8 @@ def test_a_tier_that_no_node_can_take_is_told_which_resource_is_short(tier: Tier
 def test_two_resources_that_are_short_are_both_said() -> None:
     found = explain_fit(size(cores="64", memory="1Ti"), offers(EIGHT))
     assert found is not None
-    assert "cores: 64 asked for, 8 on" in found.sentence
-    assert "memory: 1 TiB asked for, 32 GiB on" in found.sentence
+    assert "it asks for 64 cores, but the largest node has 8" in found.sentence
+    assert "it asks for 1 TiB of memory, but the largest node has 32 GiB" in found.sentence
 
 
 def test_an_empty_pool_that_may_grow_is_only_remarked_on() -> None:

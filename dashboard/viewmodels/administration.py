@@ -1,0 +1,253 @@
+"""What admins edit, in words: tiers as table rows, pools, settings, and what was changed from what to what; pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal, InvalidOperation
+from typing import Any, Protocol
+
+from dashboard.viewmodels.execution import cores_words, memory_words
+from dashboard.viewmodels.format import plural
+from grid.diagnosis.diagnosis import Diagnosis
+from grid.diagnosis.tierfit import PoolOffer, TierSize, explain_fit
+from grid.quantity import format_bytes, format_cores, millicores, whole
+
+_SPANS = ((24 * 60 * 60, "d"), (60 * 60, "h"), (60, "min"))
+_GPU_SUFFIX = "/gpu"
+_EXACT_NUMBERS = frozenset({"cost_per_hour"})  # stored as text with all their places
+
+
+class TierLike(Protocol):
+    """The stored tier."""
+
+    @property
+    def node_pool(self) -> str: ...
+    @property
+    def cores(self) -> str: ...
+    @property
+    def memory(self) -> str: ...
+    @property
+    def gpus(self) -> int: ...
+    @property
+    def gpu_resource(self) -> str: ...
+    @property
+    def effective_cores_limit(self) -> str: ...
+    @property
+    def effective_memory_limit(self) -> str: ...
+    @property
+    def shared_memory(self) -> str: ...
+    @property
+    def cost_per_hour(self) -> Decimal: ...
+
+
+class EntryLike(Protocol):
+    """A stored entry of the audit log."""
+
+    @property
+    def pk(self) -> Any: ...
+    @property
+    def at(self) -> datetime: ...
+    @property
+    def actor_name(self) -> str: ...
+    @property
+    def action(self) -> str: ...
+    @property
+    def object_id(self) -> str: ...
+    @property
+    def object_name(self) -> str: ...
+    @property
+    def changes(self) -> Any: ...
+    def get_action_display(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class TierWords:
+    """A tier's sizes for people. `limits` is the sentence about what it may use beyond what it asks for."""
+
+    cores: str
+    memory: str
+    shared_memory: str
+    per_core: str
+    gpus: str
+    limits: str
+    price: str
+    fit: Diagnosis | None
+
+
+@dataclass(frozen=True, slots=True)
+class PoolWords:
+    name: str
+    size: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One field. Of lists only what went and came is told; `old` and `new` are then empty."""
+
+    label: str
+    old: str = ""
+    new: str = ""
+    removed: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryLine:
+    entry_id: Any
+    at: datetime
+    who: str
+    action: str
+    object_id: str
+    object_name: str
+    changes: tuple[Change, ...]
+    can_be_taken_back: bool
+
+
+def tier_words(tier: TierLike, offers: Mapping[str, PoolOffer] | None) -> TierWords:
+    """`offers` is None while the cluster is not known; then nothing is said about the fit."""
+    return TierWords(
+        cores=cores_words(tier.cores),
+        memory=memory_words(tier.memory),
+        shared_memory=memory_words(tier.shared_memory) if tier.shared_memory else "",
+        per_core=_per_core(tier.cores, tier.memory),
+        gpus=plural(tier.gpus, "GPU") if tier.gpus else "",
+        limits=_limits(tier),
+        price=price(tier.cost_per_hour),
+        fit=None if offers is None else explain_fit(tier_size(tier), offers),
+    )
+
+
+def tier_size(tier: TierLike) -> TierSize:
+    return TierSize(tier.node_pool, tier.cores, tier.memory, tier.gpus or 0, tier.gpu_resource)
+
+
+def price(cost_per_hour: Decimal) -> str:
+    """In whatever currency the installation counts."""
+    return f"{_plain_number(cost_per_hour)} per hour" if cost_per_hour else "free"
+
+
+def pool_words(offers: Mapping[str, PoolOffer]) -> list[PoolWords]:
+    """Each pool with its largest node, so that a tier can be made to fit."""
+    return [PoolWords(name, _pool_size(offer)) for name, offer in offers.items()]
+
+
+def in_use_sentence(count: int) -> str:
+    """ "" when nothing runs."""
+    if not count:
+        return ""
+    start = "1 active execution uses it. It keeps" if count == 1 else f"{count:,} active executions use it. They keep"
+    were = "it was" if count == 1 else "they were"
+    return f"{start} the values that {were} launched with; a change holds for what is launched from now on."
+
+
+def history_lines(entries: Iterable[EntryLike], labels: Mapping[str, str], *, is_reversible: bool) -> list[HistoryLine]:
+    """`labels` are the fields' names as the form has them."""
+    return [
+        HistoryLine(
+            entry_id=entry.pk,
+            at=entry.at,
+            who=entry.actor_name,
+            action=entry.get_action_display(),
+            object_id=entry.object_id,
+            object_name=entry.object_name,
+            changes=()
+            if entry.action == "created"
+            else tuple(_change(name, labels.get(name, name), old, new) for name, (old, new) in entry.changes.items()),
+            can_be_taken_back=is_reversible and entry.action != "created",
+        )
+        for entry in entries
+    ]
+
+
+def amount(value: int, unit: str) -> str:
+    """ "25 slots"; of seconds also what they are: "5400 seconds (1 h 30 min)"."""
+    span = _span(value) if unit == "seconds" else ""
+    return f"{value} {unit}" + (f" ({span})" if span else "")
+
+
+def _span(seconds: int) -> str:
+    """Exact; "" for what is best said in seconds."""
+    parts = []
+    for size, unit in _SPANS:
+        if seconds >= size:
+            parts.append(f"{seconds // size} {unit}")
+            seconds %= size
+    return " ".join(parts) if not seconds else ""
+
+
+def _limits(tier: TierLike) -> str:
+    above = []
+    if tier.effective_cores_limit != tier.cores:
+        above.append(cores_words(tier.effective_cores_limit))
+    if tier.effective_memory_limit != tier.memory:
+        above.append(memory_words(tier.effective_memory_limit))
+    return f"up to {' and '.join(above)}, if the node has it to spare" if above else "what it asks for"
+
+
+def _per_core(cores: str, memory: str) -> str:
+    try:
+        return format_bytes(whole(memory) * 1000 // millicores(cores))
+    except (ValueError, ZeroDivisionError):
+        return ""
+
+
+def _pool_size(offer: PoolOffer) -> str:
+    if not offer.allocatable:
+        return f"no node now, at most {offer.maximum}"
+    gpu_names = sorted({name for node in offer.allocatable for name in node if name.endswith(_GPU_SUFFIX)})
+    shapes = {
+        (_read(millicores, node.get("cpu", "0")), _read(whole, node.get("memory", "0")), *_gpus(node, gpu_names))
+        for node in offer.allocatable
+    }
+    milli, memory, *gpus = max(shapes)
+    words = [plural(len(offer.allocatable), "node"), f"{format_cores(milli)} cores", format_bytes(memory)]
+    words += [plural(count, f"GPU {name}", f"GPUs {name}") for name, count in zip(gpu_names, gpus, strict=True)]
+    first = "the largest " if len(shapes) > 1 else "each " if len(offer.allocatable) > 1 else ""
+    return f"{words[0]}, {first}{', '.join(words[1:])}"
+
+
+def _gpus(node: Mapping[str, str], names: Sequence[str]) -> tuple[int, ...]:
+    return tuple(_read(whole, node.get(name, "0")) for name in names)
+
+
+def _read(parse: Any, text: str) -> int:
+    try:
+        return int(parse(text))
+    except ValueError:
+        return 0
+
+
+def _change(name: str, label: str, old: Any, new: Any) -> Change:
+    if name in _EXACT_NUMBERS:
+        return Change(label, _plain_number(old), _plain_number(new))
+    before, after = _lines(old), _lines(new)
+    if before is None or after is None:
+        return Change(label, _word(old), _word(new))
+    removed = tuple(line for line in before if line not in after)
+    added = tuple(line for line in after if line not in before)
+    if not removed and not added:
+        return Change(label, ", ".join(before), ", ".join(after))
+    return Change(label, removed=removed, added=added)
+
+
+def _lines(value: Any) -> list[str] | None:
+    """The entries of a list or mapping as texts; None for what is neither."""
+    if isinstance(value, dict):
+        return [f"{name}={text}" for name, text in value.items()]
+    if isinstance(value, list):
+        return [" ".join(map(str, one.values())) if isinstance(one, dict) else str(one) for one in value]
+    return None
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "empty" if value is None or value == "" else str(value)
+
+
+def _plain_number(value: Any) -> str:
+    """ "0.3800" -> "0.38", without an exponent; what is no number stays as it is."""
+    try:
+        return f"{Decimal(str(value)).normalize():f}"
+    except InvalidOperation:
+        return _word(value)

@@ -157,7 +157,7 @@ def _programs(var: Path, port: int, *, node_idle_seconds: int) -> list[Program]:
     web = ["web", "--port", str(port), "--workspace-port", str(port + 1)]
     return [
         program("embedded cluster", cluster, {}, kubeconfig.exists, 20.0),
-        program("web server", web, {"GRID_KUBE_CONTEXT": "web"}, lambda: _answers(f"http://{_HOST}:{port}/healthz"), 6),
+        program("web server", web, {"GRID_KUBE_CONTEXT": "web"}, lambda: _answers(f"http://{_HOST}:{port}/readyz"), 6),
         program("controller", ["controller"], {"GRID_KUBE_CONTEXT": "controller"}, lambda: True, 10.0),
     ]
 

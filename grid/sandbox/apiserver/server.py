@@ -67,7 +67,6 @@ class ApiServer:
         rng: random.Random | None = None,
         history: int = 5000,
         streams: StreamSettings | None = None,
-        kubelet_token: str = "",
     ) -> None:
         self.tokens = tokens
         self.clock = clock

@@ -1,6 +1,7 @@
 """The binary encoding is read as kubectl writes it, and garbage is refused."""
 
 import contextlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

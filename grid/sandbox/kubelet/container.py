@@ -25,6 +25,7 @@ logger = logging.getLogger(__name__)
 _CONFIG_RETRY_SECONDS = 10.0
 _SHOW_PULL_ERROR_SECONDS = 2.0
 _LEAST_GRACE_SECONDS = 2.0
+_LONGEST_HOOK_SECONDS = 3600.0
 _PULL_REASONS = ("ErrImagePull", "ImagePullBackOff")
 
 
@@ -55,6 +56,7 @@ class PodContainer:
         self._launching = False  # from here on the process exists, and cancelling would lose sight of it
         self._stopping: asyncio.Task[None] | None = None
         self._watching: asyncio.Task[None] | None = None
+        self._beginning: asyncio.Task[None] | None = None
         self._stop_deadline = 0.0
         self._adopt()
 
@@ -202,8 +204,7 @@ class PodContainer:
             return
         self._event("Started", "Container started")
         self._watch(attempt)
-        if await self._after_start(attempt):
-            self._probe(attempt)
+        self._beginning = asyncio.create_task(self._begin(attempt))
 
     def _postpone(self, waiting: Waiting) -> None:
         now = self._services.clock.now()
@@ -228,6 +229,8 @@ class PodContainer:
                 await self._services.clock.sleep(_CONFIG_RETRY_SECONDS)
         self._messages[ended.id] = termination_message(ended, self._container)
         self._current, self._ended_at = ended, self._services.clock.now()
+        if self._beginning is not None:
+            self._beginning.cancel()
         if self._probes is not None:
             self._probes.stop()
         self._wake()
@@ -260,17 +263,18 @@ class PodContainer:
         grace = float(probe.get("terminationGracePeriodSeconds") or grace)
         self.stop(grace, f"Container {self.name} failed {kind} probe, will be restarted")
 
-    async def _after_start(self, attempt: Attempt) -> bool:
-        """The postStart hook; one that fails ends the container."""
+    async def _begin(self, attempt: Attempt) -> None:
+        """The postStart hook, then the probes; a hook that fails ends the container."""
         hook = (self._container.get("lifecycle") or {}).get("postStart")
-        if not hook:
-            return True
-        outcome = await self._services.handlers.run(hook, self._target(attempt), timeout=3600.0)
-        if not outcome.ok:
-            self._event("FailedPostStartHook", f"PostStartHook failed: {outcome.message}".strip(), "Warning")
-            grace = float(self._pod["spec"].get("terminationGracePeriodSeconds") or 30)
-            self.stop(grace, "FailedPostStartHook")
-        return outcome.ok
+        if hook:
+            outcome = await self._services.handlers.run(hook, self._target(attempt), timeout=_LONGEST_HOOK_SECONDS)
+            if not outcome.ok:
+                self._event("FailedPostStartHook", f"PostStartHook failed: {outcome.message}".strip(), "Warning")
+                grace = float(self._pod["spec"].get("terminationGracePeriodSeconds") or 30)
+                self.stop(grace, "FailedPostStartHook")
+                return
+        self._probe(attempt)
+        self._wake()
 
     # Stopping
 
@@ -289,6 +293,8 @@ class PodContainer:
             self._stopping = asyncio.create_task(self._stop(hook=False))
             return
         self._stop_deadline = deadline
+        if self._probes is not None:
+            self._probes.pause()
         self._event("Killing", message or f"Stopping container {self.name}")
         self._stopping = asyncio.create_task(self._stop(hook=grace > 0))
 
@@ -327,7 +333,7 @@ class PodContainer:
         """Lets go of the container and leaves it as it is."""
         if self._probes is not None:
             self._probes.stop()
-        for task in (self._starting, self._stopping, self._watching):
+        for task in (self._starting, self._beginning, self._stopping, self._watching):
             with contextlib.suppress(Exception):
                 await end_task(task)
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 from grid.quantity import parse_quantity
 from grid.sandbox.client import Object, annotations_of, labels_of, name_of, namespace_of, uid_of
 
-_REFERENCE = re.compile(r"\$(\$|\(([^()]*)\))")
+_REFERENCE = re.compile(r"\$(\$|\(([^)]*)\))")
 _KEYED = re.compile(r"metadata\.(labels|annotations)\['(.*)'\]")
 _LISTED = re.compile(r"metadata\.(labels|annotations)")
 _ENV_NAME = re.compile(r"[^=\0]+")

@@ -6,6 +6,7 @@ sampler, one HTTPS server and one images directory; a node costs a watch and a h
 
 import asyncio
 import contextlib
+import dataclasses
 import json
 import logging
 import random
@@ -15,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from grid.sandbox.client import Api, ApiError, Clock, SystemClock
+from grid.sandbox.client import Api, Clock, SystemClock
 from grid.sandbox.images import ImageStore
 from grid.sandbox.kubelet.addresses import AddressBook
 from grid.sandbox.kubelet.backoff import Delays
@@ -36,16 +37,22 @@ logger = logging.getLogger(__name__)
 
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"  # as Kubernetes' own random names: no vowels, so no words
 _SUFFIX_LENGTH = 5
+_BOOT_RETRY_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class FleetSettings:
-    """Seconds that things take. `kubelet_token`: what the API server must present; "" answers everybody on this machine."""
+    """Seconds that things take, and how the API server reaches the nodes.
+
+    `kubelet_token` is what it must present; "" answers everybody on this machine. `addresses_only`: nodes give their address
+    where others give a host name, because a real API server asks for that one first and nobody can resolve it.
+    """
 
     boot_seconds: float = 3.0
     ready_seconds: float = 2.0
     stop_seconds: float = 5.0
     kubelet_token: str = ""
+    addresses_only: bool = False
     delays: Delays = field(default_factory=Delays)
 
 
@@ -158,9 +165,9 @@ class Fleet:
             return
         self._save(clean=False)
         await end_task(machine.booting)
+        if self._server is not None:
+            await self._server.remove(self._addresses.node(node_name))
         if machine.kubelet is not None:
-            if self._server is not None:
-                await self._server.remove(machine.kubelet.spec.address)
             await machine.kubelet.drop()
         await asyncio.to_thread(shutil.rmtree, self._node_directory(node_name), ignore_errors=True)
         self._addresses.release_node(node_name)
@@ -172,14 +179,16 @@ class Fleet:
         machine.booting = asyncio.create_task(self._bring_up(name, machine, seconds), name=f"boot {name}")
 
     async def _bring_up(self, name: str, machine: _Machine, seconds: float) -> None:
-        try:
-            await self._clock.sleep(seconds)
-            kubelet = self._kubelet(name, self._pools[machine.pool])
-            port = await self._server.add(kubelet.spec.address, kubelet) if self._server is not None else 0
-            machine.kubelet = kubelet
-            kubelet.start(port)
-        except (OSError, ApiError):
-            logger.exception("node name=%s does not come up", name)
+        await self._clock.sleep(seconds)
+        while machine.kubelet is None:
+            try:
+                kubelet = self._kubelet(name, self._pools[machine.pool])
+                port = await self._server.add(kubelet.spec.address, kubelet) if self._server is not None else 0
+                kubelet.start(port)
+                machine.kubelet = kubelet
+            except Exception:
+                logger.exception("node name=%s does not come up and is tried again", name)
+                await self._clock.sleep(_BOOT_RETRY_SECONDS)
 
     def _kubelet(self, name: str, pool: NodePool) -> Kubelet:
         spec = NodeSpec(
@@ -192,6 +201,7 @@ class Fleet:
             boot_id=self._boot_id,
             rebooted=self._rebooted,
             ready_after=self._settings.ready_seconds,
+            host_name=self._addresses.node(name) if self._settings.addresses_only else "",
         )
         host = Host(
             images=self._images,
@@ -215,9 +225,13 @@ class Fleet:
     # State
 
     def _load(self) -> dict[str, dict[str, str]]:
+        path = self._data / "fleet.json"
         with contextlib.suppress(FileNotFoundError):
-            stored: dict[str, dict[str, str]] = json.loads((self._data / "fleet.json").read_text(encoding="utf-8"))
-            return stored
+            try:
+                stored: dict[str, dict[str, str]] = json.loads(path.read_text(encoding="utf-8"))
+                return stored
+            except ValueError:
+                logger.warning("%s cannot be read; this machine starts with new nodes", path)
         return {}
 
     def _save(self, *, clean: bool) -> None:
@@ -247,6 +261,7 @@ async def run_kubelets(
     settings: FleetSettings | None = None,
 ) -> None:
     """Joins the pools' nodes to an API server that is not ours and runs their pods until cancelled; then ends all containers."""
+    settings = dataclasses.replace(settings or FleetSettings(), addresses_only=True)
     fleet = Fleet(api, data_dir=data_dir, images=images, pools=pools, settings=settings)
     await fleet.start()
     try:

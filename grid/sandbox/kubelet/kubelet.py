@@ -167,14 +167,8 @@ class Kubelet:
     # What the server asks for
 
     def attempt(self, namespace: str, pod: str, container: str, *, previous: bool) -> Attempt:
-        worker = next(
-            (
-                item
-                for item in self._workers.values()
-                if name_of(item.pod) == pod and namespace_of(item.pod) == namespace
-            ),
-            None,
-        )
+        # Of two pods that had one name after another it is the present one.
+        worker = self._workers.get(uid_of(self._pods.get(f"{namespace}/{pod}") or {}))
         if worker is None:
             raise LookupError(f'pod "{pod}" not found on node {self.spec.name}')
         found = next((item for item in worker.containers if item.name == container), None)

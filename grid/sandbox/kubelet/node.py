@@ -56,6 +56,7 @@ class NodeSpec:
     boot_id: str = ""
     rebooted: bool = False
     ready_after: float = 2.0
+    host_name: str = ""  # the address of type Hostname, where it is not the name
 
 
 class NodeAgent:
@@ -83,6 +84,14 @@ class NodeAgent:
     async def run(self, port: int) -> None:
         """Registers and keeps alive, for ever."""
         self._port = port
+        while True:
+            try:
+                await self._live()
+            except Exception:
+                logger.exception("node name=%s failed and starts again", self._spec.name)
+                await self._clock.sleep(_RETRY_SECONDS)
+
+    async def _live(self) -> None:
         await self._register()
         self._tell("Starting", "Starting kubelet.")
         if self._spec.rebooted:
@@ -178,7 +187,7 @@ class NodeAgent:
             "conditions": conditions,
             "addresses": [
                 {"type": "InternalIP", "address": spec.address},
-                {"type": "Hostname", "address": spec.name},
+                {"type": "Hostname", "address": spec.host_name or spec.name},
             ],
             "daemonEndpoints": {"kubeletEndpoint": {"Port": self._port}},
             "nodeInfo": self._info(),

@@ -93,9 +93,10 @@ class Probes:
         if self._task is not None:
             self._task.cancel()
 
-    def stop_restarting(self) -> None:
-        """The pod is ending: only readiness still means something."""
-        self._restart = lambda _: None
+    def pause(self) -> None:
+        """The container is being stopped: what it answers now says nothing any more."""
+        if self._task is not None:
+            self._task.cancel()
 
     async def _run(self) -> None:
         try:

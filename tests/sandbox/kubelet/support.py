@@ -58,10 +58,12 @@ class JumpClock:
             except TimeoutError:
                 return
 
-    def jump(self, seconds: float) -> None:
+    def jump(self, seconds: float) -> bool:
+        """False, so that a condition that is waited for can put the clock forward on each look."""
         self._offset += seconds
         jumped, self._jumped = self._jumped, asyncio.Event()
         jumped.set()
+        return False
 
 
 class FakeApi:
@@ -70,6 +72,7 @@ class FakeApi:
     def __init__(self) -> None:
         self.objects: dict[str, Object] = {}
         self.down = False
+        self.refused = 0
         self.writes: list[tuple[str, str]] = []
         self._versions = itertools.count(1)
         self._history: list[tuple[int, str, str, Object]] = []
@@ -191,6 +194,7 @@ class FakeApi:
 
     def _check(self, verb: str = "", path: str = "") -> None:
         if self.down:
+            self.refused += 1
             raise ApiError(0, "Unreachable", "the API server is away")
         if verb:
             self.writes.append((verb, path))

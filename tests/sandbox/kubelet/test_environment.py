@@ -99,8 +99,25 @@ async def test_a_reference_into_nothing_says_what_is_missing(source: Object, mes
 
 
 @given(st.text("$()ABC", max_size=12))
-def test_expansion_of_any_text_ends_and_keeps_what_it_does_not_know(text: str) -> None:
-    assert expand(text, {}) == text.replace("$$", "$")
+def test_what_is_not_known_stays_as_it_is(text: str) -> None:
+    if "$$" not in text:
+        assert expand(text, {}) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("$(A)", "1"),
+        ("$$(A)", "$(A)"),
+        ("$$$(A)", "$1"),
+        ("$A", "$A"),
+        ("$(A", "$(A"),
+        ("$(B)$(A)", "$(B)1"),
+        ("$($(A))", "$($(A))"),
+    ],
+)
+def test_references_are_expanded_as_kubernetes_does(text: str, wanted: str) -> None:
+    assert expand(text, {"A": "1"}) == wanted
 
 
 async def test_a_secret_that_is_missing_holds_the_container_back_until_it_is_there(world: World) -> None:

@@ -160,8 +160,9 @@ async def test_many_nodes_are_up_while_the_server_is_away_at_first(
     fleet = Fleet(api, data_dir=tmp_path / "data", images=ImageStore(tmp_path / "i"), pools=[pool], clock=clock)
     api.down = True
     await fleet.start()
+    await asyncio.sleep(0)
     clock.jump(3)
-    await asyncio.sleep(0.2)
+    await eventually(lambda: api.refused >= 40, "all have tried")
     api.down = False
     clock.jump(10)
     await eventually(lambda: all(ready(api, name) for name in fleet.instances("many")), "all have joined")

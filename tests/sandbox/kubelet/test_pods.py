@@ -1,6 +1,5 @@
 """Pods from start to end with real processes, as a client of the API sees them."""
 
-import asyncio
 import os
 import signal
 
@@ -76,11 +75,10 @@ async def test_a_pod_is_ready_while_it_runs_and_gone_after_a_polite_end(world: W
 
 
 async def test_a_program_that_ignores_the_request_is_killed_after_its_grace(world: World) -> None:
-    await world.run(pod("stubborn", "trap '' TERM; echo up; while :; do sleep 0.05; done"))
+    await world.run(pod("stubborn", "trap 'echo asked' TERM; echo up; while :; do sleep 0.05; done"))
     await eventually(lambda: world.log("stubborn") == "up")
     await world.delete("stubborn", grace=30)
-    await world.event("stubborn", "Killing")
-    await asyncio.sleep(0.2)
+    await eventually(lambda: world.log("stubborn").endswith("asked"), "it was asked to end")
     assert world.api.container("stubborn")["state"].get("running")
     world.clock.jump(30)
     await world.gone("stubborn")

@@ -1,7 +1,5 @@
 """Probes and hooks against real programs."""
 
-import asyncio
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,10 +33,7 @@ async def test_readiness_follows_what_the_program_answers(world: World) -> None:
     await world.ready("web")
     attempt = world.runtime.attempts(world.api.pod("web")["metadata"]["uid"], "run")[0]
     (attempt.directory / "root" / "ok").unlink()
-    for _ in range(3):
-        world.clock.jump(1)
-        await asyncio.sleep(0.1)
-    await eventually(lambda: not world.api.container("web")["ready"], "not ready any more")
+    await eventually(lambda: world.clock.jump(1) or not world.api.container("web")["ready"], "not ready any more")
     messages = world.api.messages("web", "Unhealthy")
     assert "Readiness probe failed: HTTP probe failed with statuscode: 503" in messages
     assert world.api.container("web")["restartCount"] == 0
@@ -126,6 +121,14 @@ async def test_a_failed_post_start_hook_ends_the_container(world: World) -> None
     await world.run(pod("broken", "sleep", "876", container={"lifecycle": lifecycle}))
     await world.phase("broken", "Failed")
     assert await world.event("broken", "FailedPostStartHook") == "PostStartHook failed: no such thing"
+
+
+async def test_a_pod_can_be_deleted_while_its_post_start_hook_still_runs(world: World) -> None:
+    lifecycle = {"postStart": {"sleep": {"seconds": 3600}}}
+    await world.run(pod("slow", "sleep", "877", container={"lifecycle": lifecycle}))
+    await world.event("slow", "Started")
+    await world.delete("slow", grace=1)
+    await world.gone("slow")
 
 
 @given(results=st.lists(st.booleans(), max_size=30), successes=st.integers(1, 4), failures=st.integers(1, 4))

@@ -5,6 +5,8 @@ from typing import Protocol
 
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
+from tests.end_to_end.grid import wait_until
+
 PULL = 300_000  # milliseconds; JupyterLab is downloaded for real
 SOON = 60_000
 
@@ -62,10 +64,17 @@ def open_lab(context: BrowserContext, page: Page) -> Page:
 def run_cell(lab: Page, code: str, answer: str) -> None:
     """A new notebook, one cell, and what its kernel says over the websocket."""
     lab.locator(".jp-LauncherCard", has_text="Python 3").first.click(timeout=SOON)
+    # What is typed before the kernel is connected runs later than anybody waits for it.
+    expect(lab.locator(".jp-Notebook-ExecutionIndicator[data-status='idle']")).to_be_visible(timeout=SOON)
     cell = lab.locator(".jp-Notebook .jp-Cell .cm-content").first
-    cell.click(timeout=SOON)
-    lab.keyboard.type(code)
-    lab.keyboard.press("Shift+Enter")
+
+    def is_written() -> bool:
+        """JupyterLab draws a new notebook's cell again when its kernel comes, which loses what was typed until then."""
+        cell.fill(code, timeout=SOON)
+        return cell.inner_text() == code and "Idle" in lab.locator("#jp-main-statusbar").inner_text()
+
+    wait_until(is_written, SOON / 1000, "a cell that takes code")
+    cell.press("Shift+Enter")
     expect(lab.locator(".jp-OutputArea-output").first).to_contain_text(answer, timeout=SOON)
 
 

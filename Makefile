@@ -17,7 +17,7 @@ setup: ## the virtual environment with what the programs need
 test: ## all tests that take seconds, with the browser ones when there is a Chromium
 	@$(SETUP) dev
 	@.ci/install-chromium
-	@$(VENV)/pytest -m "not slow" $(ARGS)
+	@$(VENV)/pytest -m "not slow" -n 2 --dist loadfile $(ARGS)
 
 test-slow: ## the tests that need minutes
 	@$(SETUP) dev

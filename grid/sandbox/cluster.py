@@ -8,6 +8,7 @@ lock is the operating system's, so it ends with the process that held it, howeve
 import asyncio
 import fcntl
 import logging
+import os
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -138,7 +139,8 @@ async def _listen(server: ApiServer, settings: ClusterSettings) -> str:
         url = await server.start(port)
     except OSError as problem:
         raise CannotStart(
-            f"The sandbox cannot listen on port {port} ({problem.strerror}); choose another with --port, or 0 for any."
+            f"The sandbox cannot listen on port {port} ({os.strerror(problem.errno or 0)}); choose another with --port, "
+            "or 0 for any."
         ) from problem
     try:
         settings.kubeconfig.parent.mkdir(parents=True, exist_ok=True)
@@ -167,9 +169,11 @@ def _parts(settings: ClusterSettings, fleet: Fleet) -> Sequence[Part]:
     )
 
 
-async def run_parts(parts: Sequence[Part], kubeconfig: Path, stop: asyncio.Event) -> None:
+async def run_parts(
+    parts: Sequence[Part], kubeconfig: Path, stop: asyncio.Event, *, restart_seconds: float = _RESTART_SECONDS
+) -> None:
     """Runs all parts until `stop` is set, and ends them."""
-    tasks = [asyncio.create_task(_supervise(part, kubeconfig), name=part.name) for part in parts]
+    tasks = [asyncio.create_task(_supervise(part, kubeconfig, restart_seconds), name=part.name) for part in parts]
     try:
         await stop.wait()
     finally:
@@ -178,13 +182,13 @@ async def run_parts(parts: Sequence[Part], kubeconfig: Path, stop: asyncio.Event
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _supervise(part: Part, kubeconfig: Path) -> None:
+async def _supervise(part: Part, kubeconfig: Path, restart_seconds: float) -> None:
     """Runs a part for ever: when it fails or ends, it is started again."""
     while True:
         try:
             async with Client.from_kubeconfig(kubeconfig, part.context) as client:
                 await part.run(client)
-            log.warning("the %s ended; starting it again in %s s", part.name, _RESTART_SECONDS)
+            log.warning("the %s ended; starting it again in %s s", part.name, restart_seconds)
         except Exception:
-            log.exception("the %s failed; starting it again in %s s", part.name, _RESTART_SECONDS)
-        await asyncio.sleep(_RESTART_SECONDS)
+            log.exception("the %s failed; starting it again in %s s", part.name, restart_seconds)
+        await asyncio.sleep(restart_seconds)

@@ -9,6 +9,7 @@ from django.contrib.auth.models import Group, User
 
 from dashboard.forms.fields import LinesField, PairsField, TolerationsField
 from dashboard.forms.layout import LaidOutSection, Section, lay_out
+from dashboard.viewmodels.administration import price_number
 from grid.models import Environment, HardwareTier, Project
 from grid.models.environment import Kind
 
@@ -143,7 +144,7 @@ class TierForm(CatalogueForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if not self.instance._state.adding:
-            self.initial["cost_per_hour"] = f"{self.instance.cost_per_hour.normalize():f}"
+            self.initial["cost_per_hour"] = price_number(self.instance.cost_per_hour)
 
     def clean_cost_per_hour(self) -> Decimal:
         """With the places that the database keeps, so that saving the same price is no change."""

@@ -10,11 +10,11 @@ from dashboard.viewmodels.execution import cores_words, memory_words
 from dashboard.viewmodels.format import plural
 from grid.diagnosis.diagnosis import Diagnosis
 from grid.diagnosis.tierfit import PoolOffer, TierSize, explain_fit
-from grid.quantity import format_bytes, format_cores, millicores, whole
+from grid.quantity import format_bytes, millicores, whole
 
 _SPANS = ((24 * 60 * 60, "d"), (60 * 60, "h"), (60, "min"))
 _GPU_SUFFIX = "/gpu"
-_EXACT_NUMBERS = frozenset({"cost_per_hour"})  # stored as text with all their places
+_PRICES = frozenset({"cost_per_hour"})  # stored as text with all their places
 
 
 class TierLike(Protocol):
@@ -123,7 +123,13 @@ def tier_size(tier: TierLike) -> TierSize:
 
 def price(cost_per_hour: Decimal) -> str:
     """In whatever currency the installation counts."""
-    return f"{_plain_number(cost_per_hour)} per hour" if cost_per_hour else "free"
+    return f"{price_number(cost_per_hour)} per hour" if cost_per_hour else "free"
+
+
+def price_number(cost: Decimal) -> str:
+    """ "0.40" of 0.4000, and "0.0125" where two places are not enough."""
+    exact = f"{cost.normalize():f}"
+    return exact if len(exact.partition(".")[2]) > 2 else f"{cost:.2f}"
 
 
 def pool_words(offers: Mapping[str, PoolOffer]) -> list[PoolWords]:
@@ -161,8 +167,17 @@ def history_lines(entries: Iterable[EntryLike], labels: Mapping[str, str], *, is
 
 def amount(value: int, unit: str) -> str:
     """ "25 slots"; of seconds also what they are: "5400 seconds (1 h 30 min)"."""
+    return _with_span(f"{value} {unit}", value, unit)
+
+
+def number(value: int, unit: str) -> str:
+    """The same where the unit is said already: "25", "5400 (1 h 30 min)"."""
+    return _with_span(str(value), value, unit)
+
+
+def _with_span(text: str, value: int, unit: str) -> str:
     span = _span(value) if unit == "seconds" else ""
-    return f"{value} {unit}" + (f" ({span})" if span else "")
+    return f"{text} ({span})" if span else text
 
 
 def _span(seconds: int) -> str:
@@ -200,7 +215,7 @@ def _pool_size(offer: PoolOffer) -> str:
         for node in offer.allocatable
     }
     milli, memory, *gpus = max(shapes)
-    words = [plural(len(offer.allocatable), "node"), f"{format_cores(milli)} cores", format_bytes(memory)]
+    words = [plural(len(offer.allocatable), "node"), cores_words(f"{milli}m"), format_bytes(memory)]
     words += [plural(count, f"GPU {name}", f"GPUs {name}") for name, count in zip(gpu_names, gpus, strict=True)]
     first = "the largest " if len(shapes) > 1 else "each " if len(offer.allocatable) > 1 else ""
     return f"{words[0]}, {first}{', '.join(words[1:])}"
@@ -218,8 +233,8 @@ def _read(parse: Any, text: str) -> int:
 
 
 def _change(name: str, label: str, old: Any, new: Any) -> Change:
-    if name in _EXACT_NUMBERS:
-        return Change(label, _plain_number(old), _plain_number(new))
+    if name in _PRICES:
+        return Change(label, _price_word(old), _price_word(new))
     before, after = _lines(old), _lines(new)
     if before is None or after is None:
         return Change(label, _word(old), _word(new))
@@ -245,9 +260,8 @@ def _word(value: Any) -> str:
     return "empty" if value is None or value == "" else str(value)
 
 
-def _plain_number(value: Any) -> str:
-    """ "0.3800" -> "0.38", without an exponent; what is no number stays as it is."""
+def _price_word(value: Any) -> str:
     try:
-        return f"{Decimal(str(value)).normalize():f}"
+        return price_number(Decimal(str(value)))
     except InvalidOperation:
         return _word(value)

@@ -137,7 +137,9 @@ def catalogue_revert(request: HttpRequest, catalogue: Catalogue, id: str, entry_
 
 
 def _list(request: HttpRequest, catalogue: Catalogue, offers: Offers | None) -> HttpResponse:
-    rows = [(one, _words(one, offers)) for one in catalogue.model._default_manager.all()]
+    related = [field.name for field in catalogue.model._meta.many_to_many]
+    everything = catalogue.model._default_manager.select_related().prefetch_related(*related)
+    rows = [(one, _words(one, offers)) for one in everything]
     context = {
         "catalogue": catalogue,
         "rows": [row for row in rows if not row[0].is_archived],  # type: ignore[attr-defined]

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_POST
 
 from dashboard.access import admin_required
 from dashboard.forms.administration import SettingForm
-from dashboard.viewmodels.administration import amount, history_lines
+from dashboard.viewmodels.administration import amount, history_lines, number
 from grid import centralconfig
 from grid.errors import Rejected
 from grid.models import AuditEntry, ConfigRecord
@@ -84,8 +84,8 @@ def _topics(form: SettingForm, typed_key: str) -> dict[str, list[dict[str, Any]]
             "value": form.data.get("value", "") if key == typed_key else values[key],
             "errors": form.errors.get("value") if key == typed_key else None,
             "now": amount(values[key], setting.unit),
-            "default": amount(setting.default, setting.unit),
-            "maximum": amount(setting.maximum, setting.unit),
+            "default": number(setting.default, setting.unit),
+            "maximum": number(setting.maximum, setting.unit),
             "record": records.get(key),
         }
         topics.setdefault(_TOPICS.get(key.split(".")[-2], "Other"), []).append(row)

@@ -9,7 +9,7 @@ from django.test import Client
 
 from grid.kube.objects import Node
 from grid.labels import NODE_POOL
-from grid.models import AuditEntry, Environment, HardwareTier, Project
+from grid.models import AuditEntry, Environment, Execution, HardwareTier, Project
 from grid.runtime import Runtime, new_runtime, using_runtime
 from tests.conftest import People
 from tests.support.builders import decode, node
@@ -210,6 +210,69 @@ def test_the_id_of_a_tier_never_changes(admin: Client, tier: HardwareTier) -> No
     version = version_of(admin, "/tiers/small/")
     admin.post("/tiers/small/", {**TIER, "id": "other", "version": version})
     assert list(HardwareTier.objects.values_list("id", flat=True)) == ["small"]
+
+
+def test_saving_without_a_change_records_nothing(admin: Client, tier: HardwareTier) -> None:
+    HardwareTier.objects.filter(id="small").update(cost_per_hour="0.3800")
+    page = admin.get("/tiers/small/")
+    form = page.context["form"]
+    entries = {name: form[name].value() for name in TIER if name in form.fields}
+    assert entries["cost_per_hour"] == "0.38"
+    answer = admin.post("/tiers/small/", {**entries, "is_visible": "on", "version": page.context["version"]})
+    assert answer.status_code == 302
+    assert not AuditEntry.objects.exists()
+
+
+def test_a_tier_that_fits_is_saved_to_the_list_and_one_that_does_not_to_its_page(admin: Client) -> None:
+    fits = admin.post("/tiers/new/", TIER)
+    too_large = admin.post("/tiers/new/", {**TIER, "id": "whale", "memory": "1Ti"})
+    assert (fits["Location"], too_large["Location"]) == ("/tiers/", "/tiers/whale/")
+    page = admin.get("/tiers/whale/").content.decode()
+    assert "it asks for 1 TiB of memory, but the largest node has 16 GiB" in page
+    assert "too large for its nodes" in admin.get("/tiers/").content.decode()
+
+
+def test_the_fit_is_told_for_what_is_being_typed(admin: Client) -> None:
+    answer = admin.post("/tiers/new/", {**TIER, "cores": "64", "name": ""})
+    assert answer.status_code == 400
+    assert "it asks for 64 cores, but the largest node has 4" in answer.content.decode()
+    assert admin.get("/tiers/new/").context["fit"] is None
+
+
+def test_nothing_is_said_of_the_fit_while_the_cluster_is_unknown(admin: Client, tier: HardwareTier) -> None:
+    with using_runtime(new_runtime(FakeCluster())):
+        assert admin.get("/tiers/small/").context["fit"] is None
+        assert admin.get("/tiers/").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("states", "sentence"),
+    [
+        (["succeeded", "error"], ""),
+        (["running", "stopped"], "1 active execution uses it. It keeps the values that it was launched with"),
+        (["running", "queued"], "2 active executions use it. They keep the values that they were launched with"),
+    ],
+)
+def test_who_edits_a_tier_is_told_how_many_use_it(
+    admin: Client, people: People, tier: HardwareTier, states: list[str], sentence: str
+) -> None:
+    project = Project.objects.create(id="churn", name="Churn", owner=people.owner)
+    lab = Environment.objects.create(id="lab", name="Lab", image="lab:1", port=8888)
+    for state in states:
+        Execution.objects.create(owner=people.owner, project=project, environment=lab, tier=tier, state=state)
+    for path in ("/tiers/small/", "/environments/lab/"):
+        assert admin.get(path).context["in_use"].startswith(sentence)
+        assert bool(admin.get(path).context["in_use"]) == bool(sentence)
+    assert admin.get("/projects/churn/").context["in_use"] == ""
+
+
+def test_the_number_of_queries_of_a_list_does_not_grow_with_it(
+    admin: Client, tier: HardwareTier, django_assert_max_num_queries: Any
+) -> None:
+    for number in range(20):
+        HardwareTier.objects.create(id=f"t{number}", name=f"T{number}", node_pool="default", cores="1", memory="4Gi")
+    with django_assert_max_num_queries(10):
+        admin.get("/tiers/")
 
 
 def test_an_environment_keeps_its_command_line_by_line(admin: Client) -> None:

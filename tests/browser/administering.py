@@ -1,0 +1,69 @@
+"""What the browser tests of the admin pages put on the stage: a catalogue as after some months, and a cluster to fit it to."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.contrib.auth.models import Group, User
+
+from grid.kube.resources import CONFIG_MAPS, NODES
+from grid.models import AuditEntry, ConfigRecord, Environment, Execution, HardwareTier, Project
+from tests.browser.server import Stage
+from tests.support import builders
+
+AUTOSCALER = """
+nodeGroups:
+- {name: default, health: {cloudProviderTarget: 2, minSize: 1, maxSize: 5}}
+- {name: default-gpu, health: {cloudProviderTarget: 0, minSize: 0, maxSize: 2}}
+"""
+_TIERS: tuple[dict[str, Any], ...] = (
+    {"id": "small", "name": "Small", "description": "Notebooks and light analysis.", "cores": "1", "memory": "4Gi",
+     "cost_per_hour": "0.05", "is_default": True},
+    {"id": "medium", "name": "Medium", "description": "Feature engineering and model training on CPUs.",
+     "cores": "3500m", "memory": "14Gi", "cores_limit": "7", "memory_limit": "16Gi", "cost_per_hour": "0.19"},
+    {"id": "large", "name": "Large", "description": "A whole machine: 7 cores, shared memory for data loaders.",
+     "cores": "7", "memory": "28Gi", "shared_memory": "4Gi", "cost_per_hour": "0.38", "maximum_simultaneous": 4},
+    {"id": "gpu", "name": "GPU", "description": "One GPU; its machine is started when you need it.",
+     "node_pool": "default-gpu", "cores": "3", "memory": "12Gi", "gpus": 1, "shared_memory": "2Gi",
+     "cost_per_hour": "0.53", "kinds": ["workspace", "job"],
+     "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]},
+    {"id": "whale", "name": "Whale", "cores": "64", "memory": "512Gi", "cost_per_hour": "3.2", "is_visible": False},
+    {"id": "old", "name": "Old small", "cores": "500m", "memory": "2Gi", "is_archived": True},
+)  # fmt: skip
+COMMAND = (
+    *("jupyter", "lab", "--no-browser", "--allow-root", "--ip=$(POD_IP)", "--port={port}"),
+    *("--ServerApp.base_url={base_url}", "--ServerApp.allow_remote_access=True", "--ServerApp.trust_xheaders=True"),
+    *("--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate", "--LabApp.news_url=None"),
+)
+
+
+def _fill() -> None:
+    for model in (Execution, Environment, HardwareTier, Project, AuditEntry, ConfigRecord):
+        model._default_manager.all().delete()
+    alice, bob = User.objects.get(username="alice"), User.objects.get(username="bob")
+    vision = Group.objects.get_or_create(name="vision team")[0]
+    Group.objects.get_or_create(name="marketing analytics")
+    for tier in _TIERS:
+        HardwareTier.objects.create(**{"node_pool": "default", **tier})
+    HardwareTier.objects.get(pk="gpu").groups.add(vision)
+    lab = Environment.objects.create(
+        id="jupyterlab", name="JupyterLab", description="JupyterLab 4 with Python 3.", port=8888,
+        image="compute-grid/jupyterlab:4.6", command=list(COMMAND), variables={"MODE": "fast", "EMPTY": ""},
+    )  # fmt: skip
+    Environment.objects.create(id="script", name="Python script", kind="job", image="python:3.11", is_visible=False)
+    churn = Project.objects.create(id="churn", name="Customer churn", description="Who leaves, and why.", owner=alice)
+    churn.members.add(bob)
+    Project.objects.create(id="vision", name="Product photos", owner=bob, volume_size="200Gi")
+    for _ in range(3):
+        Execution.objects.create(
+            kind="workspace", owner=alice, project=churn, environment=lab, tier_id="small", state="running"
+        )
+
+
+async def catalogues(stage: Stage) -> None:
+    """Tiers of each sort (one that fits no node, one whose pool is empty, an archived one), environments, projects."""
+    await sync_to_async(_fill)()
+    for name in ("default-7f4k2", "default-9x2mc"):
+        stage.cluster.put(NODES, builders.node(name, cpu="8", memory="32Gi", created=datetime.now(UTC)))
+    data = {"status": AUTOSCALER}
+    stage.cluster.put(CONFIG_MAPS, builders.config_map("cluster-autoscaler-status", data, namespace="kube-system"))

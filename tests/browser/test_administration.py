@@ -1,0 +1,221 @@
+"""The admin pages in a real browser: by keyboard alone, without JavaScript, on a phone, in the dark."""
+
+import re
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser import administering
+from tests.browser.conftest import Visit
+from tests.browser.stage import StageProcess
+
+ADMIN = "ada-admin"
+PATHS = (
+    *("/tiers/", "/tiers/new/", "/tiers/gpu/", "/tiers/whale/", "/environments/", "/environments/jupyterlab/"),
+    *("/projects/", "/projects/churn/", "/configuration/"),
+)
+
+
+@pytest.fixture(autouse=True)
+def catalogues(stage: StageProcess) -> None:
+    stage.play(administering.catalogues)
+
+
+def tab_to(page: Page, target: Locator) -> None:
+    """As somebody without a mouse gets there."""
+    for _ in range(80):
+        page.keyboard.press("Tab")
+        if target.evaluate("element => element === document.activeElement"):
+            return
+    raise AssertionError(f"the Tab key does not reach {target}")
+
+
+def type_into(page: Page, label: str, text: str) -> None:
+    tab_to(page, page.get_by_label(label, exact=True))
+    page.keyboard.press("Control+A")
+    page.keyboard.type(text)
+
+
+def save(page: Page) -> None:
+    page.get_by_role("button", name="Save", exact=True).click()
+
+
+def setting(page: Page, title: str) -> Locator:
+    return page.locator(".setting", has_text=title)
+
+
+def forgive_refusals(console_errors: list[str]) -> None:
+    """The browser writes an answer of 400 into its console; here it is what the test asks for."""
+    console_errors[:] = [text for text in console_errors if "400" not in text]
+
+
+def test_a_tier_is_made_with_the_keyboard_alone_and_a_typing_error_is_found(
+    visit: Visit, console_errors: list[str]
+) -> None:
+    page = visit(ADMIN, "/tiers/")
+    tab_to(page, page.get_by_role("link", name="New hardware tier"))
+    page.keyboard.press("Enter")
+    expect(page.locator("h1")).to_have_text("New hardware tier")
+    for label, text in (
+        *(("Id", "tiny"), ("Name", "Tiny"), ("Price", "0.02"), ("Description", "To look around.")),
+        *(("Node pool", "default"), ("Cores", "50Om"), ("Memory", "1Gi")),
+    ):
+        type_into(page, label, text)
+    page.keyboard.press("Enter")
+
+    summary = page.get_by_role("alert")
+    expect(summary).to_be_focused()
+    expect(summary).to_contain_text("“50Om” is not a quantity")
+    cores = page.get_by_label("Cores", exact=True)
+    expect(cores).to_have_attribute("aria-invalid", "true")
+    expect(cores).to_have_accessible_description(re.compile("is not a quantity"))
+    expect(page.get_by_label("Memory", exact=True)).to_have_value("1Gi")
+
+    tab_to(page, summary.get_by_role("link", name="Cores"))
+    page.keyboard.press("Enter")
+    expect(cores).to_be_focused()
+    page.keyboard.press("Control+A")
+    page.keyboard.type("500m")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("status")).to_have_text("Tiny is saved.")
+    row = page.locator("tr", has_text="Tiny")
+    for words in ("0.5 cores", "1 GiB", "2 GiB", "what it asks for", "0.02 per hour", "everybody"):
+        expect(row).to_contain_text(words)
+    forgive_refusals(console_errors)
+
+
+def test_a_tier_that_fits_no_node_is_saved_and_the_admin_is_told(visit: Visit) -> None:
+    page = visit(ADMIN, "/tiers/small/")
+    expect(page.locator("#in-use")).to_contain_text("3 active executions use it.")
+    expect(page.locator("#fit")).to_have_count(0)
+    page.get_by_label("Cores", exact=True).fill("9")
+    save(page)
+    expect(page.get_by_role("status")).to_have_text("Small is saved.")
+    expect(page.locator("#fit")).to_contain_text("it asks for 9 cores, but the largest node has 8")
+    page.get_by_role("link", name="Hardware tiers").click()
+    expect(page.locator("tr", has_text="Notebooks")).to_contain_text("too large for its nodes")
+    page.goto("/tiers/gpu/")
+    expect(page.locator("#fit")).to_contain_text("The pool default-gpu has no node now; the autoscaler starts one")
+
+
+def test_kubernetes_details_are_closed_until_they_are_needed(visit: Visit, console_errors: list[str]) -> None:
+    page = visit(ADMIN, "/tiers/small/")
+    labels = page.get_by_label("Extra labels")
+    expect(labels).to_be_hidden()
+    tab_to(page, page.locator("summary"))
+    page.keyboard.press("Enter")
+    expect(labels).to_be_visible()
+    labels.fill("team")
+    save(page)
+    expect(labels).to_be_visible()
+    expect(labels).to_have_accessible_description(re.compile("has no “=”"))
+    page.goto("/tiers/gpu/")
+    expect(page.get_by_label("Tolerations")).to_be_visible()
+    forgive_refusals(console_errors)
+
+
+def test_a_change_is_in_the_history_and_can_be_taken_back(visit: Visit) -> None:
+    page = visit(ADMIN, "/environments/jupyterlab/")
+    command = page.get_by_label("Command")
+    before = command.input_value()
+    command.fill(before.replace("--no-browser", "--debug"))
+    save(page)
+    page.goto("/environments/jupyterlab/")
+    newest = page.locator("tbody tr").first
+    expect(newest.locator("del")).to_have_text("--no-browser")
+    expect(newest.locator("ins")).to_have_text("--debug")
+    newest.get_by_role("button", name="Take back").click()
+    expect(page.get_by_role("status")).to_contain_text("is taken back")
+    expect(command).to_have_value(before)
+    expect(page.locator("tbody tr").first.locator("ins")).to_have_text("--no-browser")
+
+
+def test_a_setting_is_changed_mistyped_and_put_back(visit: Visit, console_errors: list[str]) -> None:
+    page = visit(ADMIN, "/configuration/")
+    field = page.get_by_label("Deploying timeout", exact=True)
+    field.fill("an hour")
+    field.press("Enter")
+    expect(field).to_be_focused()
+    expect(field).to_have_value("an hour")
+    expect(field).to_have_accessible_description(re.compile("not a whole number of seconds. In force is still 3600"))
+    forgive_refusals(console_errors)
+
+    field.fill("5400")
+    field.press("Enter")
+    expect(page.get_by_role("status")).to_contain_text("Deploying timeout is now 5400 seconds (1 h 30 min)")
+    expect(page.locator("tbody tr").first).to_contain_text("3600 → 5400")
+    setting(page, "Deploying timeout").get_by_role("button", name="Back to the default").click()
+    expect(field).to_have_value("3600")
+    expect(page.locator("tbody tr").first).to_contain_text("Reset to default")
+
+
+def test_what_is_archived_can_be_restored(visit: Visit) -> None:
+    page = visit(ADMIN, "/projects/vision/")
+    page.get_by_role("button", name="Archive").click()
+    archived = page.get_by_role("region", name="Archived")
+    expect(archived.get_by_role("link")).to_have_text(["Product photos"])
+    archived.get_by_role("link").click()
+    expect(page.locator("main")).to_contain_text("nobody can choose it until you restore it")
+    page.get_by_role("button", name="Restore").click()
+    expect(page.get_by_role("status")).to_have_text("Product photos is back.")
+    expect(archived).to_have_count(0)
+
+
+def test_everything_works_without_javascript(visit: Visit, console_errors: list[str]) -> None:
+    page = visit(ADMIN, "/tiers/new/", javascript=False)
+    entries = {"Id": "tiny", "Name": "Tiny", "Node pool": "defualt", "Cores": "1", "Memory": "1Gi"}
+    for label, text in entries.items():
+        page.get_by_label(label, exact=True).fill(text)
+    page.get_by_label("vision team").check()
+    save(page)
+    pool = page.get_by_label("Node pool")
+    expect(pool).to_have_accessible_description(re.compile("There is no node pool “defualt”"))
+    expect(page.get_by_label("vision team")).to_be_checked()
+    pool.fill("default")
+    save(page)
+    expect(page.locator("tr", has_text="Tiny")).to_contain_text("vision team")
+    page.get_by_role("link", name="Tiny").click()
+    page.locator("summary").click()
+    page.get_by_label("Tolerations").fill("spot:NoSchedule")
+    save(page)
+    page.get_by_role("link", name="Tiny").click()
+    expect(page.locator("tbody tr").first).to_contain_text("Tolerations")
+    page.get_by_role("button", name="Take back").first.click()
+    expect(page.get_by_label("Tolerations")).to_have_value("")
+    page.get_by_role("button", name="Archive").click()
+    expect(page.get_by_role("region", name="Archived")).to_contain_text("Tiny")
+    forgive_refusals(console_errors)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1440, 390])
+def test_axe_finds_nothing_serious(visit: Visit, width: int, scheme: str, console_errors: list[str]) -> None:
+    page = visit(ADMIN, "/tiers/", width=width, scheme=scheme)
+    for path in PATHS:
+        page.goto(path)
+        look_at(page, path, width)
+    page.goto("/tiers/new/")
+    save(page)
+    look_at(page, "refused tier", width)
+    page.goto("/tiers/small/")
+    page.get_by_label("Memory", exact=True).fill("5Gi")
+    save(page)
+    page.goto("/tiers/small/")
+    look_at(page, "history", width)
+    page.goto("/configuration/")
+    setting(page, "Queue limit").locator("input[name=value]").fill("-1")
+    setting(page, "Queue limit").get_by_role("button", name="Save").click()
+    expect(page.locator(".field-error")).to_be_visible()
+    look_at(page, "refused setting", width)
+    forgive_refusals(console_errors)
+
+
+def look_at(page: Page, name: str, width: int) -> None:
+    """With everything open that can be opened."""
+    expect(page.locator("h1")).to_be_visible()
+    page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+    found = Axe().run(page).response["violations"]
+    serious = [one for one in found if one["impact"] in ("serious", "critical")]
+    assert serious == [], (name, [(one["id"], [node["html"] for node in one["nodes"]][:3]) for one in serious])
+    assert page.evaluate("document.documentElement.scrollWidth") <= width, name

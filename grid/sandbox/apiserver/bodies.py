@@ -16,6 +16,7 @@ from grid.sandbox.apiserver.kinds import Kind, Object
 from grid.sandbox.apiserver.status import Failure, bad_request, go_type
 
 JSON = "application/json"
+_MOST_VALUES = 200_000
 _BODY_TYPES = (JSON, "application/yaml", "application/vnd.kubernetes.protobuf")
 _STREAMS = (f"{JSON};stream=watch", "application/vnd.kubernetes.protobuf;stream=watch")
 
@@ -98,7 +99,7 @@ def named(obj: Object, kind: Kind) -> Object:
             f'{kind.kind} in version "{_version(given_version)}" cannot be handled as a {kind.kind}: no kind "{kind.kind}" '
             f'is registered for version "{given_version}" in scheme "pkg/runtime/scheme.go:111"'
         )
-    if not isinstance(obj.get("metadata", {}) or {}, dict):
+    if not isinstance(obj.get("metadata"), (dict, type(None))):
         raise bad_request(
             f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: json: cannot unmarshal '
             f"{go_type(obj['metadata'])} into Go struct field {kind.kind}.metadata of type v1.ObjectMeta"
@@ -122,7 +123,7 @@ def _go_package(kind: Kind) -> str:
 def _decode_json(body: bytes, expected: str) -> Any:
     try:
         return msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise _unrecognized(
             expected, f"couldn't get version/kind; json parse error: {json_error(body)}", body
         ) from None
@@ -131,9 +132,25 @@ def _decode_json(body: bytes, expected: str) -> Any:
 def decode_yaml(body: bytes) -> Any:
     """YAML, read the way Kubernetes does: one document, dates stay text."""
     try:
-        return yaml.load(body, Loader=_Loader)
-    except yaml.YAMLError as problem:
+        loaded = yaml.load(body, Loader=_Loader)
+    except (yaml.YAMLError, RecursionError, UnicodeDecodeError) as problem:
         raise bad_request(f"error converting YAML to JSON: {problem}") from problem
+    _check_size(loaded)
+    return loaded
+
+
+def _check_size(loaded: Any) -> None:
+    """A few aliases make a small document enormous, or endless; what is as large as no honest object is refused."""
+    pending, seen = [loaded], 0
+    while pending:
+        value = pending.pop()
+        seen += 1
+        if seen > _MOST_VALUES:
+            raise bad_request("error converting YAML to JSON: yaml: document contains excessive aliasing")
+        if isinstance(value, dict):
+            pending += value.values()
+        elif isinstance(value, list):
+            pending += value
 
 
 class _Loader(yaml.SafeLoader):
@@ -165,6 +182,8 @@ def json_error(body: bytes) -> str:
     text = body.decode("utf-8", "replace")
     try:
         json.loads(text)
+    except RecursionError:
+        return "exceeded max depth"
     except json.JSONDecodeError as problem:
         rest = text[problem.pos :].lstrip()
         if not rest:

@@ -25,7 +25,7 @@ from grid.sandbox.apiserver.status import (
     server_error,
     unsupported,
 )
-from grid.sandbox.apiserver.views import incoming
+from grid.sandbox.apiserver.views import incoming, outgoing
 
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
@@ -66,7 +66,8 @@ def replacement(body: bytes, content_type: str, validation: FieldValidation) -> 
 
 def validated(mutation: Mutation, validation: FieldValidation) -> Mutation:
     """A patch's result is decoded like any other object."""
-    return lambda old: validation.check(mutation(old))
+    kind = validation.kind
+    return lambda old: incoming(kind, validation.check(named(mutation(outgoing(kind, old)), kind)))
 
 
 def patching(body: bytes, content_type: str, type_name: str) -> Mutation:
@@ -144,7 +145,7 @@ def manager_of(kind: Kind, query: Mapping[str, str], user_agent: str, subresourc
 def _decode(body: bytes) -> Any:
     try:
         return msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise bad_request(f"error decoding patch: {json_error(body)}") from None
 
 

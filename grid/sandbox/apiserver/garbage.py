@@ -15,11 +15,12 @@ from grid.sandbox.apiserver.deletion import FOREGROUND, ORPHAN, DeleteOptions
 from grid.sandbox.apiserver.kinds import Kind, Object, stored_kinds
 from grid.sandbox.apiserver.registry import Registry
 from grid.sandbox.apiserver.status import Failure
-from grid.sandbox.apiserver.store import Change, Record
+from grid.sandbox.apiserver.store import Change, Listener, Record
 
 log = logging.getLogger(__name__)
 
 _SWEEP_SECONDS = 30.0
+_AT_ONCE = 200
 _EVENT_LIFETIME = timedelta(hours=1)
 _UNWATCHED = ("events", "leases.coordination.k8s.io")  # written all the time, never owning anything
 
@@ -40,7 +41,7 @@ class Janitor:
                 self._suspects.add((kind.resource, record.key))
             self._store.listen(kind.resource, self._listener(kind))
 
-    def _listener(self, kind: Kind):  # type: ignore[no-untyped-def]
+    def _listener(self, kind: Kind) -> Listener:
         def noticed(change: Change) -> None:
             if change.before is not None:
                 self._forget(kind, change.before, gone=change.now is None)
@@ -186,13 +187,18 @@ class Janitor:
 
     def _empty_namespace(self, kind: Kind, namespace: Record) -> None:
         prefix = f"{namespace.key}/"
-        left = 0
+        left = deleted = 0
         for inner in stored_kinds().values():
             if not inner.namespaced:
                 continue
             for record in list(self._store.records(inner.resource, prefix=prefix)):
                 if not record.obj["metadata"].get("deletionTimestamp"):
                     self._delete(inner, record, DeleteOptions(propagation="Background"))
+                    deleted += 1
+                    if deleted == _AT_ONCE:  # the rest in the next round, so that others are answered meanwhile
+                        self._suspects.add((kind.resource, namespace.key))
+                        self._wake.set()
+                        return
             left += self._store.count(inner.resource, prefix=prefix)
         if left == 0:
 

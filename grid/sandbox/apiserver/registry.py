@@ -19,7 +19,16 @@ from grid.sandbox.apiserver.deletion import DeleteOptions, Marked, decide_deleti
 from grid.sandbox.apiserver.kinds import NAMESPACES, Kind, Object, stored_kinds
 from grid.sandbox.apiserver.patches.apply import Manager, record_update
 from grid.sandbox.apiserver.schema import type_of
-from grid.sandbox.apiserver.status import MODIFIED, already_exists, bad_request, conflict, not_found, server_error
+from grid.sandbox.apiserver.status import (
+    MODIFIED,
+    already_exists,
+    bad_request,
+    conflict,
+    invalid,
+    not_found,
+    server_error,
+    wrong,
+)
 from grid.sandbox.apiserver.store import Record, Store, with_version
 from grid.sandbox.apiserver.validation import check_new, check_update
 
@@ -27,6 +36,8 @@ Clock = Callable[[], datetime]
 Mutation = Callable[[Object], Object]
 # Go's alphabet for generated names: no vowels, nothing that looks like something else.
 _NAME_CHARACTERS = "bcdfghjklmnpqrstvwxz2456789"
+# Kinds that are never replaced without saying which version is meant.
+_NEEDS_VERSION = ("leases.coordination.k8s.io", "poddisruptionbudgets.policy")
 _SERVER_OWNED = (
     "uid",
     "creationTimestamp",
@@ -54,8 +65,11 @@ class Deletion:
 
 
 class Registry:
-    def __init__(self, store: Store, *, clock: Clock, rng: random.Random) -> None:
+    """See the module. `authority` is the certificate by which programs in pods would know the API server."""
+
+    def __init__(self, store: Store, *, clock: Clock, rng: random.Random, authority: str = "") -> None:
         self.store = store
+        self._authority = authority
         self.clock = clock
         self._rng = rng
 
@@ -125,7 +139,7 @@ class Registry:
                 "kind": "ConfigMap",
                 "apiVersion": "v1",
                 "metadata": {"name": "kube-root-ca.crt"},
-                "data": {"ca.crt": ""},
+                "data": {"ca.crt": self._authority},
             },
         )
         account = {"kind": "ServiceAccount", "apiVersion": "v1", "metadata": {"name": "default"}}
@@ -177,6 +191,9 @@ class Registry:
             raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
         if metadata.get("resourceVersion") not in (None, "", str(old.version)):
             raise conflict(kind, name, MODIFIED)
+        if not metadata.get("resourceVersion") and kind.resource in _NEEDS_VERSION:
+            problem = wrong("metadata.resourceVersion", 0, "must be specified for an update")
+            raise invalid(kind.kind, kind.group, name, [problem])
         uid = old.obj["metadata"]["uid"]
         if metadata.get("uid") not in (None, "", uid):
             raise conflict(

@@ -72,7 +72,9 @@ class ApiServer:
         self.clock = clock
         self.certificate = load_or_make(data_dir)
         self.store = Store(data_dir / "cluster.sqlite3", history=history)
-        self.registry = Registry(self.store, clock=clock, rng=rng or random.SystemRandom())
+        self.registry = Registry(
+            self.store, clock=clock, rng=rng or random.SystemRandom(), authority=self.certificate.authority
+        )
         self.janitor = Janitor(self.registry)
         self._kubelets = Kubelets(self.store, token=tokens.by_name[KUBELET_CLIENT])
         self._special = Special(self.registry, self._kubelets, tokens)
@@ -94,7 +96,7 @@ class ApiServer:
         """Listens; returns the server's URL."""
         application = web.Application(client_max_size=_MOST_BODY_BYTES)
         application.router.add_route("*", "/{path:.*}", self._handle)
-        self._runner = web.AppRunner(application, access_log=None, handler_cancellation=True)
+        self._runner = web.AppRunner(application, access_log=None, handler_cancellation=True, shutdown_timeout=1.0)
         await self._runner.setup()
         site = web.TCPSite(self._runner, host, port, backlog=1024, ssl_context=self.certificate.context)
         await site.start()

@@ -89,5 +89,5 @@ def _tier_note(offer: TierOffer, ready_nodes: Mapping[str, int] | None) -> str:
     if offer.maximum is not None and offer.running >= offer.maximum:
         return f"All {offer.maximum:,} places of this tier are taken, so it will wait in the queue."
     if ready_nodes is not None and not ready_nodes.get(offer.node_pool):
-        return "No machine of this kind is on; one is started for you, which takes some minutes."
+        return "Its pool has no node now; one is started for you, which takes some minutes."
     return ""

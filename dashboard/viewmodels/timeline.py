@@ -1,4 +1,4 @@
-"""What happened to an execution, in one line of time: our own states, the cluster's events, and machines that came for it; pure.
+"""What happened to an execution, in one line of time: our own states, the cluster's events, and nodes that came for it; pure.
 
 Stored lines and live events of the cluster are the same things seen twice, so each is shown once, the live one first because its
 count is newer.
@@ -20,10 +20,10 @@ ITEMS_SHOWN = 200
 _FRAGMENTS = "dashboard/fragments/"
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _HEADLINES = {
-    "TriggeredScaleUp": "A new machine was asked for",
-    "NotTriggerScaleUp": "No new machine would help",
-    "FailedScheduling": "No machine has room yet",
-    "Scheduled": "A machine was found",
+    "TriggeredScaleUp": "A new node was asked for",
+    "NotTriggerScaleUp": "No new node would help",
+    "FailedScheduling": "No node has room yet",
+    "Scheduled": "A node was found",
     "Pulling": "Fetching the image",
     "Pulled": "The image is there",
     "Created": "The container is made",
@@ -35,12 +35,27 @@ _HEADLINES = {
     "FailedMount": "The files could not be attached",
     "FailedAttachVolume": "The files could not be attached",
     "Preempted": "Its place was given to something more urgent",
-    "Evicted": "The machine had to let it go",
-    "TaintManagerEviction": "The machine had to let it go",
-    "NodeNotReady": "Its machine does not answer",
+    "Evicted": "The node had to let it go",
+    "TaintManagerEviction": "The node had to let it go",
+    "NodeNotReady": "Its node does not answer",
     "OOMKilling": "It used more memory than its tier has",
 }
 
+# Clusters tell whole seconds, and much can happen in one: then what causes stands before what follows from it.
+_COURSE = (
+    *(
+        "queued",
+        "deploying",
+        "FailedScheduling",
+        "TriggeredScaleUp",
+        "NotTriggerScaleUp",
+        "joined",
+        "ready",
+        "Scheduled",
+    ),
+    *("preparing", "Pulling", "Pulled", "Created", "Started", "Unhealthy", "running", "Killing"),
+)
+_PLACES = {step: place for place, step in enumerate(_COURSE)}
 _USUAL = frozenset({"FailedScheduling", "Unhealthy"})
 
 
@@ -58,22 +73,34 @@ class TimelineItem:
     times: int = 1
 
 
+_Placed = tuple[str, str, TimelineItem]
+"""Element id, step in the usual course, what is shown."""
+
+
 def timeline(
     record: ExecutionRecord, events: Sequence[Event], nodes: Iterable[Node], *, assigned_node: str
 ) -> list[Fragment]:
     """Region "timeline", newest first. `nodes` are those of its pool."""
     seen = {event.metadata.uid for event in events}
-    items: list[tuple[str, TimelineItem]] = [
-        (_line_id(line), _stored(line)) for line in record.lifecycle if not line.event_uid or line.event_uid not in seen
+    items: list[_Placed] = [
+        (_line_id(line), line.to_state or line.reason, _stored(line))
+        for line in record.lifecycle
+        if not line.event_uid or line.event_uid not in seen
     ]
-    items += [(element_id("event", event.metadata.uid or event.metadata.name), _live(event)) for event in events]
+    items += [(element_id("event", one.metadata.uid or one.metadata.name), one.reason, _live(one)) for one in events]
     for node in nodes:
         items += _arrival(node, record, assigned_node)
-    items.sort(key=lambda item: (item[1].at or _LONG_AGO, item[0]), reverse=True)
+    items.sort(key=_when, reverse=True)
     if not items:
         nothing = Nothing("Nothing yet.", "Every step appears here as it happens.")
         return [Fragment("timeline-none", f"{_FRAGMENTS}nothing_item.html", nothing, region=REGION)]
-    return [Fragment(id, f"{_FRAGMENTS}timeline_item.html", item, region=REGION) for id, item in items[:ITEMS_SHOWN]]
+    return [Fragment(id, f"{_FRAGMENTS}timeline_item.html", item, region=REGION) for id, _, item in items[:ITEMS_SHOWN]]
+
+
+def _when(placed: _Placed) -> tuple[datetime, int, datetime, str]:
+    id, step, item = placed
+    at = item.at or _LONG_AGO
+    return at.replace(microsecond=0), _PLACES.get(step, len(_COURSE)), at, id
 
 
 def lifecycle_text(record: ExecutionRecord) -> str:
@@ -127,19 +154,19 @@ def _live(event: Event) -> TimelineItem:
     )
 
 
-def _arrival(node: Node, record: ExecutionRecord, assigned_node: str) -> list[tuple[str, TimelineItem]]:
-    """A machine that joined after the launch, when it is the one taken, or none is taken yet. Clusters tell whole seconds."""
+def _arrival(node: Node, record: ExecutionRecord, assigned_node: str) -> list[_Placed]:
+    """A node that joined after the launch, when it is the one taken, or none is taken yet. Clusters tell whole seconds."""
     name, created = node.metadata.name, node.metadata.creation_timestamp
     if created is None or created < record.requested_at.replace(microsecond=0) or record.is_final:
         return []
     if assigned_node and name != assigned_node:
         return []
-    joined = TimelineItem(created, "", "A new machine joined", f"{name} is starting up.", about=f"Node/{name}")
-    found = [(element_id("joined", name), joined)]
+    joined = TimelineItem(created, "", "A new node joined", f"{name} is starting up.", about=f"Node/{name}")
+    found: list[_Placed] = [(element_id("joined", name), "joined", joined)]
     ready = next((one for one in node.status.conditions if one.type == "Ready" and one.status == "True"), None)
     ready_at = max(ready.last_transition_time or created, created) if ready else None
     # A node that was ready, lost and ready again later has no part in how this execution came to run.
     if ready_at is not None and (record.started_at is None or ready_at <= record.started_at):
-        item = TimelineItem(ready_at, "", "The new machine is ready", f"{name} takes work.", about=f"Node/{name}")
-        found.append((element_id("ready", name), item))
+        item = TimelineItem(ready_at, "", "The new node is ready", f"{name} takes work.", about=f"Node/{name}")
+        found.append((element_id("ready", name), "ready", item))
     return found

@@ -229,16 +229,16 @@ async def test_the_way_of_a_gpu_pod_appears_as_it_happens(
         await socket.message()
         cluster.put(EVENTS, builders.event("up", about=pod, reason="TriggeredScaleUp", message="0->1"))
         fill(runtime, cluster)
-        assert "A new machine was asked for" in await socket.message()
+        assert "A new node was asked for" in await socket.message()
         cluster.put(
             NODES, builders.node("gpu-1", pool="default-gpu", ready=False, created=MOMENT + timedelta(minutes=1))
         )
         fill(runtime, cluster)
-        assert "A new machine joined" in await socket.message_about("joined-gpu-1")
+        assert "A new node joined" in await socket.message_about("joined-gpu-1")
         cluster.put(NODES, builders.node("gpu-1", pool="default-gpu", created=MOMENT + timedelta(minutes=1)))
         fill(runtime, cluster)
         message = await socket.message_about("ready-gpu-1")
-        assert "The new machine is ready" in message
+        assert "The new node is ready" in message
         assert all(kind in ("prepend", "afterbegin", "afterend", "outerMorph") for _, kind in changed(message))
 
 

@@ -214,19 +214,19 @@ def test_the_story_of_a_new_machine_is_told_newest_first() -> None:
     old = builders.node("old", created=MOMENT - timedelta(days=1))
     record = replace(DEPLOYING, lifecycle=(entered("queued"), entered("deploying", minute=0.5)))
     assert headlines(record, events, [node, old]) == [
-        "The program was started", "Fetching the image", "The new machine is ready", "A new machine joined",
-        "A new machine was asked for", "Deploying", "Queued",
+        "The program was started", "Fetching the image", "The new node is ready", "A new node joined",
+        "A new node was asked for", "Deploying", "Queued",
     ]  # fmt: skip
-    assert "A new machine joined" not in headlines(record, events, [node], node="another")
-    assert "A new machine joined" not in headlines(FAILED, [], [node])
+    assert "A new node joined" not in headlines(record, events, [node], node="another")
+    assert "A new node joined" not in headlines(FAILED, [], [node])
 
 
 def test_a_machine_that_came_back_later_has_no_part_in_the_story() -> None:
     again = [builders.condition("Ready", "True", at=NOW)]
     node = builders.node("gpu-1", created=MOMENT + timedelta(minutes=3), conditions=again)
     told = headlines(RUNNING, [], [node], node="gpu-1")
-    assert "A new machine joined" in told
-    assert "The new machine is ready" not in told
+    assert "A new node joined" in told
+    assert "The new node is ready" not in told
 
 
 def test_an_event_that_is_stored_and_live_is_told_once_with_the_newer_count() -> None:

@@ -1,0 +1,183 @@
+"""Compute Grid beside a real Kubernetes API server: our nodes joined to it, web and controller with the rights of deploy/access.yaml.
+
+Nothing of this is the demo mode: settings come from the environment, accounts from `createsuperuser` and the database, and each
+process has a kubeconfig with the token of its own service account.
+"""
+
+import json
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.end_to_end.grid import IMAGES, ROOT, free_ports, wait_until
+
+NAMESPACE = "compute-grid"
+ACCESS = ROOT / "deploy" / "access.yaml"
+_BIN = Path(sys.executable).parent
+_STOP_SECONDS = 30.0
+
+
+@dataclass
+class RealGrid:
+    """`prepare` once, then start the parts; `output` is what a part wrote."""
+
+    folder: Path
+    admin: Path  # kubeconfig of a cluster administrator
+    port: int = field(default_factory=lambda: free_ports(2))
+    _password: str = field(default_factory=lambda: secrets.token_urlsafe(12))
+    _secret_key: str = field(default_factory=lambda: secrets.token_hex(32))
+    _parts: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def password(self, username: str) -> str:
+        return self._password
+
+    # --- The cluster, as its administrator
+
+    def kubectl(self, *arguments: str) -> str:
+        answer = self.try_kubectl(*arguments)
+        assert answer.returncode == 0, answer.stderr
+        return answer.stdout
+
+    def try_kubectl(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [str(_BIN / "kubectl"), "--kubeconfig", str(self.admin), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+    def may(self, account: str, question: str) -> bool:
+        """Whether a service account of ours has a right, as the cluster sees it; the question is one of `kubectl auth can-i`."""
+        name = f"system:serviceaccount:{NAMESPACE}:{account}"
+        answer = self.try_kubectl("auth", "can-i", *question.split(), "--as", name)
+        assert answer.stdout.strip() in ("yes", "no"), answer.stderr
+        return answer.stdout.strip() == "yes"
+
+    def pods(self) -> list[str]:
+        """Names of the executions' pods."""
+        return self.kubectl("get", "pods", "-n", NAMESPACE, "-o", "name").split()
+
+    def write_kubeconfig(self, account: str) -> Path:
+        """The administrator's cluster, with nothing but the token of a service account."""
+        view = json.loads(self.kubectl("config", "view", "--raw", "--minify", "--flatten", "-o", "json"))
+        token = self.kubectl("create", "token", account, "-n", NAMESPACE).strip()
+        content = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": view["clusters"],
+            "users": [{"name": account, "user": {"token": token}}],
+            "contexts": [{"name": account, "context": {"cluster": view["clusters"][0]["name"], "user": account}}],
+            "current-context": account,
+        }
+        path = self.folder / f"{account}.kubeconfig"
+        path.touch(mode=0o600)
+        path.write_text(json.dumps(content))
+        return path
+
+    # --- The installation, as docs/installation.md describes it
+
+    def settings(self, kubeconfig: Path | None = None) -> dict[str, str]:
+        inherited = {name: text for name, text in os.environ.items() if not name.startswith(("GRID_", "DJANGO_"))}
+        for name in ("KUBECONFIG", "DATABASE_URL", "REDIS_URL"):
+            inherited.pop(name, None)
+        return {
+            **inherited,
+            "GRID_SECRET_KEY": self._secret_key,
+            "GRID_VAR": str(self.folder),
+            "GRID_DASHBOARD_ORIGIN": self.url,
+            "GRID_WORKSPACE_ORIGIN": f"http://localhost:{self.port + 1}",
+            "KUBECONFIG": str(kubeconfig or self.folder / "no-kubeconfig"),
+        }
+
+    def prepare(self) -> None:
+        """Rights in the cluster, tables, and what people decide."""
+        self.kubectl("apply", "-f", str(ACCESS))
+        self._manage("migrate", "--verbosity", "0")
+        self._manage("collectstatic", "--noinput", "--verbosity", "0")
+        account = {"DJANGO_SUPERUSER_USERNAME": "admin", "DJANGO_SUPERUSER_PASSWORD": self._password}
+        self._manage("createsuperuser", "--noinput", "--email", "", **account)
+        data = [sys.executable, "-m", "tests.end_to_end.real_data"]
+        extra = {"DJANGO_SETTINGS_MODULE": "grid.settings", "PASSWORD": self._password}
+        self._run(data, {**self.settings(), **extra})
+
+    def _manage(self, *arguments: str, **extra: str) -> None:
+        self._run([sys.executable, "manage.py", *arguments], {**self.settings(), **extra})
+
+    def _run(self, command: list[str], environment: Mapping[str, str]) -> None:
+        answer = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
+        assert answer.returncode == 0, answer.stderr
+
+    # --- Its processes
+
+    def start_nodes(self) -> None:
+        places = ["--data", str(self.folder / "machine"), "--images", str(IMAGES)]
+        command = ["sandbox", "--kubelet-only", "--kubeconfig", str(self.admin), *places]
+        self.start("nodes", command, self.settings())
+        wait_until(lambda: len(self.ready_nodes()) == 3, 60, "three nodes that are Ready")
+
+    def ready_nodes(self) -> list[str]:
+        nodes = json.loads(self.kubectl("get", "nodes", "-o", "json"))["items"]
+        return [node["metadata"]["name"] for node in nodes if _is_ready(node)]
+
+    def start_controller(self) -> None:
+        self.start("controller", ["controller"], self.settings(self.write_kubeconfig("controller")))
+        wait_until(lambda: "leading lease=" in self.output("controller"), 30, "a leading controller")
+
+    def start_web(self) -> None:
+        ports = ["--port", str(self.port), "--workspace-port", str(self.port + 1)]
+        self.start("web", ["web", *ports], self.settings(self.write_kubeconfig("web")))
+        wait_until(lambda: self.readiness()[0] == 200, 60, f"a web server that is ready: {self.readiness()}")
+
+    def start(self, part: str, command: list[str], environment: Mapping[str, str]) -> None:
+        with (self.folder / f"{part}.log").open("ab") as log:
+            self._parts[part] = subprocess.Popen(
+                [sys.executable, "manage.py", *command], cwd=ROOT, env=environment, stdout=log, stderr=log
+            )
+
+    def output(self, part: str) -> str:
+        return (self.folder / f"{part}.log").read_text()
+
+    def readiness(self) -> tuple[int, str]:
+        """What /readyz answers; 0 while nobody does."""
+        try:
+            with urllib.request.urlopen(f"{self.url}/readyz", timeout=5) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+        except OSError as error:
+            return 0, str(error)
+
+    def stop(self, part: str) -> None:
+        process = self._parts.pop(part, None)
+        if process is None:
+            return
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise
+
+    def clean_up(self) -> None:
+        """Ends everything and leaves the cluster as it was found: executions first, while there are nodes to end them."""
+        self.stop("web")
+        self.stop("controller")
+        for kind in ("pods", "persistentvolumeclaims"):
+            self.try_kubectl("delete", kind, "--all", "-n", NAMESPACE, "--wait", "--timeout=60s")
+        self.try_kubectl("delete", "-f", str(ACCESS), "--wait", "--timeout=60s")
+        self.stop("nodes")
+        self.try_kubectl("delete", "nodes", "--all")
+
+
+def _is_ready(node: Mapping[str, Any]) -> bool:
+    conditions = node["status"].get("conditions") or ()
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)

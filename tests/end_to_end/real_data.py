@@ -1,0 +1,41 @@
+"""What an admin would enter into a new installation: accounts, a tier, an environment, a project. Run with its settings.
+
+Takes the accounts' password from the environment variable PASSWORD; the superuser is made by `createsuperuser`, as the
+installation guide says.
+"""
+
+import os
+
+import django
+
+
+def main() -> None:
+    django.setup()
+    from django.contrib.auth.models import Group, User
+
+    from grid.models import Environment, HardwareTier, Project
+
+    password = os.environ["PASSWORD"]
+    scientist = User.objects.create_user("scientist", password=password)
+    operator = User.objects.create_user("operator", password=password)
+    operator.groups.add(Group.objects.get_or_create(name="operators")[0])
+    tier = HardwareTier(id="small", name="Small", node_pool="default", cores="1", memory="2Gi", is_default=True)
+    tier.full_clean()
+    tier.save()
+    environment = Environment(
+        id="jupyterlab",
+        name="JupyterLab",
+        image="compute-grid/jupyterlab:4.6",
+        port=8888,
+        command=[
+            *("jupyter", "lab", "--no-browser", "--allow-root", "--ip=$(POD_IP)", "--port={port}"),
+            *("--ServerApp.base_url={base_url}", "--ServerApp.allow_remote_access=True"),
+        ],
+    )
+    environment.full_clean()
+    environment.save()
+    Project.objects.create(id="churn", name="Customer churn", owner=scientist)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,187 @@
+"""The workspace's way on a real Kubernetes API server: our kubelets joined to it, web and controller with their own rights only.
+
+Needs a cluster of its own without nodes: REAL_KUBECONFIG names the kubeconfig of its administrator. With REAL_API_DOWN and
+REAL_API_UP, shell commands that end and start its API server, the recovery from that is seen too.
+"""
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.end_to_end.grid import wait_until
+from tests.end_to_end.people import (
+    PULL,
+    SOON,
+    forbid_reload,
+    launch,
+    log_in,
+    open_lab,
+    run_cell,
+    stop,
+    was_not_reloaded,
+)
+from tests.end_to_end.real import NAMESPACE, RealGrid
+
+ADMIN = os.environ.get("REAL_KUBECONFIG", "")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.browser,
+    pytest.mark.timeout(900),
+    pytest.mark.skipif(
+        not ADMIN, reason="REAL_KUBECONFIG names no administrator's kubeconfig of a cluster without nodes"
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def real_grid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealGrid]:
+    """Prepared and running; the cluster is left as it was found."""
+    grid = RealGrid(tmp_path_factory.mktemp("real"), Path(ADMIN))
+    strangers = grid.kubectl("get", "nodes", "-o", "name") + grid.kubectl(
+        "get", "namespace", NAMESPACE, "--ignore-not-found", "-o", "name"
+    )
+    assert not strangers, f"This test wants a cluster of its own, and this one has {' '.join(strangers.split())}."
+    try:
+        grid.prepare()
+        grid.start_nodes()
+        grid.start_controller()
+        grid.start_web()
+        yield grid
+    finally:
+        grid.clean_up()
+
+
+@pytest.mark.parametrize(
+    "question", ["watch nodes", "watch pods -A", "list events -A", "get pods --subresource=log -n compute-grid"]
+)
+def test_the_web_process_may_read(real_grid: RealGrid, question: str) -> None:
+    assert real_grid.may("web", question)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        *(
+            "create pods -n compute-grid",
+            "delete pods -n compute-grid",
+            "create pods --subresource=exec -n compute-grid",
+        ),
+        *("get secrets -n compute-grid", "list configmaps -n compute-grid", "list configmaps -n kube-system"),
+        *("patch nodes", "update leases -n compute-grid"),
+    ],
+)
+def test_the_web_process_may_not(real_grid: RealGrid, question: str) -> None:
+    assert not real_grid.may("web", question)
+
+
+@pytest.mark.parametrize("question", ["create pods", "delete configmaps", "create secrets", "update leases"])
+def test_the_controller_may_write_in_its_namespace(real_grid: RealGrid, question: str) -> None:
+    assert real_grid.may("controller", f"{question} -n compute-grid")
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        *("create pods -n default", "list pods -A", "get secrets -n kube-system", "list nodes", "create namespaces"),
+        *("create rolebindings -n compute-grid", "create pods --subresource=exec -n compute-grid"),
+    ],
+)
+def test_the_controller_may_not(real_grid: RealGrid, question: str) -> None:
+    assert not real_grid.may("controller", question)
+
+
+def test_a_scientist_works_in_a_workspace(real_grid: RealGrid, browser: Browser) -> None:
+    scientist, operator = log_in(browser, real_grid, "scientist"), log_in(browser, real_grid, "operator")
+    infrastructure, page = operator.new_page(), scientist.new_page()
+    infrastructure.goto("/infrastructure/")
+    expect(infrastructure.get_by_role("row").filter(has_text=re.compile("default-"))).to_have_count(2)
+    expect(infrastructure.locator("body")).to_contain_text("no metrics")
+    forbid_reload(infrastructure)
+
+    execution_id = launch(page, tier="Small", title="Churn by month")
+    expect(page.locator(".execution-state")).to_contain_text("Running", timeout=PULL)
+    timeline = page.locator("#timeline")
+    for step in ("Scheduled", "Pull", "Started"):
+        expect(timeline).to_contain_text(step)
+    lab = open_lab(scientist, page)
+    run_cell(lab, "print(6 * 7)", "42")
+    lab.close()
+    page.goto(f"/executions/{execution_id}/?tab=log")
+    expect(page.locator("#execution-log pre")).to_contain_text("Jupyter Server", timeout=SOON)
+
+    operator_sees_pod_and_node(operator.new_page(), real_grid, "Churn by month")
+
+    page.goto(f"/executions/{execution_id}/")
+    stop(page)
+    page.goto(f"/executions/{execution_id}/")
+    expect(page.locator(".execution-state")).to_contain_text("Stopped", timeout=SOON)
+    assert f"pod/workspace-{execution_id}" not in real_grid.pods()
+    page.goto(f"/executions/{execution_id}/?tab=log")
+    expect(page.locator("#execution-log pre")).to_contain_text("Jupyter Server")
+    assert was_not_reloaded(infrastructure)
+    # Answered with "not found" and not with "forbidden": it may ask.
+    assert "metrics-server is not installed" in real_grid.output("web")
+    for part in ("web", "controller"):
+        assert "forbidden" not in real_grid.output(part).lower(), part
+        assert "Traceback" not in real_grid.output(part), part
+
+
+def operator_sees_pod_and_node(page: Page, grid: RealGrid, title: str) -> None:
+    """Description and YAML of an execution's pod and of its node, from its row."""
+    page.goto("/executions/")
+    row = page.get_by_role("row").filter(has_text=title)
+    expect(row).to_contain_text("Running")
+    node = row.locator("a[href^='/nodes/']").inner_text()
+    row.locator("a[href^='/pods/']").click()
+    page.wait_for_url(re.compile(r"/pods/"))
+    pod = page.url.rstrip("/").rsplit("/", 1)[1]
+    for tab, texts in (
+        ("describe", (f"Name:             {pod}", "Started", f"{node}/127.")),
+        ("yaml", ("kind: Pod", "podIP: 127.")),
+        ("log", ("Jupyter Server",)),
+    ):
+        page.goto(f"/pods/{NAMESPACE}/{pod}/?tab={tab}")
+        for text in texts:
+            expect(page.locator("pre.log")).to_contain_text(text)
+    page.goto(f"/nodes/{node}/")
+    expect(page.locator("#pods")).to_contain_text(pod)
+    expect(page.locator("#pods")).to_contain_text("no metrics")
+    for tab, texts in (
+        ("describe", (f"Name:               {node}", "HolderIdentity:", pod)),
+        ("yaml", ("kind: Node", "dominodatalab.com/node-pool: default")),
+    ):
+        page.goto(f"/nodes/{node}/?tab={tab}")
+        for text in texts:
+            expect(page.locator("pre.log")).to_contain_text(text)
+
+
+@pytest.mark.skipif(
+    not (os.environ.get("REAL_API_DOWN") and os.environ.get("REAL_API_UP")),
+    reason="REAL_API_DOWN and REAL_API_UP do not say how to end and start the API server",
+)
+def test_the_api_server_goes_away_and_comes_back(real_grid: RealGrid, browser: Browser) -> None:
+    scientist, operator = log_in(browser, real_grid, "scientist"), log_in(browser, real_grid, "operator")
+    infrastructure, page = operator.new_page(), scientist.new_page()
+    infrastructure.goto("/infrastructure/")
+    expect(infrastructure.locator("#freshness")).to_contain_text("Live")
+    forbid_reload(infrastructure)
+    subprocess.run(os.environ["REAL_API_DOWN"], shell=True, check=True, timeout=60)
+    try:
+        expect(infrastructure.locator("#freshness")).to_contain_text("does not answer", timeout=SOON)
+        wait_until(lambda: real_grid.readiness()[0] == 503, 30, "a web server that says it is not ready")
+        execution_id = launch(page, tier="Small", title="Asked for meanwhile")
+    finally:
+        subprocess.run(os.environ["REAL_API_UP"], shell=True, check=True, timeout=60)
+    expect(infrastructure.locator("#freshness")).to_contain_text("Live", timeout=SOON)
+    wait_until(lambda: real_grid.readiness()[0] == 200, 60, "a web server that is ready again")
+    expect(page.locator(".execution-state")).to_contain_text("Running", timeout=PULL)
+    stop(page)
+    page.goto(f"/executions/{execution_id}/")
+    expect(page.locator(".execution-state")).to_contain_text("Stopped", timeout=SOON)
+    assert f"pod/workspace-{execution_id}" not in real_grid.pods()
+    assert was_not_reloaded(infrastructure)

@@ -11,7 +11,7 @@ import msgspec
 
 from grid.errors import Conflict, GridError, NotFound
 from grid.kube.api import KubeApi
-from grid.kube.objects import Pod, RawObject
+from grid.kube.objects import Metadata, Pod, RawObject
 from grid.kube.resources import CONFIG_MAPS, NAMESPACES, PODS
 from grid.labels import KEYS, MANAGED_BY, MANAGER
 from grid.launch import manifests
@@ -27,6 +27,19 @@ class NameTaken(GridError):
 
 class _PodList(msgspec.Struct):
     items: tuple[Pod, ...] = ()
+
+
+class _Versioned(msgspec.Struct):
+    metadata: Metadata
+
+
+class _PageMetadata(msgspec.Struct):
+    continue_token: str = msgspec.field(default="", name="continue")
+
+
+class _VersionPage(msgspec.Struct):
+    metadata: _PageMetadata
+    items: tuple[_Versioned, ...] = ()
 
 
 async def ensure_namespace(api: KubeApi, namespace: str) -> None:
@@ -61,6 +74,19 @@ async def find_pods(api: KubeApi, execution_id: str, *, namespace: str) -> Seque
     selector = f"{KEYS.execution}={execution_id}"
     body = await api.list_page(PODS, namespace=namespace, label_selector=selector)
     return msgspec.json.decode(body, type=_PodList).items
+
+
+async def pod_versions(api: KubeApi, *, namespace: str, label_selector: str) -> dict[str, str]:
+    """Key and version of every pod that the selector finds, as the API server knows them now."""
+    found: dict[str, str] = {}
+    token = ""
+    while True:
+        body = await api.list_page(PODS, namespace=namespace, label_selector=label_selector, continue_token=token)
+        page = msgspec.json.decode(body, type=_VersionPage)
+        found |= {item.metadata.key: item.metadata.resource_version for item in page.items}
+        token = page.metadata.continue_token
+        if not token:
+            return found
 
 
 async def delete_all(api: KubeApi, object_name: str, execution_id: str, *, namespace: str) -> Sequence[Pod]:

@@ -1,8 +1,8 @@
 """Runs executions: looks at each one whenever its row or its pod has changed, and moves it on.
 
 Level-triggered: a changed row (seen by asking the database every second), a changed pod or event (seen by watching) only mark an
-execution; `Reconciler.look` then reads the present state. So a lost event costs at most the time to the next general look, and
-doing anything twice changes nothing. Several workers never look at one execution at a time. Outages of the database or the
+execution; `Reconciler.look` then reads the present state. So a lost event costs at most the time to the next audit of the
+caches, and doing anything twice changes nothing. Several workers never look at one execution at a time. Outages of the database or the
 cluster are waited out. Exactly one process runs this, see `leader`; if ever two do, conditional writes keep them apart.
 """
 
@@ -21,8 +21,8 @@ from grid.kube.api import KubeApi
 from grid.kube.objects import Event, Pod
 from grid.kube.resources import EVENTS, PODS
 from grid.labels import MANAGED_BY, MANAGER
-from grid.launch import admission, ledger
-from grid.launch.caches import EventCache, PodCache
+from grid.launch import admission, apply, ledger
+from grid.launch.caches import EventCache, PodCache, execution_of_pod
 from grid.launch.ledger import Mark
 from grid.launch.reconcile import Database, P, Place, Reconciler, T
 from grid.launch.workqueue import WorkQueue
@@ -33,9 +33,10 @@ from grid.watch.reflector import Feed, Reflector
 
 logger = logging.getLogger(__name__)
 
+SELECTOR = f"{MANAGED_BY}={MANAGER}"
 POLL_SECONDS = 1.0
-# A general look at everything, in case that something was lost on the way.
-RESYNC_SECONDS = 60.0
+# Watches can lose an event without knowing; one list of all pods finds that out.
+AUDIT_SECONDS = 60.0
 WORKERS = 8
 
 
@@ -72,7 +73,6 @@ class Controller:
         self._queue = WorkQueue()
         self._backoffs: dict[str, Backoff] = {}
         self._known: dict[str, int] = {}
-        self._resynced_at = float("-inf")
         self.pods = PodCache(self._mark)
         self.events = EventCache(self._mark)
         self._reconciler = Reconciler(
@@ -83,15 +83,15 @@ class Controller:
         """Watch, ask the database, and work, until cancelled."""
         hub = Hub()
         namespace = self._place.namespace
-        selector = f"{MANAGED_BY}={MANAGER}"
         timing = {"clock": self._monotonic, "rng": self._rng}
-        pods = Reflector(self._api, Feed(PODS, Pod, namespace, selector), self.pods, hub, **timing)  # type: ignore[arg-type]
+        pods = Reflector(self._api, Feed(PODS, Pod, namespace, SELECTOR), self.pods, hub, **timing)  # type: ignore[arg-type]
         events = Reflector(self._api, Feed(EVENTS, Event, namespace), self.events, hub, **timing)  # type: ignore[arg-type]
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(pods.run())
                 tasks.create_task(events.run())
                 tasks.create_task(self._poll_for_ever())
+                tasks.create_task(self._audit_for_ever())
                 for _ in range(WORKERS):
                     tasks.create_task(self._work_for_ever())
         finally:
@@ -101,11 +101,8 @@ class Controller:
         """Ask the database once: mark what was written since, what may have waited too long, and admit who waits."""
         marks = await self._database(ledger.marks)
         limits = await self._database(ledger.timeouts)
-        resync = self._monotonic() - self._resynced_at >= RESYNC_SECONDS
-        for id in to_look_at(marks, self._known, limits, now=self._clock(), everything=resync):
+        for id in to_look_at(marks, self._known, limits, now=self._clock()):
             self._queue.add(id)
-        if resync:
-            self._resynced_at = self._monotonic()
         current = {mark.id: mark.revision for mark in marks}
         for id in self._known.keys() - current.keys():
             self._queue.add(id)
@@ -114,6 +111,15 @@ class Controller:
             for id in await self._database(admission.admit_waiting, now=self._clock()):
                 logger.info("execution=%s admitted", id)
                 self._queue.add(id)
+
+    async def audit(self) -> None:
+        """Compare the pods' cache with the cluster; where they differ, the cluster is asked at the next look."""
+        actual = await apply.pod_versions(self._api, namespace=self._place.namespace, label_selector=SELECTOR)
+        for pod in list(self.pods.values()):
+            if actual.get(pod.metadata.key) != pod.metadata.resource_version:
+                self._reconciler.doubt(execution_of_pod(pod))
+        for id in self._known:
+            self._queue.add(id)
 
     async def work(self) -> None:
         """Take one execution and look at it; a failure is repeated after a growing delay."""
@@ -163,6 +169,16 @@ class Controller:
                 failing, pause = True, max(POLL_SECONDS, backoff.next())
             await asyncio.sleep(pause)
 
+    async def _audit_for_ever(self) -> None:
+        while True:
+            await asyncio.sleep(AUDIT_SECONDS)
+            try:
+                await self.audit()
+            except GridError as error:
+                logger.debug("pods not audited reason=%s", error)
+            except Exception:
+                logger.exception("pods not audited")
+
     async def _work_for_ever(self) -> None:
         while True:
             await self.work()
@@ -176,13 +192,12 @@ class Controller:
 
 
 def to_look_at(
-    marks: Iterable[Mark], known: Mapping[str, int], limits: Mapping[State, int], *, now: datetime, everything: bool
+    marks: Iterable[Mark], known: Mapping[str, int], limits: Mapping[State, int], *, now: datetime
 ) -> list[str]:
-    """Written since the last time, or in a state for longer than is allowed now; `everything` asks for all."""
+    """Written since the last time, or in a state for longer than is allowed now."""
     return [
         mark.id
         for mark in marks
-        if everything
-        or known.get(mark.id) != mark.revision
+        if known.get(mark.id) != mark.revision
         or (mark.state in limits and (now - mark.state_since).total_seconds() > limits[mark.state])
     ]

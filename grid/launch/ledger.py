@@ -47,6 +47,7 @@ class Row:
     stop_wanted: bool
     stop_wanted_by: str
     holds_slots: bool
+    admitted_at: datetime | None
     spec: object
 
     @property
@@ -98,6 +99,7 @@ def read(execution_id: str) -> Row | None:
         stop_wanted=found.stop_requested_at is not None,
         stop_wanted_by=found.stop_requested_by,
         holds_slots=found.slots_reserved_at is not None and found.slots_freed_at is None,
+        admitted_at=found.slots_reserved_at,
         spec=found.spec,
     )
 

@@ -73,6 +73,7 @@ class Reconciler:
         self._clock = clock
         self._monotonic = monotonic
         self._noted: dict[str, list[tuple[str, int]]] = {}
+        self._doubted: set[str] = set()
 
     async def look(self, execution_id: str) -> float | None:
         """The whole procedure:
@@ -105,9 +106,14 @@ class Reconciler:
             return await self._create(row)
         return await self._follow(row)
 
+    def doubt(self, execution_id: str) -> None:
+        """What the cache knows of its pod has turned out wrong: the next look asks the cluster."""
+        self._doubted.add(execution_id)
+
     def forget(self, execution_id: str) -> None:
         """It is settled; nothing needs to be remembered."""
         self._noted.pop(execution_id, None)
+        self._doubted.discard(execution_id)
 
     # --- Steps ---
 
@@ -193,8 +199,9 @@ class Reconciler:
     async def _find_pod(self, row: Row) -> Pod | None:
         """From the cache, or from the cluster itself before anything is concluded from its absence."""
         known = self._pods.by("execution", row.id)
-        if not known or not self._pods.freshness(self._monotonic()).synced:
+        if not known or row.id in self._doubted or not self._pods.freshness(self._monotonic()).synced:
             known = await apply.find_pods(self._api, row.id, namespace=self._place.namespace)
+            self._doubted.discard(row.id)
         return next((pod for pod in known if pod.metadata.name == row.object_name), None)
 
     async def _log_of(self, pod: Pod) -> str:
@@ -230,7 +237,7 @@ class Reconciler:
         events = self._events_of(row)
         counts = [(_uid(event), event.times) for event in events]
         if counts and counts != self._noted.get(row.id):
-            await self._database(ledger.note_events, row.id, [_noted(event, self._clock()) for event in events])
+            await self._database(ledger.note_events, row.id, [_noted(event, row, self._clock()) for event in events])
             self._noted[row.id] = counts
 
 
@@ -238,11 +245,13 @@ def _uid(event: Event) -> str:
     return (event.metadata.uid or event.metadata.name)[:64]
 
 
-def _noted(event: Event, now: datetime) -> Noted:
+def _noted(event: Event, row: Row, now: datetime) -> Noted:
     about = event.involved_object
+    at = event.first_timestamp or event.last_seen or now
     return Noted(
         uid=_uid(event),
-        at=event.first_timestamp or event.last_seen or now,
+        # Kubernetes counts whole seconds: without this, what follows the admission would be told before it.
+        at=max(at, row.admitted_at) if row.admitted_at else at,
         object=f"{about.kind}/{about.name}",
         level=event.type,
         reason=event.reason,

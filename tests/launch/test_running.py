@@ -1,0 +1,149 @@
+"""The controller's own loops, with real reflectors on the fake cluster and virtual time."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Any
+
+from grid.centralconfig import MAXIMUM_EXECUTIONS_PER_USER
+from grid.kube.resources import PODS
+from grid.launch.controller import Controller, to_look_at
+from grid.launch.ledger import Mark
+from grid.launch.reconcile import Place
+from grid.launch.request import request_stop
+from grid.models import ConfigRecord, Execution, State
+from tests.launch.conftest import NOW, Shop
+from tests.launch.world import World, fresh, in_world
+from tests.support.builders import NAMESPACE
+from tests.support.virtual import cancelled, loop_time, passes, until
+
+
+class Database:
+    """Asked in the loop itself; `down` makes every query fail."""
+
+    def __init__(self) -> None:
+        self.down = False
+        self.asked = 0
+
+    async def __call__(self, work: Any, /, *args: Any, **kwargs: Any) -> Any:
+        self.asked += 1
+        if self.down:
+            raise OSError("the database is gone")
+        return work(*args, **kwargs)
+
+
+@asynccontextmanager
+async def running(world: World, database: Database | None = None) -> AsyncIterator[Controller]:
+    place = Place(NAMESPACE, lambda id: f"token-of-{id}")
+    chosen: Any = database or Database()
+    controller = Controller(world.cluster, place, database=chosen, clock=lambda: world.now, monotonic=loop_time)
+    task = asyncio.create_task(controller.run())
+    try:
+        yield controller
+    finally:
+        await cancelled(task)
+
+
+def in_state(execution: Execution, state: str) -> bool:
+    return bool(fresh(execution).state == state)
+
+
+async def comes_up(world: World, execution: Execution) -> None:
+    await until(lambda: len(world.pods()) == 1, within=10)
+    world.schedule(world.pod_of(execution))
+    await until(lambda: in_state(execution, "preparing"), within=2)
+    world.start(world.pod_of(execution))
+    await until(lambda: in_state(execution, "running"), within=2)
+
+
+@in_world
+async def test_rows_and_pods_are_followed_within_a_second_or_two(shop: Shop) -> None:
+    world = World()
+    async with running(world):
+        execution = shop.launch()
+        await comes_up(world, execution)
+        request_stop(execution, by="alice", now=world.now)
+        await until(lambda: in_state(execution, "stopping"), within=2)
+        world.behave()
+        await until(lambda: in_state(execution, "stopped"), within=2)
+
+
+@in_world
+async def test_lost_events_cost_time_but_nothing_else(shop: Shop) -> None:
+    world = World()
+    async with running(world):
+        execution = shop.launch()
+        await comes_up(world, execution)
+        world.cluster.lose_events(10)
+        world.cluster.remove(PODS, execution.object_name, namespace=NAMESPACE)
+        await until(lambda: in_state(execution, "error"), within=130)
+        assert execution.slots_freed_at is not None
+
+
+@in_world
+async def test_a_forgotten_history_is_read_anew(shop: Shop) -> None:
+    world = World()
+    async with running(world):
+        execution = shop.launch()
+        await until(lambda: len(world.pods()) == 1, within=10)
+        world.cluster.compact()
+        world.cluster.drop_watch()
+        world.schedule(world.pod_of(execution))
+        await until(lambda: in_state(execution, "preparing"), within=60)
+
+
+@in_world
+async def test_an_outage_of_the_cluster_is_waited_out_without_a_hot_loop(shop: Shop) -> None:
+    world = World()
+    world.cluster.available = False
+    async with running(world):
+        execution = shop.launch()
+        await passes(600)
+        assert in_state(execution, "deploying")
+        assert world.cluster.count() < 300
+        world.cluster.available = True
+        await until(lambda: len(world.pods()) == 1, within=60)
+
+
+@in_world
+async def test_an_outage_of_the_database_is_waited_out_without_a_hot_loop(shop: Shop) -> None:
+    world, database = World(), Database()
+    async with running(world, database):
+        execution = shop.launch()
+        await comes_up(world, execution)
+        database.down, before = True, database.asked
+        world.cluster.remove(PODS, execution.object_name, namespace=NAMESPACE)
+        await passes(600)
+        assert database.asked - before < 150
+        assert in_state(execution, "running")
+        database.down = False
+        await until(lambda: in_state(execution, "error"), within=60)
+
+
+@in_world
+async def test_a_limit_that_is_raised_lets_those_in_who_wait(shop: Shop) -> None:
+    ConfigRecord.objects.create(key=MAXIMUM_EXECUTIONS_PER_USER.key, value="0")
+    world = World()
+    async with running(world):
+        execution = shop.launch()
+        await until(lambda: fresh(execution).reason == "over_user_slots", within=2)
+        assert "switched off" in execution.message
+        ConfigRecord.objects.update(value="1")
+        await until(lambda: in_state(execution, "deploying"), within=2)
+
+
+def test_what_is_marked_is_what_was_written_or_waits_too_long() -> None:
+    marks = [
+        Mark("old", 3, State.DEPLOYING, NOW),
+        Mark("new", 1, State.RUNNING, NOW),
+        Mark("same", 2, State.RUNNING, NOW),
+    ]
+    known = {"old": 3, "same": 2}
+    limits = {State.DEPLOYING: 60, State.PREPARING: 60}
+
+    def marked(seconds: float) -> list[str]:
+        return to_look_at(marks, known, limits, now=NOW + timedelta(seconds=seconds))
+
+    assert marked(60) == ["new"]
+    assert marked(61) == ["old", "new"]

@@ -9,7 +9,7 @@ from django.contrib.auth.models import Group, User
 
 from dashboard.forms.fields import LinesField, PairsField, TolerationsField
 from dashboard.forms.layout import LaidOutSection, Section, lay_out
-from dashboard.viewmodels.administration import price_number
+from dashboard.viewmodels.prices import price_number
 from grid.models import Environment, HardwareTier, Project
 from grid.models.environment import Kind
 

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from dashboard.viewmodels.execution import cores_words, memory_words
 from dashboard.viewmodels.format import plural
+from dashboard.viewmodels.prices import price_number, price_words
 from grid.diagnosis.diagnosis import Diagnosis
 from grid.diagnosis.tierfit import PoolOffer, TierSize, explain_fit
 from grid.quantity import format_bytes, millicores, whole
@@ -112,24 +113,13 @@ def tier_words(tier: TierLike, offers: Mapping[str, PoolOffer] | None) -> TierWo
         per_core=_per_core(tier.cores, tier.memory),
         gpus=plural(tier.gpus, "GPU") if tier.gpus else "",
         limits=_limits(tier),
-        price=price(tier.cost_per_hour),
+        price=price_words(tier.cost_per_hour),
         fit=None if offers is None else explain_fit(tier_size(tier), offers),
     )
 
 
 def tier_size(tier: TierLike) -> TierSize:
     return TierSize(tier.node_pool, tier.cores, tier.memory, tier.gpus or 0, tier.gpu_resource)
-
-
-def price(cost_per_hour: Decimal) -> str:
-    """In whatever currency the installation counts."""
-    return f"{price_number(cost_per_hour)} per hour" if cost_per_hour else "free"
-
-
-def price_number(cost: Decimal) -> str:
-    """ "0.40" of 0.4000, and "0.0125" where two places are not enough."""
-    exact = f"{cost.normalize():f}"
-    return exact if len(exact.partition(".")[2]) > 2 else f"{cost:.2f}"
 
 
 def pool_words(offers: Mapping[str, PoolOffer]) -> list[PoolWords]:

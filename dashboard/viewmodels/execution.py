@@ -13,6 +13,7 @@ from typing import Literal
 from dashboard.viewmodels.format import plural
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.nodes import Status
+from dashboard.viewmodels.prices import money, price_words
 from dashboard.viewmodels.states import state_status, state_word
 from grid.diagnosis.pods import Diagnosis
 from grid.quantity import format_bytes, format_cores, millicores, whole
@@ -22,7 +23,6 @@ _WAY = ("queued", "deploying", "preparing", "running")
 _ENDINGS = ("finishing", "stopping", "succeeded", "stopped", "failed", "error")
 _FINAL = frozenset({"succeeded", "stopped", "failed", "error"})
 _BROWSER_KINDS = frozenset({"workspace", "app"})
-_CENT = Decimal("0.01")
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,20 +276,6 @@ def cost_so_far(record: ExecutionRecord, now: datetime) -> Decimal:
         return Decimal(0)
     seconds = max(0.0, ((record.ended_at or now) - record.started_at).total_seconds())
     return record.cost_per_hour * record.slots * int(seconds // 60) / 60
-
-
-def money(amount: Decimal) -> str:
-    """Two digits behind the point; a price below a cent is not shown as free."""
-    if 0 < amount < _CENT:
-        return "less than $0.01"
-    return f"${amount.quantize(_CENT):,}"
-
-
-def price_words(cost_per_hour: Decimal) -> str:
-    if not cost_per_hour:
-        return "free"
-    exact = f"{cost_per_hour.normalize():f}"
-    return f"${exact if len(exact.partition('.')[2]) > 2 else cost_per_hour.quantize(_CENT)} an hour"
 
 
 def size_words(cores: str, memory: str, gpus: int, shared_memory: str = "") -> str:

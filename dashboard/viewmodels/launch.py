@@ -4,8 +4,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
-from dashboard.viewmodels.execution import cores_words, memory_words, price_words
+from dashboard.viewmodels.execution import cores_words, memory_words
 from dashboard.viewmodels.format import plural
+from dashboard.viewmodels.prices import price_words
 
 
 @dataclass(frozen=True, slots=True)

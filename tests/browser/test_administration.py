@@ -80,7 +80,7 @@ def test_a_tier_is_made_with_the_keyboard_alone_and_a_typing_error_is_found(
     page.keyboard.press("Enter")
     expect(page.get_by_role("status")).to_have_text("Tiny is saved.")
     row = page.locator("tr", has_text="Tiny")
-    for words in ("0.5 cores", "1 GiB", "2 GiB", "what it asks for", "0.02 per hour", "everybody"):
+    for words in ("0.5 cores", "1 GiB", "2 GiB", "what it asks for", "$0.02 an hour", "everybody"):
         expect(row).to_contain_text(words)
     forgive_refusals(console_errors)
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from dashboard.viewmodels.administration import Change, amount, history_lines, number, pool_words, price, tier_words
+from dashboard.viewmodels.administration import Change, amount, history_lines, number, pool_words, tier_words
+from dashboard.viewmodels.prices import price_words
 from grid.diagnosis.tierfit import PoolOffer
 from tests.support.builders import MOMENT
 
@@ -42,7 +43,7 @@ class Entry:
 def test_a_tier_is_told_with_units_and_memory_per_core() -> None:
     words = tier_words(Tier(gpus=2, shared_memory="2Gi"), None)
     assert (words.cores, words.memory, words.per_core) == ("3.5 cores", "14 GiB", "4 GiB")
-    assert (words.gpus, words.shared_memory, words.price) == ("2 GPUs", "2 GiB", "0.19 per hour")
+    assert (words.gpus, words.shared_memory, words.price) == ("2 GPUs", "2 GiB", "$0.19 an hour")
     assert words.fit is None
 
 
@@ -69,11 +70,11 @@ def test_a_stored_quantity_that_cannot_be_read_spoils_only_its_own_words() -> No
 
 @pytest.mark.parametrize(
     ("cost", "words"),
-    [("0", "free"), ("0.0000", "free"), ("0.4000", "0.40 per hour"), ("3", "3.00 per hour"), ("0.0125", "0.0125 per hour"),
-     ("1200", "1200.00 per hour")],
+    [("0", "free"), ("0.0000", "free"), ("0.4000", "$0.40 an hour"), ("3", "$3.00 an hour"), ("0.0125", "$0.0125 an hour"),
+     ("1200", "$1,200.00 an hour")],
 )  # fmt: skip
 def test_a_price_names_no_currency(cost: str, words: str) -> None:
-    assert price(Decimal(cost)) == words
+    assert price_words(Decimal(cost)) == words
 
 
 @pytest.mark.parametrize(

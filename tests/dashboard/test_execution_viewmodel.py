@@ -15,8 +15,6 @@ from dashboard.viewmodels.execution import (
     cost_so_far,
     facts,
     head,
-    money,
-    price_words,
     size_words,
     span,
     steps,
@@ -25,6 +23,7 @@ from dashboard.viewmodels.executions import execution_rows
 from dashboard.viewmodels.executions_view import ExecutionsView
 from dashboard.viewmodels.log import log_source, why_no_log
 from dashboard.viewmodels.my_executions import my_executions
+from dashboard.viewmodels.prices import money, price_words
 from dashboard.viewmodels.timeline import lifecycle_text, timeline
 from grid.diagnosis.diagnosis import Diagnosis
 from grid.kube.objects import Event, Node, Pod, RawObject

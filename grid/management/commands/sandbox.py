@@ -20,7 +20,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         scaling, fleet = AutoscalerSettings(), FleetSettings()
         parser.add_argument("--data", type=Path, required=True, help="directory for the cluster's state")
-        parser.add_argument("--port", type=int, default=8001, help="port of the API server on 127.0.0.1; 0 for any")
+        parser.add_argument("--port", type=int, default=8002, help="port of the API server on 127.0.0.1; 0 for any")
         parser.add_argument(
             "--kubeconfig",
             type=Path,

@@ -1,0 +1,236 @@
+"""The objects of an execution, whole."""
+
+import base64
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grid.kube.resources import CONFIG_MAPS, PODS, SECRETS, VOLUME_CLAIMS
+from grid.labels import KEYS, NODE_POOL
+from grid.launch.manifests import Storage, build, labels_of
+from grid.launch.spec import EnvironmentSpec, ExecutionSpec, ProjectSpec, TierSpec, thaw
+
+LABEL_VALUE = re.compile(r"([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
+LABELS = {
+    "app.kubernetes.io/name": "jupyterlab",
+    "app.kubernetes.io/instance": "workspace-abc",
+    "app.kubernetes.io/component": "workspace",
+    "app.kubernetes.io/managed-by": "compute-grid",
+    "dominodatalab.com/workload-type": "workspace",
+    "dominodatalab.com/hardware-tier-id": "gpu",
+    "dominodatalab.com/project-id": "churn",
+    "dominodatalab.com/starting-user-username": "alice",
+    "dominodatalab.com/execution-id": "abc",
+}
+OWNER = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "name": "workspace-abc",
+    "uid": "anchor-uid",
+    "controller": True,
+    "blockOwnerDeletion": True,
+}
+
+
+def spec(**changes: Any) -> ExecutionSpec:
+    whole: dict[str, Any] = {
+        "id": "abc",
+        "kind": "workspace",
+        "owner": "alice",
+        "title": "Explore “all” of it",
+        "port": 8888,
+        "project": ProjectSpec(id="churn", volume_name="project-churn", volume_size="10Gi"),
+        "environment": EnvironmentSpec(
+            id="jupyterlab",
+            name="JupyterLab",
+            image="lab:4",
+            command=("lab", "--ip=$(POD_IP)", "--port={port}", "--base={base_url}", "--json={}"),
+            variables={"THREADS": "2", "HOME": "/theirs"},
+        ),
+        "tier": tier(),
+    }
+    return ExecutionSpec(**(whole | changes))
+
+
+def tier(**changes: Any) -> TierSpec:
+    whole: dict[str, Any] = {
+        "id": "gpu",
+        "name": "GPU",
+        "node_pool": "default-gpu",
+        "cores": "3",
+        "cores_limit": "4",
+        "memory": "12Gi",
+        "memory_limit": "14Gi",
+        "gpus": 1,
+        "gpu_resource": "nvidia.com/gpu",
+        "shared_memory": "2Gi",
+        "tolerations": ({"key": "team", "operator": "Equal", "value": "vision"},),
+        "extra_labels": {"team": "vision", "app.kubernetes.io/managed-by": "them"},
+        "extra_annotations": {"cost-centre": "42", "cluster-autoscaler.kubernetes.io/safe-to-evict": "true"},
+    }
+    return TierSpec(**(whole | changes))
+
+
+def objects(spec: ExecutionSpec, **more: Any) -> dict[Any, Any]:
+    built = build(spec, namespace="grid", token="secret", anchor_uid="anchor-uid", **more)
+    return {manifest.resource: manifest.body for manifest in built}
+
+
+def test_they_come_in_the_order_of_creation_with_the_anchor_first() -> None:
+    built = build(spec(), namespace="grid", token="t")
+    assert [one.resource for one in built] == [CONFIG_MAPS, VOLUME_CLAIMS, SECRETS, PODS]
+
+
+def test_the_anchor_owns_nothing_by_itself_and_is_owned_by_nobody() -> None:
+    assert objects(spec())[CONFIG_MAPS] == {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "workspace-abc", "namespace": "grid", "labels": LABELS},
+        "data": {"execution": "abc", "tier": "gpu", "environment": "jupyterlab"},
+    }
+
+
+def test_the_secret_goes_with_the_anchor() -> None:
+    assert objects(spec())[SECRETS] == {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "workspace-abc", "namespace": "grid", "labels": LABELS, "ownerReferences": [OWNER]},
+        "type": "Opaque",
+        "data": {"token": base64.b64encode(b"secret").decode()},
+    }
+
+
+def test_the_projects_volume_outlives_every_execution() -> None:
+    assert objects(spec())[VOLUME_CLAIMS] == {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {
+            "name": "project-churn",
+            "namespace": "grid",
+            "labels": {"app.kubernetes.io/managed-by": "compute-grid", "dominodatalab.com/project-id": "churn"},
+        },
+        "spec": {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "10Gi"}}},
+    }
+
+
+def test_storage_is_chosen_by_the_installation() -> None:
+    claim = objects(spec(), storage=Storage("ReadWriteOnce", "local-path"))[VOLUME_CLAIMS]
+    assert (claim["spec"]["accessModes"], claim["spec"]["storageClassName"]) == (["ReadWriteOnce"], "local-path")
+
+
+def test_the_pod_of_a_workspace_on_a_gpu() -> None:
+    assert objects(spec())[PODS] == {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": "workspace-abc",
+            "namespace": "grid",
+            "labels": {**LABELS, "team": "vision"},
+            "annotations": {
+                "cost-centre": "42",
+                "dominodatalab.com/title": "Explore “all” of it",
+                "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+            },
+            "ownerReferences": [OWNER],
+        },
+        "spec": {
+            "containers": [
+                {
+                    "name": "run",
+                    "image": "lab:4",
+                    "command": ["lab", "--ip=$(POD_IP)", "--port=8888", "--base=/w/abc/", "--json={}"],
+                    "workingDir": "/mnt/project",
+                    "env": [
+                        {"name": "GRID_EXECUTION_ID", "value": "abc"},
+                        {"name": "GRID_BASE_URL", "value": "/w/abc/"},
+                        {"name": "HOME", "value": "/mnt/project"},
+                        {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
+                        {
+                            "name": "JUPYTER_TOKEN",
+                            "valueFrom": {"secretKeyRef": {"name": "workspace-abc", "key": "token"}},
+                        },
+                        {"name": "THREADS", "value": "2"},
+                    ],
+                    "ports": [{"name": "http", "containerPort": 8888, "protocol": "TCP"}],
+                    "readinessProbe": {
+                        "tcpSocket": {"port": 8888},
+                        "periodSeconds": 2,
+                        "timeoutSeconds": 2,
+                        "failureThreshold": 3,
+                    },
+                    "resources": {
+                        "requests": {"cpu": "3", "memory": "12Gi", "nvidia.com/gpu": "1"},
+                        "limits": {"cpu": "4", "memory": "14Gi", "nvidia.com/gpu": "1"},
+                    },
+                    "volumeMounts": [
+                        {"name": "project", "mountPath": "/mnt/project"},
+                        {"name": "shared-memory", "mountPath": "/dev/shm"},
+                    ],
+                    "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+                    "terminationMessagePolicy": "FallbackToLogsOnError",
+                }
+            ],
+            "volumes": [
+                {"name": "project", "persistentVolumeClaim": {"claimName": "project-churn"}},
+                {"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": "2Gi"}},
+            ],
+            "restartPolicy": "OnFailure",
+            "terminationGracePeriodSeconds": 30,
+            "nodeSelector": {NODE_POOL: "default-gpu"},
+            "tolerations": [
+                {"key": "team", "operator": "Equal", "value": "vision"},
+                {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
+            ],
+            "automountServiceAccountToken": False,
+            "enableServiceLinks": False,
+            "securityContext": {
+                "runAsNonRoot": True,
+                "runAsUser": 1000,
+                "runAsGroup": 1000,
+                "fsGroup": 1000,
+                "fsGroupChangePolicy": "OnRootMismatch",
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
+        },
+    }
+
+
+def test_a_job_without_port_gpu_and_shared_memory_has_none_of_theirs() -> None:
+    plain = tier(gpus=0, shared_memory="", tolerations=())
+    pod = objects(spec(kind="job", port=0, tier=plain))[PODS]["spec"]
+    (container,) = pod["containers"]
+    assert (pod["restartPolicy"], pod["tolerations"]) == ("Never", [])
+    assert not {"ports", "readinessProbe"} & container.keys()
+    assert container["resources"]["limits"] == {"cpu": "4", "memory": "14Gi"}
+    assert [mount["mountPath"] for mount in container["volumeMounts"]] == ["/mnt/project"]
+
+
+def test_a_tier_that_tolerates_the_gpu_taint_itself_does_so_once() -> None:
+    own = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+    assert objects(spec(tier=tier(tolerations=(own,))))[PODS]["spec"]["tolerations"] == [own]
+
+
+def test_an_image_without_a_command_runs_its_own() -> None:
+    image_only = EnvironmentSpec(id="x", name="X", image="x")
+    assert "command" not in objects(spec(environment=image_only))[PODS]["spec"]["containers"][0]
+
+
+@given(st.text(max_size=150), st.text(max_size=120))
+def test_texts_of_people_become_valid_label_values(owner: str, title: str) -> None:
+    for value in labels_of(spec(owner=owner, title=title)).values():
+        assert LABEL_VALUE.fullmatch(value), value
+
+
+@given(st.text(max_size=60), st.text(max_size=60))
+def test_two_users_never_share_a_label(one: str, other: str) -> None:
+    if one != other:
+        assert labels_of(spec(owner=one))[KEYS.user] != labels_of(spec(owner=other))[KEYS.user]
+
+
+@pytest.mark.parametrize("stored", [None, {}, [], {"id": 1}, "text"])
+def test_a_spec_that_cannot_be_read_says_so(stored: object) -> None:
+    with pytest.raises(ValueError, match="What was stored at launch cannot be read"):
+        thaw(stored)

@@ -40,7 +40,9 @@ class Expectations:
         now = self._clock.monotonic()
         pods = {uid_of(pod): pod for pod in visible}
         shown = pods.keys() | self._left.keys()
-        waiting = {uid: until for uid, until in self._created.pop(owner, {}).items() if uid not in shown and until > now}
+        waiting = {
+            uid: until for uid, until in self._created.pop(owner, {}).items() if uid not in shown and until > now
+        }
         leaving = {
             uid: until
             for uid, until in self._deleted.pop(owner, {}).items()

@@ -1,5 +1,6 @@
 """A whole Compute Grid as its users start it: real processes, real ports, a folder of its own."""
 
+import contextlib
 import json
 import os
 import signal
@@ -101,6 +102,19 @@ class Grid:
         assert self.process is not None
         self.process.kill()
         self.process.wait()
+
+    def kill_part(self, part: str) -> None:
+        """Kill one of the three programs and wait until the supervisor has started it again."""
+        victim = next(one for one in self.processes() if part in one.cmdline())
+        victim.kill()
+        wait_until(lambda: self._runs_anew(part, victim), 20, f"a new {part}")
+
+    def _runs_anew(self, part: str, victim: psutil.Process) -> bool:
+        found = False
+        for one in self.processes():
+            with contextlib.suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
+                found = found or (part in one.cmdline() and one.pid != victim.pid)
+        return found
 
     def password(self, username: str) -> str:
         accounts = json.loads((self.var / "demo-users.json").read_text())

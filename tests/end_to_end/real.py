@@ -20,7 +20,9 @@ from typing import Any
 from tests.end_to_end.grid import IMAGES, ROOT, free_ports, wait_until
 
 NAMESPACE = "compute-grid"
-ACCESS = ROOT / "deploy" / "access.yaml"
+SYSTEM_NAMESPACE = "compute-grid-system"
+DEPLOY = ROOT / "deploy"
+ACCESS = DEPLOY / "access.yaml"
 _BIN = Path(sys.executable).parent
 _STOP_SECONDS = 30.0
 
@@ -31,6 +33,7 @@ class RealGrid:
 
     folder: Path
     admin: Path  # kubeconfig of a cluster administrator
+    database_url: str = ""  # an empty database; SQLite in the folder when not given
     port: int = field(default_factory=lambda: free_ports(2))
     _password: str = field(default_factory=lambda: secrets.token_urlsafe(12))
     _secret_key: str = field(default_factory=lambda: secrets.token_hex(32))
@@ -56,7 +59,7 @@ class RealGrid:
 
     def may(self, account: str, question: str) -> bool:
         """Whether a service account of ours has a right, as the cluster sees it; the question is one of `kubectl auth can-i`."""
-        name = f"system:serviceaccount:{NAMESPACE}:{account}"
+        name = f"system:serviceaccount:{SYSTEM_NAMESPACE}:{account}"
         answer = self.try_kubectl("auth", "can-i", *question.split(), "--as", name)
         assert answer.stdout.strip() in ("yes", "no"), answer.stderr
         return answer.stdout.strip() == "yes"
@@ -68,7 +71,7 @@ class RealGrid:
     def write_kubeconfig(self, account: str) -> Path:
         """The administrator's cluster, with nothing but the token of a service account."""
         view = json.loads(self.kubectl("config", "view", "--raw", "--minify", "--flatten", "-o", "json"))
-        token = self.kubectl("create", "token", account, "-n", NAMESPACE).strip()
+        token = self.kubectl("create", "token", account, "-n", SYSTEM_NAMESPACE).strip()
         content = {
             "apiVersion": "v1",
             "kind": "Config",
@@ -88,6 +91,8 @@ class RealGrid:
         inherited = {name: text for name, text in os.environ.items() if not name.startswith(("GRID_", "DJANGO_"))}
         for name in ("KUBECONFIG", "DATABASE_URL", "REDIS_URL"):
             inherited.pop(name, None)
+        if self.database_url:
+            inherited["DATABASE_URL"] = self.database_url
         return {
             **inherited,
             "GRID_SECRET_KEY": self._secret_key,
@@ -134,7 +139,7 @@ class RealGrid:
     def start_web(self) -> None:
         ports = ["--port", str(self.port), "--workspace-port", str(self.port + 1)]
         self.start("web", ["web", *ports], self.settings(self.write_kubeconfig("web")))
-        wait_until(lambda: self.readiness()[0] == 200, 60, f"a web server that is ready: {self.readiness()}")
+        wait_until(lambda: self.readiness()[0] == 200, 60, "a web server that is ready")
 
     def start(self, part: str, command: list[str], environment: Mapping[str, str]) -> None:
         with (self.folder / f"{part}.log").open("ab") as log:
@@ -146,14 +151,7 @@ class RealGrid:
         return (self.folder / f"{part}.log").read_text()
 
     def readiness(self) -> tuple[int, str]:
-        """What /readyz answers; 0 while nobody does."""
-        try:
-            with urllib.request.urlopen(f"{self.url}/readyz", timeout=5) as answer:
-                return answer.status, answer.read().decode()
-        except urllib.error.HTTPError as error:
-            return error.code, error.read().decode()
-        except OSError as error:
-            return 0, str(error)
+        return probe(f"{self.url}/readyz")
 
     def stop(self, part: str) -> None:
         process = self._parts.pop(part, None)
@@ -176,6 +174,17 @@ class RealGrid:
         self.try_kubectl("delete", "-f", str(ACCESS), "--wait", "--timeout=60s")
         self.stop("nodes")
         self.try_kubectl("delete", "nodes", "--all")
+
+
+def probe(url: str, headers: Mapping[str, str] | None = None) -> tuple[int, str]:
+    """Status and text of an answer; 0 and the reason while there is none."""
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, headers=dict(headers or {})), timeout=5) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+    except OSError as error:
+        return 0, str(error)
 
 
 def _is_ready(node: Mapping[str, Any]) -> bool:

@@ -13,10 +13,12 @@ from tests.end_to_end.people import (
     PULL,
     SOON,
     forbid_reload,
+    kernels,
     launch,
     log_in,
     open_lab,
     run_cell,
+    run_in_terminal,
     stop,
     was_not_reloaded,
 )
@@ -54,6 +56,7 @@ def test_a_scientist_works_on_a_gpu_node_that_comes_and_goes(grid: Grid, browser
     lab = open_lab(scientist, page)
     assert lab.url.startswith(f"http://localhost:{grid.port + 1}/w/{execution_id}/")
     run_cell(lab, "print(6 * 7)", "42")
+    assert "compute-grid" in run_in_terminal(lab, "printenv JUPYTER_TOKEN | wc -c; echo compute-grid")
     lab.keyboard.press("Control+s")
     address = lab.url
     lab.close()
@@ -62,6 +65,9 @@ def test_a_scientist_works_on_a_gpu_node_that_comes_and_goes(grid: Grid, browser
         stranger = log_in(browser, grid, somebody).new_page()
         assert (refusal := stranger.goto(address)) is not None
         assert refusal.status == 403
+    nobody = browser.new_context().new_page().goto(address)
+    assert nobody is not None
+    assert nobody.status == 403
 
     stop(page)
     page.goto(f"/executions/{execution_id}/")
@@ -91,3 +97,55 @@ def test_files_of_a_workspace_are_there_at_the_next_launch(grid: Grid, browser: 
         lab.close()
         stop(page)
         expect(page.locator("body")).to_contain_text(re.compile("Stopp"), timeout=SOON)
+
+
+def test_a_launch_over_the_quota_waits_and_starts_by_itself(grid: Grid, browser: Browser) -> None:
+    """The admin lowers the quota, and it is in force at once in the web process and in the controller."""
+    grid.start()
+    admin, scientist = log_in(browser, grid, "admin").new_page(), log_in(browser, grid, "scientist")
+    admin.goto("/configuration/")
+    admin.get_by_label("Maximum executions per user").fill("1")
+    admin.get_by_label("Maximum executions per user").press("Enter")
+    expect(admin.locator("body")).to_contain_text("Maximum executions per user is now 1")
+
+    first, second = scientist.new_page(), scientist.new_page()
+    launch(first, tier="Small", title="First")
+    launch(second, tier="Small", title="Second")
+    forbid_reload(second)
+    expect(second.locator(".execution-state")).to_contain_text("Queued", timeout=SOON)
+    expect(second.locator(".execution-top")).to_contain_text("1 of 1 slots", timeout=SOON)
+    expect(first.locator(".execution-state")).to_contain_text("Running", timeout=PULL)
+    expect(second.locator(".execution-state")).to_contain_text("Queued")
+    stop(first)
+    expect(second.locator(".execution-state")).to_contain_text("Running", timeout=PULL)
+    assert was_not_reloaded(second)
+
+
+def containers(grid: Grid) -> str:
+    """Ids of the containers that run: another id would be another process."""
+    ids = "jsonpath={.items[*].status.containerStatuses[0].containerID}"
+    return grid.kubectl("get", "pods", "-n", "compute-grid", "-o", ids)
+
+
+def test_a_workspace_outlives_the_death_of_every_program(grid: Grid, browser: Browser) -> None:
+    """Each of the three programs is killed and comes back; the workspace, its kernel and its page go on."""
+    grid.start()
+    scientist = log_in(browser, grid, "scientist")
+    page = scientist.new_page()
+    launch(page, tier="Small", title="Long computation")
+    expect(page.locator(".execution-state")).to_contain_text("Running", timeout=PULL)
+    lab = open_lab(scientist, page)
+    run_cell(lab, "print(6 * 7)", "42")
+    before = kernels(lab), containers(grid)
+    forbid_reload(page)
+    for part in ("controller", "sandbox", "web"):
+        grid.kill_part(part)
+    expect(page.locator("#freshness")).to_contain_text("Live", timeout=2 * SOON)
+    expect(page.locator(".execution-state")).to_contain_text("Running", timeout=SOON)
+    assert was_not_reloaded(page)
+    lab.reload()
+    expect(lab.locator("#jp-main-dock-panel").first).to_be_visible(timeout=SOON)
+    assert (kernels(lab), containers(grid)) == before
+    assert len(before[0]) == 1
+    stop(page)
+    expect(page.locator(".execution-state")).to_contain_text("Stopp", timeout=SOON)

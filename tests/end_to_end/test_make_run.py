@@ -60,15 +60,7 @@ def test_a_killed_run_leaves_nothing_that_blocks_the_next(grid: Grid) -> None:
 def test_each_killed_program_is_started_again(grid: Grid) -> None:
     grid.start()
     for part in ("web", "controller", "sandbox"):
-        victim = next(one for one in grid.processes() if part in one.cmdline())
-        victim.kill()
-        wait_until(
-            lambda part=part, victim=victim: any(  # type: ignore[misc]
-                part in one.cmdline() and one.pid != victim.pid for one in grid.processes() if one.is_running()
-            ),
-            20,
-            f"a new {part}",
-        )
+        grid.kill_part(part)
     wait_until(lambda: _is_ready(grid), 60, "pages that are live again")
 
 

@@ -1,7 +1,8 @@
 """The workspace's way on a real Kubernetes API server: our kubelets joined to it, web and controller with their own rights only.
 
 Needs a cluster of its own without nodes: REAL_KUBECONFIG names the kubeconfig of its administrator. With REAL_API_DOWN and
-REAL_API_UP, shell commands that end and start its API server, the recovery from that is seen too.
+REAL_API_UP, shell commands that end and start its API server, the recovery from that is seen too. REAL_DATABASE_URL names an
+empty database to be used in place of SQLite.
 """
 
 import os
@@ -11,9 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 from playwright.sync_api import Browser, Page, expect
 
-from tests.end_to_end.grid import wait_until
+from tests.end_to_end.grid import free_ports, wait_until
 from tests.end_to_end.people import (
     PULL,
     SOON,
@@ -25,7 +27,7 @@ from tests.end_to_end.people import (
     stop,
     was_not_reloaded,
 )
-from tests.end_to_end.real import NAMESPACE, RealGrid
+from tests.end_to_end.real import DEPLOY, NAMESPACE, SYSTEM_NAMESPACE, RealGrid, probe
 
 ADMIN = os.environ.get("REAL_KUBECONFIG", "")
 pytestmark = [
@@ -41,10 +43,9 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def real_grid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealGrid]:
     """Prepared and running; the cluster is left as it was found."""
-    grid = RealGrid(tmp_path_factory.mktemp("real"), Path(ADMIN))
-    strangers = grid.kubectl("get", "nodes", "-o", "name") + grid.kubectl(
-        "get", "namespace", NAMESPACE, "--ignore-not-found", "-o", "name"
-    )
+    grid = RealGrid(tmp_path_factory.mktemp("real"), Path(ADMIN), os.environ.get("REAL_DATABASE_URL", ""))
+    namespaces = ("namespace", NAMESPACE, SYSTEM_NAMESPACE, "--ignore-not-found")
+    strangers = grid.kubectl("get", "nodes", "-o", "name") + grid.kubectl("get", *namespaces, "-o", "name")
     assert not strangers, f"This test wants a cluster of its own, and this one has {' '.join(strangers.split())}."
     try:
         grid.prepare()
@@ -71,7 +72,7 @@ def test_the_web_process_may_read(real_grid: RealGrid, question: str) -> None:
             "delete pods -n compute-grid",
             "create pods --subresource=exec -n compute-grid",
         ),
-        *("get secrets -n compute-grid", "list configmaps -n compute-grid", "list configmaps -n kube-system"),
+        *("get secrets -n compute-grid", "get secrets -n compute-grid-system", "list configmaps -n kube-system"),
         *("patch nodes", "update leases -n compute-grid"),
     ],
 )
@@ -79,7 +80,9 @@ def test_the_web_process_may_not(real_grid: RealGrid, question: str) -> None:
     assert not real_grid.may("web", question)
 
 
-@pytest.mark.parametrize("question", ["create pods", "delete configmaps", "create secrets", "update leases"])
+@pytest.mark.parametrize(
+    "question", ["create pods", "delete configmaps", "create secrets", "update lease/compute-grid-controller"]
+)
 def test_the_controller_may_write_in_its_namespace(real_grid: RealGrid, question: str) -> None:
     assert real_grid.may("controller", f"{question} -n compute-grid")
 
@@ -88,11 +91,46 @@ def test_the_controller_may_write_in_its_namespace(real_grid: RealGrid, question
     "question",
     [
         *("create pods -n default", "list pods -A", "get secrets -n kube-system", "list nodes", "create namespaces"),
+        *("get secrets -n compute-grid-system", "update lease/another -n compute-grid", "patch pods -n compute-grid"),
         *("create rolebindings -n compute-grid", "create pods --subresource=exec -n compute-grid"),
     ],
 )
 def test_the_controller_may_not(real_grid: RealGrid, question: str) -> None:
     assert not real_grid.may("controller", question)
+
+
+@pytest.mark.parametrize("name", ["compute-grid", "migrate", "ingress"])
+def test_the_api_server_takes_the_manifests(real_grid: RealGrid, name: str) -> None:
+    answer = real_grid.try_kubectl("apply", "--dry-run=server", "-f", str(DEPLOY / f"{name}.yaml"))
+    assert answer.returncode == 0, answer.stderr
+    # Not "unchanged": each is new to this cluster. And no warning about a field that the server does not know.
+    assert all(line.endswith("created (server dry run)") for line in answer.stdout.splitlines()), answer.stdout
+    assert answer.stderr == ""
+
+
+def test_a_second_web_process_answers_the_manifests_probes(real_grid: RealGrid) -> None:
+    """With the settings, arguments and probes of deploy/compute-grid.yaml, beside the first one."""
+    objects = {
+        (one["kind"], one["metadata"]["name"]): one
+        for one in yaml.safe_load_all((DEPLOY / "compute-grid.yaml").read_text())
+    }
+    container = objects["Deployment", "web"]["spec"]["template"]["spec"]["containers"][0]
+    port = free_ports(2)
+    chosen = {"--port=8000": f"--port={port}", "--workspace-port=8001": f"--workspace-port={port + 1}"}
+    arguments = [chosen.get(one, one) for one in container["args"]]
+    assert set(chosen.values()) < set(arguments)
+    settings = real_grid.settings(real_grid.write_kubeconfig("web")) | objects["ConfigMap", "settings"]["data"]
+    real_grid.start("second-web", arguments, settings)
+    try:
+        for name in ("livenessProbe", "readinessProbe"):
+            request = container[name]["httpGet"]
+            headers = {one["name"]: one["value"] for one in request["httpHeaders"]}
+            url = f"http://127.0.0.1:{port}{request['path']}"
+            wait_until(lambda url=url, headers=headers: probe(url, headers)[0] == 200, 60, name)  # type: ignore[misc]
+        assert probe(f"http://127.0.0.1:{port}/login/")[0] == 400, "only under its own name"
+        assert probe(f"http://127.0.0.1:{port}/login/", {"Host": "grid.example.com"})[0] == 200
+    finally:
+        real_grid.stop("second-web")
 
 
 def test_a_scientist_works_in_a_workspace(real_grid: RealGrid, browser: Browser) -> None:

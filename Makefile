@@ -33,13 +33,12 @@ check: ## style, types, import rules, templates
 	$(VENV)/ruff check $(LINTED)
 	$(VENV)/mypy
 	$(VENV)/lint-imports
-	$(VENV)/djlint templates --check --lint --quiet
+	$(VENV)/djlint templates --lint --quiet
 	GRID_DEMO=1 $(VENV)/python manage.py makemigrations --check --dry-run
 
-format: ## put the code and the templates into their one form
+format: ## put the code into its one form
 	$(VENV)/ruff format $(LINTED)
 	$(VENV)/ruff check --fix $(LINTED)
-	-$(VENV)/djlint templates --reformat --quiet
 
 bench: ## measure; figures go into docs/performance.md
 	@$(SETUP) dev

@@ -137,6 +137,9 @@ KUBE_CONTEXT = env.str("GRID_KUBE_CONTEXT", default="")
 # Namespace of all executions.
 GRID_NAMESPACE = env.str("GRID_NAMESPACE", default="compute-grid")
 LABEL_PREFIX, NODE_POOL_LABEL = labels.PREFIX, labels.NODE_POOL
+# Of projects' volumes: ReadWriteOnce where a volume serves one node at a time; "" is the cluster's own storage class.
+VOLUME_ACCESS_MODE = env.str("GRID_VOLUME_ACCESS_MODE", default="ReadWriteMany")
+VOLUME_STORAGE_CLASS = env.str("GRID_VOLUME_STORAGE_CLASS", default="")
 # Usage comes from Prometheus when this is set, else from metrics.k8s.io.
 PROMETHEUS_URL = env.str("GRID_PROMETHEUS_URL", default="")
 

@@ -74,9 +74,5 @@ async def _make_ready(api: HttpKubeApi, namespace: str) -> None:
 
 
 def _storage() -> Storage:
-    """Of projects' volumes; a cluster whose storage serves one node at a time wants GRID_VOLUME_ACCESS_MODE=ReadWriteOnce."""
-    default = Storage()
-    return Storage(
-        access_mode=os.environ.get("GRID_VOLUME_ACCESS_MODE", default.access_mode),
-        storage_class=os.environ.get("GRID_VOLUME_STORAGE_CLASS", default.storage_class),
-    )
+    """Of projects' volumes."""
+    return Storage(access_mode=settings.VOLUME_ACCESS_MODE, storage_class=settings.VOLUME_STORAGE_CLASS)

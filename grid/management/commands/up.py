@@ -45,6 +45,10 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if not settings.DEMO:
             raise CommandError("This is the demo mode with printed passwords: run it as `make run`.")
+        if sys.platform != "linux":
+            raise CommandError(
+                "The embedded cluster needs Linux; elsewhere use a cluster of yours: docs/installation.md."
+            )
         started = time.monotonic()
         var: Path = settings.VAR_DIR
         port: int = options["port"]

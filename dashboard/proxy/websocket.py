@@ -1,6 +1,7 @@
 """One websocket, relayed both ways with back-pressure, and closed when the right to it ends."""
 
 import asyncio
+import contextlib
 from collections.abc import Coroutine
 from typing import Any
 
@@ -29,9 +30,11 @@ async def forward_websocket(scope: Scope, receive: Receive, send: Send, route: R
         max_msg_size=0,  # the browser's side is bounded by the server; a notebook's answers are as long as they are
     )
     try:
-        await send({"type": "websocket.accept", "subprotocol": upstream.protocol})
-        code = await _first_to_end(_from_browser(receive, upstream), _from_pod(upstream, send), _while_allowed(route))
-        await send({"type": "websocket.close", "code": _sendable(code)})
+        # From here on only the browser's side raises OSError: it left, which is no failure of the pod's server.
+        with contextlib.suppress(OSError):
+            await send({"type": "websocket.accept", "subprotocol": upstream.protocol})
+            ways = _from_browser(receive, upstream), _from_pod(upstream, send), _while_allowed(route)
+            await send({"type": "websocket.close", "code": _sendable(await _first_to_end(*ways))})
     finally:
         await upstream.close()
 

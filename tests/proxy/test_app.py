@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import socket
 from collections.abc import AsyncIterator
 from datetime import datetime
@@ -216,12 +217,16 @@ async def test_a_close_code_of_the_pod_reaches_the_browser(browser: aiohttp.Clie
         assert ws.close_code == 4001
 
 
-async def test_a_browser_that_leaves_ends_the_pods_websocket(
-    browser: aiohttp.ClientSession, pod: tuple[UserServer, Target]
+async def test_a_browser_that_leaves_ends_the_pods_websocket_and_is_no_failure_of_the_program(
+    browser: aiohttp.ClientSession, pod: tuple[UserServer, Target], caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.INFO, "dashboard.proxy")
     ws = await browser.ws_connect("/w/abc/ws", headers=COOKIE, origin=ORIGIN)
     await ws.close()
     await asyncio.wait_for(pod[0].left.wait(), 10)
+    async with browser.get("/w/abc/", headers=COOKIE) as answer:
+        assert answer.status == 200
+    assert [record.getMessage() for record in caplog.records if record.name.startswith("dashboard.")] == []
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,19 @@ _TIERS: Sequence[dict[str, Any]] = (
         "cost_per_hour": "0.53",
     },
 )
+_JUPYTERLAB_COMMAND = [
+    "jupyter",
+    "lab",
+    "--no-browser",
+    "--allow-root",
+    "--ip=$(POD_IP)",
+    "--port={port}",
+    "--ServerApp.base_url={base_url}",
+    "--ServerApp.allow_remote_access=True",
+    "--ServerApp.trust_xheaders=True",
+    "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+    "--LabApp.news_url=None",
+]
 _ENVIRONMENTS: Sequence[dict[str, Any]] = (
     {
         "id": "jupyterlab",
@@ -84,19 +97,24 @@ _ENVIRONMENTS: Sequence[dict[str, Any]] = (
         "kind": "workspace",
         "image": "compute-grid/jupyterlab:4.6",
         "port": 8888,
-        "command": [
-            "jupyter",
-            "lab",
-            "--no-browser",
-            "--allow-root",
-            "--ip=$(POD_IP)",
-            "--port={port}",
-            "--ServerApp.base_url={base_url}",
-            "--ServerApp.allow_remote_access=True",
-            "--ServerApp.trust_xheaders=True",
-            "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
-            "--LabApp.news_url=None",
-        ],
+        "command": _JUPYTERLAB_COMMAND,
+    },
+    {
+        "id": "datascience",
+        "name": "Data science notebook",
+        "description": "JupyterLab 4 with pandas, scikit-learn and matplotlib.",
+        "kind": "workspace",
+        "image": "compute-grid/datascience:1",
+        "port": 8888,
+        "command": _JUPYTERLAB_COMMAND,
+    },
+    {
+        "id": "python-script",
+        "name": "Python script",
+        "description": "Runs main.py in the project's folder, once.",
+        "kind": "job",
+        "image": "compute-grid/datascience:1",
+        "command": ["python", "main.py"],
     },
 )
 

@@ -77,11 +77,13 @@ class PulledImage:
     size_bytes: int
 
 
+_JUPYTERLAB = ("jupyterlab==4.6.*", "ipykernel>=6.29", "jupyter-server-terminals>=0.5", "terminado>=0.18")
 BUILT_IN = (
+    Image("compute-grid/jupyterlab:4.6", _JUPYTERLAB, "JupyterLab with a Python kernel and terminals"),
     Image(
-        "compute-grid/jupyterlab:4.6",
-        ("jupyterlab==4.6.*", "ipykernel>=6.29", "jupyter-server-terminals>=0.5", "terminado>=0.18"),
-        "JupyterLab with a Python kernel and terminals",
+        "compute-grid/datascience:1",
+        (*_JUPYTERLAB, "pandas>=2.2,<4", "scikit-learn>=1.5,<2", "matplotlib>=3.9,<4"),
+        "JupyterLab with pandas, scikit-learn and matplotlib",
     ),
     Image("compute-grid/python:3.11", (), "Python and nothing else", ("python3",)),
     Image("compute-grid/test:1", (), "For tests: nothing to install", ("python3", "-c", "print('hello')")),

@@ -46,7 +46,7 @@ def launch(page: Page, *, tier: str, title: str) -> str:
     """Fill the form as a person does; gives the execution's id."""
     page.goto("/launch/")
     page.get_by_label("Title").fill(title)
-    page.get_by_role("radio", name=re.compile("JupyterLab")).check()
+    page.get_by_role("radio", name=re.compile(r"^JupyterLab")).check()
     page.get_by_role("radio", name=re.compile(rf"^{tier}")).check()
     page.get_by_role("button", name="Launch").click()
     page.wait_for_url(re.compile(r"/executions/\w+/"))

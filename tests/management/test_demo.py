@@ -9,14 +9,20 @@ from pytest_django.fixtures import Settings
 
 from grid.management.demo import create_demo_data, new_accounts
 from grid.models import Environment, HardwareTier, Project
+from grid.sandbox.images import Catalogue
 
 
 def test_everything_in_the_demo_data_passes_its_own_validation(db: None) -> None:
     create_demo_data(new_accounts())
     things = [*HardwareTier.objects.all(), *Environment.objects.all(), *Project.objects.all()]
-    assert len(things) == 7
+    assert len(things) == 9
     for thing in things:
         thing.full_clean()
+
+
+def test_every_image_of_the_demo_is_in_the_embedded_clusters_catalogue(db: None) -> None:
+    create_demo_data(new_accounts())
+    assert {environment.image for environment in Environment.objects.all()} <= set(Catalogue().names())
 
 
 def test_a_second_start_changes_nothing(db: None) -> None:

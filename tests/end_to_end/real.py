@@ -105,15 +105,16 @@ class RealGrid:
     def prepare(self) -> None:
         """Rights in the cluster, tables, and what people decide."""
         self.kubectl("apply", "-f", str(ACCESS))
-        self._manage("migrate", "--verbosity", "0")
-        self._manage("collectstatic", "--noinput", "--verbosity", "0")
+        self.manage("migrate", "--verbosity", "0")
+        self.manage("collectstatic", "--noinput", "--verbosity", "0")
         account = {"DJANGO_SUPERUSER_USERNAME": "admin", "DJANGO_SUPERUSER_PASSWORD": self._password}
-        self._manage("createsuperuser", "--noinput", "--email", "", **account)
+        self.manage("createsuperuser", "--noinput", "--email", "", **account)
         data = [sys.executable, "-m", "tests.end_to_end.real_data"]
         extra = {"DJANGO_SETTINGS_MODULE": "grid.settings", "PASSWORD": self._password}
         self._run(data, {**self.settings(), **extra})
 
-    def _manage(self, *arguments: str, **extra: str) -> None:
+    def manage(self, *arguments: str, **extra: str) -> None:
+        """A command of manage.py that has to succeed."""
         self._run([sys.executable, "manage.py", *arguments], {**self.settings(), **extra})
 
     def _run(self, command: list[str], environment: Mapping[str, str]) -> None:

@@ -5,10 +5,13 @@ differs from it by its port alone, and cookies do not know ports.
 """
 
 import os
+import warnings
 
 from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "grid.settings")
+# Static files are read in a thread and are small; Django warns of each such response under ASGI all the same.
+warnings.filterwarnings("ignore", message="StreamingHttpResponse must consume synchronous iterators")
 django_application = get_asgi_application()
 
 # Imported after Django is set up: they import models.

@@ -110,7 +110,7 @@ USE_TZ = True
 TIME_ZONE = "UTC"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-# --- Database and channel layer --------------------------------------------------------------------------------------
+# --- Database --------------------------------------------------------------------------------------------------------
 DATABASES = {"default": env.db_url("DATABASE_URL", default=f"sqlite:///{VAR_DIR / 'grid.sqlite3'}")}
 if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
     # Web and controller write to one file: readers never wait (WAL), and a writer takes the lock when its transaction
@@ -120,14 +120,6 @@ if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
         "timeout": 20,
         "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;",
     }
-REDIS_URL = env.str("REDIS_URL", default="")
-CHANNEL_LAYERS = {
-    "default": (
-        {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer", "CONFIG": {"hosts": [REDIS_URL]}}
-        if REDIS_URL
-        else {"BACKEND": "channels.layers.InMemoryChannelLayer"}
-    )
-}
 
 # --- Cluster ---------------------------------------------------------------------------------------------------------
 # Path of a kubeconfig; empty means in-cluster credentials when there are some, else ~/.kube/config.
@@ -146,9 +138,9 @@ PROMETHEUS_URL = env.str("GRID_PROMETHEUS_URL", default="")
 # --- Static files ----------------------------------------------------------------------------------------------------
 STATIC_URL = "static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-STATIC_ROOT = VAR_DIR / "static"
-# Served straight from the sources unless an installation has collected them, so that no step stands before the first start.
-WHITENOISE_USE_FINDERS = not STATIC_ROOT.exists()
+# Served straight from the sources, so that no step stands before the first start; an installation that collects them names a folder.
+STATIC_ROOT = env.str("GRID_STATIC_ROOT", default="") or None
+WHITENOISE_USE_FINDERS = STATIC_ROOT is None
 WHITENOISE_AUTOREFRESH = DEBUG
 
 # --- Logging ---------------------------------------------------------------------------------------------------------

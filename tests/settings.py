@@ -3,7 +3,7 @@
 import os
 import tempfile
 
-for _name in ("KUBECONFIG", "DATABASE_URL", "REDIS_URL", "GRID_DEMO", "GRID_PROMETHEUS_URL"):
+for _name in ("KUBECONFIG", "DATABASE_URL", "GRID_DEMO", "GRID_PROMETHEUS_URL"):
     os.environ.pop(_name, None)
 os.environ["GRID_VAR"] = os.environ.get("GRID_TEST_VAR") or tempfile.mkdtemp(prefix="compute-grid-tests-")
 os.environ["GRID_SECRET_KEY"] = "tests-only"

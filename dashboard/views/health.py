@@ -1,9 +1,10 @@
 """Probes for whatever runs the web process."""
 
 from django.contrib.auth.decorators import login_not_required
-from django.db import DatabaseError, connection
+from django.db import DatabaseError
 from django.http import HttpRequest, JsonResponse
 
+from grid.models import Execution
 from grid.runtime import get_runtime
 
 
@@ -18,9 +19,9 @@ def ready(request: HttpRequest) -> JsonResponse:
     """The database answers and the watch caches are filled and fresh; otherwise 503 with the reason."""
     problems = []
     try:
-        connection.ensure_connection()
-    except DatabaseError:
-        problems.append("The database does not answer.")
+        Execution.objects.exists()
+    except DatabaseError as error:
+        problems.append(f"The database does not answer as it should; has it been migrated? ({type(error).__name__})")
     freshness = get_runtime().freshness()
     if not freshness.synced or freshness.error:
         problems.append(freshness.error or "The first lists from the cluster are not complete yet.")

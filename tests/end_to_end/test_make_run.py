@@ -16,6 +16,10 @@ from tests.end_to_end.grid import ROOT, Grid, wait_until
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 
+def nodes_of(grid: Grid) -> list[str]:
+    return sorted(grid.kubectl("get", "nodes", "-o", "name").split())
+
+
 def alive(processes: list[psutil.Process]) -> list[str]:
     return [str(one) for one in processes if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
 
@@ -41,11 +45,12 @@ def test_it_starts_prints_the_logins_and_ends_with_all_of_its_processes(grid: Gr
 def test_a_second_start_finds_what_was_there(grid: Grid) -> None:
     grid.start()
     password = grid.password("scientist")
-    nodes = sorted(grid.kubectl("get", "nodes", "-o", "name").split())
+    wait_until(lambda: len(nodes_of(grid)) == 3, 60, "the first nodes")
+    nodes = nodes_of(grid)
     grid.interrupt()
     grid.start()
     assert grid.password("scientist") == password
-    assert sorted(grid.kubectl("get", "nodes", "-o", "name").split()) == nodes
+    assert nodes_of(grid) == nodes
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends children with their parent")

@@ -21,6 +21,7 @@ from grid.sandbox.controllers.autoscaler import Autoscaler
 from grid.sandbox.controllers.autoscaler import Settings as AutoscalerSettings
 from grid.sandbox.controllers.manager import ControllerManager
 from grid.sandbox.controllers.nodelifecycle import Patience
+from grid.sandbox.controllers.scaling.model import Settings as ScalingSettings
 from grid.sandbox.controllers.scheduler import Scheduler
 from grid.sandbox.images import BadCatalogue, Catalogue, ImageStore
 from grid.sandbox.kubelet import Fleet, FleetSettings, run_kubelets
@@ -46,6 +47,7 @@ class ClusterSettings:
     catalogue: Path | None = None
     autoscaler: AutoscalerSettings = field(default_factory=AutoscalerSettings)
     patience: Patience = field(default_factory=Patience)
+    scaling: ScalingSettings = field(default_factory=ScalingSettings)
     fleet: FleetSettings = field(default_factory=FleetSettings)
 
 
@@ -154,7 +156,7 @@ async def _listen(server: ApiServer, settings: ClusterSettings) -> str:
 
 def _parts(settings: ClusterSettings, fleet: Fleet) -> Sequence[Part]:
     async def manage(client: Client) -> None:
-        await ControllerManager(client, patience=settings.patience).run()
+        await ControllerManager(client, patience=settings.patience, scaling=settings.scaling).run()
 
     async def schedule(client: Client) -> None:
         await Scheduler(client).run()

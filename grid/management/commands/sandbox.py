@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from grid.sandbox.cluster import CannotStart, ClusterSettings, run_cluster, run_nodes
 from grid.sandbox.controllers.autoscaler import Settings as AutoscalerSettings
+from grid.sandbox.controllers.scaling.model import Settings as ScalingSettings
 from grid.sandbox.kubelet import FleetSettings
 
 
@@ -18,7 +19,7 @@ class Command(BaseCommand):
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        scaling, fleet = AutoscalerSettings(), FleetSettings()
+        scaling, workloads, fleet = AutoscalerSettings(), ScalingSettings(), FleetSettings()
         parser.add_argument("--data", type=Path, required=True, help="directory for the cluster's state")
         parser.add_argument("--port", type=int, default=8002, help="port of the API server on 127.0.0.1; 0 for any")
         parser.add_argument(
@@ -44,6 +45,18 @@ class Command(BaseCommand):
             help="how often the node autoscaler looks (default: %(default)s)",
         )
         parser.add_argument(
+            "--hpa-sync-seconds",
+            type=float,
+            default=workloads.sync_seconds,
+            help="how often HorizontalPodAutoscalers are looked at (default: %(default)s)",
+        )
+        parser.add_argument(
+            "--hpa-down-seconds",
+            type=float,
+            default=workloads.down_seconds,
+            help="how long they keep to the largest recent size before they shrink (default: %(default)s)",
+        )
+        parser.add_argument(
             "--boot-seconds",
             type=float,
             default=fleet.boot_seconds,
@@ -63,6 +76,7 @@ class Command(BaseCommand):
             autoscaler=AutoscalerSettings(
                 scan_seconds=options["scan_seconds"], unneeded_seconds=options["unneeded_seconds"]
             ),
+            scaling=ScalingSettings(sync_seconds=options["hpa_sync_seconds"], down_seconds=options["hpa_down_seconds"]),
             fleet=FleetSettings(boot_seconds=options["boot_seconds"]),
         )
         try:

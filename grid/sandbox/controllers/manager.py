@@ -9,13 +9,15 @@ import random
 from grid.sandbox.client import Api, Clock, Mirrors, SystemClock
 from grid.sandbox.controllers.deployment import DeploymentController
 from grid.sandbox.controllers.disruption import DisruptionController
+from grid.sandbox.controllers.horizontal import HorizontalController
 from grid.sandbox.controllers.nodelifecycle import NodeLifecycleController, Patience
 from grid.sandbox.controllers.replicaset import ReplicaSetController
+from grid.sandbox.controllers.scaling.model import Settings as ScalingSettings
 from grid.sandbox.controllers.volumes import VolumeBinder
 
 
 class ControllerManager:
-    """Deployments, ReplicaSets, node lifecycle, disruption budgets and (in the embedded cluster) volumes."""
+    """Deployments, ReplicaSets, their autoscalers, node lifecycle, disruption budgets and (in the embedded cluster) volumes."""
 
     def __init__(
         self,
@@ -24,15 +26,22 @@ class ControllerManager:
         clock: Clock | None = None,
         rng: random.Random | None = None,
         patience: Patience | None = None,
+        scaling: ScalingSettings | None = None,
         bind_volumes: bool = True,
     ) -> None:
         clock = clock or SystemClock()
         mirrors = Mirrors(client, clock=clock, rng=rng)
         self._parts: list[
-            DeploymentController | ReplicaSetController | DisruptionController | NodeLifecycleController | VolumeBinder
+            DeploymentController
+            | ReplicaSetController
+            | HorizontalController
+            | DisruptionController
+            | NodeLifecycleController
+            | VolumeBinder
         ] = [
             DeploymentController(client, clock=clock, mirrors=mirrors, rng=rng),
             ReplicaSetController(client, clock=clock, mirrors=mirrors, rng=rng),
+            HorizontalController(client, clock=clock, mirrors=mirrors, rng=rng, settings=scaling),
             DisruptionController(client, clock=clock, mirrors=mirrors, rng=rng),
             NodeLifecycleController(client, clock=clock, mirrors=mirrors, rng=rng, patience=patience),
         ]

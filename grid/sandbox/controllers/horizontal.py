@@ -1,0 +1,199 @@
+"""The HorizontalPodAutoscaler controller: looks at each autoscaler once per period and resizes its target through `scale`.
+
+What follows from what it finds is decided in `scaling.sync`; here it is fetched and written: usage from metrics.k8s.io, pods
+from the mirror, the target by discovery, so anything with a `scale` subresource can be a target. A look that fails is told in
+the autoscaler's conditions and events, and the next one comes a period later: never sooner, so failing costs no more
+than working. What it remembers of recent recommendations and rescales is lost with the process, as with the real one.
+"""
+
+import logging
+import random
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from grid.sandbox.client import (
+    PODS,
+    Api,
+    ApiError,
+    Clock,
+    EventRecorder,
+    Mirrors,
+    Object,
+    Resource,
+    SystemClock,
+    key_of,
+    labels_of,
+    name_of,
+    namespace_of,
+    reference_to,
+    uid_of,
+)
+from grid.sandbox.controllers.scaling.model import Happening, Memory, Settings, Usage
+from grid.sandbox.controllers.scaling.reading import read_pod, read_selector, read_usage
+from grid.sandbox.controllers.scaling.sync import Scale, Situation, conclude, decide, reads_metrics, without_scale
+from grid.sandbox.controllers.selectors import matches_labels
+from grid.sandbox.controllers.workqueue import WorkQueue, work_off
+
+logger = logging.getLogger(__name__)
+
+AUTOSCALERS = Resource("/apis/autoscaling/v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler")
+POD_METRICS = Resource("/apis/metrics.k8s.io/v1beta1", "pods", "PodMetrics")
+_GROUP_VERSION = re.compile(r"(?:[a-z0-9][a-z0-9.-]*/)?v[a-z0-9]+")
+
+
+class HorizontalController:
+    """See the module."""
+
+    def __init__(
+        self,
+        client: Api,
+        *,
+        clock: Clock | None = None,
+        mirrors: Mirrors | None = None,
+        rng: random.Random | None = None,
+        settings: Settings | None = None,
+    ) -> None:
+        self._client = client
+        self._clock = clock or SystemClock()
+        self._settings = settings or Settings()
+        self._mirrors = mirrors or Mirrors(client, clock=self._clock, rng=rng)
+        self._autoscalers = self._mirrors.of(AUTOSCALERS)
+        self._pods = self._mirrors.of(PODS)
+        self._events = EventRecorder(client, "horizontal-pod-autoscaler", clock=self._clock)
+        self._queue = WorkQueue(self._clock, rng)
+        self._memories: dict[str, Memory] = {}
+        self._selectors: dict[str, Mapping[str, Any]] = {}
+        self._targets: dict[tuple[str, str], Resource] = {}
+        self._autoscalers.subscribe(self._changed)
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        async with self._mirrors.running():
+            await work_off(self._queue, self._look, name="horizontal")
+
+    def _changed(self, old: Object | None, new: Object | None) -> None:
+        if new is None or (old is not None and uid_of(old) != uid_of(new)):
+            self._memories.pop(key_of(old or {}), None)
+            self._selectors.pop(key_of(old or {}), None)
+        if new is not None:
+            # Also after a change of its spec the next look is a period away, as with the real one.
+            self._queue.add_after(key_of(new), self._settings.sync_seconds)
+
+    async def _look(self, key: str) -> float | None:
+        autoscaler = self._autoscalers.get(key)
+        if autoscaler is None:
+            return None
+        try:
+            await self._sync(key, autoscaler)
+        except ApiError as error:
+            # Mostly a status written meanwhile by somebody else: the next look has the newer one.
+            logger.log(logging.DEBUG if error.conflict else logging.WARNING, "horizontal key=%s: %s", key, error)
+        except Exception:
+            logger.exception("horizontal key=%s failed and tries again", key)
+        return self._settings.sync_seconds
+
+    async def _sync(self, key: str, autoscaler: Object) -> None:
+        namespace, reference = namespace_of(autoscaler), autoscaler["spec"]["scaleTargetRef"]
+        try:
+            path = (await self._target(reference)).path(namespace, reference["name"], "scale")
+            found = await self._client.get(path)
+        except (ApiError, _NoSuchTarget) as error:
+            problem = error.message if isinstance(error, ApiError) else str(error)
+            status, told = without_scale(autoscaler, problem, self._clock.now())
+            await self._write(autoscaler, status, (told,))
+            return
+        situation = await self._situation(key, autoscaler, found)
+        decision = decide(situation, self._memories.get(key, Memory()), self._settings, self._clock.now())
+        refusal = ""
+        if decision.rescale:
+            refusal = await self._resize(path, found, decision.replicas or 0)
+        outcome = conclude(situation, decision, self._settings, self._clock.now(), refusal=refusal)
+        self._memories[key] = outcome.memory
+        await self._write(autoscaler, outcome.status, outcome.events)
+
+    async def _target(self, reference: Mapping[str, Any]) -> Resource:
+        """Where the target's kind is kept, as the server says; what was once found is not asked for again."""
+        version, kind = str(reference.get("apiVersion") or "v1"), str(reference["kind"])
+        known = self._targets.get((version, kind))
+        if known is not None:
+            return known
+        if not _GROUP_VERSION.fullmatch(version):
+            raise _NoSuchTarget(f"unexpected GroupVersion string: {version}")
+        group = version.rpartition("/")[0]
+        prefix = f"/apis/{version}" if group else f"/api/{version}"
+        try:
+            served = (await self._client.get(prefix)).get("resources") or ()
+        except ApiError as error:
+            if not error.not_found:
+                raise
+            served = ()
+        for item in served:
+            if item.get("kind") == kind and "/" not in item["name"]:
+                found = self._targets[version, kind] = Resource(prefix, item["name"], kind)
+                return found
+        raise _NoSuchTarget(f'no matches for kind "{kind}" in group "{group}"')
+
+    async def _situation(self, key: str, autoscaler: Object, found: Object) -> Situation:
+        namespace = namespace_of(autoscaler)
+        text = str((found.get("status") or {}).get("selector") or "")
+        scale = Scale(int((found.get("spec") or {}).get("replicas") or 0), text)
+        if not reads_metrics(autoscaler["spec"], scale) or not text:
+            return Situation(autoscaler, scale)
+        selector = self._selectors[key] = read_selector(text)
+        pods = [
+            pod
+            for pod in self._pods.items()
+            if namespace_of(pod) == namespace and matches_labels(selector, labels_of(pod))
+        ]
+        rivals = self._rivals(namespace, pods)
+        usage = await self._usage(namespace, text) if len(rivals) < 2 else Usage(namespace)
+        return Situation(autoscaler, scale, [read_pod(pod) for pod in pods], usage, rivals)
+
+    def _rivals(self, namespace: str, pods: list[Object]) -> tuple[str, ...]:
+        """All autoscalers of the namespace that select one of these pods, as far as their targets are known yet."""
+        return tuple(
+            sorted(
+                key
+                for key, selector in self._selectors.items()
+                if key.rpartition("/")[0] == namespace and any(matches_labels(selector, labels_of(pod)) for pod in pods)
+            )
+        )
+
+    async def _usage(self, namespace: str, selector: str) -> Usage:
+        try:
+            found = await self._client.list(POD_METRICS.path(namespace), label_selector=selector)
+        except ApiError as error:
+            problem = f"unable to fetch metrics from resource metrics API: {error.message or error.reason}"
+            return Usage(namespace, problem=problem)
+        return read_usage(namespace, found.items)
+
+    async def _resize(self, path: str, found: Object, replicas: int) -> str:
+        """Returns why the server refused, or nothing."""
+        try:
+            await self._client.update(path, {**found, "spec": {**(found.get("spec") or {}), "replicas": replicas}})
+        except ApiError as error:
+            return error.message or error.reason
+        return ""
+
+    async def _write(self, autoscaler: Object, status: Mapping[str, Any], events: tuple[Happening, ...]) -> None:
+        about = reference_to(autoscaler, kind=AUTOSCALERS.kind, api_version=AUTOSCALERS.api_version)
+        for event in events:
+            await self._events.record(about, event.reason, event.message, type=event.type)
+        if status == autoscaler.get("status"):
+            return
+        body = {
+            **autoscaler,
+            "apiVersion": AUTOSCALERS.api_version,
+            "kind": AUTOSCALERS.kind,
+            "status": dict(status),
+        }
+        try:
+            await self._client.update(AUTOSCALERS.path(namespace_of(autoscaler), name_of(autoscaler), "status"), body)
+        except ApiError as error:
+            if not error.not_found:
+                raise
+
+
+class _NoSuchTarget(Exception):
+    """The autoscaler names something that this server does not know; the message is for its reader."""

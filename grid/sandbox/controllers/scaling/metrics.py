@@ -1,0 +1,145 @@
+"""All metrics of one autoscaler together: the largest proposal wins, and one that cannot be computed stops shrinking, not growing."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from grid.sandbox.client import format_time
+from grid.sandbox.controllers.scaling.model import CannotCompute, Happening, View
+from grid.sandbox.controllers.scaling.proposal import Proposal, propose
+from grid.sandbox.controllers.scaling.reading import read_target, write_amount
+
+_SOURCES = {"Resource": "resource", "ContainerResource": "containerResource"}
+_FAILED = {
+    "Resource": "FailedGetResourceMetric",
+    "ContainerResource": "FailedGetContainerResourceMetric",
+    "Pods": "FailedGetPodsMetric",
+    "Object": "FailedGetObjectMetric",
+    "External": "FailedGetExternalMetric",
+}
+_NOTHING_KNOWN: Mapping[str, Any] = {"type": ""}
+
+
+class Conditions:
+    """An autoscaler's conditions while a look at it goes on; the time of a condition is when its status last changed."""
+
+    def __init__(self, autoscaler: Mapping[str, Any], now: datetime) -> None:
+        known = (autoscaler.get("status") or {}).get("conditions") or ()
+        self.items: list[dict[str, Any]] = [dict(item) for item in known]
+        self._now = format_time(now)
+
+    def set(self, kind: str, holds: bool, reason: str, message: str) -> None:
+        found = next((item for item in self.items if item["type"] == kind), None)
+        if found is None:
+            found = {"type": kind, "status": ""}
+            self.items.append(found)
+        status = "True" if holds else "False"
+        if found["status"] != status:
+            found |= {"status": status, "lastTransitionTime": self._now}
+        found |= {"reason": reason, "message": message}
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """`replicas` is None when nothing may be done; `metric` names the one that decided, reason and message are ScalingActive's."""
+
+    replicas: int | None
+    metric: str
+    statuses: Sequence[Mapping[str, Any]] | None
+    reason: str
+    message: str
+    events: tuple[Happening, ...] = ()
+
+
+@dataclass(slots=True)
+class _Failure:
+    reason: str
+    message: str
+    told: str
+
+
+def compute(metrics: Sequence[Mapping[str, Any]], selector: str, view: View, rivals: Sequence[str]) -> Computed:
+    refused = _unusable_selector(selector, rivals)
+    if refused is not None:
+        return refused
+    best, name, statuses = 0, "", []
+    failures: list[_Failure] = []
+    for metric in metrics:
+        try:
+            proposal = _propose(metric, view)
+        except _Failed as failed:
+            failures.append(failed.failure)
+            statuses.append(_NOTHING_KNOWN)
+            continue
+        statuses.append(_status(metric, proposal))
+        if best == 0 or proposal.replicas > best:
+            best, name = proposal.replicas, _name(metric)
+    events = tuple(Happening(failure.reason, failure.told, "Warning") for failure in failures)
+    if failures and (len(failures) == len(metrics) or best < view.current):
+        first = failures[0]
+        summary = f"invalid metrics ({len(failures)} invalid out of {len(metrics)}), first error is: {first.message}"
+        message = f"the HPA was unable to compute the replica count: {first.told}"
+        events = (*events, Happening("FailedComputeMetricsReplicas", summary, "Warning"))
+        return Computed(None, "", statuses, first.reason, message, events)
+    message = f"the HPA was able to successfully calculate a replica count from {name}"
+    return Computed(best, name, statuses, "ValidMetricFound", message, events)
+
+
+def _unusable_selector(selector: str, rivals: Sequence[str]) -> Computed | None:
+    if not selector:
+        text, reason, message = (
+            "selector is required",
+            "InvalidSelector",
+            "the HPA target's scale is missing a selector",
+        )
+        return _refused("SelectorRequired", text, reason, message)
+    if len(rivals) > 1:
+        text = f"pods by selector {selector} are controlled by multiple HPAs: [{' '.join(rivals)}]"
+        return _refused("AmbiguousSelector", text, "AmbiguousSelector", text)
+    return None
+
+
+def _refused(event: str, text: str, reason: str, message: str) -> Computed:
+    events = (Happening(event, text, "Warning"), Happening("FailedComputeMetricsReplicas", text, "Warning"))
+    return Computed(None, "", None, reason, message, events)
+
+
+class _Failed(Exception):
+    def __init__(self, failure: _Failure) -> None:
+        super().__init__(failure.told)
+        self.failure = failure
+
+
+def _propose(metric: Mapping[str, Any], view: View) -> Proposal:
+    kind = metric["type"]
+    if kind not in _SOURCES:
+        told = f"this cluster serves no metrics of type {kind}, only Resource and ContainerResource"
+        raise _Failed(_Failure(_FAILED.get(kind, "InvalidMetricSourceType"), told, told))
+    target = read_target(metric)
+    try:
+        return propose(target, view)
+    except CannotCompute as problem:
+        told = f"failed to get {target.resource} {'utilization' if target.average is None else 'usage'}: {problem}"
+        where = "resource" if kind == "Resource" else "container"
+        message = f"failed to get {target.resource} {where} metric value: {told}"
+        raise _Failed(_Failure(_FAILED[kind], message, told)) from problem
+
+
+def _name(metric: Mapping[str, Any]) -> str:
+    target = read_target(metric)
+    if target.average is not None:
+        return f"{target.resource} resource"
+    of = "container resource" if target.container else "resource"
+    return f"{target.resource} {of} utilization (percentage of request)"
+
+
+def _status(metric: Mapping[str, Any], proposal: Proposal) -> Mapping[str, Any]:
+    target = read_target(metric)
+    current: dict[str, Any] = {"averageValue": write_amount(target.resource, proposal.average)}
+    if proposal.utilisation is not None:
+        current["averageUtilization"] = proposal.utilisation
+    found = {"name": target.resource, "current": current}
+    if target.container:
+        found["container"] = target.container
+    return {"type": metric["type"], _SOURCES[metric["type"]]: found}

@@ -1,0 +1,107 @@
+"""What the rules look at and what they remember. Amounts are thousandths: of a core, of a byte."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Defaults are those of kube-controller-manager."""
+
+    sync_seconds: float = 15.0
+    down_seconds: float = 300.0
+    cpu_initialisation_seconds: float = 300.0
+    initial_readiness_seconds: float = 30.0
+    tolerance: float = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class PodState:
+    """`requests`: for each container that keeps running its name and what it asks for. `ready` is None before it is known."""
+
+    name: str
+    phase: str
+    terminating: bool
+    ready: bool | None
+    ready_since: datetime | None
+    started: datetime | None
+    requests: Sequence[tuple[str, Mapping[str, int]]]
+
+
+@dataclass(frozen=True, slots=True)
+class PodUsage:
+    """What one pod's containers used on average over the window that ended then."""
+
+    containers: Mapping[str, Mapping[str, int]]
+    at: datetime
+    window: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Usage by the names of the pods of one namespace; `problem` says why there is none."""
+
+    namespace: str = ""
+    pods: Mapping[str, PodUsage] = field(default_factory=dict)
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """How far usage may be from its target, as a share of the target, before anything happens."""
+
+    down: float
+    up: float
+
+    def holds(self, ratio: float) -> bool:
+        return 1.0 - self.down <= ratio <= 1.0 + self.up
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """All that a metric is judged by: the present size, the pods and what they use, at that moment."""
+
+    current: int
+    pods: Sequence[PodState]
+    usage: Usage
+    tolerance: Tolerance
+    settings: Settings
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Recommendation:
+    at: datetime
+    replicas: int
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A rescale that was made, by how many."""
+
+    at: datetime
+    replicas: int
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What one autoscaler remembers between two looks. Lost with the process, as the real one's is."""
+
+    recommendations: tuple[Recommendation, ...] = ()
+    ups: tuple[Change, ...] = ()
+    downs: tuple[Change, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """An event to record about the autoscaler."""
+
+    reason: str
+    message: str
+    type: Literal["Normal", "Warning"] = "Normal"
+
+
+class CannotCompute(Exception):
+    """No number of replicas follows from a metric; the message says why."""

@@ -1,0 +1,173 @@
+"""From usage to replicas, for one resource metric.
+
+The rule is usage / target x pods, and caution about pods that cannot be judged: those without a measurement count as idle when
+that would add replicas and as fully used when it would remove some; those that only start count as idle. When with them the
+answer would turn round, or be within the tolerance, nothing changes.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from grid.sandbox.controllers.scaling.model import CannotCompute, PodState, PodUsage, Settings, Usage, View
+
+_NONE_USABLE = "did not receive metrics for targeted pods (pods might be unready)"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Either `utilisation` (per cent of the request) or `average` (thousandths per pod), of one container or all."""
+
+    resource: str
+    utilisation: int | None = None
+    average: int | None = None
+    container: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    replicas: int
+    average: int
+    utilisation: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Groups:
+    """Names of pods: `ready` are judged by what they use, the others by assumption; `ignored` not at all."""
+
+    ready: frozenset[str]
+    unready: frozenset[str]
+    missing: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Measure:
+    """How amounts compare to the target: the ratio and what the status shows, and what a pod without measurement counts for."""
+
+    ratio: Callable[[Mapping[str, int]], tuple[float, int, int | None]]
+    assumed: Callable[[str], int]
+
+
+def propose(target: Target, view: View) -> Proposal:
+    """Raises CannotCompute."""
+    pods = view.pods
+    amounts = _amounts(target, view.usage)
+    if not pods:
+        raise CannotCompute("no pods returned by selector while calculating replica count")
+    groups = _group(target.resource, view, amounts)
+    known = {pod.name for pod in pods}
+    # Measurements of pods that are not listed any more stay in, as in the original; utilisation leaves them out by itself.
+    usable = {name: amount for name, amount in amounts.items() if name not in known or name in groups.ready}
+    if not usable:
+        raise CannotCompute(_NONE_USABLE)
+    measure = _utilisation_measure(target, pods) if target.average is None else _average_measure(target.average)
+    ratio, average, utilisation = measure.ratio(usable)
+    replicas = _replicas(view, groups, usable, measure, ratio)
+    return Proposal(replicas, average, utilisation)
+
+
+def _replicas(view: View, groups: _Groups, usable: Mapping[str, int], measure: _Measure, ratio: float) -> int:
+    current, tolerance = view.current, view.tolerance
+    up_with_unready = bool(groups.unready) and ratio > 1.0
+    if not up_with_unready and not groups.missing:
+        return current if tolerance.holds(ratio) else math.ceil(ratio * len(groups.ready))
+    amounts = dict(usable)
+    if ratio != 1.0:
+        amounts |= {name: measure.assumed(name) if ratio < 1.0 else 0 for name in groups.missing}
+    if up_with_unready:
+        amounts |= dict.fromkeys(groups.unready, 0)
+    cautious, _, _ = measure.ratio(amounts)
+    if tolerance.holds(cautious) or (ratio < 1.0 < cautious) or (cautious < 1.0 < ratio):
+        return current
+    replicas = math.ceil(cautious * len(amounts))
+    turns_round = (cautious < 1.0 and replicas > current) or (cautious > 1.0 and replicas < current)
+    return current if turns_round else replicas
+
+
+def _amounts(target: Target, usage: Usage) -> dict[str, int]:
+    """What each pod uses of the resource; pods for which that is not known in full are left out."""
+    lacking = usage.problem or ("" if usage.pods else "no metrics returned from resource metrics API")
+    if lacking:
+        raise CannotCompute(f"unable to get metrics for resource {target.resource}: {lacking}")
+    if not target.container:
+        return {
+            name: sum(used[target.resource] for used in pod.containers.values())
+            for name, pod in usage.pods.items()
+            if pod.containers and all(target.resource in used for used in pod.containers.values())
+        }
+    for name, pod in usage.pods.items():
+        if target.container not in pod.containers:
+            raise CannotCompute(
+                f"unable to get metrics for resource {target.resource}: failed to get container metrics: "
+                f"container {target.container} not present in metrics for pod {usage.namespace}/{name}"
+            )
+    found = {name: pod.containers[target.container].get(target.resource) for name, pod in usage.pods.items()}
+    return {name: amount for name, amount in found.items() if amount is not None}
+
+
+def _group(resource: str, view: View, amounts: Mapping[str, int]) -> _Groups:
+    ready, unready, missing = set(), set(), set()
+    for pod in view.pods:
+        if pod.terminating or pod.phase == "Failed":
+            continue
+        if pod.phase == "Pending":
+            unready.add(pod.name)
+        elif pod.name not in amounts:
+            missing.add(pod.name)
+        elif resource == "cpu" and _is_starting(pod, view.usage.pods[pod.name], view.settings, view.now):
+            unready.add(pod.name)
+        else:
+            ready.add(pod.name)
+    return _Groups(frozenset(ready), frozenset(unready), frozenset(missing))
+
+
+def _is_starting(pod: PodState, usage: PodUsage, settings: Settings, now: datetime) -> bool:
+    """Whether a pod's CPU says nothing yet: start-up costs more than the work that follows."""
+    if pod.ready is None or pod.ready_since is None or pod.started is None:
+        return True
+    if pod.started + timedelta(seconds=settings.cpu_initialisation_seconds) > now:
+        # One whole window has to be measured after the pod became ready.
+        return not pod.ready or usage.at < pod.ready_since + usage.window
+    never_was_ready = pod.started + timedelta(seconds=settings.initial_readiness_seconds) > pod.ready_since
+    return not pod.ready and never_was_ready
+
+
+def _average_measure(target: int) -> _Measure:
+    def ratio(amounts: Mapping[str, int]) -> tuple[float, int, int | None]:
+        average = sum(amounts.values()) // len(amounts)
+        return average / target, average, None
+
+    return _Measure(ratio, lambda name: target)
+
+
+def _utilisation_measure(target: Target, pods: Sequence[PodState]) -> _Measure:
+    wanted = target.utilisation
+    if wanted is None:
+        raise CannotCompute(
+            "invalid resource metric source: neither an average utilization target nor an average value (usage) "
+            "target was set"
+        )
+    requests = {pod.name: _request(pod, target) for pod in pods}
+
+    def ratio(amounts: Mapping[str, int]) -> tuple[float, int, int | None]:
+        counted = [name for name in amounts if name in requests]
+        requested = sum(requests[name] for name in counted)
+        if requested == 0:
+            raise CannotCompute("no metrics returned matched known pods")
+        used = sum(amounts[name] for name in counted)
+        share = used * 100 // requested
+        return share / wanted, used // len(counted), share
+
+    # At least the whole request: a pod that nobody measured may be as busy as that.
+    return _Measure(ratio, lambda name: requests[name] * max(100, wanted) // 100)
+
+
+def _request(pod: PodState, target: Target) -> int:
+    total = 0
+    for container, wanted in pod.requests:
+        if target.container in ("", container):
+            if target.resource not in wanted:
+                raise CannotCompute(f"missing request for {target.resource} in container {container} of Pod {pod.name}")
+            total += wanted[target.resource]
+    return total

@@ -1,0 +1,190 @@
+"""Takes a recorded HorizontalPodAutoscaler through its life again, look by look, on the recording's own time.
+
+Each look of the real controller is found by what it left behind: requests for metrics, status changes, events. Ours gets
+what the real one saw at that moment; its status and memory are its own from the look before.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from grid.sandbox.client import parse_time
+from grid.sandbox.controllers.scaling.model import Memory, PodState, Settings, Usage
+from grid.sandbox.controllers.scaling.reading import read_pod, read_usage
+from grid.sandbox.controllers.scaling.sync import Scale, Situation, conclude, decide, reads_metrics, without_scale
+
+RECORDINGS = Path("tests/recordings/hpa")
+_ONE_LOOK_SECONDS = 1.0
+# Between the first effect of a look without metrics and the moment when it read its input.
+_EFFECT_SECONDS = 0.015
+_SETTINGS = Settings(sync_seconds=5, down_seconds=30, cpu_initialisation_seconds=20, initial_readiness_seconds=10)
+_LIST = re.compile(r"\[(.*)\]")
+_POD = re.compile(r"of Pod \S+")
+
+Entry = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Look:
+    """One look of the real controller: what it asked and did, and when."""
+
+    name: str
+    at: float
+    first: int
+    answers: list[Entry] = field(default_factory=list)
+    events: list[tuple[str, str, str]] = field(default_factory=list)
+    status: Entry = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Seen:
+    """What ours did at the same moment."""
+
+    status: Entry
+    events: list[tuple[str, str, str]]
+    asked: bool
+
+
+def recording(name: str) -> Entry:
+    loaded: Entry = json.loads((RECORDINGS / f"{name}.json").read_text(encoding="utf-8"))
+    return loaded
+
+
+def looks_of(record: Entry) -> list[Look]:
+    """In the order in which they happened; statuses are carried on where a look changed nothing."""
+    looks: list[Look] = []
+    latest: dict[str, Look] = {}
+    names = [item["metadata"]["name"] for item in record["hpa_created"]]
+    for index, entry in enumerate(record["timeline"]):
+        name = _cause(entry, names)
+        if not name:
+            continue
+        look = latest.get(name)
+        if look is None or entry["t"] - look.at > _ONE_LOOK_SECONDS:
+            status = look.status if look else {}
+            look = latest[name] = Look(name, entry["t"], index, status=status)
+            looks.append(look)
+        _note(look, entry)
+    return looks
+
+
+def _cause(entry: Entry, names: Sequence[str]) -> str:
+    """The autoscaler that was looked at when this happened; requests for metrics are always the first one's."""
+    kind = entry["kind"]
+    if kind == "metrics_request":
+        return names[0]
+    if kind == "event" and entry["object"].startswith("HorizontalPodAutoscaler/"):
+        return str(entry["object"]).partition("/")[2]
+    if kind == "hpa" and entry["type"] == "MODIFIED" and "spec" not in entry:
+        return str(entry["name"])
+    return ""
+
+
+def _note(look: Look, entry: Entry) -> None:
+    match entry["kind"]:
+        case "metrics_request":
+            look.answers.append(entry)
+        case "event":
+            look.events.append((entry["eventType"], entry["reason"], plain(entry["message"])))
+        case "hpa":
+            look.status = entry["status"]
+
+
+def plain(text: str) -> str:
+    """Without what the real one leaves to chance: the order of a set, and which of several pods is named."""
+    text = _LIST.sub(lambda match: "[" + " ".join(sorted(match.group(1).split())) + "]", text)
+    return _POD.sub("of Pod POD", text)
+
+
+class Replay:
+    def __init__(self, record: Entry) -> None:
+        self._record = record
+        self._began = parse_time(record["t0"]) or datetime.min
+        self._memories: dict[str, Memory] = {}
+        self._statuses: dict[str, Entry] = {}
+        self._known: set[str] = set()
+
+    def see(self, look: Look) -> Seen:
+        now = self._began + timedelta(seconds=look.at)
+        before = [
+            entry
+            for index, entry in enumerate(self._record["timeline"])
+            if (index < look.first if look.answers else entry["t"] < look.at - _EFFECT_SECONDS)
+        ]
+        spec = [entry for entry in before if entry["kind"] == "hpa" and entry["name"] == look.name and "spec" in entry]
+        autoscaler = {"spec": spec[-1]["spec"], "status": self._statuses.get(look.name, {}), "metadata": {}}
+        target = [
+            entry
+            for entry in before
+            if entry["kind"] == "target" and entry["name"] == autoscaler["spec"]["scaleTargetRef"]["name"]
+        ]
+        if not target:
+            name = autoscaler["spec"]["scaleTargetRef"]["name"]
+            status, told = without_scale(autoscaler, f'deployments.apps "{name}" not found', now)
+            self._statuses[look.name] = dict(status)
+            event: tuple[str, str, str] = (told.type, told.reason, told.message)
+            return Seen(dict(status), [event], asked=False)
+        return self._decide(look, autoscaler, target[-1]["specReplicas"], self._pods(before), now)
+
+    def _decide(self, look: Look, autoscaler: Entry, replicas: int, pods: list[PodState], now: datetime) -> Seen:
+        self._known.add(look.name)
+        labels = self._record["target"]["spec"]["selector"]["matchLabels"]
+        scale = Scale(replicas, ",".join(f"{key}={value}" for key, value in labels.items()))
+        rivals = tuple(f"{self._record['namespace']}/{name}" for name in sorted(self._known)) if pods else ()
+        situation = Situation(autoscaler, scale, pods, self._usage(look), rivals)
+        decision = decide(situation, self._memories.get(look.name, Memory()), _SETTINGS, now)
+        outcome = conclude(situation, decision, _SETTINGS, now)
+        self._memories[look.name] = outcome.memory
+        self._statuses[look.name] = dict(outcome.status)
+        events: list[tuple[str, str, str]] = [(item.type, item.reason, plain(item.message)) for item in outcome.events]
+        asked = reads_metrics(autoscaler["spec"], scale) and len(rivals) < 2
+        return Seen(dict(outcome.status), events, asked)
+
+    def _pods(self, before: Sequence[Entry]) -> list[PodState]:
+        found: dict[str, PodState] = {}
+        for entry in before:
+            if entry["kind"] == "pod" and entry["type"] == "DELETED":
+                found.pop(entry["name"], None)
+            elif entry["kind"] == "pod":
+                found[entry["name"]] = read_pod(self._pod(entry))
+        return list(found.values())
+
+    def _pod(self, entry: Entry) -> Entry:
+        ready = {"type": "Ready", "status": entry["ready"], "lastTransitionTime": entry["readyTransition"]}
+        return {
+            "metadata": {"name": entry["name"], "deletionTimestamp": entry["deletionTimestamp"]},
+            "spec": self._record["target"]["spec"]["template"]["spec"],
+            "status": {
+                "phase": entry["phase"],
+                "startTime": entry["startTime"],
+                "conditions": [ready] if entry["ready"] else [],
+            },
+        }
+
+    def _usage(self, look: Look) -> Usage:
+        if not look.answers:
+            return Usage()
+        answer = look.answers[0]
+        if answer["status"] != 200:
+            return Usage(problem="unable to fetch metrics from resource metrics API: metrics are down")
+        usage = answer["usage"]
+        if isinstance(usage, str):
+            usage = next(
+                entry["usage"]
+                for entry in reversed(self._record["timeline"][: look.first])
+                if entry["kind"] == "metrics_request" and isinstance(entry.get("usage"), dict)
+            )
+        items = [
+            {
+                "metadata": {"name": pod},
+                "timestamp": answer["timestamp"],
+                "window": answer["window"],
+                "containers": [{"name": name, "usage": used} for name, used in containers.items()],
+            }
+            for pod, containers in usage.items()
+        ]
+        return read_usage(self._record["namespace"], items)

@@ -67,6 +67,8 @@ class Command(BaseCommand):
         data: Path = options["data"].absolute()
         if options["kubelet_only"] and options["kubeconfig"] is None:
             raise CommandError("--kubelet-only needs --kubeconfig: the file that says which cluster the nodes join.")
+        if options["hpa_sync_seconds"] <= 0 or options["hpa_down_seconds"] < 0:
+            raise CommandError("--hpa-sync-seconds must be above 0, and --hpa-down-seconds 0 or more.")
         settings = ClusterSettings(
             data=data,
             port=options["port"],

@@ -13,7 +13,7 @@ from grid.sandbox.controllers.scaling.proposal import Target
 _EPOCH = datetime.fromtimestamp(0, UTC)
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|us|µs|ns|h|m|s)")
 _UNIT_SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
-_SET_REQUIREMENT = re.compile(r"(\S+)\s+(in|notin)\s+\(([^)]*)\)")
+_SET_REQUIREMENT = re.compile(r"([^\s,]+)\s+(in|notin)\s+\(([^)]*)\)")
 _BINARY = (("Ei", 2**60), ("Pi", 2**50), ("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10))
 _DECIMAL = (("P", 10**18), ("T", 10**15), ("G", 10**12), ("M", 10**9), ("k", 10**6), ("", 10**3))
 
@@ -74,7 +74,7 @@ def read_selector(text: str) -> dict[str, Any]:
     expressions = []
     for key, operator, values in _SET_REQUIREMENT.findall(text):
         names = [value.strip() for value in values.split(",")]
-        expressions.append({"key": key.lstrip(","), "operator": "In" if operator == "in" else "NotIn", "values": names})
+        expressions.append({"key": key, "operator": "In" if operator == "in" else "NotIn", "values": names})
     for part in filter(None, (part.strip() for part in _SET_REQUIREMENT.sub("", text).split(","))):
         if part.startswith("!"):
             expressions.append({"key": part[1:], "operator": "DoesNotExist"})

@@ -1,0 +1,195 @@
+"""The HorizontalPodAutoscaler controller as a client of the API server; in the last test with real processes and their real usage."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from grid.sandbox.client import DEPLOYMENTS, EVENTS, PODS, Client, Object, SystemClock, condition_of
+from grid.sandbox.controllers.horizontal import AUTOSCALERS, HorizontalController
+from grid.sandbox.controllers.manager import ControllerManager
+from grid.sandbox.controllers.scaling.model import Settings
+from grid.sandbox.controllers.scheduler import Scheduler
+from grid.sandbox.images import ImageStore
+from grid.sandbox.kubelet import Fleet, FleetSettings
+from grid.sandbox.pools import NodePool
+from tests.sandbox.support import FastClock, api_server, make_deployment, make_pod, running
+
+_DEADLINE_SECONDS = 60.0
+T = TypeVar("T")
+
+# Works while the file `busy` is there, on one core as much as it gets.
+_WORKER = """
+import os, time
+while True:
+    if os.path.exists(os.environ["BUSY"]):
+        until = time.monotonic() + 0.05
+        while time.monotonic() < until:
+            pass
+    else:
+        time.sleep(0.05)
+"""
+
+
+@asynccontextmanager
+async def controlled(folder: Path) -> AsyncIterator[Client]:
+    clock = FastClock(speed=20)
+    async with (
+        api_server(folder, clock) as client,
+        running(HorizontalController(client, clock=clock, settings=Settings(sync_seconds=5))),
+    ):
+        yield client
+
+
+def make_autoscaler(name: str, target: str, *, kind: str = "Deployment", **spec: object) -> Object:
+    reference = {"apiVersion": "apps/v1", "kind": kind, "name": target}
+    return {
+        "apiVersion": AUTOSCALERS.api_version,
+        "kind": AUTOSCALERS.kind,
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"scaleTargetRef": reference, "minReplicas": 2, "maxReplicas": 4, **spec},
+    }
+
+
+async def until(ask: Callable[[], Awaitable[T]], holds: Callable[[T], object]) -> T:
+    deadline = time.monotonic() + _DEADLINE_SECONDS
+    while not holds(answer := await ask()):
+        assert time.monotonic() < deadline, answer
+        await asyncio.sleep(0.05)
+    return answer
+
+
+async def with_reason(client: Client, name: str, kind: str, reason: str) -> Object:
+    """The autoscaler once the condition has that reason."""
+    path = AUTOSCALERS.path("default", name)
+    return await until(
+        lambda: client.get(path), lambda found: (condition_of(found, kind) or {}).get("reason") == reason
+    )
+
+
+async def events(client: Client, reason: str) -> list[Any]:
+    found = await client.list(EVENTS.path("default"))
+    return [item["message"] for item in found.items if item["reason"] == reason]
+
+
+async def test_a_target_below_the_minimum_grows_without_metrics(tmp_path: Path) -> None:
+    async with controlled(tmp_path) as client:
+        await client.create(DEPLOYMENTS.path("default"), make_deployment("web", 1))
+        await client.create(AUTOSCALERS.path("default"), make_autoscaler("web", "web"))
+        found = await with_reason(client, "web", "AbleToScale", "SucceededRescale")
+        target = await client.get(DEPLOYMENTS.path("default", "web"))
+        assert target["spec"]["replicas"] == 2
+        assert (found["status"]["currentReplicas"], found["status"]["desiredReplicas"]) == (1, 2)
+        assert found["status"]["lastScaleTime"]
+        assert await events(client, "SuccessfulRescale") == [
+            "New size: 2; reason: Current number of replicas below Spec.MinReplicas"
+        ]
+
+
+async def test_without_measurements_it_says_so_and_changes_nothing(tmp_path: Path) -> None:
+    async with controlled(tmp_path) as client:
+        await client.create(DEPLOYMENTS.path("default"), make_deployment("web", 3))
+        await client.create(AUTOSCALERS.path("default"), make_autoscaler("web", "web"))
+        found = await with_reason(client, "web", "ScalingActive", "FailedGetResourceMetric")
+        condition = condition_of(found, "ScalingActive")
+        assert condition is not None
+        assert condition["message"].endswith("no metrics returned from resource metrics API")
+        assert (await client.get(DEPLOYMENTS.path("default", "web")))["spec"]["replicas"] == 3
+
+
+async def test_a_target_that_does_not_exist_is_told(tmp_path: Path) -> None:
+    async with controlled(tmp_path) as client:
+        await client.create(AUTOSCALERS.path("default"), make_autoscaler("gone", "absent"))
+        await client.create(AUTOSCALERS.path("default"), make_autoscaler("strange", "x", kind="Wheel"))
+        told = "the HPA controller was unable to get the target's current scale: "
+        for name, problem in {
+            "gone": 'deployments.apps "absent" not found',
+            "strange": 'no matches for kind "Wheel" in group "apps"',
+        }.items():
+            found = await with_reason(client, name, "AbleToScale", "FailedGetScale")
+            assert found["status"]["conditions"][0]["message"] == told + problem
+            assert problem in await until(lambda: events(client, "FailedGetScale"), lambda seen: len(seen) > 1)
+
+
+async def test_two_autoscalers_of_the_same_pods_stop_each_other(tmp_path: Path) -> None:
+    async with controlled(tmp_path) as client:
+        await client.create(DEPLOYMENTS.path("default"), make_deployment("web", 2))
+        pod = make_pod("web-1")
+        pod["metadata"]["labels"] = {"app": "web"}
+        await client.create(PODS.path("default"), pod)
+        for name in ("first", "second"):
+            await client.create(AUTOSCALERS.path("default"), make_autoscaler(name, "web"))
+        for name in ("first", "second"):
+            found = await with_reason(client, name, "ScalingActive", "AmbiguousSelector")
+            assert "[default/first default/second]" in str(found["status"]["conditions"])
+        await client.delete(AUTOSCALERS.path("default", "first"))
+        await with_reason(client, "second", "ScalingActive", "FailedGetResourceMetric")
+
+
+@pytest.mark.parametrize("option", ["--hpa-sync-seconds=0", "--hpa-down-seconds=-1"])
+def test_a_period_that_makes_no_sense_is_refused(tmp_path: Path, option: str) -> None:
+    with pytest.raises(CommandError, match="--hpa-sync-seconds must be above 0, and --hpa-down-seconds 0 or more"):
+        call_command("sandbox", f"--data={tmp_path / 'data'}", option)
+    assert not (tmp_path / "data").exists()
+
+
+async def test_busy_workers_become_more_and_idle_ones_fewer(tmp_path: Path) -> None:
+    pool = NodePool("small", "t", {"cpu": "8", "memory": "32Gi", "pods": "110"}, minimum=1, maximum=1, initial=1)
+    settings = Settings(sync_seconds=1, down_seconds=3, cpu_initialisation_seconds=1, initial_readiness_seconds=1)
+    busy = tmp_path / "busy"
+    (tmp_path / "api").mkdir()
+    async with api_server(tmp_path / "api", SystemClock()) as client:
+        fleet = Fleet(
+            client,
+            data_dir=tmp_path / "machine",
+            images=ImageStore(tmp_path / "images"),
+            pools=[pool],
+            settings=FleetSettings(boot_seconds=0.0, ready_seconds=0.0),
+        )
+        async with running(ControllerManager(client, scaling=settings), Scheduler(client)):
+            await fleet.start()
+            try:
+                await client.create(DEPLOYMENTS.path("default"), _workers(busy))
+                scaler = make_autoscaler("work", "work", minReplicas=1, maxReplicas=3, metrics=[_cpu(60)])
+                await client.create(AUTOSCALERS.path("default"), scaler)
+                await with_reason(client, "work", "ScalingActive", "ValidMetricFound")
+                busy.touch()
+                await _until_running(client, 3)
+                reasons = await events(client, "SuccessfulRescale")
+                assert all("cpu resource utilization (percentage of request) above target" in text for text in reasons)
+                busy.unlink()
+                await _until_running(client, 1)
+                assert "New size: 1; reason: All metrics below target" in await events(client, "SuccessfulRescale")
+            finally:
+                await fleet.stop()
+
+
+def _workers(busy: Path) -> Object:
+    body = make_deployment("work", 1)
+    container = {
+        "name": "app",
+        "image": "compute-grid/python:3.11",
+        "command": ["python3", "-c", _WORKER],
+        "env": [{"name": "BUSY", "value": str(busy)}],
+        # Little enough that three busy workers on one core are all above their target.
+        "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}},
+    }
+    body["spec"]["template"]["spec"] = {"terminationGracePeriodSeconds": 0, "containers": [container]}
+    return body
+
+
+def _cpu(utilisation: int) -> Object:
+    target = {"type": "Utilization", "averageUtilization": utilisation}
+    return {"type": "Resource", "resource": {"name": "cpu", "target": target}}
+
+
+async def _until_running(client: Client, count: int) -> None:
+    def holds(found: Any) -> bool:
+        return [pod["status"].get("phase") for pod in found.items] == ["Running"] * count
+
+    await until(lambda: client.list(PODS.path("default")), holds)

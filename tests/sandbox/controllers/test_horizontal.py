@@ -164,7 +164,8 @@ async def test_busy_workers_become_more_and_idle_ones_fewer(tmp_path: Path) -> N
                 assert all("cpu resource utilization (percentage of request) above target" in text for text in reasons)
                 busy.unlink()
                 await _until_running(client, 1)
-                assert "New size: 1; reason: All metrics below target" in await events(client, "SuccessfulRescale")
+                last = "New size: 1; reason: All metrics below target"
+                await until(lambda: events(client, "SuccessfulRescale"), lambda seen: last in seen)
             finally:
                 await fleet.stop()
 

@@ -68,8 +68,9 @@ class Feed:
                     logger.exception("page not computed, trying again page=%s", self._page.name)
                     self._publish([*self._fragments, freshness_fragment(broken_view())])
                     delay = self._pace.after_failure
-                delay = max(delay, self._pace.rest_factor * (loop.time() - looked_at))
-                await asyncio.sleep(delay)
+                spent = loop.time() - looked_at
+                # The interval counts from look to look; a look that takes long is followed by a longer rest.
+                await asyncio.sleep(max(delay - spent, self._pace.rest_factor * spent))
                 until = looked_at + self._page.tick_seconds
                 while loop.time() < until:
                     try:

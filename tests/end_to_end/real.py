@@ -89,7 +89,7 @@ class RealGrid:
 
     def settings(self, kubeconfig: Path | None = None) -> dict[str, str]:
         inherited = {name: text for name, text in os.environ.items() if not name.startswith(("GRID_", "DJANGO_"))}
-        for name in ("KUBECONFIG", "DATABASE_URL", "REDIS_URL"):
+        for name in ("KUBECONFIG", "DATABASE_URL"):
             inherited.pop(name, None)
         if self.database_url:
             inherited["DATABASE_URL"] = self.database_url
@@ -97,6 +97,7 @@ class RealGrid:
             **inherited,
             "GRID_SECRET_KEY": self._secret_key,
             "GRID_VAR": str(self.folder),
+            "GRID_STATIC_ROOT": str(self.folder / "static"),
             "GRID_DASHBOARD_ORIGIN": self.url,
             "GRID_WORKSPACE_ORIGIN": f"http://localhost:{self.port + 1}",
             "KUBECONFIG": str(kubeconfig or self.folder / "no-kubeconfig"),

@@ -15,7 +15,7 @@ from grid.sandbox.kubelet.backoff import RestartBackoff, spell
 from grid.sandbox.kubelet.handlers import Outcome, Target
 from grid.sandbox.kubelet.podstatus import ContainerView, Role, Waiting
 from grid.sandbox.kubelet.probes import Kind, Probes
-from grid.sandbox.kubelet.runtime import Attempt
+from grid.sandbox.kubelet.runtime import START_ERROR, Attempt
 from grid.sandbox.kubelet.services import Services, Wake, end_task, first_of
 from grid.sandbox.kubelet.starting import NotYet, Starter
 from grid.sandbox.kubelet.termination import termination_message
@@ -198,7 +198,8 @@ class PodContainer:
         self._launching = False
         self._event("Created", "Container created")
         self._previous, self._current, self._waiting = self._current, attempt, None
-        if attempt.exit is not None:
+        # A program may have ended before its start was noticed; only one that could not be started was not started.
+        if attempt.exit is not None and attempt.exit.reason == START_ERROR:
             self._ended_at = self._services.clock.now()
             self._event("Failed", f"Error: {attempt.exit.message}", "Warning")
             return

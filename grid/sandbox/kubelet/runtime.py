@@ -34,6 +34,10 @@ class ContainerSpec:
     mounts: Mapping[str, str] = field(default_factory=dict)  # mount path -> real path
 
 
+START_ERROR = "StartError"
+"""The reason of an exit that never was a start."""
+
+
 @dataclass(frozen=True, slots=True)
 class Exit:
     """How an attempt ended. `by_shutdown`: the cluster was stopped, the program did not end by itself."""

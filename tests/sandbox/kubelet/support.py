@@ -263,6 +263,7 @@ class World:
     api: FakeApi = field(default_factory=FakeApi)
     clock: JumpClock = field(default_factory=JumpClock)
     catalogue: Catalogue = field(default_factory=Catalogue)
+    runtime_class: type[ProcessRuntime] = ProcessRuntime
 
     def __post_init__(self) -> None:
         self.addresses = AddressBook(self.directory / "addresses.json")
@@ -277,7 +278,7 @@ class World:
     def _make(self) -> Kubelet:
         capacity = {"cpu": "8", "memory": "32Gi", "pods": "110"}
         spec = NodeSpec(NODE, "127.0.0.1", capacity, capacity, ready_after=0.0)
-        self.runtime = ProcessRuntime(self.directory / "pods", self.sampler)
+        self.runtime = self.runtime_class(self.directory / "pods", self.sampler)
         host = Host(self.images, self.web, self.addresses, self.directory / "volumes", self.clock)
         return Kubelet(spec, self.api, self.runtime, host)
 

@@ -38,7 +38,9 @@ dashboard = ProtocolTypeRouter(
 )
 
 workspaces = WorkspaceProxy(
-    gate=GrantGate(lambda execution_id: get_runtime().pods.by("execution", execution_id)),
+    gate=GrantGate(
+        lambda execution_id: get_runtime().pods.by("execution", execution_id), namespace=settings.GRID_NAMESPACE
+    ),
     origin=settings.WORKSPACE_ORIGIN,
     token=access_token,
 )

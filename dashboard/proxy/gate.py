@@ -52,8 +52,12 @@ class GrantGate:
     Remembers each answer for two seconds, so a logout, a stop and a change of owner take effect that fast.
     """
 
-    def __init__(self, pods_of: Callable[[str], Sequence[Pod]], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, pods_of: Callable[[str], Sequence[Pod]], *, namespace: str, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """`pods_of` finds pods by a label, which is believed in `namespace` only: elsewhere others may write it."""
         self._pods_of = pods_of
+        self._namespace = namespace
         self._clock = clock
         self._answers: dict[tuple[str, str], tuple[float, Passage | None]] = {}
 
@@ -72,7 +76,8 @@ class GrantGate:
         return answer
 
     def target(self, passage: Passage) -> Target | None:
-        pods = [pod for pod in self._pods_of(passage.execution_id) if _reachable(pod)]
+        found = self._pods_of(passage.execution_id)
+        pods = [pod for pod in found if pod.metadata.namespace == self._namespace and _reachable(pod)]
         return Target(pods[0].status.pod_ip, passage.port) if pods and passage.port else None
 
 

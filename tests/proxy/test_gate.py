@@ -1,0 +1,42 @@
+"""Where a passage leads: to the execution's own pod, once that has an address, and to no other."""
+
+import pytest
+
+from dashboard.proxy.gate import GrantGate, Target
+from dashboard.proxy.grants import Passage
+from grid.kube.objects import Pod, RawObject
+from tests.support.builders import decode, pod
+
+PASSAGE = Passage(execution_id="abc", user_id=1, state="running", message="", port=8888)
+
+
+def running(name: str, address: str, *, namespace: str = "compute-grid", phase: str = "Running") -> RawObject:
+    made = pod(name, namespace=namespace, node="n1", phase=phase)
+    made["status"]["podIP"] = address
+    return made
+
+
+def target(*pods: RawObject) -> Target | None:
+    gate = GrantGate(lambda execution_id: [decode(one, Pod) for one in pods], namespace="compute-grid")
+    return gate.target(PASSAGE)
+
+
+def test_a_running_pod_is_reached_at_its_address() -> None:
+    assert target(running("mine", "10.0.0.7")) == Target("10.0.0.7", 8888)
+
+
+def test_a_pod_of_another_namespace_never_gets_the_owners_requests_whatever_its_labels_say() -> None:
+    foreign = running("bait", "10.6.6.6", namespace="elsewhere")
+    assert target(foreign) is None
+    assert target(foreign, running("mine", "10.0.0.7")) == Target("10.0.0.7", 8888)
+
+
+@pytest.mark.parametrize(("address", "phase"), [("", "Running"), ("10.0.0.7", "Pending"), ("10.0.0.7", "Failed")])
+def test_a_pod_without_an_address_or_that_does_not_run_is_not_reached(address: str, phase: str) -> None:
+    assert target(running("mine", address, phase=phase)) is None
+
+
+def test_an_address_of_the_sixth_version_is_written_as_addresses_of_requests_are() -> None:
+    found = target(running("mine", "fd00::7"))
+    assert found is not None
+    assert found.netloc == "[fd00::7]:8888"

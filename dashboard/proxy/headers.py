@@ -1,5 +1,6 @@
 """Which headers cross the proxy, in either direction (pure)."""
 
+import re
 from collections.abc import Iterable
 from http.cookies import CookieError, SimpleCookie
 
@@ -23,6 +24,12 @@ _WEBSOCKET = frozenset(
     {"sec-websocket-key", "sec-websocket-version", "sec-websocket-extensions", "sec-websocket-protocol"}
 )
 _OURS = frozenset({"authorization", "forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto"})
+# Answered by our own server before it gives us the body; a program that ignores it would wait for ever.
+_EXPECT = frozenset({"expect"})
+# What would reach beyond the workspace that says it: all cookies of the domain, all of the host, the owner's other workspaces.
+_FAR_REACHING = frozenset({"clear-site-data", "strict-transport-security", "service-worker-allowed"})
+# A lenient parser lets them through within a value; the next hop may take them for the end of a line.
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 def cookie_name(execution_id: str) -> str:
@@ -55,7 +62,7 @@ def cookies(headers: Headers) -> dict[str, str]:
 
 def to_upstream(headers: Headers, *, token: str, scheme: str, client: str) -> Headers:
     """Request headers for the user's server: without our cookies, with the token that its pod was given."""
-    dropped = _HOP_BY_HOP | _WEBSOCKET | _OURS | _named_in_connection(headers) | {"cookie", "content-length"}
+    dropped = _HOP_BY_HOP | _WEBSOCKET | _OURS | _EXPECT | _named_in_connection(headers) | {"cookie", "content-length"}
     passed = [(name, value) for name, value in headers if name not in dropped]
     kept = [f"{name}={value}" for name, value in cookies(headers).items() if not name.startswith("grid_")]
     if kept:
@@ -74,11 +81,11 @@ def to_upstream(headers: Headers, *, token: str, scheme: str, client: str) -> He
 
 def to_browser(headers: Headers) -> Headers:
     """Response headers for the browser: user code may set cookies of its own, never ours and never a Domain."""
-    dropped = _HOP_BY_HOP | _named_in_connection(headers)
+    dropped = _HOP_BY_HOP | _FAR_REACHING | _named_in_connection(headers)
     passed: Headers = []
     for name, value in headers:
         lowered = name.lower()
-        if lowered in dropped:
+        if lowered in dropped or _CONTROL.search(value):
             continue
         if lowered == "set-cookie":
             cookie = _host_only(value)

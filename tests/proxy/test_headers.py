@@ -1,5 +1,7 @@
 """What crosses the proxy: never our cookies to user code, never a cookie of ours from it."""
 
+import pytest
+
 from dashboard.proxy.headers import cookies, to_browser, to_upstream
 
 
@@ -43,6 +45,27 @@ def test_user_code_cannot_set_our_cookies_or_a_domain() -> None:
         ]
     )
     assert passed == [("set-cookie", "_xsrf=1; Path=/w/x/"), ("content-type", "text/html")]
+
+
+def test_user_code_says_nothing_that_reaches_beyond_its_workspace() -> None:
+    passed = to_browser(
+        [
+            ("Clear-Site-Data", '"cookies"'),
+            ("Strict-Transport-Security", "max-age=9; includeSubDomains"),
+            ("Service-Worker-Allowed", "/"),
+            ("Cache-Control", "no-store"),
+        ]
+    )
+    assert passed == [("cache-control", "no-store")]
+
+
+@pytest.mark.parametrize("value", ["a\rSet-Cookie: grid_workspace_x=1", "a\n b", "a\x00b"])
+def test_a_header_with_the_end_of_a_line_in_it_is_dropped(value: str) -> None:
+    assert to_browser([("X-Split", value), ("X-Whole", "a\tb")]) == [("x-whole", "a\tb")]
+
+
+def test_a_body_is_not_held_back_for_a_program_that_knows_no_expectations() -> None:
+    assert "expect" not in upstream(("expect", "100-continue"), ("content-length", "12"))
 
 
 def test_a_cookie_that_cannot_be_parsed_is_absent() -> None:

@@ -19,6 +19,7 @@ from dashboard.proxy.websocket import forward_websocket
 logger = logging.getLogger(__name__)
 
 OPEN_PATH = "__grid_open__"
+_SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _CONNECT_SECONDS = 5.0
 _COOKIE_SECONDS = 7 * 24 * 60 * 60  # the grant behind it ends earlier, with the dashboard's session
 
@@ -116,8 +117,15 @@ class WorkspaceProxy:
         await send({"type": "http.response.body", "body": b""})
 
     def _same_origin(self, scope: Scope, headers: Headers) -> bool:
-        """A websocket has no other protection against pages of foreign sites than the Origin header."""
-        return scope["type"] != "websocket" or first(headers, "origin") == self._origin
+        """Pages of other origins do nothing here in the owner's name.
+
+        A websocket has no other protection than the Origin header. A form has the cookie's SameSite, for which other ports of
+        this host are the same site, and Jupyter asks no more of whoever has the token that we add.
+        """
+        said = first(headers, "origin")
+        if scope["type"] == "websocket":
+            return said == self._origin
+        return scope["method"] in _SAFE_METHODS or said in ("", self._origin)
 
     def _upstream_session(self) -> aiohttp.ClientSession:
         if self._session is None:

@@ -241,6 +241,22 @@ async def test_a_websocket_needs_the_grant_and_our_own_origin(
     assert refused.value.status == 403
 
 
+@pytest.mark.parametrize(
+    ("method", "origin", "status"),
+    [
+        ("POST", ORIGIN, 200),
+        ("POST", "http://workspaces.test:9999", 403),
+        ("DELETE", "null", 403),
+        ("GET", "http://workspaces.test:9999", 200),
+    ],
+)
+async def test_a_page_of_another_port_changes_nothing_in_the_owners_name(
+    browser: aiohttp.ClientSession, method: str, origin: str, status: int
+) -> None:
+    async with browser.request(method, "/w/abc/api/contents", headers={**COOKIE, "Origin": origin}) as answer:
+        assert answer.status == status
+
+
 async def test_an_open_websocket_is_closed_when_the_right_to_it_ends(
     browser: aiohttp.ClientSession, gate: OpenToOneSecret
 ) -> None:

@@ -48,6 +48,7 @@ urlpatterns: list[URLPattern] = [
     path("executions/<str:id>/lifecycle/", executions.execution_lifecycle, name="execution-lifecycle"),
     path("executions/<str:id>/stop/", executions.execution_stop, name="execution-stop"),
     path("executions/<str:id>/open/", opening.open_execution, name="execution-open"),
+    path("executions/<str:id>/opening/", opening.continue_opening, name="execution-opening"),
     *_catalogue(TIERS),
     *_catalogue(ENVIRONMENTS),
     *_catalogue(PROJECTS),

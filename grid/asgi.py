@@ -42,6 +42,7 @@ workspaces = WorkspaceProxy(
         lambda execution_id: get_runtime().pods.by("execution", execution_id), namespace=settings.GRID_NAMESPACE
     ),
     origin=settings.WORKSPACE_ORIGIN,
+    dashboard_origin=settings.DASHBOARD_ORIGIN,
     token=access_token,
 )
 

@@ -2,25 +2,30 @@
 
 import html
 import logging
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from http import HTTPStatus
 from urllib.parse import parse_qs
 
 import aiohttp
+from django.urls import reverse
 
 from dashboard.proxy.gate import Gate, Target
-from dashboard.proxy.grants import Passage
-from dashboard.proxy.headers import Headers, cookie_name, cookies, decode, encode, first
+from dashboard.proxy.grants import Passage, digest, new_opener
+from dashboard.proxy.headers import Headers, cookie_name, cookies, decode, encode, first, opener_name
 from dashboard.proxy.http import forward_http
 from dashboard.proxy.upstream import Receive, Route, Scope, Send
 from dashboard.proxy.websocket import forward_websocket
 
 logger = logging.getLogger(__name__)
 
+BEGIN_PATH = "__grid_begin__"
 OPEN_PATH = "__grid_open__"
+_EXECUTION_ID = re.compile(r"[A-Za-z0-9_-]{1,32}")
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _CONNECT_SECONDS = 5.0
+_OPENER_SECONDS = 60
 _COOKIE_SECONDS = 7 * 24 * 60 * 60  # the grant behind it ends earlier, with the dashboard's session
 
 
@@ -32,11 +37,13 @@ class WorkspaceProxy:
         *,
         gate: Gate,
         origin: str,
+        dashboard_origin: str,
         token: Callable[[str], str],
         recheck_seconds: float = 5.0,
     ) -> None:
         self._gate = gate
         self._origin = origin
+        self._dashboard_origin = dashboard_origin
         self._token = token
         self._recheck_seconds = recheck_seconds
         self._session: aiohttp.ClientSession | None = None
@@ -46,8 +53,11 @@ class WorkspaceProxy:
             return
         headers = decode(scope["headers"])
         execution_id, rest = _split(scope["path"])
+        if scope["type"] == "http" and rest == BEGIN_PATH and _EXECUTION_ID.fullmatch(execution_id):
+            await self._begin(send, execution_id)
+            return
         if scope["type"] == "http" and rest == OPEN_PATH:
-            await self._open(scope, send, execution_id)
+            await self._open(scope, send, execution_id, cookies(headers).get(opener_name(execution_id), ""))
             return
         secret = cookies(headers).get(cookie_name(execution_id), "")
         passage = await self._gate.passage(execution_id, secret) if secret else None
@@ -96,25 +106,30 @@ class WorkspaceProxy:
                 "reload in a few seconds, or look at the execution's page and its logs.",
             )
 
-    async def _open(self, scope: Scope, send: Send, execution_id: str) -> None:
+    async def _begin(self, send: Send, execution_id: str) -> None:
+        """Give the browser an opener and let it fetch a ticket for that; the same for every id, whether it exists or not."""
+        opener = new_opener()
+        path = reverse("execution-opening", args=[execution_id])
+        cookie = self._cookie(execution_id, opener_name(execution_id), opener, seconds=_OPENER_SECONDS)
+        await _send_on(send, f"{self._dashboard_origin}{path}?opener={digest(opener)}", [cookie])
+
+    async def _open(self, scope: Scope, send: Send, execution_id: str, opener: str) -> None:
         ticket = parse_qs(scope["query_string"].decode("latin-1")).get("ticket", [""])[0]
-        secret = await self._gate.exchange(execution_id, ticket, now=datetime.now(UTC)) if ticket else None
+        secret = None
+        if ticket and opener:
+            secret = await self._gate.exchange(execution_id, ticket, opener, now=datetime.now(UTC))
         if secret is None:
             await _refuse(scope, send)
             return
-        secure = "; Secure" if self._origin.startswith("https://") else ""
-        cookie = (
-            f"{cookie_name(execution_id)}={secret}; Path=/w/{execution_id}/; Max-Age={_COOKIE_SECONDS}; "
-            f"HttpOnly; SameSite=Lax{secure}"
-        )
-        headers = [
-            ("location", f"/w/{execution_id}/"),
-            ("set-cookie", cookie),
-            ("referrer-policy", "no-referrer"),
-            ("cache-control", "no-store"),
+        found = [
+            self._cookie(execution_id, cookie_name(execution_id), secret, seconds=_COOKIE_SECONDS),
+            self._cookie(execution_id, opener_name(execution_id), "", seconds=0),
         ]
-        await send({"type": "http.response.start", "status": 303, "headers": encode(headers)})
-        await send({"type": "http.response.body", "body": b""})
+        await _send_on(send, f"/w/{execution_id}/", found)
+
+    def _cookie(self, execution_id: str, name: str, value: str, *, seconds: int) -> str:
+        secure = "; Secure" if self._origin.startswith("https://") else ""
+        return f"{name}={value}; Path=/w/{execution_id}/; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}"
 
     def _same_origin(self, scope: Scope, headers: Headers) -> bool:
         """Pages of other origins do nothing here in the owner's name.
@@ -154,6 +169,17 @@ def _raw_target(scope: Scope) -> str:
 def _why_not_there(passage: Passage) -> str:
     message = passage.message or "It is not ready yet."
     return f"This execution is {passage.state}. {message} Reload this page when it is running."
+
+
+async def _send_on(send: Send, location: str, set_cookies: list[str]) -> None:
+    headers = [
+        ("location", location),
+        *(("set-cookie", cookie) for cookie in set_cookies),
+        ("referrer-policy", "no-referrer"),
+        ("cache-control", "no-store"),
+    ]
+    await send({"type": "http.response.start", "status": 303, "headers": encode(headers)})
+    await send({"type": "http.response.body", "body": b""})
 
 
 async def _refuse(scope: Scope, send: Send) -> None:

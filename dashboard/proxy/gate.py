@@ -33,8 +33,8 @@ class Target:
 class Gate(Protocol):
     """What the proxy asks before it forwards anything."""
 
-    async def exchange(self, execution_id: str, ticket: str, *, now: datetime) -> str | None:
-        """The secret that a fresh ticket gives, once."""
+    async def exchange(self, execution_id: str, ticket: str, opener: str, *, now: datetime) -> str | None:
+        """The secret that a fresh ticket gives, once, to the browser that it was made for."""
         ...
 
     async def passage(self, execution_id: str, secret: str) -> Passage | None:
@@ -61,8 +61,8 @@ class GrantGate:
         self._clock = clock
         self._answers: dict[tuple[str, str], tuple[float, Passage | None]] = {}
 
-    async def exchange(self, execution_id: str, ticket: str, *, now: datetime) -> str | None:
-        return await database_sync_to_async(grants.exchange_ticket)(execution_id, ticket, now=now)
+    async def exchange(self, execution_id: str, ticket: str, opener: str, *, now: datetime) -> str | None:
+        return await database_sync_to_async(grants.exchange_ticket)(execution_id, ticket, opener, now=now)
 
     async def passage(self, execution_id: str, secret: str) -> Passage | None:
         key = (execution_id, secret)

@@ -1,7 +1,9 @@
 """Who may pass: one-time tickets from the dashboard, exchanged for a secret on the workspaces' origin.
 
 A grant holds as long as the dashboard session that it came from is logged in, the user owns the execution, and the
-execution has not ended. The check reads the database, so a logout works at once in every process; callers may keep its
+execution has not ended. A ticket is made for one browser, which the other origin has given an opener to keep: who follows
+somebody else's link with a ticket gets nothing, so nobody can be led into a workspace whose code then runs beside his own.
+The check reads the database, so a logout works at once in every process; callers may keep its
 answer for a second or two.
 """
 
@@ -31,21 +33,30 @@ class Passage:
     port: int
 
 
-def issue_ticket(execution: Execution, *, user: User, session_key: str, now: datetime) -> str:
-    """A ticket for the owner; the caller has checked that `user` is the owner."""
+def new_opener() -> str:
+    """What the workspaces' origin lets a browser keep while it fetches its ticket."""
+    return secrets.token_urlsafe(32)
+
+
+def issue_ticket(execution: Execution, *, user: User, session_key: str, opener_digest: str, now: datetime) -> str:
+    """A ticket for the owner, in the browser that keeps that opener; the caller has checked that `user` is the owner."""
     ticket = secrets.token_urlsafe(32)
     WorkspaceGrant.objects.create(
-        execution=execution, user=user, session_key=session_key, ticket_hash=_hash(ticket), created_at=now
+        execution=execution,
+        user=user,
+        session_key=session_key,
+        ticket_hash=_hash(f"{ticket}.{opener_digest}"),
+        created_at=now,
     )
     return ticket
 
 
-def exchange_ticket(execution_id: str, ticket: str, *, now: datetime) -> str | None:
-    """The secret for the cookie, or None when the ticket is unknown, used, too old or for another execution."""
+def exchange_ticket(execution_id: str, ticket: str, opener: str, *, now: datetime) -> str | None:
+    """The secret for the cookie; None when the ticket is unknown, used, too old, for another execution or another browser."""
     secret = secrets.token_urlsafe(32)
     # One statement decides, so two requests with the same ticket cannot both win.
     exchanged = WorkspaceGrant.objects.filter(
-        ticket_hash=_hash(ticket),
+        ticket_hash=_hash(f"{ticket}.{digest(opener)}"),
         execution_id=execution_id,
         secret_hash__isnull=True,
         created_at__gt=now - TICKET_LIFETIME,
@@ -79,6 +90,11 @@ def _logged_in_user(session_key: str) -> int | None:
     request.session = SessionStore(session_key)
     user = get_user(request)
     return user.pk if user.is_authenticated and user.is_active else None
+
+
+def digest(opener: str) -> str:
+    """What the dashboard is told of an opener."""
+    return _hash(f"opener {opener}")
 
 
 def _hash(text: str) -> str:

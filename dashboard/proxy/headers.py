@@ -7,6 +7,7 @@ from http.cookies import CookieError, SimpleCookie
 Headers = list[tuple[str, str]]
 
 COOKIE_PREFIX = "grid_workspace_"
+_OPENER_PREFIX = "grid_opener_"
 # Connection-level headers end at each hop: https://www.rfc-editor.org/rfc/rfc9110#section-7.6.1
 _HOP_BY_HOP = frozenset(
     {
@@ -34,6 +35,10 @@ _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 def cookie_name(execution_id: str) -> str:
     return f"{COOKIE_PREFIX}{execution_id}"
+
+
+def opener_name(execution_id: str) -> str:
+    return f"{_OPENER_PREFIX}{execution_id}"
 
 
 def decode(raw: Iterable[tuple[bytes, bytes]]) -> Headers:

@@ -1,28 +1,58 @@
-"""The Open button: hands the owner over to the workspaces' origin."""
+"""The Open button: hands the owner over to the workspaces' origin.
+
+In three steps, so that a ticket is of use in the browser that asked for it only: the button leads to the workspaces' origin,
+which lets the browser keep an opener and sends it back here; here it gets a ticket for that opener; there it is exchanged.
+"""
+
+import re
 
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponseRedirect
 from django.utils import timezone
-from django.views.decorators.http import require_POST
+from django.views.decorators.http import require_GET, require_POST
 
-from dashboard.proxy.app import OPEN_PATH
+from dashboard.proxy.app import BEGIN_PATH, OPEN_PATH
 from dashboard.proxy.grants import issue_ticket
 from grid.models import Execution
+
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 @require_POST
 def open_execution(request: HttpRequest, id: str) -> HttpResponseRedirect:
     """The owner goes to `/w/<id>/`; everybody else gets one 403, whether the execution exists or not."""
+    return _to_workspace(f"/w/{_mine(request, id).pk}/{BEGIN_PATH}")
+
+
+@require_GET
+def continue_opening(request: HttpRequest, id: str) -> HttpResponseRedirect:
+    """The ticket. Whoever leads the owner here gains nothing: it goes to the owner's browser, for an opener that is kept there."""
+    execution = _mine(request, id)
+    opener_digest = request.GET.get("opener", "")
+    if not _DIGEST.fullmatch(opener_digest):
+        raise PermissionDenied("Use the Open button of the execution's page.")
+    assert isinstance(request.user, User)
+    ticket = issue_ticket(
+        execution,
+        user=request.user,
+        session_key=request.session.session_key or "",
+        opener_digest=opener_digest,
+        now=timezone.now(),
+    )
+    return _to_workspace(f"/w/{execution.pk}/{OPEN_PATH}?ticket={ticket}")
+
+
+def _mine(request: HttpRequest, id: str) -> Execution:
     execution = Execution.objects.filter(pk=id, owner=request.user.pk).first()
     if execution is None or execution.is_final:
         raise PermissionDenied("Only its owner can open an execution, and only while it runs.")
-    assert isinstance(request.user, User)
-    ticket = issue_ticket(
-        execution, user=request.user, session_key=request.session.session_key or "", now=timezone.now()
-    )
-    answer = HttpResponseRedirect(f"{settings.WORKSPACE_ORIGIN}/w/{execution.pk}/{OPEN_PATH}?ticket={ticket}")
+    return execution
+
+
+def _to_workspace(path: str) -> HttpResponseRedirect:
+    answer = HttpResponseRedirect(settings.WORKSPACE_ORIGIN + path)
     answer["Referrer-Policy"] = "no-referrer"
     answer["Cache-Control"] = "no-store"
     return answer

@@ -6,7 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from django.test import Client
 
-from dashboard.proxy.grants import exchange_ticket
+from dashboard.proxy.grants import digest, exchange_ticket
 from grid.models import Environment, Execution, HardwareTier, Project, State, WorkspaceGrant
 from tests.conftest import People
 
@@ -37,11 +37,13 @@ def test_the_owner_is_sent_to_the_other_origin_with_a_ticket_that_works(
     client.force_login(people.owner)
     answer = client.post(f"/executions/{execution.pk}/open/")
     assert answer.status_code == 302
+    assert answer["Location"] == f"http://localhost:8001/w/{execution.pk}/__grid_begin__"
+    answer = client.get(f"/executions/{execution.pk}/opening/?opener={digest('kept')}")
     assert answer["Referrer-Policy"] == "no-referrer"
     target = urlsplit(answer["Location"])
     assert (target.netloc, target.path) == ("localhost:8001", f"/w/{execution.pk}/__grid_open__")
     ticket = parse_qs(target.query)["ticket"][0]
-    assert exchange_ticket(execution.pk, ticket, now=WorkspaceGrant.objects.get().created_at)
+    assert exchange_ticket(execution.pk, ticket, "kept", now=WorkspaceGrant.objects.get().created_at)
 
 
 @pytest.mark.parametrize("who", ["teammate", "stranger", "operator", "admin"])
@@ -51,8 +53,9 @@ def test_everybody_else_gets_what_they_get_for_an_execution_that_does_not_exist(
     client.force_login(getattr(people, who))
     answer = client.post(f"/executions/{execution.pk}/open/")
     nothing = client.post("/executions/nothing/open/")
+    ticket = client.get(f"/executions/{execution.pk}/opening/?opener={digest('kept')}")
     assert answer.status_code == nothing.status_code == 403
-    assert main_of(answer) == main_of(nothing) != ""
+    assert main_of(answer) == main_of(nothing) == main_of(ticket) != ""
     assert not WorkspaceGrant.objects.exists()
 
 
@@ -60,6 +63,15 @@ def test_an_ended_execution_cannot_be_opened(client: Client, people: People, exe
     Execution.objects.update(state=State.STOPPED)
     client.force_login(people.owner)
     assert client.post(f"/executions/{execution.pk}/open/").status_code == 403
+
+
+@pytest.mark.parametrize("opener", ["", "short", "Z" * 64, "a" * 65, "a" * 64 + "\n"])
+def test_a_ticket_needs_the_opener_of_a_browser(
+    client: Client, people: People, execution: Execution, opener: str
+) -> None:
+    client.force_login(people.owner)
+    assert client.get(f"/executions/{execution.pk}/opening/", {"opener": opener}).status_code == 403
+    assert not WorkspaceGrant.objects.exists()
 
 
 def test_opening_is_a_post(client: Client, people: People, execution: Execution) -> None:

@@ -14,21 +14,21 @@ from aiohttp import web
 
 from dashboard.proxy.app import WorkspaceProxy
 from dashboard.proxy.gate import Target
-from dashboard.proxy.grants import Passage
+from dashboard.proxy.grants import Passage, digest
 
 ORIGIN = "http://workspaces.test:8001"
 COOKIE = {"Cookie": "grid_workspace_abc=s1; grid_session=dashboard; theme=dark"}
 
 
 class OpenToOneSecret:
-    """A gate that knows one execution, `abc`, its ticket `t1` and its secret `s1`."""
+    """A gate that knows one execution, `abc`, its ticket `t1` for the opener `o1` and its secret `s1`."""
 
     def __init__(self) -> None:
         self.address: Target | None = None
         self.is_open = True
 
-    async def exchange(self, execution_id: str, ticket: str, *, now: datetime) -> str | None:
-        return "s1" if (execution_id, ticket) == ("abc", "t1") else None
+    async def exchange(self, execution_id: str, ticket: str, opener: str, *, now: datetime) -> str | None:
+        return "s1" if (execution_id, ticket, opener) == ("abc", "t1", "o1") else None
 
     async def passage(self, execution_id: str, secret: str) -> Passage | None:
         if not self.is_open or (execution_id, secret) != ("abc", "s1"):
@@ -117,7 +117,11 @@ async def browser(gate: OpenToOneSecret, pod: tuple[UserServer, Target]) -> Asyn
     """A client of the proxy, itself on a real socket."""
     gate.address = pod[1]
     proxy = WorkspaceProxy(
-        gate=gate, origin=ORIGIN, token=lambda execution_id: f"token-of-{execution_id}", recheck_seconds=0.01
+        gate=gate,
+        origin=ORIGIN,
+        dashboard_origin="https://grid.test",
+        token=lambda execution_id: f"token-of-{execution_id}",
+        recheck_seconds=0.01,
     )
     with socket.create_server(("127.0.0.1", 0)) as listener:
         config = uvicorn.Config(proxy, lifespan="off", log_level="error", ws="websockets-sansio")
@@ -133,13 +137,27 @@ async def browser(gate: OpenToOneSecret, pod: tuple[UserServer, Target]) -> Asyn
 
 
 async def test_a_ticket_becomes_a_cookie_for_that_execution_only(browser: aiohttp.ClientSession) -> None:
-    async with browser.get("/w/abc/__grid_open__?ticket=t1", allow_redirects=False) as answer:
+    opener = {"Cookie": "grid_opener_abc=o1"}
+    async with browser.get("/w/abc/__grid_open__?ticket=t1", headers=opener, allow_redirects=False) as answer:
         assert answer.status == 303
         assert answer.headers["Location"] == "/w/abc/"
-        cookie = answer.headers["Set-Cookie"]
+        cookie, forgotten = answer.headers.getall("Set-Cookie")
+        assert forgotten.startswith("grid_opener_abc=; Path=/w/abc/; Max-Age=0;")
         assert cookie.startswith("grid_workspace_abc=s1; Path=/w/abc/;")
         assert "HttpOnly" in cookie
         assert "SameSite=Lax" in cookie
+
+
+async def test_opening_begins_with_an_opener_that_stays_in_the_browser(browser: aiohttp.ClientSession) -> None:
+    async with browser.get("/w/abc/__grid_begin__", allow_redirects=False) as answer:
+        assert answer.status == 303
+        name, _, rest = answer.headers["Set-Cookie"].partition("=")
+        opener = rest.partition(";")[0]
+        assert name == "grid_opener_abc"
+        assert "Path=/w/abc/; Max-Age=60; HttpOnly; SameSite=Lax" in rest
+        assert answer.headers["Location"] == f"https://grid.test/executions/abc/opening/?opener={digest(opener)}"
+    async with browser.get("/w/abc/__grid_begin__", allow_redirects=False) as answer:
+        assert opener not in answer.headers["Set-Cookie"]
 
 
 @pytest.mark.parametrize(
@@ -149,6 +167,11 @@ async def test_a_ticket_becomes_a_cookie_for_that_execution_only(browser: aiohtt
         ("/w/abc/", {"Cookie": "grid_workspace_abc=wrong"}),
         ("/w/other/", {"Cookie": "grid_workspace_other=s1"}),
         ("/w/abc/__grid_open__?ticket=wrong", {}),
+        ("/w/abc/__grid_open__?ticket=t1", {}),
+        ("/w/abc/__grid_open__?ticket=t1", {"Cookie": "grid_opener_abc=another; grid_opener_other=o1"}),
+        ("/w/a;b/__grid_begin__", {}),
+        ("/w/a%0d%0ab/__grid_begin__", {}),
+        ("/w/%2f%2fevil.test/__grid_begin__", {}),
         ("/w/abc/__grid_open__", COOKIE),
         ("/", COOKIE),
         ("/w/", COOKIE),

@@ -7,11 +7,12 @@ from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_K
 from django.contrib.auth.models import User
 from django.contrib.sessions.backends.db import SessionStore
 
-from dashboard.proxy.grants import exchange_ticket, issue_ticket, passage
+from dashboard.proxy.grants import digest, exchange_ticket, issue_ticket, passage
 from grid.models import Environment, Execution, HardwareTier, Project, State, WorkspaceGrant
 from tests.conftest import People
 
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
+OPENER = "kept by the browser"
 
 
 @pytest.fixture
@@ -36,6 +37,11 @@ def log_in(user: User) -> SessionStore:
     return session
 
 
+def ticket_for(execution: Execution, user: User, session: SessionStore) -> str:
+    key = session.session_key or ""
+    return issue_ticket(execution, user=user, session_key=key, opener_digest=digest(OPENER), now=NOW)
+
+
 @pytest.fixture
 def session(people: People) -> SessionStore:
     return log_in(people.owner)
@@ -43,8 +49,8 @@ def session(people: People) -> SessionStore:
 
 @pytest.fixture
 def secret(execution: Execution, people: People, session: SessionStore) -> str:
-    ticket = issue_ticket(execution, user=people.owner, session_key=session.session_key or "", now=NOW)
-    secret = exchange_ticket(execution.id, ticket, now=NOW)
+    ticket = ticket_for(execution, people.owner, session)
+    secret = exchange_ticket(execution.id, ticket, OPENER, now=NOW)
     assert secret is not None
     return secret
 
@@ -56,27 +62,37 @@ def test_the_owners_secret_opens_the_execution(execution: Execution, secret: str
 
 
 def test_a_ticket_works_only_once(execution: Execution, people: People, session: SessionStore) -> None:
-    ticket = issue_ticket(execution, user=people.owner, session_key=session.session_key or "", now=NOW)
-    assert exchange_ticket(execution.id, ticket, now=NOW)
-    assert exchange_ticket(execution.id, ticket, now=NOW) is None
+    ticket = ticket_for(execution, people.owner, session)
+    assert exchange_ticket(execution.id, ticket, OPENER, now=NOW)
+    assert exchange_ticket(execution.id, ticket, OPENER, now=NOW) is None
 
 
 def test_a_ticket_ends_after_thirty_seconds(execution: Execution, people: People, session: SessionStore) -> None:
-    ticket = issue_ticket(execution, user=people.owner, session_key=session.session_key or "", now=NOW)
-    assert exchange_ticket(execution.id, ticket, now=NOW + timedelta(seconds=30)) is None
+    ticket = ticket_for(execution, people.owner, session)
+    assert exchange_ticket(execution.id, ticket, OPENER, now=NOW + timedelta(seconds=30)) is None
 
 
 def test_a_ticket_is_for_one_execution(execution: Execution, people: People, session: SessionStore) -> None:
-    ticket = issue_ticket(execution, user=people.owner, session_key=session.session_key or "", now=NOW)
-    assert exchange_ticket("another", ticket, now=NOW) is None
+    ticket = ticket_for(execution, people.owner, session)
+    assert exchange_ticket("another", ticket, OPENER, now=NOW) is None
 
 
 def test_a_secret_opens_no_other_execution(secret: str) -> None:
     assert passage("another", secret) is None
 
 
+def test_a_ticket_is_for_the_browser_that_asked_for_it(
+    execution: Execution, people: People, session: SessionStore
+) -> None:
+    """Otherwise somebody could lead another person into his own workspace, whose code then reaches that person's."""
+    ticket = ticket_for(execution, people.owner, session)
+    for foreign in ("", "another browser's", digest(OPENER)):
+        assert exchange_ticket(execution.id, ticket, foreign, now=NOW) is None
+    assert exchange_ticket(execution.id, ticket, OPENER, now=NOW)
+
+
 def test_an_unexchanged_ticket_is_no_secret(execution: Execution, people: People, session: SessionStore) -> None:
-    ticket = issue_ticket(execution, user=people.owner, session_key=session.session_key or "", now=NOW)
+    ticket = ticket_for(execution, people.owner, session)
     assert passage(execution.id, ticket) is None
 
 

@@ -29,7 +29,7 @@ __all__ = ["LiveConsumer", "LivePage"]
 
 logger = logging.getLogger(__name__)
 
-LOGGED_OUT, FORBIDDEN, TOO_SLOW, INTERNAL_ERROR = 4401, 4403, 4408, 1011
+LOGGED_OUT, FORBIDDEN, TOO_SLOW, OTHER_ROLE, INTERNAL_ERROR = 4401, 4403, 4408, 4409, 1011
 _GOODBYES = {
     LOGGED_OUT: "Your session has ended, so this page is no longer kept up to date.",
     FORBIDDEN: "You may no longer see this page, so it is no longer kept up to date.",
@@ -51,6 +51,10 @@ def read_viewer(session_key: str | None) -> Viewer | None:
     request = HttpRequest()
     request.session = import_module(settings.SESSION_ENGINE).SessionStore(session_key)
     return viewer_of(get_user(request))
+
+
+class RoleChanged(Exception):
+    """The person may see more now, or less: whoever reconnects gets what the new role may see."""
 
 
 class LiveConsumer(AsyncWebsocketConsumer):
@@ -87,13 +91,15 @@ class LiveConsumer(AsyncWebsocketConsumer):
     async def _live(self, runtime: Runtime, viewer: Viewer, view: Any, session_key: str | None) -> None:
         try:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._watch_session(runtime, view, session_key))
+                tasks.create_task(self._watch_session(runtime, viewer, view, session_key))
                 with feeds.joined(self._page, runtime, viewer, view) as feed:
                     await self._follow(feed, runtime)
         except* SessionEnded:
             await self._say_goodbye(LOGGED_OUT)
         except* NotAllowed:
             await self._say_goodbye(FORBIDDEN)
+        except* RoleChanged:
+            await self.close(OTHER_ROLE)
         except* TimeoutError:
             logger.info("browser takes nothing, closed page=%s user=%s", self._page.name, viewer.username)
             await self.close(TOO_SLOW)
@@ -120,7 +126,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
         async with asyncio.timeout(self._send_seconds):
             await self.send(text_data=message)
 
-    async def _watch_session(self, runtime: Runtime, view: Any, session_key: str | None) -> None:
+    async def _watch_session(self, runtime: Runtime, admitted: Viewer, view: Any, session_key: str | None) -> None:
         while True:
             await asyncio.sleep(self._recheck_seconds)
             viewer = await database_sync_to_async(read_viewer)(session_key)
@@ -128,6 +134,8 @@ class LiveConsumer(AsyncWebsocketConsumer):
                 raise SessionEnded
             if not self._page.still_allowed(runtime, viewer, view):
                 raise NotAllowed
+            if viewer != admitted:
+                raise RoleChanged
 
     async def _say_goodbye(self, code: int) -> None:
         """Replaces the connecting element, so that the browser does not try again for ever."""

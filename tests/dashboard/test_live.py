@@ -14,9 +14,10 @@ from django.http import QueryDict
 from django.urls import path
 
 from dashboard.access import Role, Viewer
+from dashboard.consumers.executions import EXECUTIONS
 from dashboard.consumers.feed import Feeds, Pace
 from dashboard.consumers.infrastructure import INFRASTRUCTURE
-from dashboard.consumers.live import FORBIDDEN, LOGGED_OUT, TOO_SLOW, LiveConsumer, feeds, rendered
+from dashboard.consumers.live import FORBIDDEN, LOGGED_OUT, OTHER_ROLE, TOO_SLOW, LiveConsumer, feeds, rendered
 from dashboard.consumers.page import LivePage
 from dashboard.viewmodels.live import Fragment
 from grid.kube.resources import NODES
@@ -232,6 +233,17 @@ async def test_losing_the_role_ends_the_connection(people: People, runtime: Runt
         await sync_to_async(people.operator.groups.clear)()
         assert "You may no longer see this page" in await socket.message()
         assert await socket.close_code() == FORBIDDEN
+
+
+async def test_a_lost_role_ends_what_it_showed_on_a_page_that_everybody_may_see(
+    people: People, runtime: Runtime
+) -> None:
+    app = impatient(EXECUTIONS, recheck_seconds=0.05)
+    async with connected("/live/executions/", people.operator, app=app) as socket:
+        await socket.message()
+        await sync_to_async(people.operator.groups.clear)()
+        assert await socket.close_code() == OTHER_ROLE
+    assert len(feeds) == 0
 
 
 async def test_nobody_learns_nothing_but_that_there_is_a_login(

@@ -146,8 +146,8 @@ async def test_the_log_of_a_container_and_of_the_one_before_it(site: Site) -> No
 
 
 async def test_following_ends_when_the_container_does(site: Site) -> None:
-    await site.world.run(pod("job", "echo one; sleep 0.5; echo two"))
-    await eventually(lambda: site.world.log("job") == "one")
+    await site.world.run(pod("job", "echo one; sleep 2; echo two"))
+    await eventually(lambda: "running" in site.world.api.container("job").get("state", {}))
     assert await site.get("/containerLogs/default/job/run?follow=true") == (200, "one\ntwo\n")
 
 

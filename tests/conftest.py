@@ -4,6 +4,10 @@ from dataclasses import dataclass
 
 import pytest
 from django.contrib.auth.models import Group, User
+from hypothesis import settings
+
+settings.register_profile("no deadline", deadline=None)  # a busy machine is no fault of the code
+settings.load_profile("no deadline")
 
 
 @dataclass(frozen=True)

@@ -154,7 +154,7 @@ def end_leftovers(register: Path, *, stop_seconds: float = 10.0) -> list[str]:
     for entry in reversed(entries):
         with contextlib.suppress(psutil.NoSuchProcess):
             process = psutil.Process(entry["pid"])
-            if abs(process.create_time() - entry["created"]) < 0.05:
+            if abs(process.create_time() - entry["created"]) < 1.0:
                 ended.append(str(entry["name"]))
                 process.terminate()
                 with contextlib.suppress(psutil.TimeoutExpired):

@@ -20,9 +20,12 @@ APP_INSTANCE = "app.kubernetes.io/instance"
 APP_COMPONENT = "app.kubernetes.io/component"
 MANAGED_BY = "app.kubernetes.io/managed-by"
 MANAGER = "compute-grid"
+HEAD = "head"  # values of APP_COMPONENT on the pods of a cluster
+WORKER = "worker"
 
 SCALE_DOWN_DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+POD_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 DELETION_CANDIDATE_TAINT = "DeletionCandidateOfClusterAutoscaler"
 TO_BE_DELETED_TAINT = "ToBeDeletedByClusterAutoscaler"
 
@@ -32,13 +35,14 @@ _MAX_VALUE = 63
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """The label keys under an installation's prefix."""
+    """The label keys under an installation's prefix; `worker_report` is an annotation of a cluster's worker pods."""
 
     workload_type: str
     tier: str
     project: str
     user: str
     execution: str
+    worker_report: str
 
     @classmethod
     def under(cls, prefix: str = PREFIX) -> "Keys":
@@ -48,6 +52,7 @@ class Keys:
             project=f"{prefix}/project-id",
             user=f"{prefix}/starting-user-username",
             execution=f"{prefix}/execution-id",
+            worker_report=f"{prefix}/worker-report",
         )
 
 

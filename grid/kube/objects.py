@@ -225,5 +225,58 @@ class ConfigMap(Slim, frozen=True, kw_only=True):
     data: dict[str, str] = {}
 
 
+class MetricValue(Slim, frozen=True, kw_only=True):
+    type: str = ""
+    average_utilization: int | None = None
+    average_value: str = ""
+    value: str = ""
+
+
+class ResourceMetric(Slim, frozen=True, kw_only=True):
+    name: str = ""
+    target: MetricValue = MetricValue()
+    current: MetricValue = MetricValue()
+
+
+class MetricName(Slim, frozen=True, kw_only=True):
+    name: str = ""
+
+
+class ExternalMetric(Slim, frozen=True, kw_only=True):
+    metric: MetricName = MetricName()
+    target: MetricValue = MetricValue()
+    current: MetricValue = MetricValue()
+
+
+class Metric(Slim, frozen=True, kw_only=True):
+    """One metric of an autoscaler: with its target in the spec, with its current value in the status."""
+
+    type: str = ""
+    resource: ResourceMetric | None = None
+    external: ExternalMetric | None = None
+
+
+class AutoscalerSpec(Slim, frozen=True, kw_only=True):
+    min_replicas: int = 1
+    max_replicas: int = 1
+    metrics: tuple[Metric, ...] = ()
+
+
+class AutoscalerStatus(Slim, frozen=True, kw_only=True):
+    current_replicas: int = 0
+    desired_replicas: int = 0
+    last_scale_time: datetime | None = None
+    current_metrics: tuple[Metric, ...] | None = None
+    conditions: tuple[Condition, ...] | None = None
+
+
+class Autoscaler(Slim, frozen=True, kw_only=True):
+    """A HorizontalPodAutoscaler, autoscaling/v2."""
+
+    metadata: Metadata
+    spec: AutoscalerSpec = AutoscalerSpec()
+    status: AutoscalerStatus = AutoscalerStatus()
+
+
 RawObject = dict[str, Any]
 """A whole Kubernetes object as JSON gives it; stays inside grid.kube, manifests and describe."""

@@ -50,6 +50,44 @@ class ProjectSpec(msgspec.Struct, frozen=True, kw_only=True):
     volume_size: str
 
 
+class ScalingSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """How the number of workers follows the load, as the central configuration said at launch. Targets are percent of the
+    requests, averaged over the workers; 0 leaves that metric out. Policies are the HorizontalPodAutoscaler's `behavior`."""
+
+    autoscale: bool = True
+    target_cpu: int = 80
+    target_memory: int = 80
+    on_demand: bool = False  # also on what the framework has waiting
+    up_workers: int = 4
+    up_percent: int = 100
+    up_period_seconds: int = 15
+    up_stabilisation_seconds: int = 0
+    down_percent: int = 100
+    down_period_seconds: int = 15
+    down_stabilisation_seconds: int = 300
+
+
+class ClusterSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """An on-demand cluster; the execution's own tier is its workers'. Only the workers' numbers change while it runs."""
+
+    framework: str
+    version: str
+    head_tier: TierSpec
+    workers_minimum: int
+    workers_maximum: int
+    scaling: ScalingSpec = ScalingSpec()
+    local_storage: str = ""  # of each worker, such as 20Gi; "" for none beyond the node's scratch space
+    drain_seconds: int = 60
+    attached_to: str = ""  # id of the workspace or job that it lives and dies with
+
+
+class AttachedSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """The cluster that belongs to a workspace or job."""
+
+    id: str
+    framework: str
+
+
 class ExecutionSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that `grid.launch.manifests` needs to know. `port` is 0 for what is not opened in a browser."""
 
@@ -61,6 +99,8 @@ class ExecutionSpec(msgspec.Struct, frozen=True, kw_only=True):
     environment: EnvironmentSpec
     title: str = ""
     port: int = 0
+    cluster: ClusterSpec | None = None  # of the kind cluster
+    attached: AttachedSpec | None = None  # of a workspace or job that has one
 
     @property
     def object_name(self) -> str:

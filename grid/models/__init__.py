@@ -5,18 +5,21 @@ Live state is Kubernetes' and is never stored here; see `grid.watch`.
 
 from grid.models.audit import AuditEntry
 from grid.models.configuration import ConfigRecord
-from grid.models.environment import Environment
-from grid.models.execution import Execution, LifecycleEntry, State
+from grid.models.environment import Environment, Framework, Kind
+from grid.models.execution import ClusterSample, Execution, LifecycleEntry, State
 from grid.models.grant import WorkspaceGrant
 from grid.models.project import Project
 from grid.models.tier import HardwareTier
 
 __all__ = [
     "AuditEntry",
+    "ClusterSample",
     "ConfigRecord",
     "Environment",
     "Execution",
+    "Framework",
     "HardwareTier",
+    "Kind",
     "LifecycleEntry",
     "Project",
     "State",

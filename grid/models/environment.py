@@ -18,8 +18,20 @@ class Kind(models.TextChoices):
     CLUSTER = "cluster", "Cluster"
 
 
+class Framework(models.TextChoices):
+    """What an on-demand cluster runs."""
+
+    DASK = "dask", "Dask"
+    RAY = "ray", "Ray"
+    SPARK = "spark", "Spark"
+
+
 class Environment(models.Model):
-    """`command` is a list of arguments; `{port}` and `{base_url}` in it are filled in for each execution."""
+    """`command` is a list of arguments; `{port}` and `{base_url}` in it are filled in for each execution.
+
+    `frameworks` maps each framework that the image contains to its version: a cluster can be made of those, and a workspace or
+    job can talk to clusters of those. What a cluster's containers run is the framework's matter, not the environment's.
+    """
 
     id = models.CharField(primary_key=True, max_length=40, validators=[validate_slug_name])
     name = models.CharField(max_length=80)
@@ -31,6 +43,9 @@ class Environment(models.Model):
         null=True, blank=True, validators=[MinValueValidator(1024), MaxValueValidator(65535)]
     )
     variables = models.JSONField(default=dict, blank=True, help_text="Environment variables, name to value.")
+    frameworks = models.JSONField(
+        default=dict, blank=True, help_text="Frameworks in the image, name to version, such as dask: 2026.8.0."
+    )
     is_visible = models.BooleanField(default=True)
     is_archived = models.BooleanField(default=False)
     updated_at = models.DateTimeField(auto_now=True)
@@ -49,5 +64,12 @@ class Environment(models.Model):
             errors["port"] = "A workspace or an app is opened in the browser, so it needs the port it listens on."
         if not isinstance(self.variables, dict) or not all(isinstance(v, str) for v in self.variables.values()):
             errors["variables"] = "Give variables as names with text values."
+        if not isinstance(self.frameworks, dict) or not all(
+            name in Framework.values and isinstance(version, str) and version.strip()
+            for name, version in self.frameworks.items()
+        ):
+            errors["frameworks"] = "Give frameworks as names (dask, ray, spark) with their versions."
+        elif self.kind == Kind.CLUSTER and not self.frameworks:
+            errors["frameworks"] = "Say which frameworks a cluster of this environment can be made of."
         if errors:
             raise ValidationError(errors)

@@ -55,6 +55,22 @@ class Execution(models.Model):
     project = models.ForeignKey(Project, on_delete=models.PROTECT, related_name="executions")
     environment = models.ForeignKey(Environment, on_delete=models.PROTECT, related_name="executions")
     tier = models.ForeignKey(HardwareTier, on_delete=models.PROTECT, related_name="executions")
+    head_tier = models.ForeignKey(
+        HardwareTier,
+        on_delete=models.PROTECT,
+        related_name="head_executions",
+        null=True,
+        blank=True,
+        help_text="Of a cluster: the tier of its head; `tier` is its workers'.",
+    )
+    attached_to = models.ForeignKey(
+        "self",
+        on_delete=models.CASCADE,
+        related_name="attached",
+        null=True,
+        blank=True,
+        help_text="Of a cluster: the workspace or job that it lives and dies with.",
+    )
     spec = models.JSONField(default=dict)
     slots = models.PositiveIntegerField(default=1)
 
@@ -131,3 +147,25 @@ class LifecycleEntry(models.Model):
 
     def __str__(self) -> str:
         return f"{self.reason}: {self.message}"
+
+
+class ClusterSample(models.Model):
+    """How a cluster was at one moment, written by the controller while it runs: the chart and the cost are made of these."""
+
+    execution = models.ForeignKey(Execution, on_delete=models.CASCADE, related_name="samples")
+    at = models.DateTimeField()
+    workers = models.PositiveIntegerField(help_text="Worker pods that exist and are not ending.")
+    ready = models.PositiveIntegerField(help_text="Of those, the ones that are ready.")
+    wanted = models.PositiveIntegerField(help_text="Workers that the autoscaler asks for.")
+    cpu_percent = models.PositiveIntegerField(null=True, help_text="Average of requests, as the autoscaler sees it.")
+    memory_percent = models.PositiveIntegerField(null=True)
+    pending_tasks = models.PositiveIntegerField(
+        null=True, help_text="Tasks that no worker has taken, of the framework."
+    )
+
+    class Meta:
+        ordering = ["at"]
+        constraints = [models.UniqueConstraint(fields=["execution", "at"], name="one_sample_a_moment")]
+
+    def __str__(self) -> str:
+        return f"{self.ready} of {self.workers} workers at {self.at}"

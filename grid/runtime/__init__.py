@@ -18,9 +18,9 @@ from django.conf import settings
 from grid.kube.api import KubeApi
 from grid.kube.credentials import Source
 from grid.kube.http import HttpKubeApi
-from grid.kube.objects import ConfigMap, Event, Node, Pod
-from grid.kube.resources import CONFIG_MAPS, EVENTS, NODES, PODS
-from grid.labels import Keys
+from grid.kube.objects import Autoscaler, ConfigMap, Event, Node, Pod
+from grid.kube.resources import AUTOSCALERS, CONFIG_MAPS, EVENTS, NODES, PODS
+from grid.labels import MANAGED_BY, MANAGER, Keys
 from grid.metrics.poller import UsagePoller
 from grid.metrics.sources import MetricsApi, Prometheus
 from grid.metrics.sources import Source as UsageSource
@@ -53,6 +53,7 @@ class Runtime:
     nodes: Store[Node]
     events: EventStore
     config_maps: Store[ConfigMap]
+    autoscalers: Store[Autoscaler]
     usage: UsageStore
     executions: ActiveExecutions
     hub: Hub
@@ -62,7 +63,9 @@ class Runtime:
     def freshness(self) -> Freshness:
         """The worst of the stores: not synced if one is not, as far behind as the one furthest behind."""
         now = self.monotonic()
-        each = [store.freshness(now) for store in (self.pods, self.nodes, self.events, self.config_maps)]
+        each = [
+            store.freshness(now) for store in (self.pods, self.nodes, self.events, self.config_maps, self.autoscalers)
+        ]
         worst = max(each, key=lambda one: (not one.synced, one.behind_seconds, bool(one.error)))
         return Freshness(all(one.synced for one in each), worst.behind_seconds, worst.error)
 
@@ -85,6 +88,9 @@ def new_runtime(
         nodes=Store("nodes"),
         events=EventStore(),
         config_maps=Store("config_maps"),
+        autoscalers=Store(
+            "autoscalers", indexes={"execution": lambda autoscaler: autoscaler.metadata.labels.get(execution, "")}
+        ),
         usage=UsageStore(),
         executions=ActiveExecutions(hub, clock=clock),
         hub=hub,
@@ -159,11 +165,13 @@ def tasks_of(runtime: Runtime, usage: UsageSource) -> list["asyncio.Task[None]"]
         return Reflector(runtime.api, feed, store, runtime.hub, clock=runtime.monotonic)
 
     status = Feed(CONFIG_MAPS, ConfigMap, AUTOSCALER_NAMESPACE, field_selector=f"metadata.name={AUTOSCALER_STATUS}")
+    scaling = Feed(AUTOSCALERS, Autoscaler, settings.GRID_NAMESPACE, f"{MANAGED_BY}={MANAGER}")
     lives: dict[str, Life] = {
         "pods": follow(Feed(PODS, Pod), runtime.pods).run,
         "nodes": follow(Feed(NODES, Node), runtime.nodes).run,
         "events": follow(Feed(EVENTS, Event), runtime.events).run,
         "config_maps": follow(status, runtime.config_maps).run,
+        "autoscalers": follow(scaling, runtime.autoscalers).run,
         "usage": UsagePoller(usage, runtime.usage, runtime.hub.publish).run,
         "executions": runtime.executions.run,
     }

@@ -54,6 +54,8 @@ class ExecutionRow:
     cost_per_hour: Decimal
     ended_at: datetime | None = None
     slots: int = 1
+    framework: str = ""  # of a cluster
+    attached_to: str = ""  # of a cluster: the workspace or job that it belongs to
 
 
 class ActiveExecutions:
@@ -171,6 +173,8 @@ def _row(execution: Execution, members: frozenset[int]) -> ExecutionRow:
         object_name=execution.object_name,
         cost_per_hour=_cost(execution),
         slots=execution.slots,
+        framework=str(((execution.spec or {}).get("cluster") or {}).get("framework", "")),
+        attached_to=execution.attached_to_id or "",
     )
 
 

@@ -3,8 +3,8 @@
 from datetime import UTC, datetime
 from typing import TypeVar
 
-from grid.kube.objects import ConfigMap, Event, Node, Pod
-from grid.kube.resources import CONFIG_MAPS, EVENTS, NODES, PODS, Resource
+from grid.kube.objects import Autoscaler, ConfigMap, Event, Node, Pod
+from grid.kube.resources import AUTOSCALERS, CONFIG_MAPS, EVENTS, NODES, PODS, Resource
 from grid.runtime import Runtime, new_runtime
 from grid.watch.store import HasMetadata, Store
 from tests.support.builders import decode
@@ -32,3 +32,4 @@ def fill(runtime: Runtime, cluster: FakeCluster) -> None:
     copy(runtime.nodes, NODES, Node)
     copy(runtime.events, EVENTS, Event)
     copy(runtime.config_maps, CONFIG_MAPS, ConfigMap)
+    copy(runtime.autoscalers, AUTOSCALERS, Autoscaler)

@@ -1,0 +1,95 @@
+"""What Compute Grid must know about a framework to run clusters of it: the one interface that Dask, Ray and Spark implement.
+
+Everything but `ask` is a pure function of the cluster's frozen spec. Addresses are IPs: the head's is that of its Service, so it
+stays when the head's pod is replaced.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import aiohttp
+
+from grid.launch.spec import ExecutionSpec
+
+# The kubelet's own `$(NAME)` references; `manifests` declares both in every container of a cluster.
+POD_IP = "$(POD_IP)"
+POD_NAME = "$(POD_NAME)"
+LOCAL_PATH = "/mnt/local"  # each worker's scratch space: the local storage if asked for, an emptyDir otherwise
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """A port that a container listens on; its name is unique in the pod and at most 15 characters."""
+
+    name: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What a container runs. Probes are Kubernetes' probe objects; `pre_stop` is a command run in the container before it is
+    ended, within the cluster's drain time; () for none."""
+
+    command: tuple[str, ...]
+    ports: tuple[Port, ...]
+    readiness: Mapping[str, Any]
+    variables: Mapping[str, str] = field(default_factory=dict)
+    liveness: Mapping[str, Any] | None = None
+    pre_stop: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerPod:
+    """A worker as the cluster shows it."""
+
+    name: str
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerReport:
+    """What one worker holds: tasks (or applications' executors, actors) that run or wait on it, and bytes of results in it."""
+
+    tasks: int
+    bytes_held: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterReport:
+    """What the framework says of itself. `workers` by pod name; a worker that has not joined is absent.
+
+    `pending_tasks`: tasks that no worker has taken yet. `wanted_workers`: how many workers the framework itself would like to
+    have for all that it knows of, running work included; 0 when there is nothing to do.
+    """
+
+    workers: Mapping[str, WorkerReport]
+    pending_tasks: int
+    wanted_workers: int
+
+
+class FrameworkSilent(Exception):
+    """The head did not answer, or not what was expected; the message says which. Asked again later."""
+
+
+class Framework(Protocol):
+    """Implemented by one stateless object per framework; find it with `grid.launch.frameworks.framework(name)`."""
+
+    name: str
+    ui_port: int
+    strips_prefix: bool
+    """Whether the UI wants to be served from `/`, so that the proxy takes `spec.base_url` off the path."""
+
+    def head(self, spec: ExecutionSpec) -> Program: ...
+
+    def worker(self, spec: ExecutionSpec, head_address: str) -> Program: ...
+
+    def client_variables(self, spec: ExecutionSpec, head_address: str) -> Mapping[str, str]:
+        """Environment of the workspace or job that the cluster (`spec`) is attached to; may use `$(POD_IP)`."""
+        ...
+
+    async def ask(
+        self, http: aiohttp.ClientSession, head_ip: str, spec: ExecutionSpec, workers: Sequence[WorkerPod]
+    ) -> ClusterReport:
+        """Ask the head's pod. Raises FrameworkSilent; never takes longer than the session's timeout."""
+        ...

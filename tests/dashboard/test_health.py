@@ -19,7 +19,7 @@ def runtime() -> Iterator[Runtime]:
 
 
 def synced(runtime: Runtime) -> None:
-    stores: tuple[Any, ...] = (runtime.pods, runtime.nodes, runtime.events, runtime.config_maps)
+    stores: tuple[Any, ...] = (runtime.pods, runtime.nodes, runtime.events, runtime.config_maps, runtime.autoscalers)
     for store in stores:
         store.mark_synced(runtime.monotonic())
 

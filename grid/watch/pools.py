@@ -34,7 +34,15 @@ def node_groups(config_maps: Iterable[ConfigMap]) -> dict[str, NodeGroup]:
         try:
             status = yaml.safe_load(config_map.data.get("status", "")) or {}
             groups = [_group(entry) for entry in status.get("nodeGroups") or ()]
-        except (yaml.YAMLError, AttributeError, KeyError, TypeError, ValueError) as error:
+        except (
+            yaml.YAMLError,
+            AttributeError,
+            KeyError,
+            TypeError,
+            ValueError,
+            ArithmeticError,
+            RecursionError,
+        ) as error:
             logger.warning("unreadable autoscaler status configmap=%s error=%r", config_map.metadata.key, error)
             continue
         found.update({group.name: group for group in groups})

@@ -7,6 +7,8 @@ from grid.kube.objects import ConfigMap, Metadata, Node
 from grid.labels import NODE_POOL
 from grid.watch.pools import NodeGroup, known_pools, node_groups
 
+ENDLESS = "nodeGroups: [{name: a, health: {minSize: .inf, maxSize: 1}}]"
+DEEP = "[" * 5000
 RECORDING = Path(__file__).parents[1] / "recordings" / "autoscaler" / "status.json"
 
 
@@ -31,5 +33,14 @@ def test_a_pool_without_nodes_is_known_from_its_group() -> None:
 
 
 def test_a_status_that_cannot_be_read_is_no_obstacle() -> None:
-    for text in ("", "[", "nodeGroups: 3", "nodeGroups: [{}]", "Cluster-autoscaler status at 2021: Healthy", "- 1"):
+    for text in (
+        "",
+        "[",
+        "nodeGroups: 3",
+        "nodeGroups: [{}]",
+        "Cluster-autoscaler status at 2021: Healthy",
+        "- 1",
+        ENDLESS,
+        DEEP,
+    ):
         assert node_groups([status(text)]) == {}

@@ -25,19 +25,25 @@ _SUFFIXES: dict[str, Decimal] = {
     "Pi": Decimal(2) ** 50,
     "Ei": Decimal(2) ** 60,
 }
-_PATTERN = re.compile(r"([+-]?(?:\d+(?:\.\d*)?|\.\d+))(?:[eE]([+-]?\d{1,3})|([numkMGTPE]|[KMGTPE]i)?)")
+_PATTERN = re.compile(r"([+-]?(?:\d+(?:\.\d*)?|\.\d+))(?:[eE]([+-]?\d{1,3})|([numkMGTPE]|[KMGTPE]i)?)", re.ASCII)
+# Kubernetes' own bound: https://pkg.go.dev/k8s.io/apimachinery/pkg/api/resource#Quantity
+_LARGEST = Decimal(2**63 - 1)
+_LONGEST = 100
 _BINARY = (("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10))
 
 
 def parse_quantity(text: str | int | float) -> Decimal:
     """The exact value in base units (cores, bytes, cards). Raises ValueError with a sentence for its reader."""
-    match = _PATTERN.fullmatch(str(text).strip())
+    written = str(text).strip()
+    match = _PATTERN.fullmatch(written) if len(written) <= _LONGEST else None
     if match is None:
-        raise ValueError(f"“{text}” is not a quantity; write for example 500m, 2, 512Mi or 4Gi")
+        raise ValueError(f"“{written[:_LONGEST]}” is not a quantity; write for example 500m, 2, 512Mi or 4Gi")
     number, exponent, suffix = match.groups()
-    if exponent is not None:
-        return Decimal(number) * Decimal(10) ** int(exponent)
-    return Decimal(number) * _SUFFIXES[suffix or ""]
+    unit = _SUFFIXES[suffix or ""] if exponent is None else Decimal(10) ** int(exponent)
+    value = Decimal(number) * unit
+    if abs(value) > _LARGEST:
+        raise ValueError(f"“{written}” is too large; Kubernetes counts to {_LARGEST}")
+    return value
 
 
 def millicores(text: str | int | float) -> int:

@@ -30,11 +30,22 @@ def test_every_form_that_kubernetes_writes_is_read_exactly(text: str, value: str
 
 
 @pytest.mark.parametrize(
-    "text", ["", "four", "4GB", "4 Gi", "1,5", "Gi", "1e", "0x10", "½", "1e9999", "--1", "nan", "inf"]
+    "text",
+    ["", "four", "4GB", "4 Gi", "1,5", "Gi", "1e", "0x10", "½", "1e9999", "--1", "nan", "inf", "１２", "9" * 5000],
 )
 def test_nonsense_is_refused_with_an_example_of_what_to_write(text: str) -> None:
     with pytest.raises(ValueError, match="write for example 500m"):
         parse_quantity(text)
+
+
+@pytest.mark.parametrize("text", ["1e400", "-1e400", "9223372036854775808", "1000Ei"])
+def test_more_than_kubernetes_counts_is_refused_before_it_breaks_a_sum(text: str) -> None:
+    with pytest.raises(ValueError, match="too large"):
+        parse_quantity(text)
+
+
+def test_the_largest_that_kubernetes_counts_can_be_shown() -> None:
+    assert format_cores(millicores("9223372036854775807"))
 
 
 def test_parts_of_the_smallest_unit_round_up() -> None:

@@ -15,6 +15,7 @@ from channels.generic.websocket import AsyncWebsocketConsumer
 from django.conf import settings
 from django.contrib.auth import get_user
 from django.contrib.auth.models import AnonymousUser
+from django.core.exceptions import SuspiciousOperation
 from django.http import HttpRequest, QueryDict
 
 from dashboard.access import Viewer, viewer_of
@@ -77,7 +78,12 @@ class LiveConsumer(AsyncWebsocketConsumer):
             await self._say_goodbye(LOGGED_OUT)
             return
         runtime = get_runtime()
-        view = self._page.view(QueryDict(self.scope.get("query_string", b"")))
+        try:
+            view = self._page.view(QueryDict(self.scope.get("query_string", b"")))
+        except SuspiciousOperation as error:
+            logger.info("connection refused page=%s error=%s", self._page.name, error)
+            await self.close()
+            return
         if not self._page.allowed(runtime, viewer, view):
             await self.close()
             return

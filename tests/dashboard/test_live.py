@@ -274,6 +274,12 @@ async def test_an_address_that_is_none_is_refused(people: People, runtime: Runti
             assert socket is None
 
 
+async def test_a_query_of_thousands_of_fields_is_refused_and_no_fault_of_ours(people: People, runtime: Runtime) -> None:
+    query = "&".join(f"field{number}=1" for number in range(2000))
+    async with connection(f"{PATH}?{query}", people.operator) as socket:
+        assert socket is None
+
+
 async def test_a_hostile_query_is_the_default_view(people: People, cluster: FakeCluster, runtime: Runtime) -> None:
     cluster.put(NODES, builders.node("a"))
     fill(runtime, cluster)

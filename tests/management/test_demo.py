@@ -52,6 +52,12 @@ def test_demo_mode_is_not_served_beyond_this_machine(settings: Settings) -> None
         call_command("web", host="0.0.0.0")
 
 
+def test_debugging_is_not_served_beyond_this_machine(settings: Settings) -> None:
+    settings.DEMO, settings.DEBUG = False, True
+    with pytest.raises(CommandError, match="loopback addresses only"):
+        call_command("web", host="0.0.0.0")
+
+
 def test_the_all_in_one_command_runs_in_demo_mode_only(settings: Settings) -> None:
     settings.DEMO = False
     with pytest.raises(CommandError, match="make run"):

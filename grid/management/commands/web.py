@@ -30,6 +30,11 @@ class Command(BaseCommand):
                 f"Demo accounts have printed passwords, so demo mode serves loopback addresses only, not {host}. "
                 "Use --host 127.0.0.1, or run without GRID_DEMO and with accounts of your own."
             )
+        if settings.DEBUG and not _is_loopback(host):
+            raise CommandError(
+                f"Debugging shows source and settings to whoever asks, so it serves loopback addresses only, not {host}. "
+                "Use --host 127.0.0.1, or run without GRID_DEBUG and with a GRID_SECRET_KEY of your own."
+            )
         sockets = [listen(host, port) for port in (options["port"], options["workspace_port"])]
         config = uvicorn.Config(
             "grid.asgi:application",

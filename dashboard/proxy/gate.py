@@ -15,6 +15,8 @@ from grid.kube.objects import Pod
 # A page of JupyterLab is a hundred requests at once; asking the database for each would add nothing but load.
 _REMEMBER_SECONDS = 2.0
 _REMEMBER_AT_MOST = 10_000
+# Longer than any that we give; what anybody may send is not kept, or ten thousand of them would fill the memory.
+_LONGEST = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,8 @@ class GrantGate:
         return await database_sync_to_async(grants.exchange_ticket)(execution_id, ticket, opener, now=now)
 
     async def passage(self, execution_id: str, secret: str) -> Passage | None:
+        if len(execution_id) > _LONGEST or len(secret) > _LONGEST:
+            return None
         key = (execution_id, secret)
         known = self._answers.get(key)
         if known is not None and known[0] > self._clock():

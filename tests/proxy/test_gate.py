@@ -36,6 +36,13 @@ def test_a_pod_without_an_address_or_that_does_not_run_is_not_reached(address: s
     assert target(running("mine", address, phase=phase)) is None
 
 
+@pytest.mark.parametrize(("execution_id", "secret"), [("abc", "s" * 60_000), ("a" * 60_000, "s")])
+async def test_what_is_too_long_to_be_ours_is_neither_looked_up_nor_kept(execution_id: str, secret: str) -> None:
+    """Without a database here, a look-up would fail."""
+    gate = GrantGate(lambda execution_id: [], namespace="compute-grid")
+    assert await gate.passage(execution_id, secret) is None
+
+
 def test_an_address_of_the_sixth_version_is_written_as_addresses_of_requests_are() -> None:
     found = target(running("mine", "fd00::7"))
     assert found is not None

@@ -1,0 +1,49 @@
+"""The central configuration: every key with its type, unit, default, bounds and meaning, and the value now in force.
+
+Overrides are stored in the database and read at each use, so a change is in force at once in every process; what is read
+is one row. The keys of the seed documents keep their names; keys of our own follow the same style.
+"""
+
+from grid.centralconfig.clusters import CLUSTER_SETTINGS, FRAMEWORK_SETTINGS, ClusterPolicy
+from grid.centralconfig.general import (
+    DEPLOYING_TIMEOUT,
+    GLOBAL_QUEUE_LIMIT,
+    MAXIMUM_EXECUTIONS_PER_USER,
+    OVER_QUOTA_TIMEOUT,
+    PREPARING_TIMEOUT,
+    UNNEEDED_SECONDS,
+    UNNEEDED_THRESHOLD,
+)
+from grid.centralconfig.setting import Setting
+from grid.centralconfig.store import (
+    NAMESPACE,
+    REGISTRY,
+    all_values,
+    change,
+    cluster_policy,
+    lookup,
+    reset,
+    value_of,
+)
+
+__all__ = [
+    "CLUSTER_SETTINGS",
+    "DEPLOYING_TIMEOUT",
+    "FRAMEWORK_SETTINGS",
+    "GLOBAL_QUEUE_LIMIT",
+    "MAXIMUM_EXECUTIONS_PER_USER",
+    "NAMESPACE",
+    "OVER_QUOTA_TIMEOUT",
+    "PREPARING_TIMEOUT",
+    "REGISTRY",
+    "UNNEEDED_SECONDS",
+    "UNNEEDED_THRESHOLD",
+    "ClusterPolicy",
+    "Setting",
+    "all_values",
+    "change",
+    "cluster_policy",
+    "lookup",
+    "reset",
+    "value_of",
+]

@@ -1,0 +1,170 @@
+"""The keys of on-demand clusters, each for all frameworks and again for each framework where it differs, and what they amount to."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from grid.centralconfig.setting import Setting
+from grid.models.environment import Framework
+
+PREFIX = "com.cerebro.computegrid.clusters"
+_HOUR = 60 * 60
+# https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/horizontal-pod-autoscaler-v2/: the most that it takes.
+_LONGEST_PERIOD = 30 * 60
+_LONGEST_STABILISATION = _HOUR
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterPolicy:
+    """What the admin decides for clusters of one framework. Targets are percent of what the workers ask for."""
+
+    autoscaling: bool
+    target_cpu: int
+    target_memory: int
+    minimum_target: int
+    maximum_target: int
+    maximum_workers: int
+    drain_seconds: int
+    up_workers: int
+    up_percent: int
+    up_period_seconds: int
+    up_stabilisation_seconds: int
+    down_percent: int
+    down_period_seconds: int
+    down_stabilisation_seconds: int
+
+
+def _percent(name: str, title: str, default: int, meaning: str) -> Setting:
+    return Setting(f"{PREFIX}.{name}", title, default, 1, 100, "percent", meaning)
+
+
+def _seconds(name: str, title: str, default: int, bounds: tuple[int, int], meaning: str) -> Setting:
+    return Setting(f"{PREFIX}.{name}", title, default, *bounds, "seconds", meaning)
+
+
+# By the field of `ClusterPolicy` that it becomes, in the order of the page.
+CLUSTER_SETTINGS: Mapping[str, Setting] = {
+    "autoscaling": Setting(
+        key=f"{PREFIX}.autoscaling",
+        title="Autoscaling",
+        default=1,
+        minimum=0,
+        maximum=1,
+        unit="",
+        meaning="Whether clusters may grow and shrink by themselves. Off: what is launched from now on keeps its number of workers.",
+        kind="switch",
+    ),
+    "maximum_workers": Setting(
+        key=f"{PREFIX}.maximumWorkers",
+        title="Most workers",
+        default=100,
+        minimum=1,
+        maximum=10_000,
+        unit="workers",
+        meaning="How many workers one cluster may have. A user's slots limit it as well: the head and each worker take one.",
+    ),
+    "target_cpu": _percent(
+        "targetCpuPercent",
+        "Target of CPU",
+        80,
+        "The launch form's first choice: workers are added while they use, on average, more than this share of the cores they ask for.",
+    ),
+    "target_memory": _percent(
+        "targetMemoryPercent",
+        "Target of memory",
+        80,
+        "The launch form's first choice: workers are added while they use, on average, more than this share of the memory they ask for.",
+    ),
+    "minimum_target": _percent("minimumTargetPercent", "Lowest target", 20, "No target below this may be chosen."),
+    "maximum_target": _percent("maximumTargetPercent", "Highest target", 100, "No target above this may be chosen."),
+    "up_workers": Setting(
+        key=f"{PREFIX}.scaleUpWorkers",
+        title="Growth in workers",
+        default=4,
+        minimum=1,
+        maximum=10_000,
+        unit="workers",
+        meaning="How many workers may be added in one period, or the share below if that is more.",
+    ),
+    "up_percent": Setting(
+        key=f"{PREFIX}.scaleUpPercent",
+        title="Growth in percent",
+        default=100,
+        minimum=1,
+        maximum=1000,
+        unit="percent",
+        meaning="By which share of its workers a cluster may grow in one period; 100 doubles it.",
+    ),
+    "up_period_seconds": _seconds(
+        "scaleUpPeriodSeconds", "Period of growth", 15, (1, _LONGEST_PERIOD), "The period that growth is counted in."
+    ),
+    "up_stabilisation_seconds": _seconds(
+        "scaleUpStabilisationSeconds",
+        "Patience before growing",
+        0,
+        (0, _LONGEST_STABILISATION),
+        "A cluster grows when the load asked for it during all of this time; 0 grows at once.",
+    ),
+    "down_percent": _percent(
+        "scaleDownPercent", "Shrinking in percent", 100, "Which share of its workers a cluster may lose in one period."
+    ),
+    "down_period_seconds": _seconds(
+        "scaleDownPeriodSeconds",
+        "Period of shrinking",
+        15,
+        (1, _LONGEST_PERIOD),
+        "The period that shrinking is counted in.",
+    ),
+    "down_stabilisation_seconds": _seconds(
+        "scaleDownStabilisationSeconds",
+        "Patience before shrinking",
+        300,
+        (0, _LONGEST_STABILISATION),
+        "A cluster shrinks when the load allowed it during all of this time, so that a pause does not cost it its workers.",
+    ),
+    "drain_seconds": _seconds(
+        "drainSeconds",
+        "Drain time",
+        60,
+        (1, _HOUR),
+        "How long a worker that has to go may take to finish its tasks and hand over its data before it is ended.",
+    ),
+}
+
+
+def _for_framework(setting: Setting, framework: Framework) -> Setting:
+    key = f"{PREFIX}.{framework.value}.{setting.key.rpartition('.')[2]}"
+    title = f"{setting.title} of {framework.label} clusters"
+    return replace(setting, key=key, title=title, general=setting.key, framework=framework.value)
+
+
+FRAMEWORK_SETTINGS: Mapping[str, Mapping[str, Setting]] = {
+    framework.value: {field: _for_framework(setting, framework) for field, setting in CLUSTER_SETTINGS.items()}
+    for framework in Framework
+}
+
+
+def policy_of(framework: str, values: Mapping[str, int]) -> ClusterPolicy:
+    """`values` are those in force, by key. Raises ValueError with a sentence for a name that is no framework."""
+    if framework not in FRAMEWORK_SETTINGS:
+        raise ValueError(f"There is no framework {framework!r}; there are {', '.join(FRAMEWORK_SETTINGS)}.")
+    in_force = {field: values[setting.key] for field, setting in FRAMEWORK_SETTINGS[framework].items()}
+    autoscaling = bool(in_force.pop("autoscaling"))
+    return ClusterPolicy(autoscaling=autoscaling, **in_force)
+
+
+def contradiction(values: Mapping[str, int]) -> str:
+    """Why these values cannot be in force together, as a sentence; "" when they can."""
+    for framework in Framework:
+        policy = policy_of(framework.value, values)
+        if policy.minimum_target > policy.maximum_target:
+            return (
+                f"For {framework.label} clusters the lowest target would be {policy.minimum_target} percent and the highest "
+                f"{policy.maximum_target}, so none could be chosen. Change the other one first."
+            )
+        for word, target in (("CPU", policy.target_cpu), ("memory", policy.target_memory)):
+            if not policy.minimum_target <= target <= policy.maximum_target:
+                return (
+                    f"The target of {word} of {framework.label} clusters would be {target} percent, and people may choose "
+                    f"{policy.minimum_target} to {policy.maximum_target}. Change the other one first."
+                )
+    return ""

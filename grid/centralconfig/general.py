@@ -1,0 +1,86 @@
+"""The keys that are not about clusters: time limits, slots and the queue, nodes."""
+
+from grid.centralconfig.setting import Setting
+
+_TIMEOUTS = "com.cerebro.computegrid.timeouts.sagaStateTimeouts"
+_QUOTA = "com.cerebro.domino.computegrid.userExecutionsQuota"
+_NODES = "com.cerebro.domino.computegrid.nodes"
+_DAY = 24 * 60 * 60
+
+
+DEPLOYING_TIMEOUT = Setting(
+    key=f"{_TIMEOUTS}.deployingStateTimeoutSeconds",
+    title="Deploying timeout",
+    default=60 * 60,
+    minimum=1,
+    maximum=30 * _DAY,
+    unit="seconds",
+    meaning="How long an execution may wait for a node before it ends as an error.",
+)
+PREPARING_TIMEOUT = Setting(
+    key=f"{_TIMEOUTS}.preparingStateTimeoutSeconds",
+    title="Preparing timeout",
+    default=60 * 60,
+    minimum=1,
+    maximum=30 * _DAY,
+    unit="seconds",
+    meaning="How long an execution may prepare on its node (image, volumes, start-up) before it ends as an error.",
+)
+OVER_QUOTA_TIMEOUT = Setting(
+    key=f"{_TIMEOUTS}.userExecutionsOverQuotaStateTimeoutSeconds",
+    title="Over-quota timeout",
+    default=_DAY,
+    minimum=1,
+    maximum=30 * _DAY,
+    unit="seconds",
+    meaning="How long an execution may queue for a free slot before it ends as an error.",
+)
+MAXIMUM_EXECUTIONS_PER_USER = Setting(
+    key=f"{_QUOTA}.maximumExecutionsPerUser",
+    title="Maximum executions per user",
+    default=25,
+    minimum=0,
+    maximum=100_000,
+    unit="slots",
+    meaning="Slots one user may hold at once; further executions queue. "
+    "A workspace, job or app takes one slot; a cluster takes one for its head and one for each worker that it may grow to.",
+)
+GLOBAL_QUEUE_LIMIT = Setting(
+    key=f"{_QUOTA}.globalExecutionQueueLimit",
+    title="Queue limit",
+    default=1000,
+    minimum=0,
+    maximum=1_000_000,
+    unit="executions",
+    meaning="How many executions of all users may queue; a launch beyond it is refused.",
+)
+UNNEEDED_THRESHOLD = Setting(
+    key=f"{_NODES}.scaleDownUtilizationThresholdPercent",
+    title="Scale-down threshold",
+    default=50,
+    minimum=0,
+    maximum=100,
+    unit="percent",
+    meaning="Shown on Infrastructure: a node whose requests are below this share of its allocatable may be removed. "
+    "Keep it equal to the cluster autoscaler's own setting.",
+)
+UNNEEDED_SECONDS = Setting(
+    key=f"{_NODES}.scaleDownUnneededSeconds",
+    title="Scale-down delay",
+    default=10 * 60,
+    minimum=0,
+    maximum=7 * _DAY,
+    unit="seconds",
+    meaning="Shown on Infrastructure: how long a node must be unneeded before it is removed. "
+    "Keep it equal to the cluster autoscaler's own setting.",
+)
+
+GENERAL_SETTINGS = (
+    DEPLOYING_TIMEOUT,
+    PREPARING_TIMEOUT,
+    OVER_QUOTA_TIMEOUT,
+    MAXIMUM_EXECUTIONS_PER_USER,
+    GLOBAL_QUEUE_LIMIT,
+    UNNEEDED_THRESHOLD,
+    UNNEEDED_SECONDS,
+)

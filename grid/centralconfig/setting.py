@@ -1,0 +1,52 @@
+"""What one key of the central configuration is: a whole number within bounds, or a switch."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+_SWITCH = {"on": 1, "1": 1, "off": 0, "0": 0}
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One key with a whole-number value between `minimum` and `maximum`, both allowed; a switch is 1 or 0, said as on or off.
+
+    `general` names the setting that is in force where this one is not set: of a setting for one framework, the same for all
+    frameworks. `default` is then what holds when neither is set.
+    """
+
+    key: str
+    title: str
+    default: int
+    minimum: int
+    maximum: int
+    unit: str
+    meaning: str
+    kind: Literal["number", "switch"] = "number"
+    general: str = ""
+    framework: str = ""
+
+    @property
+    def is_switch(self) -> bool:
+        return self.kind == "switch"
+
+    def parse(self, text: str) -> int:
+        """The value, or ValueError with a sentence for the admin who typed it."""
+        if self.is_switch:
+            return self._parse_switch(text)
+        try:
+            value = int(text.strip())
+        except ValueError:
+            raise ValueError(f"“{text}” is not a whole number of {self.unit}.") from None
+        if not self.minimum <= value <= self.maximum:
+            raise ValueError(f"Must be between {self.minimum} and {self.maximum} {self.unit}.")
+        return value
+
+    def written(self, value: int) -> str:
+        """As an admin types it; `parse` reads it back."""
+        return ("on" if value else "off") if self.is_switch else str(value)
+
+    def _parse_switch(self, text: str) -> int:
+        try:
+            return _SWITCH[text.strip().lower()]
+        except KeyError:
+            raise ValueError(f"“{text}” is neither “on” nor “off”.") from None

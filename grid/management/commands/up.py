@@ -53,6 +53,7 @@ class Command(BaseCommand):
         var: Path = settings.VAR_DIR
         port: int = options["port"]
         logging.getLogger("django.db").setLevel(logging.WARNING)
+        keep_private(var)
         with _only_one(var):
             for name in end_leftovers(var / "run" / "processes.json"):
                 self.stdout.write(f"Ended the {name} that an earlier run left behind.")
@@ -97,6 +98,16 @@ class Command(BaseCommand):
         self.stdout.write(f"kubectl works too: export KUBECONFIG={var / 'kubeconfig'}")
         self.stdout.write("Stop with Ctrl-C.")
         self.stdout.flush()
+
+
+def keep_private(var: Path) -> None:
+    """What this process and its programs write from now on is their user's alone, and so is the database that is there already.
+
+    The folder itself stays as it is: somebody may have chosen one that others need.
+    """
+    os.umask(0o077)
+    for file in var.glob("grid.sqlite3*"):
+        file.chmod(0o600)
 
 
 @contextlib.contextmanager

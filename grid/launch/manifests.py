@@ -23,6 +23,7 @@ from grid.labels import (
     SAFE_TO_EVICT,
     label_value,
 )
+from grid.launch.frameworks import framework
 from grid.launch.spec import ExecutionSpec, TierSpec
 
 CONTAINER = "run"
@@ -58,14 +59,24 @@ class Manifest:
 
 
 def build(
-    spec: ExecutionSpec, *, namespace: str, token: str, anchor_uid: str = "", storage: Storage = Storage()
+    spec: ExecutionSpec,
+    *,
+    namespace: str,
+    token: str,
+    anchor_uid: str = "",
+    storage: Storage = Storage(),
+    head_address: str = "",
+    cluster: ExecutionSpec | None = None,
 ) -> list[Manifest]:
-    """All objects in the order of creation, the anchor first; the others name it by `anchor_uid`, known once it exists."""
+    """All objects in the order of creation, the anchor first; the others name it by `anchor_uid`, known once it exists.
+
+    `cluster` is the one attached to it and `head_address` that cluster's: its clients find it in the variables.
+    """
     return [
         anchor(spec, namespace=namespace),
         volume_claim(spec, namespace=namespace, storage=storage),
         Manifest(SECRETS, _secret(spec, namespace, token, anchor_uid)),
-        Manifest(PODS, _pod(spec, namespace, anchor_uid)),
+        Manifest(PODS, _pod(spec, namespace, anchor_uid, _client_variables(cluster, head_address))),
     ]
 
 
@@ -73,7 +84,7 @@ def anchor(spec: ExecutionSpec, *, namespace: str) -> Manifest:
     body = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": _metadata(spec, namespace),
+        "metadata": metadata(spec, namespace),
         "data": {"execution": spec.id, "tier": spec.tier.id, "environment": spec.environment.id},
     }
     return Manifest(CONFIG_MAPS, body, owned=False)
@@ -114,10 +125,11 @@ def labels_of(spec: ExecutionSpec) -> dict[str, str]:
     }
 
 
-def _metadata(spec: ExecutionSpec, namespace: str, anchor_uid: str = "") -> dict[str, Any]:
-    metadata: dict[str, Any] = {"name": spec.object_name, "namespace": namespace, "labels": labels_of(spec)}
+def metadata(spec: ExecutionSpec, namespace: str, anchor_uid: str = "", *, name: str = "") -> dict[str, Any]:
+    """Of an object that goes with the anchor; without a `name` of its own it has the anchor's."""
+    whole: dict[str, Any] = {"name": name or spec.object_name, "namespace": namespace, "labels": labels_of(spec)}
     if anchor_uid:
-        metadata["ownerReferences"] = [
+        whole["ownerReferences"] = [
             {
                 "apiVersion": "v1",
                 "kind": "ConfigMap",
@@ -127,41 +139,55 @@ def _metadata(spec: ExecutionSpec, namespace: str, anchor_uid: str = "") -> dict
                 "blockOwnerDeletion": True,
             }
         ]
-    return metadata
+    return whole
 
 
 def _secret(spec: ExecutionSpec, namespace: str, token: str, anchor_uid: str) -> RawObject:
     return {
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": _metadata(spec, namespace, anchor_uid),
+        "metadata": metadata(spec, namespace, anchor_uid),
         "type": "Opaque",
         "data": {TOKEN_KEY: base64.b64encode(token.encode()).decode()},
     }
 
 
-def _pod(spec: ExecutionSpec, namespace: str, anchor_uid: str) -> RawObject:
-    metadata = _metadata(spec, namespace, anchor_uid)
-    # Ours win: a tier's extra labels decorate, they never hide an execution from its owner.
-    metadata["labels"] = {**spec.tier.extra_labels, **metadata["labels"]}
-    metadata["annotations"] = {
-        **spec.tier.extra_annotations,
-        TITLE: spec.title,
-        # Work in memory is lost when a pod is moved, so the autoscaler must not empty its node.
-        SAFE_TO_EVICT: "false",
-    }
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": _pod_spec(spec)}
-
-
-def _pod_spec(spec: ExecutionSpec) -> dict[str, Any]:
+def _pod(spec: ExecutionSpec, namespace: str, anchor_uid: str, more: Mapping[str, str]) -> RawObject:
+    whole = metadata(spec, namespace, anchor_uid)
     return {
-        "containers": [_container(spec)],
-        "volumes": _volumes(spec),
-        # A workspace whose server crashes comes back; one that its user shuts down from within has ended, as has a job.
-        "restartPolicy": "Never" if spec.kind == "job" else "OnFailure",
-        "terminationGracePeriodSeconds": GRACE_SECONDS,
-        "nodeSelector": {NODE_POOL: spec.tier.node_pool},
-        "tolerations": _tolerations(spec.tier),
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {**whole, **pod_decoration(spec.tier, whole["labels"], spec.title)},
+        "spec": {
+            "containers": [_container(spec, more)],
+            "volumes": volumes(spec, spec.tier),
+            # A workspace whose server crashes comes back; one that its user shuts down from within has ended, as has a job.
+            "restartPolicy": "Never" if spec.kind == "job" else "OnFailure",
+            "terminationGracePeriodSeconds": GRACE_SECONDS,
+            **placement(spec.tier),
+        },
+    }
+
+
+def pod_decoration(tier: TierSpec, labels: Mapping[str, str], title: str) -> dict[str, dict[str, str]]:
+    """Labels and annotations of a pod of that tier."""
+    return {
+        # Ours win: a tier's extra labels decorate, they never hide an execution from its owner.
+        "labels": {**tier.extra_labels, **labels},
+        "annotations": {
+            **tier.extra_annotations,
+            TITLE: title,
+            # Work in memory is lost when a pod is moved, so the autoscaler must not empty its node.
+            SAFE_TO_EVICT: "false",
+        },
+    }
+
+
+def placement(tier: TierSpec) -> dict[str, Any]:
+    """Where a pod of that tier runs, and what it may not do there."""
+    return {
+        "nodeSelector": {NODE_POOL: tier.node_pool},
+        "tolerations": _tolerations(tier),
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "securityContext": {
@@ -175,29 +201,34 @@ def _pod_spec(spec: ExecutionSpec) -> dict[str, Any]:
     }
 
 
-def _container(spec: ExecutionSpec) -> dict[str, Any]:
-    container: dict[str, Any] = {
+def container(spec: ExecutionSpec, tier: TierSpec) -> dict[str, Any]:
+    """What every container of an execution has, whatever it runs."""
+    return {
         "name": CONTAINER,
         "image": spec.environment.image,
         "workingDir": PROJECT_PATH,
-        "env": _environment(spec),
-        "resources": _resources(spec.tier),
-        "volumeMounts": _mounts(spec.tier),
+        "resources": _resources(tier),
+        "volumeMounts": _mounts(tier),
         "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
         # The end of the log explains a failure to somebody who never looks into the container.
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }
+
+
+def _container(spec: ExecutionSpec, more: Mapping[str, str]) -> dict[str, Any]:
+    run = container(spec, spec.tier)
+    run["env"] = _environment(spec, more)
     if spec.environment.command:
-        container["command"] = [_filled_in(part, spec) for part in spec.environment.command]
+        run["command"] = [_filled_in(part, spec) for part in spec.environment.command]
     if spec.port:
-        container["ports"] = [{"name": "http", "containerPort": spec.port, "protocol": "TCP"}]
-        container["readinessProbe"] = {
+        run["ports"] = [{"name": "http", "containerPort": spec.port, "protocol": "TCP"}]
+        run["readinessProbe"] = {
             "tcpSocket": {"port": spec.port},
             "periodSeconds": 2,
             "timeoutSeconds": 2,
             "failureThreshold": 3,
         }
-    return container
+    return run
 
 
 def _filled_in(part: str, spec: ExecutionSpec) -> str:
@@ -205,17 +236,29 @@ def _filled_in(part: str, spec: ExecutionSpec) -> str:
     return part.replace("{port}", str(spec.port)).replace("{base_url}", spec.base_url)
 
 
-def _environment(spec: ExecutionSpec) -> list[dict[str, Any]]:
+def _environment(spec: ExecutionSpec, more: Mapping[str, str]) -> list[dict[str, Any]]:
+    token = {"valueFrom": {"secretKeyRef": {"name": spec.object_name, "key": TOKEN_KEY}}}
+    return variables(spec, {"JUPYTER_TOKEN": token, **{name: {"value": value} for name, value in more.items()}})
+
+
+def variables(spec: ExecutionSpec, more: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Ours, then `more`, then the environment's, which may refer to the earlier ones as $(POD_IP) but replaces none of them:
+    Kubernetes looks only backwards."""
     ours: Mapping[str, Any] = {
         "GRID_EXECUTION_ID": {"value": spec.id},
         "GRID_BASE_URL": {"value": spec.base_url},
         "HOME": {"value": PROJECT_PATH},
         "POD_IP": {"valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
-        "JUPYTER_TOKEN": {"valueFrom": {"secretKeyRef": {"name": spec.object_name, "key": TOKEN_KEY}}},
+        **more,
     }
     theirs = {name: {"value": value} for name, value in spec.environment.variables.items() if name not in ours}
-    # Ours first: a variable of the environment may refer to them as $(POD_IP), and Kubernetes looks only backwards.
     return [{"name": name, **source} for name, source in {**ours, **theirs}.items()]
+
+
+def _client_variables(cluster: ExecutionSpec | None, head_address: str) -> Mapping[str, str]:
+    if cluster is None or cluster.cluster is None:
+        return {}
+    return framework(cluster.cluster.framework).client_variables(cluster, head_address)
 
 
 def _resources(tier: TierSpec) -> dict[str, dict[str, str]]:
@@ -237,15 +280,13 @@ def _tolerations(tier: TierSpec) -> list[dict[str, Any]]:
     return tolerations
 
 
-def _volumes(spec: ExecutionSpec) -> list[dict[str, Any]]:
-    volumes: list[dict[str, Any]] = [
+def volumes(spec: ExecutionSpec, tier: TierSpec) -> list[dict[str, Any]]:
+    mounted: list[dict[str, Any]] = [
         {"name": "project", "persistentVolumeClaim": {"claimName": spec.project.volume_name}}
     ]
-    if spec.tier.shared_memory:
-        volumes.append(
-            {"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": spec.tier.shared_memory}}
-        )
-    return volumes
+    if tier.shared_memory:
+        mounted.append({"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": tier.shared_memory}})
+    return mounted
 
 
 def _mounts(tier: TierSpec) -> list[dict[str, str]]:

@@ -35,7 +35,8 @@ _MAX_VALUE = 63
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """The label keys under an installation's prefix; `worker_report` is an annotation of a cluster's worker pods."""
+    """The label keys under an installation's prefix; `worker_report` is an annotation of a cluster's worker
+    pods, `demand` one of its autoscaler."""
 
     workload_type: str
     tier: str
@@ -43,6 +44,7 @@ class Keys:
     user: str
     execution: str
     worker_report: str
+    demand: str
 
     @classmethod
     def under(cls, prefix: str = PREFIX) -> "Keys":
@@ -53,6 +55,7 @@ class Keys:
             user=f"{prefix}/starting-user-username",
             execution=f"{prefix}/execution-id",
             worker_report=f"{prefix}/worker-report",
+            demand=f"{prefix}/demand",
         )
 
 

@@ -135,6 +135,9 @@ VOLUME_ACCESS_MODE = env.str("GRID_VOLUME_ACCESS_MODE", default="ReadWriteMany")
 VOLUME_STORAGE_CLASS = env.str("GRID_VOLUME_STORAGE_CLASS", default="")
 # Usage comes from Prometheus when this is set, else from metrics.k8s.io.
 PROMETHEUS_URL = env.str("GRID_PROMETHEUS_URL", default="")
+# Port on which the web process serves external.metrics.k8s.io, by which clusters grow with what waits in them; 0: not served.
+DEMAND_PORT = env.int("GRID_DEMAND_PORT", default=0)
+DEMAND_HOST = env.str("GRID_DEMAND_HOST", default="127.0.0.1")
 
 # --- Static files ----------------------------------------------------------------------------------------------------
 STATIC_URL = "static/"

@@ -25,6 +25,7 @@ from grid.metrics.poller import UsagePoller
 from grid.metrics.sources import MetricsApi, Prometheus
 from grid.metrics.sources import Source as UsageSource
 from grid.metrics.usage import UsageStore
+from grid.runtime.demand import DemandServer
 from grid.runtime.executions import ActiveExecutions
 from grid.watch.events import EventStore
 from grid.watch.hub import Hub
@@ -131,7 +132,10 @@ async def start_runtime() -> Runtime:
     usage: UsageSource = MetricsApi(runtime.api, clock=runtime.clock)
     if settings.PROMETHEUS_URL:
         usage = Prometheus(settings.PROMETHEUS_URL, clock=runtime.clock)
-    _running.append(Running(runtime, tasks_of(runtime, usage)))
+    demand = DemandServer(runtime.autoscalers, namespace=settings.GRID_NAMESPACE, clock=runtime.clock)
+    if settings.DEMAND_PORT:
+        await demand.start(settings.DEMAND_HOST, settings.DEMAND_PORT)
+    _running.append(Running(runtime, tasks_of(runtime, usage), demand))
     _current.append(runtime)
     return runtime
 
@@ -150,8 +154,11 @@ class Running:
 
     runtime: Runtime
     tasks: list["asyncio.Task[None]"]
+    demand: DemandServer | None = None
 
     async def stop(self) -> None:
+        if self.demand is not None:
+            await self.demand.stop()
         for task in self.tasks:
             task.cancel()
         await asyncio.gather(*self.tasks, return_exceptions=True)

@@ -1,0 +1,39 @@
+"""How many workers a cluster's framework would like to have: the number on its way from the controller to the autoscaler.
+
+The controller writes it as an annotation on the HorizontalPodAutoscaler; the web processes read it there, see `grid.runtime.demand`.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+import msgspec
+
+METRIC = "compute_grid_wanted_workers"
+EXECUTION_LABEL = "execution-id"  # of the metric: its value is the cluster's execution id
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """Workers that a framework would like to have, and when it said so."""
+
+    wanted: int
+    at: datetime
+
+
+def write_demand(demand: Demand) -> str:
+    """The annotation's text."""
+    return msgspec.json.encode({"wanted": demand.wanted, "at": demand.at}).decode()
+
+
+def read_demand(text: str) -> Demand | None:
+    """The annotation again; None for anything else that somebody wrote there."""
+    try:
+        found = msgspec.json.decode(text, type=_Annotation)
+    except (msgspec.DecodeError, UnicodeError):
+        return None
+    return Demand(found.wanted, found.at) if found.wanted >= 0 and found.at.tzinfo is not None else None
+
+
+class _Annotation(msgspec.Struct, frozen=True):
+    wanted: int
+    at: datetime

@@ -1,0 +1,208 @@
+"""The simulated runtime: containers only walk through their states, so one machine can show thousands of pods.
+
+Nothing is executed and nothing is kept on disk but empty directories; images are there at once, probes and hooks succeed, and after
+a restart of the cluster its containers begin anew. A container's variable GRID_SIMULATE says what it plays, in words
+separated by spaces: `ends=30` ends it after 30 seconds with `code=1` (0 if not given), `oom=20` lets it be killed for memory
+after 20 seconds, `cpu=900m` and `memory=300Mi` are what it uses. An image whose name starts with `missing/` cannot be pulled.
+"""
+
+import asyncio
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from grid.quantity import millicores, whole
+from grid.sandbox.client import Clock
+from grid.sandbox.images import Image, ImageStore, PulledImage, PullFailed
+from grid.sandbox.kubelet.runtime import Attempt, ContainerSpec, Executed, Exit, PodIdentity, Usage
+
+VARIABLE = "GRID_SIMULATE"
+MISSING = "missing/"
+_COMMAND = ("simulated",)
+_IMAGE_BYTES = 100 * 1024 * 1024
+_TERMINATED, _KILLED = 143, 137
+_KEPT_ATTEMPTS = 2
+_SIGKILL = 9
+
+
+@dataclass(frozen=True)
+class Play:
+    """What a container plays. Seconds are None for what does not happen."""
+
+    ends: float | None = None
+    code: int = 0
+    oom: float | None = None
+    cpu_millicores: int = 1
+    memory_bytes: int = 16 * 1024 * 1024
+
+    @classmethod
+    def read(cls, text: str) -> "Play":
+        """Words that mean nothing are left out: a typing error in a demonstration breaks nothing."""
+        words = dict(word.partition("=")[::2] for word in text.split())
+        return cls(
+            ends=_seconds(words.get("ends", "")),
+            code=_amount(int, words.get("code", ""), 0) % 256,
+            oom=_seconds(words.get("oom", "")),
+            cpu_millicores=_amount(millicores, words.get("cpu", ""), cls.cpu_millicores),
+            memory_bytes=_amount(whole, words.get("memory", ""), cls.memory_bytes),
+        )
+
+
+@dataclass(slots=True)
+class _Container:
+    attempt: Attempt
+    play: Play
+    started: float
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+    by_shutdown: bool = False
+
+
+class SimulatedRuntime:
+    """Implements `Runtime` for one node."""
+
+    def __init__(self, directory: Path, clock: Clock) -> None:
+        self._directory = directory
+        self._clock = clock
+        self._pods: dict[str, PodIdentity] = {}
+        self._containers: dict[tuple[str, str], list[_Container]] = {}
+
+    @property
+    def name_and_version(self) -> str:
+        return "simulated://1"
+
+    def pod_directory(self, pod_uid: str) -> Path:
+        return self._directory / pod_uid
+
+    def pods(self) -> list[PodIdentity]:
+        return list(self._pods.values())
+
+    def containers(self, pod_uid: str) -> list[str]:
+        return sorted(name for uid, name in self._containers if uid == pod_uid)
+
+    def attempts(self, pod_uid: str, container: str) -> list[Attempt]:
+        return [one.attempt for one in self._containers.get((pod_uid, container), ())]
+
+    def root(self, pod_uid: str, container: str, number: int) -> Path:
+        place = self._directory / pod_uid / "containers" / container / str(number) / "root"
+        place.mkdir(parents=True, exist_ok=True)
+        return place
+
+    async def start(self, spec: ContainerSpec) -> Attempt:
+        self._pods[spec.pod.uid] = spec.pod
+        attempt = Attempt(
+            spec=spec,
+            id=f"{spec.pod.uid}-{spec.container}-{spec.number}",
+            started_at=self._clock.now(),
+            directory=self.root(spec.pod.uid, spec.container, spec.number).parent,
+        )
+        one = _Container(attempt, Play.read(spec.env.get(VARIABLE, "")), self._clock.monotonic())
+        started = self._containers.setdefault((spec.pod.uid, spec.container), [])
+        started.append(one)
+        del started[:-_KEPT_ATTEMPTS]
+        return attempt
+
+    async def settled(self) -> None:
+        """A start takes no time."""
+
+    async def ended(self, attempt: Attempt) -> Attempt:
+        one = self._find(attempt)
+        if one is None or one.attempt.exit is not None:
+            return one.attempt if one is not None else attempt
+        play = one.play
+        due = [seconds for seconds in (play.ends, play.oom) if seconds is not None]
+        if due:
+            await self._wait(one, one.started + min(due) - self._clock.monotonic())
+        else:
+            await one.over.wait()
+        if one.attempt.exit is None:
+            is_out_of_memory = play.oom is not None and (play.ends is None or play.oom <= play.ends)
+            self._exit(one, *((_KILLED, "OOMKilled", _SIGKILL) if is_out_of_memory else _own_end(play.code)))
+        return one.attempt
+
+    def terminate(self, attempt: Attempt) -> None:
+        one = self._find(attempt)
+        if one is not None and one.attempt.exit is None:
+            self._exit(one, _TERMINATED, "Error", 0)
+
+    def kill(self, attempt: Attempt) -> None:
+        one = self._find(attempt)
+        if one is not None and one.attempt.exit is None:
+            self._exit(one, _KILLED, "Error", _SIGKILL)
+
+    def mark_shutdown(self, attempt: Attempt) -> None:
+        one = self._find(attempt)
+        if one is not None:
+            one.by_shutdown = True
+
+    async def execute(self, attempt: Attempt, argv: Sequence[str], timeout: float) -> Executed:
+        return Executed(0, "")
+
+    def usage(self, attempt: Attempt) -> Usage | None:
+        one = self._find(attempt)
+        if one is None or one.attempt.exit is not None:
+            return None
+        nanocores = one.play.cpu_millicores * 1_000_000
+        seconds = self._clock.monotonic() - one.started
+        return Usage(int(nanocores * seconds), nanocores, one.play.memory_bytes, self._clock.now())
+
+    def forget(self, pod_uid: str) -> None:
+        self._pods.pop(pod_uid, None)
+        for key in [key for key in self._containers if key[0] == pod_uid]:
+            del self._containers[key]
+
+    async def _wait(self, one: _Container, seconds: float) -> None:
+        """Until somebody ends it or the time is over."""
+        over = asyncio.ensure_future(one.over.wait())
+        slept = asyncio.ensure_future(self._clock.sleep(max(0.0, seconds)))
+        try:
+            await asyncio.wait({over, slept}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            over.cancel()
+            slept.cancel()
+
+    def _find(self, attempt: Attempt) -> _Container | None:
+        known = self._containers.get((attempt.spec.pod.uid, attempt.spec.container), ())
+        return next((one for one in known if one.attempt.id == attempt.id), None)
+
+    def _exit(self, one: _Container, code: int, reason: str, signal: int) -> None:
+        ended = Exit(code, reason, "", self._clock.now(), signal=signal, by_shutdown=one.by_shutdown)
+        one.attempt = replace(one.attempt, exit=ended)
+        one.over.set()
+
+
+class SimulatedImages(ImageStore):
+    """Every image is there; what `missing/` names is in no registry."""
+
+    def present(self, name: str) -> PulledImage | None:
+        return None if name.startswith(MISSING) else self._simulated(name)
+
+    def all_present(self) -> list[PulledImage]:
+        return []
+
+    async def pull(self, name: str) -> tuple[PulledImage, float]:
+        if name.startswith(MISSING):
+            raise PullFailed(f'image "{name}" is in no registry')
+        return self._simulated(name), 0.0
+
+    def _simulated(self, name: str) -> PulledImage:
+        return PulledImage(Image(name, (), "simulated", _COMMAND), self.directory, _IMAGE_BYTES)
+
+
+def _own_end(code: int) -> tuple[int, str, int]:
+    return code, "Completed" if code == 0 else "Error", 0
+
+
+def _amount(parse: Callable[[str], int], text: str, default: int) -> int:
+    try:
+        return max(0, parse(text))
+    except ValueError:
+        return default
+
+
+def _seconds(text: str) -> float | None:
+    try:
+        seconds = float(text)
+    except ValueError:
+        return None
+    return seconds if math.isfinite(seconds) and seconds >= 0 else None

@@ -1,0 +1,121 @@
+"""Containers that only walk through their states."""
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grid.sandbox.images import PullFailed
+from grid.sandbox.kubelet.runtime import Attempt, ContainerSpec, PodIdentity
+from grid.sandbox.kubelet.simulated_runtime import VARIABLE, Play, SimulatedImages, SimulatedRuntime
+from tests.sandbox.kubelet.support import JumpClock, eventually
+
+POD = PodIdentity("uid-1", "default", "pod-1")
+
+
+def spec(number: int = 0, env: Mapping[str, str] | None = None) -> ContainerSpec:
+    return ContainerSpec(
+        pod=POD, container="run", number=number, image="any:1", image_id="any", argv=("x",), env=env or {}, cwd="/"
+    )
+
+
+@pytest.fixture
+def clock() -> JumpClock:
+    return JumpClock()
+
+
+@pytest.fixture
+def runtime(tmp_path: Path, clock: JumpClock) -> SimulatedRuntime:
+    return SimulatedRuntime(tmp_path, clock)
+
+
+async def ended_after(runtime: SimulatedRuntime, clock: JumpClock, attempt: Attempt, seconds: float) -> Attempt:
+    """Its end, which must not come before the time."""
+    ending = asyncio.create_task(runtime.ended(attempt))
+    await asyncio.sleep(0)
+    clock.jump(seconds - 1)
+    await asyncio.sleep(0.01)
+    assert not ending.done()
+    clock.jump(1.1)
+    return await ending
+
+
+async def test_a_container_runs_until_it_is_asked_to_end(runtime: SimulatedRuntime) -> None:
+    attempt = await runtime.start(spec())
+    assert attempt.running
+    ending = asyncio.create_task(runtime.ended(attempt))
+    await asyncio.sleep(0.01)
+    assert not ending.done()
+    runtime.terminate(attempt)
+    exit = (await ending).exit
+    assert exit is not None
+    assert (exit.code, exit.by_shutdown) == (143, False)
+    assert runtime.usage(attempt) is None
+
+
+async def test_it_ends_by_itself_when_its_play_says_so(runtime: SimulatedRuntime, clock: JumpClock) -> None:
+    attempt = await runtime.start(spec(env={VARIABLE: "ends=30 code=3"}))
+    exit = (await ended_after(runtime, clock, attempt, 30)).exit
+    assert exit is not None
+    assert (exit.code, exit.reason) == (3, "Error")
+
+
+async def test_it_is_killed_for_memory_when_its_play_says_so(runtime: SimulatedRuntime, clock: JumpClock) -> None:
+    attempt = await runtime.start(spec(env={VARIABLE: "oom=20 ends=50"}))
+    exit = (await ended_after(runtime, clock, attempt, 20)).exit
+    assert exit is not None
+    assert (exit.code, exit.reason, exit.signal) == (137, "OOMKilled", 9)
+
+
+async def test_it_uses_what_its_play_says(runtime: SimulatedRuntime, clock: JumpClock) -> None:
+    attempt = await runtime.start(spec(env={VARIABLE: "cpu=900m memory=300Mi"}))
+    clock.jump(10)
+    usage = runtime.usage(attempt)
+    assert usage is not None
+    assert (usage.cpu_nanocores, usage.memory_bytes) == (900_000_000, 300 * 2**20)
+    assert usage.cpu_nanoseconds == pytest.approx(9e9, rel=0.1)
+
+
+async def test_the_last_two_attempts_are_known_until_the_pod_is_forgotten(runtime: SimulatedRuntime) -> None:
+    for number in range(3):
+        runtime.kill(await runtime.start(spec(number)))
+    assert [one.spec.number for one in runtime.attempts("uid-1", "run")] == [1, 2]
+    assert (runtime.pods(), runtime.containers("uid-1")) == ([POD], ["run"])
+    runtime.forget("uid-1")
+    assert (runtime.pods(), runtime.attempts("uid-1", "run")) == ([], [])
+
+
+async def test_an_end_that_the_cluster_caused_says_so(runtime: SimulatedRuntime) -> None:
+    attempt = await runtime.start(spec())
+    runtime.mark_shutdown(attempt)
+    runtime.terminate(attempt)
+    exit = (await runtime.ended(attempt)).exit
+    assert exit is not None
+    assert exit.by_shutdown
+
+
+async def test_every_image_is_there_but_those_that_play_missing(tmp_path: Path) -> None:
+    images = SimulatedImages(tmp_path)
+    assert images.present("rayproject/ray:2.60.0") is not None
+    assert images.present("missing/one:1") is None
+    with pytest.raises(PullFailed, match="in no registry"):
+        await images.pull("missing/one:1")
+
+
+@given(st.text() | st.from_regex(r"(ends|code|oom|cpu|memory)=\S*( \S+=\S*)*", fullmatch=True))
+def test_any_play_can_be_read(text: str) -> None:
+    play = Play.read(text)
+    assert play.cpu_millicores >= 0 <= play.memory_bytes
+    assert all(seconds is None or seconds >= 0 for seconds in (play.ends, play.oom))
+
+
+async def test_it_can_be_ended_while_it_waits_for_its_own_end(runtime: SimulatedRuntime) -> None:
+    attempt = await runtime.start(spec(env={VARIABLE: "ends=3000"}))
+    ending = asyncio.create_task(runtime.ended(attempt))
+    await asyncio.sleep(0)
+    runtime.kill(attempt)
+    await eventually(ending.done, "it ended")
+    assert (await ending).exit is not None

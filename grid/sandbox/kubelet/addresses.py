@@ -1,8 +1,9 @@
-"""Loopback addresses for nodes and pods, unique on this machine and the same after a restart.
+"""Loopback addresses for nodes, pods and Services, unique on this machine and the same after a restart.
 
 A cluster claims one of 256 blocks: pods are numbered inside its part of 127.64.0.0/10, nodes inside its part of
-127.32.0.0/12. The claim is an abstract socket that the kernel gives to one process only and takes back when that process
-ends, so two clusters on one machine never share addresses, and a killed one leaves nothing behind.
+127.32.0.0/12, Services inside its part of 127.48.0.0/12, each where its cluster IP says if that is free. The claim is an
+abstract socket that the kernel gives to one process only and takes back when that process ends, so two clusters on one machine
+never share addresses, and a killed one leaves nothing behind.
 """
 
 import contextlib
@@ -10,11 +11,13 @@ import ipaddress
 import json
 import random
 import socket
+from collections.abc import Collection
 from pathlib import Path
 
 _BLOCKS = 256
 _POD_BASE, _PODS_PER_BLOCK = int(ipaddress.IPv4Address("127.64.0.0")), 2**22 // _BLOCKS
 _NODE_BASE, _NODES_PER_BLOCK = int(ipaddress.IPv4Address("127.32.0.0")), 2**20 // _BLOCKS
+_SERVICE_BASE, _SERVICES_PER_BLOCK = int(ipaddress.IPv4Address("127.48.0.0")), 2**20 // _BLOCKS
 
 
 class NoAddressLeft(OSError):
@@ -30,12 +33,14 @@ class AddressBook:
         self._claim: socket.socket | None = None
         self._pods: dict[str, int] = {}
         self._nodes: dict[str, int] = {}
+        self._services: dict[str, int] = {}
         self._next_pod = 1
         self._block = -1
         with contextlib.suppress(FileNotFoundError, ValueError, KeyError):
             stored = json.loads(path.read_text(encoding="utf-8"))
             self._block, self._next_pod = stored["block"], stored["next_pod"]
             self._pods, self._nodes = stored["pods"], stored["nodes"]
+            self._services = stored.get("services", {})
 
     def open(self) -> None:
         """Claims the block of last time, or another one if somebody has taken that."""
@@ -47,7 +52,7 @@ class AddressBook:
         else:
             raise NoAddressLeft("256 embedded clusters run on this machine: stop one of them first")
         if block != self._block:
-            self._pods, self._nodes = {}, {}
+            self._pods, self._nodes, self._services = {}, {}, {}
         self._claim, self._block = claim, block
         self._save()
 
@@ -81,6 +86,26 @@ class AddressBook:
             self._save()
         return str(ipaddress.IPv4Address(_POD_BASE + self._block * _PODS_PER_BLOCK + self._pods[uid]))
 
+    def service(self, cluster_ip: str) -> str:
+        """The address that stands for a cluster IP: the same one for the same cluster IP, unless another Service has it."""
+        if cluster_ip not in self._services:
+            taken = set(self._services.values())
+            first = int(ipaddress.ip_address(cluster_ip))
+            for step in range(_SERVICES_PER_BLOCK - 1):
+                number = 1 + (first + step) % (_SERVICES_PER_BLOCK - 1)
+                if number not in taken:
+                    break
+            else:
+                raise NoAddressLeft(f"no address is left on this machine for another Service: {cluster_ip}")
+            self._services[cluster_ip] = number
+            self._save()
+        number = self._services[cluster_ip]
+        return str(ipaddress.IPv4Address(_SERVICE_BASE + self._block * _SERVICES_PER_BLOCK + number))
+
+    def services(self) -> Collection[str]:
+        """The cluster IPs that have an address."""
+        return self._services.keys()
+
     def release_pod(self, uid: str) -> None:
         if self._pods.pop(uid, None) is not None:
             self._save()
@@ -89,8 +114,18 @@ class AddressBook:
         if self._nodes.pop(name, None) is not None:
             self._save()
 
+    def release_service(self, cluster_ip: str) -> None:
+        if self._services.pop(cluster_ip, None) is not None:
+            self._save()
+
     def _save(self) -> None:
-        content = {"block": self._block, "next_pod": self._next_pod, "pods": self._pods, "nodes": self._nodes}
+        content = {
+            "block": self._block,
+            "next_pod": self._next_pod,
+            "pods": self._pods,
+            "nodes": self._nodes,
+            "services": self._services,
+        }
         self._path.parent.mkdir(parents=True, exist_ok=True)
         unfinished = self._path.with_name(f"{self._path.name}.unfinished")
         unfinished.write_text(json.dumps(content), encoding="utf-8")

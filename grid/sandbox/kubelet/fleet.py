@@ -32,6 +32,7 @@ from grid.sandbox.kubelet.server import NodeServer
 from grid.sandbox.kubelet.services import end_task
 from grid.sandbox.kubelet.shim import boot_id
 from grid.sandbox.pools import DEFAULT_POOLS, NodePool
+from grid.sandbox.serviceproxy import ServiceProxy
 
 logger = logging.getLogger(__name__)
 
@@ -86,6 +87,8 @@ class Fleet:
         self._rng = rng or random.Random()
         self._machines: dict[str, _Machine] = {}
         self._addresses = AddressBook(data_dir / "addresses.json", rng=self._rng)
+        self._proxy = ServiceProxy(api, self._addresses, clock=self._clock)
+        self._proxying: asyncio.Task[None] | None = None
         self._sampler = Sampler(self._clock)
         self._web = SharedWeb()
         self._server: NodeServer | None = None
@@ -101,6 +104,7 @@ class Fleet:
         self._server = NodeServer(serving_context(self._data), self._clock, token=self._settings.kubelet_token)
         await self._server.start()
         self._sampling = asyncio.create_task(self._sampler.run())
+        self._proxying = asyncio.create_task(self._proxy.run())
         stored = self._load()
         self._boot_id, self._rebooted = _boot(stored)
         known: dict[str, str] = stored.get("nodes", {})
@@ -137,6 +141,7 @@ class Fleet:
         await self._close()
 
     async def _close(self) -> None:
+        await end_task(self._proxying)
         await end_task(self._sampling)
         if self._server is not None:
             await self._server.stop()
@@ -207,6 +212,7 @@ class Fleet:
             images=self._images,
             web=self._web,
             addresses=self._addresses,
+            service_places=self._proxy,
             claims=self._data / "volumes",
             clock=self._clock,
             delays=self._settings.delays,

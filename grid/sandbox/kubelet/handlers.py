@@ -11,6 +11,7 @@ from typing import Protocol
 import aiohttp
 
 from grid.sandbox.client import Clock, Object
+from grid.sandbox.kubelet.clusterips import replaced
 from grid.sandbox.kubelet.environment import expand_all
 from grid.sandbox.kubelet.mounts import Mounts
 from grid.sandbox.kubelet.runtime import Attempt, Runtime
@@ -67,7 +68,8 @@ class Handlers:
     async def _execute(self, command: Sequence[str], target: Target, timeout: float) -> Outcome:
         spec = target.attempt.spec
         mounts = Mounts(spec.mounts)
-        argv = [mounts.rewrite(word) for word in expand_all(command, spec.env)]
+        words = (mounts.rewrite(word) for word in expand_all(command, spec.env))
+        argv = [replaced(word, spec.service_places) for word in words]
         done = await self._runtime.execute(target.attempt, argv, timeout)
         if done.code is None:
             return Outcome(False, f'command timed out: "{shlex.join(argv)}" timed out after {timeout:g}s')

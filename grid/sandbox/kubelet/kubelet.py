@@ -19,7 +19,7 @@ from grid.sandbox.kubelet.node import NodeAgent, NodeSpec
 from grid.sandbox.kubelet.pod import PodWorker
 from grid.sandbox.kubelet.runtime import Attempt, PodIdentity, Runtime
 from grid.sandbox.kubelet.server import NoLog
-from grid.sandbox.kubelet.services import Events, PodAddresses, Services, end_task
+from grid.sandbox.kubelet.services import Events, PodAddresses, ServicePlaces, Services, end_task
 from grid.sandbox.kubelet.summary import ContainerUsage, PodUsage, metrics, summary
 
 logger = logging.getLogger(__name__)
@@ -32,6 +32,7 @@ class Host:
     images: ImageStore
     web: Web
     addresses: PodAddresses
+    service_places: ServicePlaces
     claims: Path
     clock: Clock
     delays: Delays = field(default_factory=Delays)
@@ -53,6 +54,7 @@ class Kubelet:
             images=host.images,
             handlers=Handlers(runtime, host.web, clock),
             addresses=host.addresses,
+            service_places=host.service_places,
             claims=host.claims,
             clock=clock,
             events=events,

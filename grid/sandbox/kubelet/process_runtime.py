@@ -279,6 +279,7 @@ def _as_file(spec: ContainerSpec) -> dict[str, Any]:
         "cwd": spec.cwd,
         "memory_limit": spec.memory_limit,
         "mounts": dict(spec.mounts),
+        "service_places": dict(spec.service_places),
         "log_bytes": _LOG_BYTES,
         "log_files": _LOG_FILES,
         "nice": _NICE,

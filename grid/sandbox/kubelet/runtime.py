@@ -32,6 +32,7 @@ class ContainerSpec:
     cwd: str
     memory_limit: int = 0  # bytes; 0 for none
     mounts: Mapping[str, str] = field(default_factory=dict)  # mount path -> real path
+    service_places: Mapping[str, str] = field(default_factory=dict)  # cluster IP -> where its Service really answers
 
 
 START_ERROR = "StartError"

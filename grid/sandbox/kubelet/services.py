@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
@@ -39,6 +39,12 @@ class PodAddresses(Protocol):
     def release_pod(self, uid: str) -> None: ...
 
 
+class ServicePlaces(Protocol):
+    async def places_of(self, cluster_ips: Collection[str]) -> Mapping[str, str]:
+        """Where those of the addresses that belong to Services are on this machine."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Services:
     """One kubelet's surroundings."""
@@ -51,6 +57,7 @@ class Services:
     images: ImageStore
     handlers: Handlers
     addresses: PodAddresses
+    service_places: ServicePlaces
     claims: Path
     clock: Clock
     events: "Events"

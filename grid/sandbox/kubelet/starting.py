@@ -1,17 +1,18 @@
-"""From a container in a pod's spec to a running process: image, environment, mounts, command.
+"""From a container in a pod's spec to a running process: image, environment, mounts, Services, command.
 
 Each step that fails says so in a container's waiting reason and in events with Kubernetes' words, as `NotYet`; the pod's worker
 decides when to try again.
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from grid.quantity import whole
 from grid.sandbox.client import Object, name_of, namespace_of, uid_of
 from grid.sandbox.images import PulledImage, PullFailed
 from grid.sandbox.kubelet.backoff import spell
+from grid.sandbox.kubelet.clusterips import addresses_in, replaced
 from grid.sandbox.kubelet.environment import (
     ConfigError,
     PodFacts,
@@ -105,23 +106,37 @@ class Starter:
         if not argv:
             raise ConfigError("no command specified")
         directory = mounts.rewrite(expand(str(container.get("workingDir") or ""), values))
+        argv = [mounts.rewrite(word) for word in argv]
+        texts = {key: variable.value for key, variable in wanted.items() if not variable.secret}
+        named = addresses_in([*argv, *texts.values(), *_handlers_words(container)])
+        service_places = await self._services.service_places.places_of(named)
+        wanted = wanted | {
+            key: Variable(replaced(mounts.rewrite(text), service_places), False) for key, text in texts.items()
+        }
         return ContainerSpec(
             pod=PodIdentity(uid_of(pod), namespace_of(pod), name_of(pod)),
             container=name,
             number=number,
             image=str(container["image"]),
             image_id=image.image.id,
-            argv=[mounts.rewrite(word) for word in argv],
-            env=_environment(wanted, mounts, image, root, str(pod["spec"].get("hostname") or name_of(pod))),
+            argv=[replaced(word, service_places) for word in argv],
+            env=_environment(wanted, image, root, str(pod["spec"].get("hostname") or name_of(pod))),
             cwd=str(_working_directory(directory, root)),
             memory_limit=_memory_limit(container),
             mounts=mounts.places,
+            service_places=service_places,
         )
 
 
-def _environment(
-    wanted: Mapping[str, Variable], mounts: Mounts, image: PulledImage, root: Path, host_name: str
-) -> dict[str, str]:
+def _handlers_words(container: Object) -> Iterator[str]:
+    """The commands of hooks and probes, which are run later and name Services as the container does."""
+    handlers = [*(container.get("lifecycle") or {}).values()]
+    handlers += [container[key] for key in ("livenessProbe", "readinessProbe", "startupProbe") if container.get(key)]
+    for handler in handlers:
+        yield from (handler.get("exec") or {}).get("command") or ()
+
+
+def _environment(wanted: Mapping[str, Variable], image: PulledImage, root: Path, host_name: str) -> dict[str, str]:
     """The image's own variables, then what the pod wants. Nothing comes from the environment of the cluster's process."""
     result = {
         "PATH": f"{image.environment / 'bin'}:{_PATH}",
@@ -131,9 +146,7 @@ def _environment(
         "LANG": "C.UTF-8",
         "HOSTNAME": host_name,
     }
-    for name, variable in wanted.items():
-        result[name] = variable.value if variable.secret else mounts.rewrite(variable.value)
-    return result
+    return result | {name: variable.value for name, variable in wanted.items()}
 
 
 def _working_directory(wanted: str, root: Path) -> Path:

@@ -5,7 +5,7 @@ import copy
 import itertools
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -256,6 +256,18 @@ def pod(name: str, *command: str, container: Object | None = None, **spec: Any) 
 
 
 @dataclass
+class KnownServices:
+    """Services that need no proxy: where each cluster IP is, and what was asked for."""
+
+    places: dict[str, str] = field(default_factory=dict)
+    asked: list[Collection[str]] = field(default_factory=list)
+
+    async def places_of(self, cluster_ips: Collection[str]) -> dict[str, str]:
+        self.asked.append(cluster_ips)
+        return {address: self.places[address] for address in cluster_ips if address in self.places}
+
+
+@dataclass
 class World:
     """One node over an API server in memory; `restart` is a kubelet that was killed and starts again."""
 
@@ -264,6 +276,7 @@ class World:
     clock: JumpClock = field(default_factory=JumpClock)
     catalogue: Catalogue = field(default_factory=Catalogue)
     runtime_class: type[ProcessRuntime] = ProcessRuntime
+    services: KnownServices = field(default_factory=KnownServices)
 
     def __post_init__(self) -> None:
         self.addresses = AddressBook(self.directory / "addresses.json")
@@ -279,7 +292,7 @@ class World:
         capacity = {"cpu": "8", "memory": "32Gi", "pods": "110"}
         spec = NodeSpec(NODE, "127.0.0.1", capacity, capacity, ready_after=0.0)
         self.runtime = self.runtime_class(self.directory / "pods", self.sampler)
-        host = Host(self.images, self.web, self.addresses, self.directory / "volumes", self.clock)
+        host = Host(self.images, self.web, self.addresses, self.services, self.directory / "volumes", self.clock)
         return Kubelet(spec, self.api, self.runtime, host)
 
     async def run(self, body: Object) -> Object:

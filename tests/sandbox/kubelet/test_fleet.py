@@ -180,6 +180,7 @@ def test_two_clusters_of_one_machine_never_share_addresses(tmp_path: Path) -> No
     try:
         taken = [book.pod(f"uid-{number}") for book in books for number in range(50)]
         taken += [book.node(f"node-{number}") for book in books for number in range(20)]
+        taken += [book.service(f"10.96.0.{number}") for book in books for number in range(20)]
         assert len(set(taken)) == len(taken)
         assert all(address.startswith("127.") for address in taken)
     finally:
@@ -199,6 +200,28 @@ def test_addresses_are_kept_over_a_restart_and_reused_late(tmp_path: Path) -> No
     again = AddressBook(tmp_path / "book.json")
     again.open()
     assert again.pod("b") == second
+    again.close()
+
+
+def test_a_service_s_address_follows_from_its_cluster_ip_and_is_kept(tmp_path: Path) -> None:
+    book = AddressBook(tmp_path / "book.json", rng=random.Random(7))
+    book.open()
+    first, beside = book.service("10.96.3.7"), book.service("10.96.3.8")
+    collides = str(ipaddress.ip_address("10.96.3.7") + 4095)
+    other = book.service(collides)
+    assert len({first, beside, other}) == 3
+    assert all(ipaddress.ip_address(place) in ipaddress.ip_network("127.48.0.0/12") for place in (first, other))
+    book.release_service("10.96.3.7")
+    book.release_service("10.96.3.7")
+    assert book.service("10.96.3.7") == first
+    book.close()
+    again = AddressBook(tmp_path / "book.json")
+    again.open()
+    assert again.service(collides) == other
+    assert set(again.services()) == {"10.96.3.7", "10.96.3.8", collides}
+    again._services.update({f"10.97.0.{number}": number for number in range(1, 4096)})
+    with pytest.raises(NoAddressLeft, match=r"for another Service: 10\.96\.3\.9"):
+        again.service("10.96.3.9")
     again.close()
 
 

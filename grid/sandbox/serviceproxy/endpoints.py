@@ -1,0 +1,94 @@
+"""Which pods stand behind a Service, and at which port. Pure.
+
+Endpoints and EndpointSlices are not asked: a real API server refuses the addresses of our pods (127/8) there. Instead this
+decides as the endpoints controller does: pods of the Service's namespace that match its selector, have an address, are ready
+and are not about to end; `publishNotReadyAddresses` takes those that are neither ready nor staying, too.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from grid.sandbox.client import Object, condition_of, is_terminating, labels_of, namespace_of
+
+
+class Backend(NamedTuple):
+    """Where a connection goes."""
+
+    address: str
+    port: int
+
+
+def cluster_ip(service: Object) -> str:
+    """The address that we forward from; "" for a Service that has none, or whose endpoints nobody selects."""
+    spec = service["spec"]
+    address = spec.get("clusterIP") or ""
+    if address == "None" or spec.get("type") == "ExternalName" or not spec.get("selector"):
+        return ""
+    return str(address)
+
+
+def selects(service: Object, pod: Object) -> bool:
+    labels = labels_of(pod)
+    wanted: Mapping[str, str] = service["spec"].get("selector") or {}
+    return (
+        bool(wanted)
+        and namespace_of(pod) == namespace_of(service)
+        and all(labels.get(key) == value for key, value in wanted.items())
+    )
+
+
+def backends_of(service: Object, pods: Iterable[Object]) -> dict[int, Sequence[Backend]]:
+    """TCP port of the Service -> where it leads, in a fixed order; ports that lead nowhere are left out."""
+    if not cluster_ip(service):
+        return {}
+    everyone = bool(service["spec"].get("publishNotReadyAddresses"))
+    chosen = [pod for pod in pods if selects(service, pod) and _takes_connections(pod, everyone=everyone)]
+    result: dict[int, Sequence[Backend]] = {}
+    for port in service["spec"].get("ports") or ():
+        if port.get("protocol", "TCP") != "TCP":
+            continue
+        found = {
+            Backend(str(pod["status"]["podIP"]), number)
+            for pod in chosen
+            if (number := target_port(port, pod)) is not None
+        }
+        if found:
+            result[int(port["port"])] = sorted(found)
+    return result
+
+
+def _takes_connections(pod: Object, *, everyone: bool) -> bool:
+    status = pod.get("status") or {}
+    if not status.get("podIP") or status.get("phase") in ("Succeeded", "Failed"):
+        return False
+    ready = condition_of(pod, "Ready")
+    return everyone or (ready is not None and ready["status"] == "True" and not is_terminating(pod))
+
+
+def target_port(port: Object, pod: Object) -> int | None:
+    """The number in this pod; None when no container of it has a TCP port of that name."""
+    target = port.get("targetPort") or port["port"]
+    if isinstance(target, int):
+        return target
+    spec = pod["spec"]
+    sidecars = [item for item in spec.get("initContainers") or () if item.get("restartPolicy") == "Always"]
+    for container in [*spec["containers"], *sidecars]:
+        for item in container.get("ports") or ():
+            if item.get("name") == target and item.get("protocol", "TCP") == "TCP":
+                return int(item["containerPort"])
+    return None
+
+
+def endpoint_facts(pod: Object | None) -> object:
+    """What of a pod matters here: as long as this stays the same, so do the backends."""
+    if pod is None:
+        return None
+    status = pod.get("status") or {}
+    ready = condition_of(pod, "Ready") or {}
+    return (
+        labels_of(pod),
+        status.get("podIP"),
+        status.get("phase") in ("Succeeded", "Failed"),
+        ready.get("status") == "True",
+        is_terminating(pod),
+    )

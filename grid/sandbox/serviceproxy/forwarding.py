@@ -1,0 +1,162 @@
+"""Connections from a port of a Service to a port of a pod, in both directions, until both sides are done.
+
+Buffers are bounded: a side that does not read makes the other one wait. An end of one direction is handed on and leaves the
+other open; a broken connection breaks both sides. The pod sees the address that the client called from, as on a real cluster.
+A connection lives as long as its two sides, whatever becomes of the Service meanwhile; `Connections.close` ends all of them.
+"""
+
+import asyncio
+import contextlib
+import errno
+import logging
+import socket
+import struct
+from collections.abc import Sequence
+
+from grid.sandbox.serviceproxy.endpoints import Backend
+
+logger = logging.getLogger(__name__)
+
+_BUFFER_BYTES = 64 * 1024
+_BACKLOG = 512
+_CONNECT_SECONDS = 5.0
+_BREATHER_SECONDS = 0.2
+_RESET = struct.pack("ii", 1, 0)  # linger on, for no time: closing sends a reset
+_OUT_OF_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+_BIND_ADDRESS_NO_PORT = getattr(socket, "IP_BIND_ADDRESS_NO_PORT", 24)
+
+
+class Connections:
+    """All connections that are being forwarded now."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def add(self, client: socket.socket, backends: Sequence[Backend]) -> None:
+        task = asyncio.create_task(_forward(client, backends))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        # A task that is cancelled before it ran closes nothing.
+        task.add_done_callback(lambda _: client.close())
+
+    async def close(self) -> None:
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class Listener:
+    """One port of one Service. Listens from the start (OSError when it cannot) until closed; connections go on."""
+
+    def __init__(self, address: str, port: int, backends: Sequence[Backend], connections: Connections) -> None:
+        self._backends = backends
+        self._connections = connections
+        self._next = 0
+        self._socket = _listening(address, port)
+        self._task = asyncio.create_task(self._accept(), name=f"service {address}:{port}")
+
+    def lead_to(self, backends: Sequence[Backend]) -> None:
+        """From the next connection on."""
+        self._backends = backends
+
+    async def close(self) -> None:
+        self._task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._task
+        self._socket.close()
+
+    async def _accept(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                client, _ = await loop.sock_accept(self._socket)
+            except OSError as error:
+                if error.errno in _OUT_OF_FILES:
+                    logger.warning("service connections wait: %s", error)
+                    await asyncio.sleep(_BREATHER_SECONDS)
+                continue
+            self._connections.add(client, self._in_turn())
+
+    def _in_turn(self) -> Sequence[Backend]:
+        """All backends, another one first each time: the others are tried when the first cannot be reached."""
+        if not self._backends:
+            return ()
+        self._next = (self._next + 1) % len(self._backends)
+        return [*self._backends[self._next :], *self._backends[: self._next]]
+
+
+def _listening(address: str, port: int) -> socket.socket:
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        listening.setblocking(False)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((address, port))
+        listening.listen(_BACKLOG)
+    except OSError:
+        listening.close()
+        raise
+    return listening
+
+
+async def _forward(client: socket.socket, backends: Sequence[Backend]) -> None:
+    client.setblocking(False)
+    with client:
+        backend = await _connect(client, backends)
+        if backend is None:
+            _break(client)
+            return
+        with backend:
+            for side in (client, backend):
+                side.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            pumps = [asyncio.create_task(_pump(client, backend)), asyncio.create_task(_pump(backend, client))]
+            try:
+                await asyncio.gather(*pumps)
+            except OSError:
+                _break(client, backend)
+            except asyncio.CancelledError:
+                _break(client, backend)
+                raise
+            finally:
+                for pump in pumps:
+                    pump.cancel()
+                await asyncio.gather(*pumps, return_exceptions=True)
+
+
+async def _connect(client: socket.socket, backends: Sequence[Backend]) -> socket.socket | None:
+    """To the first backend that answers; None when none does."""
+    loop = asyncio.get_running_loop()
+    caller = client.getpeername()[0] if backends else ""
+    for backend in backends:
+        wanted = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        try:
+            wanted.setblocking(False)
+            wanted.setsockopt(socket.IPPROTO_IP, _BIND_ADDRESS_NO_PORT, 1)
+            wanted.bind((caller, 0))
+            await asyncio.wait_for(loop.sock_connect(wanted, backend), _CONNECT_SECONDS)
+        except (OSError, TimeoutError):
+            wanted.close()
+        except asyncio.CancelledError:
+            wanted.close()
+            raise
+        else:
+            return wanted
+    return None
+
+
+async def _pump(source: socket.socket, target: socket.socket) -> None:
+    loop = asyncio.get_running_loop()
+    buffer = memoryview(bytearray(_BUFFER_BYTES))
+    while count := await loop.sock_recv_into(source, buffer):
+        await loop.sock_sendall(target, buffer[:count])
+    target.shutdown(socket.SHUT_WR)
+
+
+def _break(*sides: socket.socket) -> None:
+    """Lets the other end see that the connection broke, and did not end."""
+    for side in sides:
+        with contextlib.suppress(OSError):
+            side.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)

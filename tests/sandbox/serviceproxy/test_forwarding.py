@@ -1,0 +1,173 @@
+"""Connections through a Service's port: both directions, half-closed, slow, broken, and none left behind."""
+
+import asyncio
+import socket
+import struct
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from grid.sandbox.serviceproxy.endpoints import Backend
+from grid.sandbox.serviceproxy.forwarding import Connections, Listener
+from tests.sandbox.kubelet.support import eventually
+from tests.sandbox.serviceproxy.support import ask, named, serving
+
+PLACE = "127.48.255.200"
+
+
+@pytest.fixture
+async def connections() -> AsyncIterator[Connections]:
+    connections = Connections()
+    yield connections
+    await connections.close()
+    assert len(connections) == 0
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((PLACE, 0))
+        return int(probe.getsockname()[1])
+
+
+def open_files() -> int:
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+
+def listen(connections: Connections, *backends: Backend) -> tuple[Listener, int]:
+    port = free_port()
+    return Listener(PLACE, port, backends, connections), port
+
+
+async def until_the_end(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Answers only once the question is complete."""
+    question = await reader.read()
+    writer.write(b"<" + question + b">")
+    writer.close()
+    await writer.wait_closed()
+
+
+async def test_a_half_that_ended_leaves_the_other_open(connections: Connections) -> None:
+    async with serving(until_the_end) as behind:
+        listener, port = listen(connections, Backend("127.0.0.1", behind))
+        reader, writer = await asyncio.open_connection(PLACE, port)
+        writer.write(b"x" * 300_000)
+        writer.write_eof()
+        assert await reader.read() == b"<" + b"x" * 300_000 + b">"
+        writer.close()
+        await writer.wait_closed()
+        await eventually(lambda: not len(connections), "the connection is forgotten")
+        await listener.close()
+
+
+async def test_backends_take_turns_and_see_who_calls(connections: Connections) -> None:
+    async with serving(named("a")) as a, serving(named("b")) as b:
+        listener, port = listen(connections, Backend("127.0.0.1", a), Backend("127.0.0.1", b))
+        answers = [await ask(PLACE, port, caller="127.64.0.9") for _ in range(4)]
+        assert sorted(answers) == ["a 127.64.0.9"] * 2 + ["b 127.64.0.9"] * 2
+        listener.lead_to([Backend("127.0.0.1", b)])
+        assert {await ask(PLACE, port) for _ in range(2)} == {"b 127.0.0.1"}
+        await listener.close()
+
+
+async def test_one_that_does_not_answer_is_passed_over(connections: Connections) -> None:
+    async with serving(named("b")) as b:
+        listener, port = listen(connections, Backend("127.0.0.1", free_port()), Backend("127.0.0.1", b))
+        assert {await ask(PLACE, port) for _ in range(3)} == {"b 127.0.0.1"}
+        await listener.close()
+
+
+async def test_with_nobody_behind_it_a_connection_breaks_at_once(connections: Connections) -> None:
+    listener, port = listen(connections, Backend("127.0.0.1", free_port()))
+    with pytest.raises(ConnectionResetError):
+        await ask(PLACE, port)
+    await listener.close()
+    with pytest.raises(ConnectionRefusedError):
+        await ask(PLACE, port)
+
+
+async def test_a_broken_side_breaks_the_other(connections: Connections) -> None:
+    broken = asyncio.Event()
+
+    async def breaks(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readexactly(1)
+        reset = struct.pack("ii", 1, 0)
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
+        writer.transport.abort()
+        broken.set()
+
+    async with serving(breaks) as behind:
+        listener, port = listen(connections, Backend("127.0.0.1", behind))
+        reader, writer = await asyncio.open_connection(PLACE, port)
+        writer.write(b"a")
+        with pytest.raises(ConnectionResetError):
+            await reader.read()
+        assert broken.is_set()
+        writer.close()
+        await eventually(lambda: not len(connections), "the connection is forgotten")
+        await listener.close()
+
+
+async def test_who_does_not_read_makes_the_sender_wait(connections: Connections) -> None:
+    reads = asyncio.Event()
+    received = 0
+
+    async def sleepy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal received
+        await reads.wait()
+        while data := await reader.read(65536):
+            received += len(data)
+        writer.close()
+        await writer.wait_closed()
+
+    async with serving(sleepy) as behind:
+        listener, port = listen(connections, Backend("127.0.0.1", behind))
+        loop = asyncio.get_running_loop()
+        client = socket.socket()
+        client.setblocking(False)
+        await loop.sock_connect(client, (PLACE, port))
+        block, sent = b"x" * 65536, 0
+        with pytest.raises(TimeoutError):
+            while sent < 64 * 2**20:
+                # Only a wait that does not end tells that the way is full.
+                async with asyncio.timeout(0.5):
+                    await loop.sock_sendall(client, block)
+                sent += len(block)
+        reads.set()
+        client.shutdown(socket.SHUT_WR)
+        assert await loop.sock_recv(client, 1) == b""
+        client.close()
+        assert sent <= received < 64 * 2**20
+        await listener.close()
+
+
+async def test_connections_outlive_their_listener_and_nothing_outlives_the_proxy(connections: Connections) -> None:
+    before = open_files()
+
+    async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(10):
+            writer.write(data)
+        writer.close()
+
+    async with serving(echo) as behind:
+        listener, port = listen(connections, Backend("127.0.0.1", behind))
+        pairs = [await asyncio.open_connection(PLACE, port) for _ in range(20)]
+        await listener.close()
+        for reader, writer in pairs:
+            writer.write(b"still")
+            assert await reader.readexactly(5) == b"still"
+        assert len(connections) == 20
+        await connections.close()
+        for reader, writer in pairs:
+            with pytest.raises(ConnectionResetError):
+                await reader.read()
+            writer.close()
+        await eventually(lambda: not len(connections))
+    await eventually(lambda: open_files() <= before, "every file is closed")
+
+
+async def test_a_taken_port_is_an_error_that_leaves_nothing_open(connections: Connections) -> None:
+    listener, port = listen(connections)
+    with pytest.raises(OSError, match="in use"):
+        Listener(PLACE, port, (), connections)
+    await listener.close()

@@ -1,0 +1,163 @@
+"""Services of an API server in memory, followed: served, changed, gone, and the same after a restart."""
+
+import asyncio
+import socket
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from grid.sandbox.client import ApiError, Object
+from grid.sandbox.kubelet.addresses import AddressBook
+from grid.sandbox.serviceproxy import ServiceProxy
+from tests.sandbox.kubelet.support import FakeApi, JumpClock, eventually
+from tests.sandbox.serviceproxy.support import ask, named, serving
+
+SERVICE = "/api/v1/namespaces/default/services/head"
+POD = "/api/v1/namespaces/default/pods/p"
+
+
+class Stage:
+    def __init__(self, folder: Path) -> None:
+        self.api, self.clock = FakeApi(), JumpClock()
+        self.addresses = AddressBook(folder / "addresses.json")
+        self.addresses.open()
+        self.proxy = ServiceProxy(self.api, self.addresses, clock=self.clock)
+
+    async def service(self, *ports: Object, **spec: Any) -> None:
+        spec = {"clusterIP": "10.96.3.7", "selector": {"app": "head"}, "ports": list(ports), **spec}
+        await self.api.create("/api/v1/namespaces/default/services", {"metadata": {"name": "head"}, "spec": spec})
+
+    async def pod(self, name: str, port: int, *, ready: str = "True") -> None:
+        body = {
+            "metadata": {"name": name, "labels": {"app": "head"}},
+            "spec": {"containers": [{"name": "run", "ports": [{"name": "comm", "containerPort": port}]}]},
+            "status": {"phase": "Running", "podIP": "127.0.0.1", "conditions": [{"type": "Ready", "status": ready}]},
+        }
+        await self.api.create("/api/v1/namespaces/default/pods", body)
+
+    async def ready(self, name: str, status: str) -> None:
+        conditions = [{"type": "Ready", "status": status}]
+        await self.api.patch(f"/api/v1/namespaces/default/pods/{name}/status", {"status": {"conditions": conditions}})
+
+    @property
+    def place(self) -> str:
+        return self.addresses.service("10.96.3.7")
+
+    async def answer(self, port: int = 8786) -> str:
+        """What answers at the Service, "refused" when nothing does."""
+        try:
+            return (await ask(self.place, port)).split()[0]
+        except ConnectionError:
+            return "refused"
+
+    async def answers(self, wanted: str, port: int = 8786) -> None:
+        deadline = time.monotonic() + 20
+        while (answer := await self.answer(port)) != wanted:
+            assert time.monotonic() < deadline, f"{answer}, never {wanted}"
+            await asyncio.sleep(0.01)
+
+
+@asynccontextmanager
+async def running(proxy: ServiceProxy) -> AsyncIterator[None]:
+    task = asyncio.create_task(proxy.run())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+@pytest.fixture
+async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
+    stage = Stage(tmp_path)
+    async with running(stage.proxy):
+        yield stage
+    stage.addresses.close()
+
+
+async def test_a_service_is_served_as_long_as_a_ready_pod_is_behind_it(stage: Stage) -> None:
+    async with serving(named("a")) as a:
+        await stage.service({"port": 8786, "targetPort": "comm"})
+        await stage.pod("p", a, ready="False")
+        await eventually(lambda: stage.api.objects)
+        assert await stage.answer() == "refused"
+        await stage.ready("p", "True")
+        await stage.answers("a")
+        await stage.ready("p", "False")
+        await stage.answers("refused")
+        await stage.ready("p", "True")
+        await stage.answers("a")
+        await stage.api.delete(POD, grace_seconds=30)  # it is ready still, and about to end
+        await stage.answers("refused")
+
+
+async def test_a_service_that_changes_or_goes_is_followed(stage: Stage) -> None:
+    async with serving(named("a")) as a, serving(named("b")) as b:
+        await stage.service({"port": 8786, "targetPort": a})
+        await stage.pod("p", 1)
+        await stage.answers("a")
+        place = stage.place
+        ports = [{"port": 8787, "targetPort": b}]
+        await stage.api.patch(SERVICE, {"spec": {"ports": ports}})
+        await stage.answers("b", 8787)
+        assert await stage.answer(8786) == "refused"
+        await stage.api.patch(SERVICE, {"spec": {"selector": {"app": "other"}}})
+        await stage.answers("refused", 8787)
+        await stage.api.patch(SERVICE, {"spec": {"selector": {"app": "head"}}})
+        await stage.answers("b", 8787)
+        await stage.api.delete(SERVICE)
+        await eventually(lambda: not stage.addresses.services(), "the address is given back")
+        with pytest.raises(ConnectionRefusedError):
+            await ask(place, 8787)
+
+
+async def test_places_are_told_of_services_that_exist_however_new_they_are(stage: Stage) -> None:
+    await stage.service({"port": 8786})
+    # The watch has not told yet; a pod that starts now needs the address all the same.
+    assert await stage.proxy.places_of({"10.96.3.7", "10.96.3.8", "8.8.8.8"}) == {"10.96.3.7": stage.place}
+    stage.api.down = True
+    assert await stage.proxy.places_of(()) == {}
+    with pytest.raises(ApiError):
+        await stage.proxy.places_of({"10.96.3.8"})
+    stage.api.down = False
+
+
+async def test_after_a_restart_the_address_is_the_same_and_those_of_services_that_went_are_free(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    stage.addresses.service("10.96.9.9")
+    async with serving(named("a")) as a:
+        await stage.service({"port": 8786, "targetPort": a})
+        await stage.pod("p", 1)
+        async with running(stage.proxy):
+            await stage.answers("a")
+            await eventually(lambda: list(stage.addresses.services()) == ["10.96.3.7"], "what is gone is released")
+        place = stage.place
+        assert await stage.answer() == "refused"
+        async with running(ServiceProxy(stage.api, stage.addresses, clock=stage.clock)):
+            await stage.answers("a")
+            assert stage.place == place
+    stage.addresses.close()
+
+
+async def test_a_port_that_somebody_has_taken_is_tried_again(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    place = stage.addresses.service("10.96.3.7")
+    async with serving(named("a")) as a, serving(named("stranger"), place) as taken:
+        await stage.service({"port": taken, "targetPort": a})
+        await stage.pod("p", 1)
+        await eventually(lambda: "cannot listen" in caplog.text, "it is told")
+        assert await stage.answer(taken) == "stranger"
+    await eventually(lambda: _free(place, taken), "the stranger is gone")
+    async with serving(named("a")) as again:
+        await stage.api.patch(SERVICE, {"spec": {"ports": [{"port": taken, "targetPort": again}]}})
+        stage.clock.jump(5)
+        await stage.answers("a", taken)
+    assert caplog.text.count("cannot listen") == 1
+
+
+def _free(address: str, port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex((address, port)) != 0

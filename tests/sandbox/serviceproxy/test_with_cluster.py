@@ -1,0 +1,122 @@
+"""A Deployment, its Service and a client, as real processes of the embedded cluster: the client is told the cluster IP only."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from grid.sandbox.client import DEPLOYMENTS, PODS, SERVICES, Client, Object, SystemClock, name_of
+from grid.sandbox.controllers.manager import ControllerManager
+from grid.sandbox.controllers.scheduler import Scheduler
+from grid.sandbox.images import ImageStore
+from grid.sandbox.kubelet import Fleet, FleetSettings
+from grid.sandbox.pools import NodePool
+from tests.sandbox.support import api_server, running
+
+_DEADLINE_SECONDS = 60.0
+T = TypeVar("T")
+
+# Answers with its pod's name, on its pod's address.
+_SERVER = """
+import os, socket
+with socket.create_server((os.environ["POD_IP"], 8786)) as server:
+    while True:
+        client, _ = server.accept()
+        client.sendall(os.environ["HOSTNAME"].encode())
+        client.close()
+"""
+_CLIENT = """
+import os, socket, sys
+host, port = os.environ["ADDRESS"].removeprefix("tcp://").split(":")
+answers = set()
+while len(answers) < int(sys.argv[1]):
+    with socket.create_connection((host, int(port))) as server:
+        answers.add(server.recv(100).decode())
+with open(sys.argv[2], "w") as message:
+    message.write(" ".join(answers))
+"""
+
+
+def container(script: str, *arguments: str, **fields: Any) -> Object:
+    command = ["python3", "-c", script, *arguments]
+    return {"name": "run", "image": "compute-grid/test:1", "command": command, **fields}
+
+
+def deployment() -> Object:
+    address = [{"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}]
+    probe = {"tcpSocket": {"port": "comm"}, "periodSeconds": 1}
+    run = container(_SERVER, env=address, ports=[{"name": "comm", "containerPort": 8786}], readinessProbe=probe)
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "head"},
+        "spec": {
+            "replicas": 2,
+            "selector": {"matchLabels": {"app": "head"}},
+            "template": {
+                "metadata": {"labels": {"app": "head"}},
+                "spec": {"terminationGracePeriodSeconds": 1, "containers": [run]},
+            },
+        },
+    }
+
+
+async def test_a_client_reaches_the_pods_of_a_deployment_through_its_service(tmp_path: Path) -> None:
+    async with machine(tmp_path) as client:
+        spec = {"selector": {"app": "head"}, "ports": [{"port": 18786, "targetPort": "comm"}]}
+        body = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "head"}, "spec": spec}
+        service = await client.create(SERVICES.path("default"), body)
+        await client.create(DEPLOYMENTS.path("default"), deployment())
+        await until(
+            lambda: client.get(DEPLOYMENTS.path("default", "head")),
+            lambda found: found["status"].get("readyReplicas") == 2,
+        )
+        heads = {name_of(pod) for pod in (await client.list(PODS.path("default"))).items}
+        assert await answers(client, "both", service, 2) == heads
+        await client.patch(DEPLOYMENTS.path("default", "head", "scale"), {"spec": {"replicas": 1}})
+        left = await until(
+            lambda: client.list(PODS.path("default"), label_selector="app=head"), lambda found: len(found.items) == 1
+        )
+        assert await answers(client, "one", service, 1) == {name_of(left.items[0])}
+
+
+async def answers(client: Client, name: str, service: Object, count: int) -> set[str]:
+    """Which pods answered a client that was told the cluster IP."""
+    address = [{"name": "ADDRESS", "value": f"tcp://{service['spec']['clusterIP']}:18786"}]
+    spec = {
+        "restartPolicy": "Never",
+        "containers": [container(_CLIENT, str(count), "/dev/termination-log", env=address)],
+    }
+    await client.create(
+        PODS.path("default"), {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+    )
+    path = PODS.path("default", name)
+    done = await until(lambda: client.get(path), lambda pod: pod["status"].get("phase") == "Succeeded")
+    return set(done["status"]["containerStatuses"][0]["state"]["terminated"]["message"].split())
+
+
+@asynccontextmanager
+async def machine(folder: Path) -> AsyncIterator[Client]:
+    """API server, controllers, scheduler and one node."""
+    pool = NodePool("small", "t", {"cpu": "8", "memory": "32Gi", "pods": "110"}, minimum=1, maximum=1, initial=1)
+    settings = FleetSettings(boot_seconds=0.0, ready_seconds=0.0)
+    (folder / "api").mkdir()
+    async with api_server(folder / "api", SystemClock()) as client:
+        images = ImageStore(folder / "images")
+        fleet = Fleet(client, data_dir=folder / "machine", images=images, pools=[pool], settings=settings)
+        await fleet.start()
+        try:
+            async with running(ControllerManager(client), Scheduler(client)):
+                yield client
+        finally:
+            await fleet.stop()
+
+
+async def until(ask: Callable[[], Awaitable[T]], holds: Callable[[T], object]) -> T:
+    deadline = time.monotonic() + _DEADLINE_SECONDS
+    while not holds(answer := await ask()):
+        assert time.monotonic() < deadline, answer
+        await asyncio.sleep(0.05)
+    return answer

@@ -137,7 +137,7 @@ def _service(spec: ExecutionSpec, ports: tuple[Port, ...], named: dict[str, Any]
             "type": "ClusterIP",
             "selector": _selector(spec, HEAD),
             "ports": [
-                {"name": port.name, "port": port.number, "targetPort": port.number, "protocol": "TCP"} for port in ports
+                {"name": port.name, "port": port.number, "targetPort": port.target, "protocol": "TCP"} for port in ports
             ],
             "publishNotReadyAddresses": False,
         },
@@ -251,7 +251,7 @@ def _container(spec: ExecutionSpec, tier: TierSpec, program: Program) -> dict[st
     run = container(spec, tier)
     run["command"] = list(program.command)
     run["env"] = _variables(spec, program)
-    run["ports"] = [{"name": port.name, "containerPort": port.number, "protocol": "TCP"} for port in program.ports]
+    run["ports"] = [{"name": port.name, "containerPort": port.target, "protocol": "TCP"} for port in program.ports]
     run["volumeMounts"] = [*run["volumeMounts"], {"name": _LOCAL, "mountPath": LOCAL_PATH}]
     run["readinessProbe"] = dict(program.readiness)
     if program.liveness:

@@ -20,10 +20,18 @@ LOCAL_PATH = "/mnt/local"  # each worker's scratch space: the local storage if a
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """A port that a container listens on; its name is unique in the pod and at most 15 characters."""
+    """A port that a container listens on; its name is unique in the pod and at most 15 characters.
+
+    `inside`: what the container itself listens on, where that differs from the Service's `number`.
+    """
 
     name: str
     number: int
+    inside: int = 0
+
+    @property
+    def target(self) -> int:
+        return self.inside or self.number
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from grid.sandbox.needs import Need, Unmet, find, link
+
 logger = logging.getLogger(__name__)
 
 _MARKER = "image.json"
@@ -56,6 +58,7 @@ class Image:
     requirements: tuple[str, ...]
     description: str
     command: tuple[str, ...] = ()
+    needs: tuple[Need, ...] = ()
 
     @property
     def digest(self) -> str:
@@ -77,6 +80,7 @@ class PulledImage:
     size_bytes: int
 
 
+_JAVA = Need("java", "Spark needs Java 17: install openjdk-17-jre-headless (Debian) and pull again", 17)
 _JUPYTERLAB = ("jupyterlab==4.6.*", "ipykernel>=6.29", "jupyter-server-terminals>=0.5", "terminado>=0.18")
 BUILT_IN = (
     Image("compute-grid/jupyterlab:4.6", _JUPYTERLAB, "JupyterLab with a Python kernel and terminals"),
@@ -84,6 +88,12 @@ BUILT_IN = (
         "compute-grid/datascience:1",
         (*_JUPYTERLAB, "pandas>=2.2,<4", "scikit-learn>=1.5,<2", "matplotlib>=3.9,<4"),
         "JupyterLab with pandas, scikit-learn and matplotlib",
+    ),
+    Image(
+        "compute-grid/spark:4.3",
+        (*_JUPYTERLAB, "pyspark==4.3.0", "pandas>=2.2,<3", "pyarrow>=18"),
+        "Spark: its workers, and JupyterLab with PySpark, pandas and PyArrow",
+        needs=(_JAVA,),
     ),
     Image("compute-grid/python:3.11", (), "Python and nothing else", ("python3",)),
     Image("compute-grid/test:1", (), "For tests: nothing to install", ("python3", "-c", "print('hello')")),
@@ -104,6 +114,7 @@ class Catalogue:
         [images."team/polars:1"]
         requirements = ["polars==1.*", "ipykernel"]
         description = "Polars"
+        needs = [{ program = "dot", version = 2, advice = "Install graphviz and pull again" }]
         """
         try:
             document = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -133,7 +144,7 @@ def _entry(path: Path, name: str, entry: object) -> Image:
     where = f'image catalogue {path}: [images."{name}"]'
     if not isinstance(entry, dict):
         raise BadCatalogue(f"{where} must be a table")
-    unknown = entry.keys() - {"requirements", "description", "command"}
+    unknown = entry.keys() - {"requirements", "description", "command", "needs"}
     if unknown:
         raise BadCatalogue(f"{where}: unknown key “{sorted(unknown)[0]}”")
     requirements, command = entry.get("requirements", []), entry.get("command", [])
@@ -143,7 +154,28 @@ def _entry(path: Path, name: str, entry: object) -> Image:
     bad = [item for item in requirements if item.lstrip().startswith("-")]
     if bad:
         raise BadCatalogue(f"{where}: “{bad[0]}” is an option of the installer, not a requirement")
-    return Image(name, tuple(requirements), str(entry.get("description", "")), tuple(command))
+    needs = tuple(_need(where, need) for need in _tables(where, entry.get("needs", [])))
+    return Image(name, tuple(requirements), str(entry.get("description", "")), tuple(command), needs)
+
+
+def _tables(where: str, found: object) -> list[dict[str, object]]:
+    if not isinstance(found, list) or not all(isinstance(item, dict) for item in found):
+        raise BadCatalogue(f"{where}: needs must be a list of tables")
+    return found
+
+
+def _need(where: str, entry: dict[str, object]) -> Need:
+    unknown = entry.keys() - {"program", "advice", "version"}
+    if unknown:
+        raise BadCatalogue(f"{where}: unknown key “{sorted(unknown)[0]}” in needs")
+    program, version = entry.get("program"), entry.get("version", 0)
+    if not isinstance(program, str) or not program or "/" in program:
+        raise BadCatalogue(f"{where}: a need must name its program, without a folder")
+    if not isinstance(version, int):
+        raise BadCatalogue(f"{where}: the version of “{program}” must be a whole number")
+    return Need(
+        program, str(entry.get("advice") or f"It needs the program {program}: install it and pull again"), version
+    )
 
 
 class ImageStore:
@@ -214,11 +246,16 @@ class ImageStore:
     async def _make(self, image: Image, lock: int) -> PulledImage:
         place = self._place(image)
         started = time.monotonic()
+        try:
+            programs = await find(image.needs, os.environ.get("PATH", os.defpath))
+        except Unmet as error:
+            raise PullFailed(str(error)) from error
         # Scripts in an environment hold its path, so it is made in place and counts only once its marker is there.
         await asyncio.to_thread(shutil.rmtree, place, ignore_errors=True)
         await asyncio.to_thread(venv.create, place, symlinks=True, with_pip=False)
         if image.requirements:
             await _install(place, image, lock)
+        link(programs, place / "bin")
         size = await asyncio.to_thread(_size_of, place)
         marker = {"image": image.name, "requirements": image.requirements, "size_bytes": size}
         unfinished = place / f"{_MARKER}.unfinished"

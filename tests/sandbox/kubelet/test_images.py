@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from grid.sandbox.images import BUILT_IN, BadCatalogue, Catalogue, Image, ImageStore, PullFailed, installer_environment
+from grid.sandbox.needs import Need
 from tests.sandbox.kubelet.support import World, eventually, pod
 
 TINY = Image("team/tiny:1", ("tiny-package==1.0",), "One module", ("python3", "-c", "import tiny; print(tiny.WORD)"))
@@ -92,6 +93,55 @@ async def test_a_folder_that_cannot_be_written_is_a_failed_pull(tmp_path: Path) 
         await store(tmp_path).pull("compute-grid/test:1")
 
 
+def image_that_needs(program: str, version: int = 0) -> Catalogue:
+    need = Need(program, f"Install {program} and pull again", version)
+    return Catalogue([Image("team/needy:1", ("tiny-package==1.0",), "", needs=(need,))])
+
+
+def program(folder: Path, name: str, script: str, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A program on the PATH of the cluster's process."""
+    folder.mkdir()
+    (folder / name).write_text(f"#!/bin/sh\n{script}\n")
+    (folder / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    return folder / name
+
+
+async def test_a_program_that_the_machine_lacks_is_said_before_anything_is_installed(
+    tmp_path: Path, index: Path
+) -> None:
+    images = ImageStore(tmp_path / "images", image_that_needs("no-such-program"))
+    with pytest.raises(PullFailed, match=r"^Install no-such-program and pull again$"):
+        await images.pull("team/needy:1")
+    assert list((tmp_path / "images").glob("*/*")) == []
+
+
+@pytest.mark.parametrize("script", ["echo openjdk 11.0.2", "echo unknown option; exit 1", "echo no number"])
+async def test_a_program_that_is_too_old_is_said(
+    tmp_path: Path, index: Path, monkeypatch: pytest.MonkeyPatch, script: str
+) -> None:
+    place = program(tmp_path / "bin", "oldjava", script, monkeypatch)
+    images = ImageStore(tmp_path / "images", image_that_needs("oldjava", 17))
+    with pytest.raises(PullFailed, match=f"^Install oldjava and pull again .this machine's {place} is"):
+        await images.pull("team/needy:1")
+
+
+async def test_containers_find_a_needed_program_wherever_it_is(
+    tmp_path: Path, index: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = program(tmp_path / "elsewhere", "newjava", "echo openjdk 17.0.15 2025-04-15", monkeypatch)
+    images = ImageStore(tmp_path / "images", image_that_needs("newjava", 17))
+    pulled, _ = await images.pull("team/needy:1")
+    assert (pulled.environment / "bin" / "newjava").readlink() == place
+
+
+def test_without_java_the_spark_image_names_the_package_to_install() -> None:
+    spark = Catalogue().find("compute-grid/spark:4.3")
+    assert spark is not None
+    assert [need.program for need in spark.needs] == ["java"]
+    assert "install openjdk-17-jre-headless" in spark.needs[0].advice
+
+
 async def test_a_pod_with_an_unknown_image_waits_and_says_what_there_is(world: World) -> None:
     await world.run(pod("typo", "echo hi", container={"image": "compute-grid/jupyterlap:4.6"}))
     waiting = (await world.reason("typo", "ErrImagePull"))["state"]["waiting"]
@@ -129,12 +179,17 @@ def test_a_file_adds_to_the_catalogue_and_may_replace(tmp_path: Path) -> None:
     file = tmp_path / "images.toml"
     file.write_text(
         '[images."team/polars:1"]\nrequirements = ["polars==1.*"]\ndescription = "Polars"\n'
+        'needs = [{ program = "dot", version = 2, advice = "Install graphviz" }, { program = "git" }]\n'
         '[images."compute-grid/test:1"]\nrequirements = []\n'
     )
     catalogue = Catalogue.with_file(file)
     found = catalogue.find("docker.io/team/polars:1")
     assert found is not None
     assert (found.requirements, found.description) == (("polars==1.*",), "Polars")
+    assert found.needs == (
+        Need("dot", "Install graphviz", 2),
+        Need("git", "It needs the program git: install it and pull again"),
+    )
     assert len(catalogue.names()) == len(BUILT_IN) + 1
 
 
@@ -145,6 +200,11 @@ def test_a_file_adds_to_the_catalogue_and_may_replace(tmp_path: Path) -> None:
         ('[images."a:1"]\nrequirements = "polars"', "requirements must be a list of texts"),
         ('[images."a:1"]\nrequirements = ["--index-url=http://x"]', "is an option of the installer"),
         ('[images."a:1"]\nrequirments = []', "unknown key “requirments”"),
+        ('[images."a:1"]\nneeds = ["java"]', "needs must be a list of tables"),
+        ('[images."a:1"]\nneeds = [{ version = 17 }]', "a need must name its program"),
+        ('[images."a:1"]\nneeds = [{ program = "/bin/java" }]', "without a folder"),
+        ('[images."a:1"]\nneeds = [{ program = "java", version = "17" }]', "must be a whole number"),
+        ('[images."a:1"]\nneeds = [{ program = "java", least = 17 }]', "unknown key “least” in needs"),
         ("images = 3", "must be tables"),
         ('[images]\n"a:1" = 3', "must be a table"),
     ],

@@ -1,0 +1,70 @@
+"""Programs of the machine that an image needs beside its Python packages, such as Java for Spark.
+
+Looked for before anything is installed, in the version that it must have at least. A program that is found is linked into the
+image, so that containers find it wherever on the machine it is.
+"""
+
+import asyncio
+import os
+import re
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+_NUMBER = re.compile(r"\b(\d+)")
+_ANSWER_SECONDS = 30.0
+
+
+class Unmet(Exception):
+    """The machine lacks it; the message says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """`version` is the least first number in what `PROGRAM --version` prints, 0 for any; `advice` a sentence for whom it lacks."""
+
+    program: str
+    advice: str
+    version: int = 0
+
+
+async def find(needs: Sequence[Need], path: str) -> dict[str, str]:
+    """Where on `path`, a list of directories as in PATH, the programs are. Raises Unmet for the first that is lacking or old."""
+    found = {}
+    for need in needs:
+        place = await asyncio.to_thread(shutil.which, need.program, path=path)
+        if place is None:
+            raise Unmet(need.advice)
+        if need.version and (version := await _version(place)) < need.version:
+            has = f"its version {version}" if version else "one that does not say its version"
+            raise Unmet(f"{need.advice} (this machine's {place} is {has})")
+        found[need.program] = place
+    return found
+
+
+def link(found: dict[str, str], folder: Path) -> None:
+    for program, place in found.items():
+        if not (folder / program).exists():
+            (folder / program).symlink_to(place)
+
+
+async def _version(program: str) -> int:
+    process = await asyncio.create_subprocess_exec(
+        program,
+        "--version",
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        env={"PATH": os.defpath, "LANG": "C.UTF-8"},
+    )
+    try:
+        output, _ = await asyncio.wait_for(process.communicate(), _ANSWER_SECONDS)
+    except TimeoutError:
+        return 0
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    number = _NUMBER.search(output.decode(errors="replace"))
+    return int(number[1]) if number and process.returncode == 0 else 0

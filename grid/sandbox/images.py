@@ -95,6 +95,11 @@ BUILT_IN = (
         "Spark: its workers, and JupyterLab with PySpark, pandas and PyArrow",
         needs=(_JAVA,),
     ),
+    Image(
+        "compute-grid/ray:2.60",
+        (*_JUPYTERLAB, "ray[default,client]==2.60.0", "pandas>=2.2,<3"),
+        "Ray: its nodes, and JupyterLab with Ray and pandas",
+    ),
     Image("compute-grid/python:3.11", (), "Python and nothing else", ("python3",)),
     Image("compute-grid/test:1", (), "For tests: nothing to install", ("python3", "-c", "print('hello')")),
     Image("compute-grid/test-sleep:1", (), "For tests: sleeps an hour", ("sleep", "3600")),

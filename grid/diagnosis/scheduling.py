@@ -42,6 +42,14 @@ def counted_reasons(message: str) -> dict[str, int]:
     return counted or ({text.strip(" ."): 0} if text.strip(" .") else {})
 
 
+def promised_size(events: Sequence[Event]) -> int:
+    """How many nodes its pool is to have, as the autoscaler said last when it grew for this pod; 0 when it did not."""
+    scaling = latest(events, "TriggeredScaleUp", "NotTriggerScaleUp")
+    if scaling is None or scaling.reason != "TriggeredScaleUp":
+        return 0
+    return max((int(size) for _, _, size, _ in _SCALE_UP.findall(scaling.message)), default=0)
+
+
 def explain_unscheduled(pod: Pod, events: Sequence[Event], *, now: datetime) -> Diagnosis:
     """For a pod without a node; `events` are its own, oldest first."""
     condition = next((one for one in pod.status.conditions if one.type == "PodScheduled"), None)

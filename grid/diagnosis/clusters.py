@@ -1,0 +1,288 @@
+"""Explains an on-demand cluster: how many of its workers work, what the others wait for, and what stands in its way.
+
+Used by the cluster's page and by its history, so both say the same. Pure: the same pods, autoscaler and time give the same words.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import Literal
+
+from grid.diagnosis.autoscalers import Load, explain_autoscaler, loads
+from grid.diagnosis.diagnosis import Diagnosis, plural, quoted
+from grid.diagnosis.scheduling import promised_size
+from grid.kube.objects import Autoscaler, Event, Pod
+from grid.labels import POD_DELETION_COST
+
+Phase = Literal["ready", "start", "image", "volume", "node", "trouble", "ending"]
+
+THRASHING_SPAN = timedelta(minutes=15)
+THRASHING_TURNS = 4
+_OUT_OF_MEMORY = "OOMKilled"
+_WEIGHT = ("problem", "wait", "ok")
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One pod of a cluster, with what `explain_pod` says of it; `events` are its own, oldest first."""
+
+    pod: Pod
+    diagnosis: Diagnosis
+    events: tuple[Event, ...] = ()
+
+    @property
+    def phase(self) -> Phase:
+        return _phase(self.pod, self.diagnosis)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterLook:
+    """One look at a cluster. `head` is None while it has no pod; `ready_nodes` counts the nodes of the workers' pool;
+    `wanted_before` says how many workers were wanted, oldest first, for the last quarter of an hour or more."""
+
+    minimum: int
+    maximum: int
+    autoscales: bool
+    head: Member | None
+    workers: tuple[Member, ...]
+    autoscaler: Autoscaler | None = None
+    ready_nodes: int = 0
+    wanted_before: tuple[tuple[datetime, int], ...] = ()
+
+    @property
+    def head_is_up(self) -> bool:
+        return self.head is not None and self.head.phase == "ready"
+
+    @property
+    def staying(self) -> tuple[Member, ...]:
+        """The workers that exist and are not ending."""
+        return tuple(one for one in self.workers if one.phase != "ending")
+
+    @property
+    def ready(self) -> int:
+        return sum(one.phase == "ready" for one in self.workers)
+
+    @property
+    def wanted(self) -> int:
+        """How many workers there should be now: as the autoscaler says within the present bounds, or the minimum."""
+        desired = self.autoscaler.status.desired_replicas if self.autoscaler and self.autoscales else 0
+        if desired:
+            return min(max(desired, self.minimum), self.maximum)
+        return max(self.minimum, min(len(self.staying), self.maximum)) if self.autoscales else self.minimum
+
+
+def summary(look: ClusterLook) -> str:
+    """ "6 of 16 workers; 8 wait for node 2 of 3, 2 for image pull." The head comes first while it is not up."""
+    head = _head_words(look)
+    if head and not look.workers:
+        return f"{head}; workers wait for it."
+    words = f"{look.ready} of {plural(look.wanted, 'worker')}"
+    rest = ", ".join(_groups(look))
+    return (f"{head}; " if head else "") + (f"{words}; {rest}." if rest else f"{words}.")
+
+
+def explain_cluster(look: ClusterLook, *, now: datetime) -> tuple[Diagnosis, ...]:
+    """All that stands in its way, the worst first; () when there is nothing to say."""
+    rules: tuple[Callable[[ClusterLook, datetime], Sequence[Diagnosis]], ...] = (
+        _about_head,
+        _about_waiting,
+        _about_memory,
+        _about_trouble,
+        _about_autoscaler,
+        _about_maximum,
+        _about_thrashing,
+    )
+    found = [diagnosis for rule in rules for diagnosis in rule(look, now)]
+    return tuple(sorted(found, key=lambda one: _WEIGHT.index(one.severity)))
+
+
+def leaving_order(workers: Sequence[Member]) -> list[Member]:
+    """Who goes first when the cluster shrinks, as Kubernetes chooses: without a node, not ready, cheap, the newest."""
+
+    def order(one: Member) -> tuple[bool, bool, int, float]:
+        created = one.pod.metadata.creation_timestamp
+        cost = deletion_cost(one.pod)
+        return bool(one.pod.spec.node_name), one.phase == "ready", cost, -created.timestamp() if created else 0.0
+
+    return sorted((one for one in workers if one.phase != "ending"), key=order)
+
+
+def deletion_cost(pod: Pod) -> int:
+    """What is no number counts as none, as in Kubernetes."""
+    try:
+        return int(pod.metadata.annotations.get(POD_DELETION_COST, "0"))
+    except ValueError:
+        return 0
+
+
+def _phase(pod: Pod, diagnosis: Diagnosis) -> Phase:
+    if pod.metadata.deletion_timestamp is not None:
+        return "ending"
+    if diagnosis.code == "volume":
+        return "volume"
+    if diagnosis.code == "pulling":
+        return "image"
+    if any(one.type == "Ready" and one.status == "True" for one in pod.status.conditions):
+        return "ready"
+    if not pod.spec.node_name and pod.status.phase == "Pending":
+        return "node"
+    return "trouble" if diagnosis.severity == "problem" or pod.status.phase in ("Failed", "Unknown") else "start"
+
+
+def _head_words(look: ClusterLook) -> str:
+    if look.head is None:
+        return "The head is being created"
+    return {
+        "ready": "",
+        "start": "The head is starting",
+        "image": "The head waits for image pull",
+        "volume": "The head waits for its volume",
+        "node": "The head waits for a node",
+        "trouble": "The head is in trouble",
+        "ending": "The head is ending",
+    }[look.head.phase]
+
+
+def _groups(look: ClusterLook) -> list[str]:
+    """What the workers that are not ready do, in the order of starting: "8 wait for node 2 of 3", "2 for image pull"."""
+    counts: dict[str, int] = {}
+    for one in look.workers:
+        counts[one.phase] = counts.get(one.phase, 0) + 1
+    reasons = {"node": _which_node(look), "volume": "a volume", "image": "image pull"}
+    if counts.get("start") and not look.head_is_up:
+        reasons["start"] = "the head"
+    found: list[str] = []
+    for phase, reason in reasons.items():
+        if count := counts.get(phase, 0):
+            verb = "" if found else " waits" if count == 1 else " wait"
+            found.append(f"{count}{verb} for {reason}")
+    if (count := counts.get("start", 0)) and "start" not in reasons:
+        found.append(f"{count} {'starts' if count == 1 else 'start'}")
+    if missing := max(0, look.wanted - len(look.staying)):
+        found.append(f"{missing} {_be(missing)} being created")
+    if count := counts.get("trouble", 0):
+        found.append(f"{count} {_be(count)} in trouble")
+    if count := counts.get("ending", 0):
+        found.append(f"{count} {_be(count)} leaving")
+    return found
+
+
+def _be(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
+def _which_node(look: ClusterLook) -> str:
+    """ "node 2 of 3": the next one to be ready, of those that the autoscaler starts the pool to have."""
+    waiting = [one for one in look.workers if one.phase == "node"]
+    promised = max((promised_size(one.events) for one in waiting), default=0)
+    if promised <= look.ready_nodes:
+        return "a node"
+    return f"node {look.ready_nodes + 1} of {promised}"
+
+
+def _about_head(look: ClusterLook, now: datetime) -> Sequence[Diagnosis]:
+    if look.head is None or look.head.phase == "ready":
+        return ()
+    why = look.head.diagnosis
+    severity = "wait" if why.severity == "ok" else why.severity
+    lost = " Workers connect to it again by themselves when it is." if look.ready else ""
+    return [
+        Diagnosis(
+            "head_down", f"The head is not up: {why.sentence}{lost}", severity, why.who, why.next_step, why.evidence
+        )
+    ]
+
+
+def _about_waiting(look: ClusterLook, now: datetime) -> Sequence[Diagnosis]:
+    """Workers that wait for a node or a volume: one diagnosis for each different reason."""
+    return _together("workers_pending", [one for one in look.workers if one.phase in ("node", "volume")])
+
+
+def _about_trouble(look: ClusterLook, now: datetime) -> Sequence[Diagnosis]:
+    """Workers that cannot start or start again and again, but for want of memory, which has a rule of its own."""
+    troubled = [
+        one
+        for one in look.workers
+        if one.phase not in ("node", "volume", "ending")
+        and one.diagnosis.severity == "problem"
+        and not _died_of_memory(one.pod)
+    ]
+    return _together("workers_failing", troubled)
+
+
+def _together(code: str, members: Sequence[Member]) -> list[Diagnosis]:
+    by_code: dict[str, list[Member]] = {}
+    for one in members:
+        by_code.setdefault(one.diagnosis.code, []).append(one)
+    found = []
+    for alike in by_code.values():
+        why = alike[0].diagnosis
+        sentence = f"{plural(len(alike), 'worker')}: {why.sentence}"
+        found.append(Diagnosis(code, sentence, why.severity, why.who, why.next_step, why.evidence))
+    return found
+
+
+def _about_memory(look: ClusterLook, now: datetime) -> Sequence[Diagnosis]:
+    killed = [one.pod for one in look.workers if _died_of_memory(one.pod)]
+    if not killed:
+        return ()
+    was = "was" if len(killed) == 1 else "were"
+    sentence = (
+        f"{plural(len(killed), 'worker')} {was} ended for using more memory than the tier has, and started again; "
+        "what only they held had to be computed again."
+    )
+    restarts = sum(status.restart_count for pod in killed for status in pod.status.container_statuses)
+    evidence = quoted(f"{_OUT_OF_MEMORY}, {plural(restarts, 'restart')}: " + ", ".join(p.metadata.name for p in killed))
+    step = "Launch with a worker tier that has more memory, or cut the data into smaller pieces."
+    return [Diagnosis("workers_out_of_memory", sentence, "problem", "you", step, evidence)]
+
+
+def _died_of_memory(pod: Pod) -> bool:
+    ended = [
+        state.terminated
+        for status in pod.status.container_statuses
+        for state in (status.state, status.last_state)
+        if state.terminated is not None
+    ]
+    return any(one.reason == _OUT_OF_MEMORY for one in ended)
+
+
+def _about_autoscaler(look: ClusterLook, now: datetime) -> Sequence[Diagnosis]:
+    """Without a ready worker there is nothing to measure, and what is said above matters more."""
+    if look.autoscaler is None or not look.autoscales or not look.ready:
+        return ()
+    found = explain_autoscaler(look.autoscaler, now=now)
+    return [found] if found else ()
+
+
+def _about_maximum(look: ClusterLook, now: datetime) -> Sequence[Diagnosis]:
+    if look.autoscaler is None or not look.autoscales or len(look.staying) < look.maximum or look.ready < look.maximum:
+        return ()
+    over = [load for load in loads(look.autoscaler) if load.is_over]
+    if not over:
+        return ()
+    sentence = f"All {plural(look.maximum, 'worker')} work and have more to do than the target: {_loads(over)}."
+    step = "Raise the maximum with “Change workers”, or launch with a larger worker tier."
+    return [Diagnosis("at_maximum", sentence, "wait", "you", step)]
+
+
+def _loads(over: Sequence[Load]) -> str:
+    return ", ".join(load.words for load in over)
+
+
+def _about_thrashing(look: ClusterLook, now: datetime) -> Sequence[Diagnosis]:
+    turns = _turns([wanted for at, wanted in look.wanted_before if now - at <= THRASHING_SPAN])
+    if turns < THRASHING_TURNS:
+        return ()
+    sentence = f"The number of workers turned between growing and shrinking {turns} times in the last 15 minutes."
+    step = (
+        "A longer wait before shrinking stops this: ask your admin to raise it in the central configuration, "
+        "or raise the minimum with “Change workers”."
+    )
+    return [Diagnosis("thrashing", sentence, "wait", "admin", step)]
+
+
+def _turns(wanted: Sequence[int]) -> int:
+    steps = [after - before for before, after in pairwise(wanted) if after != before]
+    return sum((one > 0) is not (other > 0) for one, other in pairwise(steps))

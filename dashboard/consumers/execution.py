@@ -11,6 +11,15 @@ from django.conf import settings
 from django.http import QueryDict
 
 from dashboard.access import Viewer, may_operate, may_see_execution
+from dashboard.consumers.clusters import (
+    cluster_diagnosis,
+    cluster_events,
+    cluster_fragments,
+    cluster_look,
+    cluster_nodes,
+    companion_fragment,
+    is_head,
+)
 from dashboard.consumers.executions import explain, pods_of
 from dashboard.consumers.page import LivePage
 from dashboard.records import read_record
@@ -18,6 +27,8 @@ from dashboard.viewmodels.events import history
 from dashboard.viewmodels.execution import ExecutionRecord, Person, PodLink, actions, facts, head, steps
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.timeline import timeline
+from grid.diagnosis.clusters import explain_cluster
+from grid.diagnosis.diagnosis import Diagnosis
 from grid.kube.objects import Event, Node, Pod
 from grid.runtime import Runtime
 
@@ -32,11 +43,12 @@ class ExecutionView:
 
 
 def person(viewer: Viewer, record: ExecutionRecord) -> Person:
-    """A member of the project may look; ending somebody else's work is for the project's owner, operators and admins."""
+    """A member of the project may look, and open the web page of a cluster; ending or changing somebody else's work is for the
+    project's owner, operators and admins."""
     is_owner = viewer.id == record.owner_id
     is_operator = may_operate(viewer)
     return Person(
-        is_owner=is_owner,
+        may_open=is_owner or (record.kind == "cluster" and viewer.id in record.project_member_ids),
         may_stop=is_owner or is_operator or viewer.id == record.project_owner_id,
         is_operator=is_operator,
     )
@@ -44,8 +56,8 @@ def person(viewer: Viewer, record: ExecutionRecord) -> Person:
 
 class ExecutionPage(LivePage[ExecutionView]):
     name = "execution"
-    topics = frozenset({"executions", "pods", "events", "nodes"})
-    regions = frozenset({"timeline", "events"})
+    topics = frozenset({"executions", "pods", "events", "nodes", "autoscalers", "usage"})
+    regions = frozenset({"timeline", "events", "workers"})
     refusal = "There is no such execution, or it is not yours to see."
 
     def __init__(self) -> None:
@@ -95,21 +107,43 @@ def execution_fragments(
     pods = sorted(
         pods_of(runtime, record.id), key=lambda pod: (pod.metadata.name != record.object_name, pod.metadata.name)
     )
-    first = pods[0] if pods else None
-    diagnosis = explain(runtime, first, now) if first is not None else None
+    if record.cluster is not None:
+        first, diagnosis, workers, extra = _cluster(runtime, record, pods, viewer, now)
+        listed, nodes = [pod for pod in pods if pod is first], cluster_nodes(runtime, record, pods)
+    else:
+        first = pods[0] if pods else None
+        diagnosis = explain(runtime, first, now) if first is not None else None
+        workers, extra, listed, nodes = 0, [], pods, _pool_nodes(runtime, record)
     node = first.spec.node_name if first is not None else ""
+    links = [PodLink(pod.metadata.namespace, pod.metadata.name) for pod in listed]
     events = _events(runtime, record, pods)
     found = [
         head(record, diagnosis),
         actions(record, viewer, is_ready=first is not None and _is_ready(first)),
         steps(record),
-        facts(record, viewer, pods=[PodLink(p.metadata.namespace, p.metadata.name) for p in pods], node=node, now=now),
+        facts(record, viewer, pods=links, node=node, workers=workers, now=now),
+        *extra,
     ]
+    if record.companion is not None:
+        found.append(companion_fragment(runtime, record.companion, now))
     if view.tab == "":
-        found += timeline(record, events, _pool_nodes(runtime, record), assigned_node=node or record.node_name)
+        assigned = "" if record.cluster is not None else node or record.node_name
+        found += timeline(record, events, nodes, assigned_node=assigned)
     elif view.tab == "events":
         found += history(events)
     return found
+
+
+def _cluster(
+    runtime: Runtime, record: ExecutionRecord, pods: Sequence[Pod], viewer: Person, now: datetime
+) -> tuple[Pod | None, Diagnosis, int, list[Fragment]]:
+    """The head's pod, the cluster's state as one diagnosis, how many workers it has, and the parts of its page."""
+    assert record.cluster is not None
+    look = cluster_look(runtime, record.id, record.cluster, record.node_pool, now)
+    found = explain_cluster(look, now=now)
+    extra = cluster_fragments(runtime, record, look, found, is_operator=viewer.is_operator)
+    first = look.head.pod if look.head is not None else next(filter(is_head, pods), None)
+    return first, cluster_diagnosis(look, found), len(look.staying), extra
 
 
 def _is_ready(pod: Pod) -> bool:
@@ -125,6 +159,8 @@ def _events(runtime: Runtime, record: ExecutionRecord, pods: Sequence[Pod]) -> l
         for name, uid in uids.items()
         for event in runtime.events.about(kind="Pod", name=name, namespace=settings.GRID_NAMESPACE, uid=uid)
     ]
+    if record.cluster is not None:
+        found += cluster_events(runtime, record)
     return sorted(found, key=lambda event: (event.last_seen or record.requested_at, event.metadata.name))
 
 

@@ -10,6 +10,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Literal
 
+from dashboard.viewmodels.clusters import ClusterRecord, Companion, average_cost_per_hour, cluster_price
 from dashboard.viewmodels.format import plural
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.nodes import Status
@@ -23,6 +24,7 @@ _WAY = ("queued", "deploying", "preparing", "running")
 _ENDINGS = ("finishing", "stopping", "succeeded", "stopped", "failed", "error")
 _FINAL = frozenset({"succeeded", "stopped", "failed", "error"})
 _BROWSER_KINDS = frozenset({"workspace", "app"})
+_OPENED_KINDS = _BROWSER_KINDS | {"cluster"}  # a cluster has the web page of its framework
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,8 @@ class ExecutionRecord:
     stop_requested_by: str
     node_name: str
     lifecycle: tuple[LifecycleLine, ...]
+    cluster: ClusterRecord | None = None
+    companion: Companion | None = None
 
     @property
     def name(self) -> str:
@@ -89,7 +93,7 @@ class ExecutionRecord:
 class Person:
     """What of the viewer matters here."""
 
-    is_owner: bool
+    may_open: bool
     may_stop: bool
     is_operator: bool
 
@@ -109,8 +113,10 @@ class Actions:
 
     execution_id: str
     shows_open: bool
+    open_word: str
     why_not_open: str
     shows_stop: bool
+    shows_change: bool
     stopping: str
 
 
@@ -144,6 +150,8 @@ class Facts:
     image: str
     tier: str
     size: str
+    head_tier: str
+    head_size: str
     price: str
     cost: str
     slots: str
@@ -157,9 +165,11 @@ class Facts:
 
 
 def head(record: ExecutionRecord, diagnosis: Diagnosis | None) -> Fragment:
-    """`diagnosis` of its pod, when there is one."""
+    """`diagnosis` of its pod, when there is one; of a cluster, what `cluster_diagnosis` makes of all of its pods."""
     current = None if record.is_final else diagnosis
     status, advice = state_status(record.state, message=record.message, diagnosis=current)
+    if record.cluster is not None and current is not None and record.state == "running":
+        status = Status(status.severity, status.word, current.sentence)
     if record.stop_requested_at is not None and not record.is_final and record.state != "stopping":
         status = Status("wait", "Stopping", f"{record.stop_requested_by} has asked for its end.")
         advice = ""
@@ -175,16 +185,9 @@ def _running_note(record: ExecutionRecord) -> str:
 
 
 def actions(record: ExecutionRecord, person: Person, *, is_ready: bool) -> Fragment:
-    """`is_ready`: its pod answers. Only the owner can open it, so only the owner is shown the button."""
+    """`is_ready`: its pod answers, of a cluster the head's. Who may not open it is not shown the button."""
     stop_asked = record.stop_requested_at is not None or record.state == "stopping"
-    shows_open = person.is_owner and record.kind in _BROWSER_KINDS and not record.is_final
-    why_not = ""
-    if stop_asked:
-        why_not = "It is stopping."
-    elif record.state != "running":
-        why_not = "You can open it as soon as it runs."
-    elif not is_ready:
-        why_not = "Its program does not answer at the moment."
+    shows_open = person.may_open and record.kind in _OPENED_KINDS and not record.is_final
     by = record.stop_requested_by
     return Fragment(
         "actions",
@@ -192,13 +195,26 @@ def actions(record: ExecutionRecord, person: Person, *, is_ready: bool) -> Fragm
         Actions(
             execution_id=record.id,
             shows_open=shows_open,
-            why_not_open=why_not,
+            open_word="Open" if record.cluster is None else f"Open {record.cluster.framework_name}",
+            why_not_open=_why_not_open(record, stop_asked=stop_asked, is_ready=is_ready),
             shows_stop=person.may_stop and not record.is_final and not stop_asked,
+            shows_change=person.may_stop and record.cluster is not None and not record.is_final and not stop_asked,
             stopping=(f"Stop asked for by {by}." if by else "It is stopping.")
             if stop_asked and not record.is_final
             else "",
         ),
     )
+
+
+def _why_not_open(record: ExecutionRecord, *, stop_asked: bool, is_ready: bool) -> str:
+    """A cluster is opened as soon as its head is up: its page shows how the workers come."""
+    if stop_asked:
+        return "It is stopping."
+    if record.kind == "cluster" and record.state in ("deploying", "preparing", "running"):
+        return "" if is_ready else "You can open it as soon as its head is up."
+    if record.state != "running":
+        return "You can open it as soon as it runs."
+    return "" if is_ready else "Its program does not answer at the moment."
 
 
 def steps(record: ExecutionRecord) -> Fragment:
@@ -210,7 +226,7 @@ def steps(record: ExecutionRecord) -> Fragment:
     ends = [state for state in order if state in _ENDINGS]
     found = [_step(state, order, entered, record) for state in (*_WAY, *ends)]
     if not ends or ends[-1] not in _FINAL:
-        word = "Stopped" if record.kind in _BROWSER_KINDS or "stopping" in ends else "Ended"
+        word = "Stopped" if record.kind in _OPENED_KINDS or "stopping" in ends else "Ended"
         found.append(Step(word, "todo", None, ""))
     return Fragment("steps", f"{_FRAGMENTS}execution_steps.html", Steps(tuple(found)))
 
@@ -228,8 +244,12 @@ def _step(state: str, order: Sequence[str], entered: dict[str, datetime], record
     return Step(state_word(state), "now", at, "")
 
 
-def facts(record: ExecutionRecord, person: Person, *, pods: Collection[PodLink], node: str, now: datetime) -> Fragment:
-    """`node` is where its pod is now; the stored one stays when the pod is gone."""
+def facts(
+    record: ExecutionRecord, person: Person, *, pods: Collection[PodLink], node: str, workers: int = 0, now: datetime
+) -> Fragment:
+    """`node` is where its pod is now, of a cluster its head's; the stored one stays when the pod is gone. `workers` is how
+    many a cluster has now."""
+    cluster = record.cluster
     shown_node = node or record.node_name
     end = record.ended_at or now
     started = record.started_at
@@ -237,16 +257,18 @@ def facts(record: ExecutionRecord, person: Person, *, pods: Collection[PodLink],
         "facts",
         f"{_FRAGMENTS}execution_facts.html",
         Facts(
-            kind=record.kind.capitalize(),
+            kind=record.kind.capitalize() if cluster is None else f"{cluster.framework_name} cluster",
             owner=record.owner_username,
             project=record.project_name,
             environment=record.environment_name,
             image=record.image,
             tier=record.tier_name,
             size=size_words(record.cores, record.memory, record.gpus, record.shared_memory),
-            price=price_words(record.cost_per_hour),
+            head_tier=cluster.head_tier_name if cluster else "",
+            head_size=size_words(cluster.head_cores, cluster.head_memory, cluster.head_gpus) if cluster else "",
+            price=_price(record, workers),
             cost=money(cost_so_far(record, now)) if started else "nothing" if record.is_final else "nothing yet",
-            slots=plural(record.slots, "slot") if record.slots > 1 else "",
+            slots=_slots(record),
             node=shown_node,
             node_is_link=person.is_operator and bool(node),
             pods=tuple(pods),
@@ -271,11 +293,27 @@ def span(seconds: float) -> str:
 
 
 def cost_so_far(record: ExecutionRecord, now: datetime) -> Decimal:
-    """Whole minutes since it started to run, for all of its slots."""
+    """Whole minutes since it started to run; of a cluster, its head and the workers that it had."""
     if record.started_at is None:
         return Decimal(0)
     seconds = max(0.0, ((record.ended_at or now) - record.started_at).total_seconds())
-    return record.cost_per_hour * record.slots * int(seconds // 60) / 60
+    each_hour = record.cost_per_hour * record.slots
+    if record.cluster is not None:
+        each_hour = average_cost_per_hour(record.cluster, record.cost_per_hour)
+    return each_hour * int(seconds // 60) / 60
+
+
+def _price(record: ExecutionRecord, workers: int) -> str:
+    """An end makes a price of what was had at the end, which nobody asks for: the bounds say what it could cost."""
+    if record.cluster is None:
+        return price_words(record.cost_per_hour)
+    return cluster_price(record.cluster, record.cost_per_hour, workers=workers or record.cluster.workers_minimum)
+
+
+def _slots(record: ExecutionRecord) -> str:
+    if record.cluster is not None:
+        return f"{plural(record.slots, 'slot')} for the head and each worker that it may have"
+    return plural(record.slots, "slot") if record.slots > 1 else ""
 
 
 def size_words(cores: str, memory: str, gpus: int, shared_memory: str = "") -> str:

@@ -39,6 +39,13 @@ _HEADLINES = {
     "TaintManagerEviction": "The node had to let it go",
     "NodeNotReady": "Its node does not answer",
     "OOMKilling": "It used more memory than its tier has",
+    "SuccessfulRescale": "The number of workers changes",
+    "ScalingReplicaSet": "Pods are added or taken away",
+    "FailedGetResourceMetric": "The load could not be measured",
+    "FailedComputeMetricsReplicas": "The number of workers could not be worked out",
+    "FailedGetExternalMetric": "What the framework has waiting could not be read",
+    "FailedGetScale": "The number of workers could not be read",
+    "FailedRescale": "The number of workers could not be changed",
 }
 
 # Clusters tell whole seconds, and much can happen in one: then what causes stands before what follows from it.
@@ -56,7 +63,15 @@ _COURSE = (
     *("preparing", "Pulling", "Pulled", "Created", "Started", "Unhealthy", "running", "Killing"),
 )
 _PLACES = {step: place for place, step in enumerate(_COURSE)}
-_USUAL = frozenset({"FailedScheduling", "Unhealthy"})
+_USUAL = frozenset(
+    {
+        "FailedScheduling",
+        "Unhealthy",
+        "FailedGetResourceMetric",
+        "FailedComputeMetricsReplicas",
+        "FailedGetExternalMetric",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
 from dashboard.access import Viewer, may_see_execution, viewer_of
+from dashboard.cluster_records import read_samples
 from dashboard.consumers.execution import EXECUTION, ExecutionView, execution_fragments, person
 from dashboard.consumers.executions import EXECUTIONS, visible_rows
 from dashboard.records import ended_choices, ended_page, final_log, read_record
@@ -23,7 +24,9 @@ from dashboard.viewmodels.execution import ExecutionRecord
 from dashboard.viewmodels.executions import choices
 from dashboard.viewmodels.executions_view import ACTIVE_STATES, ENDED_STATES, KINDS, TROUBLE, ExecutionsView, bounds
 from dashboard.viewmodels.log import log_source, why_no_log
+from dashboard.viewmodels.samples import SampleRow, sample_rows, scale_events
 from dashboard.viewmodels.timeline import lifecycle_text
+from dashboard.viewmodels.workers import LEGEND
 from dashboard.views.fetching import LOG_LINES, Fetched, fetched, log_tail
 from dashboard.views.live import live_page
 from grid.launch.request import request_stop
@@ -66,7 +69,7 @@ async def executions(request: HttpRequest) -> HttpResponse:
 @require_safe
 async def execution(request: HttpRequest, id: str) -> HttpResponse:
     """Live while it is active and an hour longer; after that what is stored, which nothing changes any more."""
-    viewer, record = await _seen(request, id)
+    viewer, record = await seen(request, id)
     runtime = get_runtime()
     if runtime.executions.get(id) is None and not record.is_final:
         await runtime.executions.refresh()  # it was launched a moment ago
@@ -75,6 +78,8 @@ async def execution(request: HttpRequest, id: str) -> HttpResponse:
     context: dict[str, Any] = {"record": record, "tabs": TABS, "tab": tab, "person": person(viewer, record)}
     if tab == "log":
         context |= await _log_context(request, runtime, record)
+    if record.cluster is not None:
+        context |= {"phases": LEGEND, "sample_rows": await sync_to_async(samples_table)(record)}
     if runtime.executions.get(id) is not None:
         query = QueryDict(urlencode({"id": id, "tab": tab} if tab else {"id": id}))
         return await live_page(request, EXECUTION, "dashboard/execution.html", query=query, context=context)
@@ -89,7 +94,7 @@ async def execution(request: HttpRequest, id: str) -> HttpResponse:
 @require_safe
 async def execution_log(request: HttpRequest, id: str) -> HttpResponse:
     """The end of the log: a fragment for the page, or a text file to keep with `?download=1`."""
-    _, record = await _seen(request, id)
+    _, record = await seen(request, id)
     context = await _log_context(request, get_runtime(), record)
     if request.GET.get("download") == "1":
         found: Fetched = context["fetched"]
@@ -99,14 +104,14 @@ async def execution_log(request: HttpRequest, id: str) -> HttpResponse:
 
 @require_safe
 async def execution_lifecycle(request: HttpRequest, id: str) -> HttpResponse:
-    _, record = await _seen(request, id)
+    _, record = await seen(request, id)
     return _text_file(lifecycle_text(record), f"{record.object_name}-lifecycle.log")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 async def execution_stop(request: HttpRequest, id: str) -> HttpResponse:
     """Asks first, so that it works without a script; stopping twice changes nothing."""
-    viewer, record = await _seen(request, id)
+    viewer, record = await seen(request, id)
     if not person(viewer, record).may_stop:
         raise PermissionDenied("Only its owner, the project's owner, operators and admins can stop an execution.")
     if request.method == "POST":
@@ -128,7 +133,13 @@ async def _viewer(request: HttpRequest) -> Viewer:
     return viewer
 
 
-async def _seen(request: HttpRequest, execution_id: str) -> tuple[Viewer, ExecutionRecord]:
+def samples_table(record: ExecutionRecord) -> list[SampleRow]:
+    """What the chart shows, as rows."""
+    samples = read_samples(record.id)
+    return sample_rows(samples, scale_events(samples, record.lifecycle))
+
+
+async def seen(request: HttpRequest, execution_id: str) -> tuple[Viewer, ExecutionRecord]:
     viewer = await _viewer(request)
     record = await sync_to_async(read_record)(execution_id)
     if record is None or not may_see_execution(viewer, record):

@@ -33,9 +33,9 @@ from tests.support import builders
 from tests.support.builders import MOMENT, decode
 from tests.support.golden import assert_golden
 
-OWNER = Person(is_owner=True, may_stop=True, is_operator=False)
-OPERATOR = Person(is_owner=False, may_stop=True, is_operator=True)
-MEMBER = Person(is_owner=False, may_stop=False, is_operator=False)
+OWNER = Person(may_open=True, may_stop=True, is_operator=False)
+OPERATOR = Person(may_open=False, may_stop=True, is_operator=True)
+MEMBER = Person(may_open=False, may_stop=False, is_operator=False)
 WAITS = Diagnosis("scaling_up", "A new node is being started for you.", "wait", "", "Nothing to do.", ("0->1",))
 NOW = MOMENT + timedelta(minutes=30)
 

@@ -1,0 +1,85 @@
+"""Stored clusters as values for pages: what a cluster's spec says, its samples, and the pair that it is a part of; sync reads."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from django.db.models import Avg
+
+from dashboard.viewmodels.clusters import ClusterRecord, Companion
+from dashboard.viewmodels.samples import SamplePoint
+from grid.models import ClusterSample, Execution
+
+RECENT = timedelta(minutes=20)
+_SAMPLE = ("at", "workers", "ready", "wanted", "cpu_percent", "memory_percent", "pending_tasks")
+
+
+def cluster_record(execution: Execution, *, now: datetime | None = None) -> ClusterRecord | None:
+    """None for what is no cluster. With `now`, what its samples say of the time before it as well."""
+    if execution.kind != "cluster":
+        return None
+    spec = _dict(_dict(execution.spec).get("cluster"))
+    head, scaling = _dict(spec.get("head_tier")), _dict(spec.get("scaling"))
+    average, recent = None, list[tuple[datetime, int, int | None]]()
+    if now is not None:
+        samples = ClusterSample.objects.filter(execution=execution.pk)
+        average = samples.aggregate(average=Avg("workers"))["average"]
+        since = (execution.ended_at or now) - RECENT
+        recent = list(samples.filter(at__gt=since).order_by("at").values_list("at", "wanted", "pending_tasks"))
+    minimum = int(spec.get("workers_minimum") or 1)
+    return ClusterRecord(
+        framework=str(spec.get("framework", "")),
+        version=str(spec.get("version", "")),
+        head_tier_name=str(head.get("name", "")),
+        head_cores=str(head.get("cores", "")),
+        head_memory=str(head.get("memory", "")),
+        head_gpus=int(head.get("gpus") or 0),
+        head_cost_per_hour=_decimal(head.get("cost_per_hour")),
+        workers_minimum=minimum,
+        workers_maximum=int(spec.get("workers_maximum") or minimum),
+        autoscale=bool(scaling.get("autoscale", True)),
+        target_cpu=int(scaling.get("target_cpu", 80)),
+        target_memory=int(scaling.get("target_memory", 80)),
+        on_demand=bool(scaling.get("on_demand", False)),
+        local_storage=str(spec.get("local_storage", "")),
+        average_workers=average,
+        pending_tasks=recent[-1][2] if recent else None,
+        wanted_before=tuple((at, wanted) for at, wanted, _ in recent),
+    )
+
+
+def companion(execution: Execution) -> Companion | None:
+    """The other half: of an attached cluster what it belongs to, of a workspace or job its newest cluster."""
+    other = execution.attached_to
+    if other is not None:
+        return Companion(other.pk, other.kind, other.title or other.object_name, other.object_name, other.state)
+    found = execution.attached.order_by("-requested_at").select_related("tier").first()
+    if found is None:
+        return None
+    return Companion(
+        id=found.pk,
+        kind=found.kind,
+        name=found.title or found.object_name,
+        object_name=found.object_name,
+        state=found.state,
+        node_pool=str(_dict(_dict(found.spec).get("tier")).get("node_pool") or found.tier.node_pool),
+        cluster=cluster_record(found),
+    )
+
+
+def read_samples(execution_id: str) -> Sequence[SamplePoint]:
+    """All of them, oldest first; a week is some forty thousand."""
+    found = ClusterSample.objects.filter(execution=execution_id).order_by("at").values_list(*_SAMPLE)
+    return [SamplePoint(*values) for values in found]
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _decimal(recorded: Any) -> Decimal:
+    try:
+        return Decimal(str(recorded or 0))
+    except InvalidOperation:
+        return Decimal(0)

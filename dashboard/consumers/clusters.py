@@ -1,0 +1,128 @@
+"""An on-demand cluster read from the watch caches: its pods, its autoscaler and its pool as one look, and the page's parts of it.
+
+The frameworks are not asked here: what they hold comes as annotations and samples, which the controller writes.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from django.conf import settings
+
+from dashboard.consumers.executions import explain, pods_of
+from dashboard.viewmodels.autoscaling import autoscaling
+from dashboard.viewmodels.clusters import ClusterRecord, Companion, CompanionCard, framework_name
+from dashboard.viewmodels.execution import ExecutionRecord
+from dashboard.viewmodels.listing import Nothing
+from dashboard.viewmodels.live import Fragment
+from dashboard.viewmodels.states import state_status
+from dashboard.viewmodels.troubles import troubles
+from dashboard.viewmodels.workers import worker_cells
+from grid.diagnosis.clusters import ClusterLook, Member, summary
+from grid.diagnosis.diagnosis import Diagnosis
+from grid.diagnosis.requests import has_ended
+from grid.kube.objects import Autoscaler, Event, Node, Pod
+from grid.labels import APP_COMPONENT, HEAD, Keys
+from grid.runtime import Runtime
+
+_ACTIVE = ("deploying", "preparing", "running")
+
+
+def is_head(pod: Pod) -> bool:
+    return pod.metadata.labels.get(APP_COMPONENT) == HEAD
+
+
+def cluster_look(runtime: Runtime, id: str, cluster: ClusterRecord, node_pool: str, now: datetime) -> ClusterLook:
+    """A pod that has ended was replaced and is no member any more; of two heads the one that stays counts."""
+    members = [_member(runtime, pod, now) for pod in pods_of(runtime, id) if not has_ended(pod)]
+    heads = sorted((one for one in members if is_head(one.pod)), key=lambda one: one.phase == "ending")
+    return ClusterLook(
+        minimum=cluster.workers_minimum,
+        maximum=cluster.workers_maximum,
+        autoscales=cluster.autoscale,
+        head=heads[0] if heads else None,
+        workers=tuple(one for one in members if not is_head(one.pod)),
+        autoscaler=autoscaler_of(runtime, id),
+        ready_nodes=sum(_is_ready(node) for node in _pool(runtime, node_pool)),
+        wanted_before=cluster.wanted_before,
+    )
+
+
+def autoscaler_of(runtime: Runtime, id: str) -> Autoscaler | None:
+    """Labels are believed in the executions' own namespace only."""
+    found = runtime.autoscalers.by("execution", id)
+    return next((one for one in found if one.metadata.namespace == settings.GRID_NAMESPACE), None)
+
+
+def cluster_diagnosis(look: ClusterLook, found: Sequence[Diagnosis]) -> Diagnosis:
+    """The whole cluster as one: the sentence about its members, as bad as the worst that is said of it."""
+    worst = found[0].severity if found and look.ready < look.minimum else "ok"
+    return Diagnosis("cluster", summary(look), worst, "")
+
+
+def cluster_fragments(
+    runtime: Runtime, record: ExecutionRecord, look: ClusterLook, found: Sequence[Diagnosis], *, is_operator: bool
+) -> list[Fragment]:
+    """What a cluster's page has beyond every execution's."""
+    assert record.cluster is not None
+    keys = Keys.under(settings.LABEL_PREFIX)
+    shown = found if record.state in _ACTIVE and record.stop_requested_at is None else ()
+    return [
+        troubles(shown, is_operator=is_operator),
+        *worker_cells(look, runtime.usage.pod, keys.worker_report, nothing=_no_workers(record)),
+        autoscaling(record.cluster, look.autoscaler, is_final=record.is_final),
+    ]
+
+
+def companion_fragment(runtime: Runtime, other: Companion, now: datetime) -> Fragment:
+    """The other half of the pair, as it is now."""
+    row = runtime.executions.get(other.id)
+    state = row.state if row else other.state
+    status, _ = state_status(state, message=row.message if row else "")
+    sentence, kind = status.note, other.kind.capitalize()
+    if other.cluster is not None:
+        kind = f"{framework_name(other.cluster.framework)} cluster"
+        if state in _ACTIVE:
+            sentence = summary(cluster_look(runtime, other.id, other.cluster, other.node_pool, now))
+    card = CompanionCard(other.id, kind, other.name, status.word, status.severity, sentence)
+    return Fragment("companion", "dashboard/fragments/companion.html", card)
+
+
+def cluster_events(runtime: Runtime, record: ExecutionRecord) -> list[Event]:
+    """Of the objects that make its pods; the pods' own come with every execution."""
+    name, namespace = record.object_name, settings.GRID_NAMESPACE
+    about = (
+        ("HorizontalPodAutoscaler", f"{name}-worker"),
+        ("Deployment", f"{name}-worker"),
+        ("Deployment", f"{name}-head"),
+    )
+    return [event for kind, one in about for event in runtime.events.about(kind=kind, name=one, namespace=namespace)]
+
+
+def cluster_nodes(runtime: Runtime, record: ExecutionRecord, pods: Sequence[Pod]) -> list[Node]:
+    """Those of the workers' pool that its pods run on, and those that are still coming."""
+    used = {pod.spec.node_name for pod in pods}
+    pool = _pool(runtime, record.node_pool)
+    return [node for node in pool if node.metadata.name in used or not _is_ready(node)]
+
+
+def _member(runtime: Runtime, pod: Pod, now: datetime) -> Member:
+    meta = pod.metadata
+    events = runtime.events.about(kind="Pod", name=meta.name, namespace=meta.namespace, uid=meta.uid)
+    return Member(pod, explain(runtime, pod, now), tuple(events))
+
+
+def _pool(runtime: Runtime, node_pool: str) -> list[Node]:
+    label = settings.NODE_POOL_LABEL
+    return [node for node in runtime.nodes.values() if node.metadata.labels.get(label) == node_pool]
+
+
+def _is_ready(node: Node) -> bool:
+    return any(one.type == "Ready" and one.status == "True" for one in node.status.conditions)
+
+
+def _no_workers(record: ExecutionRecord) -> Nothing:
+    if record.is_final:
+        return Nothing("There are no workers any more.", "What they did is under “What happened” and in the chart.")
+    if record.state in ("queued", "deploying"):
+        return Nothing("There are no workers yet.", "They are made when the cluster is sent to Kubernetes.")
+    return Nothing("There are no workers now.", "They come back as soon as Kubernetes makes them.")

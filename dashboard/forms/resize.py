@@ -1,0 +1,46 @@
+"""The form that changes a running cluster's number of workers."""
+
+from django import forms
+
+from dashboard.viewmodels.clusters import ClusterRecord
+from dashboard.viewmodels.format import plural
+from grid.errors import Rejected
+
+_LARGEST = 10_000  # a typing error; what is really allowed is said by the quota and the admin's limit
+_PATHS = {"workers_minimum": "minimum", "workers_maximum": "maximum", "minimum": "minimum", "maximum": "maximum"}
+
+
+class ResizeForm(forms.Form):
+    """Rules beyond plain numbers are those of `grid.launch.clusters.request.resize`; `refuse` shows them at their fields."""
+
+    minimum = forms.IntegerField(
+        min_value=1,
+        max_value=_LARGEST,
+        label="Minimum of workers",
+        help_text="So many are kept, however little there is to do.",
+    )
+    maximum = forms.IntegerField(
+        min_value=1,
+        max_value=_LARGEST,
+        label="Maximum of workers",
+        help_text="Each worker up to here takes a slot of your quota, whether it is there or not. The same as the minimum: fixed.",
+    )
+
+    @classmethod
+    def of(cls, cluster: ClusterRecord) -> "ResizeForm":
+        return cls(initial={"minimum": cluster.workers_minimum, "maximum": cluster.workers_maximum})
+
+    def clean(self) -> None:
+        minimum, maximum = self.cleaned_data.get("minimum"), self.cleaned_data.get("maximum")
+        if minimum is not None and maximum is not None and maximum < minimum:
+            self.add_error("maximum", f"The maximum cannot be less than the minimum of {minimum}.")
+
+    def refuse(self, rejected: Rejected) -> None:
+        for problem in rejected.problems:
+            self.add_error(_PATHS.get(problem.path), problem.message)
+
+    @property
+    def words(self) -> str:
+        """ "1 to 5 workers"."""
+        low, high = self.cleaned_data["minimum"], self.cleaned_data["maximum"]
+        return plural(low, "worker") if low == high else f"{low} to {plural(high, 'worker')}"

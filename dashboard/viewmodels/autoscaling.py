@@ -1,0 +1,123 @@
+"""The autoscaler in words: what it measures against which target, and what it does or waits for; pure."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from dashboard.viewmodels.clusters import ClusterRecord, workers_words
+from dashboard.viewmodels.format import plural
+from dashboard.viewmodels.live import Fragment
+from dashboard.viewmodels.nodes import Status
+from grid.diagnosis.autoscalers import Load, conditions, loads
+from grid.kube.objects import Autoscaler, Condition
+
+_Meaning = tuple[Literal["ok", "wait", "problem"], str]
+_ABLE: dict[str, _Meaning] = {
+    "ReadyForNewScale": ("ok", "The number of workers is right for the load."),
+    "SucceededRescale": ("ok", "It has just changed the number of workers."),
+    "SucceededGetScale": ("ok", "It can read and change the number of workers."),
+    "ScaleDownStabilized": (
+        "wait",
+        "Fewer workers would do now; it waits whether that stays so before it takes any away.",
+    ),
+    "ScaleUpStabilized": ("wait", "More workers are needed now; it waits whether that stays so before it adds any."),
+    "BackoffDownscale": ("wait", "It has taken workers away lately, and waits before it does so again."),
+    "BackoffUpscale": ("wait", "It has added workers lately, and waits before it does so again."),
+    "BackoffBoth": ("wait", "It has changed the number of workers lately, and waits before it does so again."),
+    "FailedGetScale": ("problem", "It cannot read how many workers there are."),
+    "FailedUpdateScale": ("problem", "It could not change the number of workers, and tries again."),
+    "AmbiguousSelector": ("problem", "Two autoscalers claim the same workers, so neither acts."),
+}
+_ACTIVE: dict[str, _Meaning] = {
+    "ValidMetricFound": ("ok", "It can measure the workers' load."),
+    "ScalingDisabled": ("wait", "It rests, because there are no workers."),
+    "FailedGetResourceMetric": ("problem", "It cannot measure the workers' CPU or memory."),
+    "FailedGetExternalMetric": ("problem", "It cannot read what the framework has waiting."),
+    "FailedGetPodsMetric": ("problem", "It cannot measure the workers."),
+    "FailedGetObjectMetric": ("problem", "It cannot read its metric."),
+    "FailedGetContainerResourceMetric": ("problem", "It cannot measure the workers' CPU or memory."),
+    "FailedComputeMetricsReplicas": ("problem", "It cannot work out how many workers are needed."),
+    "AmbiguousSelector": ("problem", "Two autoscalers claim the same workers, so neither acts."),
+    "InvalidSelector": ("problem", "It cannot tell which pods are its workers."),
+    "InvalidMetricSourceType": ("problem", "It was given a metric that it does not know."),
+}
+_LIMITED: dict[str, _Meaning] = {
+    "DesiredWithinRange": ("ok", "The number it wants lies between minimum and maximum."),
+    "TooManyReplicas": ("wait", "It would add more, but the maximum is reached."),
+    "TooFewReplicas": ("ok", "It would take more away, but the minimum is reached."),
+    "ScaleUpLimit": ("wait", "It wants more than it may add at once; the rest follows soon."),
+    "ScaleDownLimit": ("wait", "It wants fewer than it may take away at once; the rest follows soon."),
+}
+_MEANINGS = {"AbleToScale": _ABLE, "ScalingActive": _ACTIVE, "ScalingLimited": _LIMITED}
+_BAD_STATUS = {"AbleToScale": "False", "ScalingActive": "False", "ScalingLimited": "True"}
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionLine:
+    """`reason` is Kubernetes' own word."""
+
+    status: Status
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Autoscaling:
+    """`sentence` says how the number of workers is chosen; `current` to `desired` is what it does now."""
+
+    sentence: str
+    now: str
+    loads: tuple[Load, ...]
+    demand: str
+    conditions: tuple[ConditionLine, ...]
+
+
+def autoscaling(cluster: ClusterRecord, autoscaler: Autoscaler | None, *, is_final: bool) -> Fragment:
+    shown = Autoscaling(_sentence(cluster), "", (), _demand(cluster), ())
+    if cluster.autoscale and autoscaler is not None and not is_final:
+        shown = Autoscaling(
+            shown.sentence, _now(autoscaler), loads(autoscaler), shown.demand, condition_lines(autoscaler)
+        )
+    return Fragment("autoscaling", "dashboard/fragments/autoscaling.html", shown)
+
+
+def condition_lines(autoscaler: Autoscaler) -> tuple[ConditionLine, ...]:
+    """In Kubernetes' order of thought: can it act, can it measure, is it held back."""
+    known = conditions(autoscaler)
+    return tuple(_line(known[kind]) for kind in _MEANINGS if kind in known)
+
+
+def _line(condition: Condition) -> ConditionLine:
+    bad = condition.status == _BAD_STATUS[condition.type]
+    unknown: _Meaning = ("problem" if bad else "ok", condition.message or f"{condition.type} is {condition.status}.")
+    severity, sentence = _MEANINGS[condition.type].get(condition.reason, unknown)
+    return ConditionLine(Status(severity, sentence), condition.reason)
+
+
+def _sentence(cluster: ClusterRecord) -> str:
+    words = workers_words(cluster.workers_minimum, cluster.workers_maximum, autoscale=cluster.autoscale)
+    if not cluster.autoscale:
+        return f"{words}; their number changes only by “Change workers”."
+    targets = [
+        f"{name} {target} %"
+        for name, target in (("CPU", cluster.target_cpu), ("memory", cluster.target_memory))
+        if target
+    ]
+    parts = [f"the average of what they asked for passes {' or '.join(targets)}"] if targets else []
+    if cluster.on_demand:
+        parts.append(f"{cluster.framework_name} has more waiting than they can take")
+    return f"{words}. It grows when {', or when '.join(parts)}." if parts else f"{words}."
+
+
+def _demand(cluster: ClusterRecord) -> str:
+    if cluster.pending_tasks is None:
+        return ""
+    return f"{plural(cluster.pending_tasks, 'task')} {'waits' if cluster.pending_tasks == 1 else 'wait'} for a worker."
+
+
+def _now(autoscaler: Autoscaler) -> str:
+    status = autoscaler.status
+    if not status.desired_replicas:
+        return "It has not worked out a number yet."
+    if status.desired_replicas == status.current_replicas:
+        return f"It keeps {plural(status.current_replicas, 'worker')}."
+    verb = "grows" if status.desired_replicas > status.current_replicas else "shrinks"
+    return f"It {verb} from {status.current_replicas} to {plural(status.desired_replicas, 'worker')}."

@@ -1,0 +1,103 @@
+"""What the database knows of an on-demand cluster beyond what every execution has, and what it costs; pure.
+
+`ClusterRecord` is a part of `ExecutionRecord`; `Companion` is the other half of a pair that lives and dies together, a workspace
+or job and its cluster.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+from dashboard.viewmodels.format import plural
+from dashboard.viewmodels.prices import price_words
+
+FRAMEWORK_NAMES = {"dask": "Dask", "ray": "Ray", "spark": "Spark"}
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterRecord:
+    """The workers' tier is the execution's own. Percent of requests; 0 means that the number does not follow that metric.
+    `average_workers` is over all samples so far, None before the first; `wanted_before` is the last quarter of an hour."""
+
+    framework: str
+    version: str
+    head_tier_name: str
+    head_cores: str
+    head_memory: str
+    head_gpus: int
+    head_cost_per_hour: Decimal
+    workers_minimum: int
+    workers_maximum: int
+    autoscale: bool
+    target_cpu: int
+    target_memory: int
+    on_demand: bool
+    local_storage: str
+    average_workers: float | None = None
+    pending_tasks: int | None = None
+    wanted_before: tuple[tuple[datetime, int], ...] = ()
+
+    @property
+    def framework_name(self) -> str:
+        return FRAMEWORK_NAMES.get(self.framework, self.framework.capitalize())
+
+
+@dataclass(frozen=True, slots=True)
+class Companion:
+    """Of a workspace or job: its cluster. Of an attached cluster: what it belongs to, with `cluster` None."""
+
+    id: str
+    kind: str
+    name: str
+    object_name: str
+    state: str
+    node_pool: str = ""
+    cluster: ClusterRecord | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CompanionCard:
+    """`sentence` says how it is now."""
+
+    id: str
+    kind: str
+    name: str
+    word: str
+    severity: str
+    sentence: str
+
+
+def framework_name(framework: str) -> str:
+    return FRAMEWORK_NAMES.get(framework, framework.capitalize())
+
+
+def average_cost_per_hour(cluster: ClusterRecord, worker_cost_per_hour: Decimal) -> Decimal:
+    """The head and the workers that it had on average, as far as the samples tell; before the first one, the minimum."""
+    workers = Decimal(str(cluster.workers_minimum if cluster.average_workers is None else cluster.average_workers))
+    return cluster.head_cost_per_hour + worker_cost_per_hour * workers
+
+
+def cluster_price(cluster: ClusterRecord, worker_cost_per_hour: Decimal, *, workers: int) -> str:
+    """ "$1.40 an hour with 3 workers; $0.60 an hour with 1 worker, $3.00 an hour with 5 workers"."""
+    now = _price(cluster, worker_cost_per_hour, workers)
+    if cluster.workers_minimum == cluster.workers_maximum:
+        return now
+    return f"{now}; {price_at_bounds(cluster, worker_cost_per_hour)}"
+
+
+def price_at_bounds(cluster: ClusterRecord, worker_cost_per_hour: Decimal) -> str:
+    """At the minimum and at the maximum."""
+    counts = dict.fromkeys((cluster.workers_minimum, cluster.workers_maximum))
+    return ", ".join(_price(cluster, worker_cost_per_hour, count) for count in counts)
+
+
+def _price(cluster: ClusterRecord, worker_cost_per_hour: Decimal, workers: int) -> str:
+    price = price_words(cluster.head_cost_per_hour + worker_cost_per_hour * workers)
+    return f"{price} with {plural(workers, 'worker')}"
+
+
+def workers_words(minimum: int, maximum: int, *, autoscale: bool) -> str:
+    """ "1 to 5 workers, as the load asks", "3 workers"."""
+    if autoscale and maximum > minimum:
+        return f"{minimum} to {plural(maximum, 'worker')}, as the load asks"
+    return plural(minimum, "worker")

@@ -1,0 +1,184 @@
+"""How a cluster was over time, for its chart and for the table that says the same: thinned samples and scale events; pure.
+
+A scale event is a change of how many workers are wanted. Samples show that it happened, the stored history why: the autoscaler's
+own events, and what people changed.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+from dashboard.viewmodels.clusters import ClusterRecord
+from dashboard.viewmodels.execution import LifecycleLine
+from dashboard.viewmodels.format import plural
+
+POINTS = 500
+TABLE_ROWS = 60
+_CLOSE = timedelta(seconds=45)  # a sample is written every quarter of a minute, and history a look later
+_RESCALE = re.compile(r"New size: (\d+); reason: (.*)", re.DOTALL)
+_RESCALE_REASON = "SuccessfulRescale"
+_MANUAL_REASONS = frozenset({"resized", "Resized", "workers_changed", "restarted_head"})
+
+
+@dataclass(frozen=True, slots=True)
+class SamplePoint:
+    """One `ClusterSample`."""
+
+    at: datetime
+    workers: int
+    ready: int
+    wanted: int
+    cpu_percent: int | None
+    memory_percent: int | None
+    pending_tasks: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleEvent:
+    """`before` is None when it is not known."""
+
+    at: datetime
+    before: int | None
+    after: int
+    cause: str
+
+    @property
+    def words(self) -> str:
+        if self.before is None:
+            change = f"To {plural(self.after, 'worker')}"
+        else:
+            verb = "Grows" if self.after > self.before else "Shrinks"
+            change = f"{verb} from {self.before} to {plural(self.after, 'worker')}"
+        return f"{change}: {self.cause}" if self.cause else f"{change}."
+
+
+@dataclass(frozen=True, slots=True)
+class SampleRow:
+    """One row of the table: a sample, what happened then, or both."""
+
+    at: datetime
+    ready: int | None
+    wanted: int | None
+    cpu: str
+    memory: str
+    pending: str
+    event: str
+
+
+def thinned(samples: Sequence[SamplePoint], limit: int = POINTS) -> list[SamplePoint]:
+    """At most `limit`, spread over the time, with the peaks and dips kept: of each stretch the fewest ready and the most wanted."""
+    if len(samples) <= limit:
+        return list(samples)
+    stretches = max(1, limit // 2 - 1)
+    first, last = samples[0], samples[-1]
+    width = (last.at - first.at) / stretches or timedelta(microseconds=1)
+    kept: dict[datetime, SamplePoint] = {first.at: first, last.at: last}
+    lowest: SamplePoint | None = None
+    highest: SamplePoint | None = None
+    current = 0
+    for one in samples:
+        place = min(int((one.at - first.at) / width), stretches - 1)
+        if place != current or lowest is None or highest is None:
+            kept |= {found.at: found for found in (lowest, highest) if found is not None}
+            lowest = highest = one
+            current = place
+        elif one.ready < lowest.ready:
+            lowest = one
+        elif one.wanted > highest.wanted:
+            highest = one
+    kept |= {found.at: found for found in (lowest, highest) if found is not None}
+    return [kept[at] for at in sorted(kept)]
+
+
+def scale_events(samples: Sequence[SamplePoint], lines: Iterable[LifecycleLine]) -> list[ScaleEvent]:
+    """Oldest first: each change that the samples show, with its cause from the history; and what the history alone knows."""
+    told = [(line.at, size, cause) for line in lines for size, cause in (_told(line),) if cause]
+    used: set[int] = set()
+    found: list[ScaleEvent] = []
+    for before, after in pairwise(samples):
+        if before.wanted == after.wanted:
+            continue
+        cause, at = "", after.at
+        for place, (told_at, size, words) in enumerate(told):
+            is_near = before.at - _CLOSE <= told_at <= after.at + _CLOSE
+            if place not in used and is_near and size in (None, after.wanted):
+                used.add(place)
+                cause, at = words, max(before.at, min(told_at, after.at))
+                break
+        found.append(ScaleEvent(at, before.wanted, after.wanted, cause))
+    for place, (told_at, size, words) in enumerate(told):
+        if place not in used and size is not None:
+            found.append(ScaleEvent(told_at, None, size, words))
+    return sorted(found, key=lambda event: event.at)
+
+
+def cause_in_words(reason: str) -> str:
+    """Kubernetes' "cpu resource utilization (percentage of request) above target" for people."""
+    known = {
+        "All metrics below target": "everything that is measured is below its target.",
+        "Current number of replicas above Spec.MaxReplicas": "there were more than the maximum.",
+        "Current number of replicas below Spec.MinReplicas": "there were fewer than the minimum.",
+    }
+    if reason in known:
+        return known[reason]
+    if reason.startswith("cpu ") and reason.endswith("above target"):
+        return "CPU use is above its target."
+    if reason.startswith("memory ") and reason.endswith("above target"):
+        return "memory use is above its target."
+    if reason.startswith("external metric") and reason.endswith("above target"):
+        return "the framework has more waiting than the workers can take."
+    return f"{reason}." if reason else ""
+
+
+def chart(cluster: ClusterRecord, samples: Sequence[SamplePoint], events: Sequence[ScaleEvent]) -> dict[str, Any]:
+    """What the page's script draws. Times are seconds since 1970; a target of 0 is not drawn."""
+    return {
+        "times": [int(one.at.timestamp()) for one in samples],
+        "ready": [one.ready for one in samples],
+        "wanted": [one.wanted for one in samples],
+        "cpu": [one.cpu_percent for one in samples],
+        "memory": [one.memory_percent for one in samples],
+        "targetCpu": cluster.target_cpu if cluster.autoscale else 0,
+        "targetMemory": cluster.target_memory if cluster.autoscale else 0,
+        "maximum": cluster.workers_maximum,
+        "events": [
+            {"at": int(one.at.timestamp()), "grows": one.before is None or one.after > one.before, "words": one.words}
+            for one in events[-POINTS:]
+        ],
+    }
+
+
+def sample_rows(samples: Sequence[SamplePoint], events: Sequence[ScaleEvent]) -> list[SampleRow]:
+    """The table, newest first: every scale event, and samples spread evenly over the rest of its rows."""
+    shown_events = list(events[-TABLE_ROWS // 2 :])
+    rows = [
+        SampleRow(one.at, one.ready, one.wanted, _percent(one.cpu_percent), _percent(one.memory_percent),
+                  "" if one.pending_tasks is None else str(one.pending_tasks), "")
+        for one in _spread(samples, TABLE_ROWS - len(shown_events))
+    ]  # fmt: skip
+    rows += [SampleRow(one.at, None, one.after, "", "", "", one.words) for one in shown_events]
+    return sorted(rows, key=lambda row: row.at, reverse=True)
+
+
+def _told(line: LifecycleLine) -> tuple[int | None, str]:
+    """The size that a line of history speaks of and why; no cause when it is about something else."""
+    if line.reason == _RESCALE_REASON and (found := _RESCALE.search(line.message)):
+        return int(found[1]), cause_in_words(found[2].strip())
+    if line.reason in _MANUAL_REASONS:
+        return None, f"{line.message or 'changed by hand.'}"
+    return None, ""
+
+
+def _spread(samples: Sequence[SamplePoint], count: int) -> list[SamplePoint]:
+    """The newest always among them."""
+    if len(samples) <= count:
+        return list(samples)
+    step = (len(samples) - 1) / (count - 1)
+    return [samples[round(step * place)] for place in range(count)]
+
+
+def _percent(value: int | None) -> str:
+    return "" if value is None else f"{value} %"

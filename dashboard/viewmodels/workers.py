@@ -1,0 +1,152 @@
+"""A cluster's workers as cells: state by shape, colour and letter, use of what it asked for, tasks, and who goes next; pure."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from dashboard.viewmodels.format import plural
+from dashboard.viewmodels.ids import element_id
+from dashboard.viewmodels.listing import Nothing
+from dashboard.viewmodels.live import Fragment
+from grid.diagnosis.clusters import ClusterLook, Member, leaving_order
+from grid.diagnosis.requests import pod_requests
+from grid.kube.objects import Pod
+from grid.metrics.usage import Usage
+from grid.quantity import format_bytes
+
+REGION = "workers"
+COMPACT_FROM = 61  # so many workers are shown without their names and bars
+_FRAGMENTS = "dashboard/fragments/"
+_LETTERS = {"ready": "R", "start": "S", "image": "I", "volume": "V", "node": "N", "trouble": "!", "ending": "E"}
+_WORDS = {
+    "ready": "ready",
+    "start": "starts",
+    "image": "waits for its image",
+    "volume": "waits for a volume",
+    "node": "waits for a node",
+    "trouble": "in trouble",
+    "ending": "leaving",
+}
+_STEPS = 10  # bars are drawn in tenths, by classes
+
+
+LEGEND = tuple((letter, _WORDS[phase]) for phase, letter in _LETTERS.items())
+
+
+class WorkerHolds(msgspec.Struct, frozen=True):
+    """The annotation `KEYS.worker_report`, as the controller writes it."""
+
+    tasks: int = 0
+    bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerCell:
+    """`cpu` and `memory` are percent of the requests, None when not measured; the steps are their bars' lengths, 0 to 10."""
+
+    namespace: str
+    name: str
+    short_name: str
+    phase: str
+    letter: str
+    label: str
+    node: str
+    cpu: int | None
+    memory: int | None
+    cpu_step: int
+    memory_step: int
+    tasks: str
+    held: str
+    phase_words: str
+    goes_next: bool
+    is_compact: bool
+
+
+def worker_cells(
+    look: ClusterLook, usage_of: Callable[[str], Usage | None], report_key: str, *, nothing: Nothing
+) -> list[Fragment]:
+    """Region "workers": by the time of their making, so that a cell keeps its place; `usage_of` takes `namespace/name`."""
+    order = leaving_order(look.workers)
+    next_to_go = order[0].pod.metadata.name if len(order) > look.minimum else ""
+    members = sorted(look.workers, key=_by_age)
+    if not members:
+        return [Fragment("workers-none", f"{_FRAGMENTS}nothing_item.html", nothing, region=REGION)]
+    is_compact = len(members) >= COMPACT_FROM
+    return [
+        Fragment(
+            element_id("worker", one.pod.metadata.name),
+            f"{_FRAGMENTS}worker_cell.html",
+            _cell(one, usage_of, report_key, goes_next=one.pod.metadata.name == next_to_go, is_compact=is_compact),
+            region=REGION,
+        )
+        for one in members
+    ]
+
+
+def short_name(pod_name: str) -> str:
+    """What tells a pod from its brothers: the part behind the last dash."""
+    return pod_name.rpartition("-")[2]
+
+
+def worker_holds(annotations: Mapping[str, str], key: str) -> WorkerHolds | None:
+    """None when the controller has not written it, or somebody else wrote something else there."""
+    try:
+        return msgspec.json.decode(annotations[key], type=WorkerHolds)
+    except (KeyError, msgspec.DecodeError):
+        return None
+
+
+def _by_age(one: Member) -> tuple[float, str]:
+    created = one.pod.metadata.creation_timestamp
+    return created.timestamp() if created else 0.0, one.pod.metadata.name
+
+
+def _cell(
+    one: Member, usage_of: Callable[[str], Usage | None], report_key: str, *, goes_next: bool, is_compact: bool
+) -> WorkerCell:
+    pod, phase = one.pod, one.phase
+    cpu, memory = _shares(pod, usage_of(pod.metadata.key)) if phase in ("ready", "ending") else (None, None)
+    holds = worker_holds(pod.metadata.annotations, report_key) if phase in ("ready", "ending") else None
+    tasks = plural(holds.tasks, "task") if holds else ""
+    held = format_bytes(holds.bytes) if holds and holds.bytes > 0 else ""
+    parts = [
+        f"worker {short_name(pod.metadata.name)}: {_WORDS[phase]}",
+        f"on {pod.spec.node_name}" if pod.spec.node_name else "",
+        f"CPU {cpu} % of its request" if cpu is not None else "",
+        f"memory {memory} %" if memory is not None else "",
+        tasks,
+        f"holds {held}" if held else "",
+        "goes next when the cluster shrinks" if goes_next else "",
+    ]
+    return WorkerCell(
+        namespace=pod.metadata.namespace,
+        name=pod.metadata.name,
+        short_name=short_name(pod.metadata.name),
+        phase=phase,
+        letter=_LETTERS[phase],
+        label=", ".join(filter(None, parts)),
+        node=pod.spec.node_name,
+        cpu=cpu,
+        memory=memory,
+        cpu_step=_step(cpu),
+        memory_step=_step(memory),
+        tasks=tasks,
+        held=held,
+        phase_words=_WORDS[phase],
+        goes_next=goes_next,
+        is_compact=is_compact,
+    )
+
+
+def _shares(pod: Pod, usage: Usage | None) -> tuple[int | None, int | None]:
+    if usage is None:
+        return None, None
+    asked = pod_requests(pod)
+    cpu = round(100 * usage.cpu_millicores / asked.cpu) if asked.cpu else None
+    memory = round(100 * usage.memory_bytes / asked.memory) if asked.memory else None
+    return cpu, memory
+
+
+def _step(percent: int | None) -> int:
+    return 0 if percent is None else max(0, min(_STEPS, round(percent * _STEPS / 100)))

@@ -1,0 +1,123 @@
+"""On-demand clusters: what their chart shows, changing the number of workers, restarting the head.
+
+Who may see the execution may see its samples; who may stop it may change it.
+"""
+
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_safe
+
+from dashboard.access import Viewer
+from dashboard.cluster_records import read_samples
+from dashboard.consumers.execution import person
+from dashboard.forms.resize import ResizeForm
+from dashboard.viewmodels.clusters import ClusterRecord, price_at_bounds
+from dashboard.viewmodels.execution import ExecutionRecord
+from dashboard.viewmodels.restart import lost_by_restart
+from dashboard.viewmodels.samples import chart, scale_events, thinned
+from dashboard.views.executions import samples_table, seen
+from grid.errors import Rejected
+from grid.launch.clusters import request as clusters
+from grid.models import Execution
+from grid.runtime import get_runtime
+
+_NO_CLUSTER = "There is no such cluster, or it is not yours to see."
+
+
+@require_safe
+async def execution_samples(request: HttpRequest, id: str) -> HttpResponse:
+    """The chart's values as JSON; with `?table=1` the rows that say the same."""
+    _, record, cluster = await _seen_cluster(request, id)
+    if request.GET.get("table") == "1":
+        rows = await sync_to_async(samples_table)(record)
+        context = {"record": record, "sample_rows": rows}
+        return await sync_to_async(render)(request, "dashboard/fragments/samples_rows.html", context)
+    values = await sync_to_async(_chart)(record, cluster)
+    answer = JsonResponse(values)
+    answer["Cache-Control"] = "no-store"
+    return answer
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+async def execution_resize(request: HttpRequest, id: str) -> HttpResponse:
+    """The form is a page of its own, so that it works without a script."""
+    viewer, record, cluster = await _changeable(request, id)
+    if request.method != "POST":
+        return await _resize_page(request, record, cluster, ResizeForm.of(cluster), status=200)
+    form = ResizeForm(request.POST)
+    if form.is_valid():
+        try:
+            await sync_to_async(_resize)(
+                id, viewer.username, form.cleaned_data["minimum"], form.cleaned_data["maximum"]
+            )
+        except Rejected as rejected:
+            form.refuse(rejected)
+        else:
+            get_runtime().executions.hint()
+            messages.success(request, f"{record.name} now has {form.words}.")
+            return redirect("execution", id=id)
+    return await _resize_page(request, record, cluster, form, status=422)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+async def execution_restart_head(request: HttpRequest, id: str) -> HttpResponse:
+    """Asks first, and says what is lost."""
+    viewer, record, cluster = await _changeable(request, id)
+    context: dict[str, Any] = {"record": record, "lost": lost_by_restart(cluster.framework), "problems": ()}
+    if request.method == "POST":
+        try:
+            await sync_to_async(_restart_head)(id, viewer.username)
+        except Rejected as rejected:
+            context["problems"] = tuple(problem.message for problem in rejected.problems)
+        else:
+            get_runtime().executions.hint()
+            messages.info(request, f"The head of {record.name} was asked to restart.")
+            return redirect("execution", id=id)
+    status = 422 if context["problems"] else 200
+    return await sync_to_async(render)(request, "dashboard/execution_restart_head.html", context, status=status)
+
+
+async def _resize_page(
+    request: HttpRequest, record: ExecutionRecord, cluster: ClusterRecord, form: ResizeForm, *, status: int
+) -> HttpResponse:
+    context = {
+        "record": record,
+        "form": form,
+        "price": price_at_bounds(cluster, record.cost_per_hour),
+        "slots": record.slots,
+    }
+    return await sync_to_async(render)(request, "dashboard/execution_resize.html", context, status=status)
+
+
+async def _seen_cluster(request: HttpRequest, id: str) -> tuple[Viewer, ExecutionRecord, ClusterRecord]:
+    viewer, record = await seen(request, id)
+    if record.cluster is None:
+        raise Http404(_NO_CLUSTER)
+    return viewer, record, record.cluster
+
+
+async def _changeable(request: HttpRequest, id: str) -> tuple[Viewer, ExecutionRecord, ClusterRecord]:
+    viewer, record, cluster = await _seen_cluster(request, id)
+    if not person(viewer, record).may_stop:
+        raise PermissionDenied("Only its owner, the project's owner, operators and admins can change a cluster.")
+    return viewer, record, cluster
+
+
+def _chart(record: ExecutionRecord, cluster: ClusterRecord) -> dict[str, Any]:
+    samples = read_samples(record.id)
+    return chart(cluster, thinned(samples), scale_events(samples, record.lifecycle))
+
+
+def _resize(execution_id: str, username: str, minimum: int, maximum: int) -> None:
+    execution = Execution.objects.get(pk=execution_id)
+    clusters.resize(execution, minimum=minimum, maximum=maximum, by=username, now=timezone.now())
+
+
+def _restart_head(execution_id: str, username: str) -> None:
+    clusters.restart_head(Execution.objects.get(pk=execution_id), by=username, now=timezone.now())

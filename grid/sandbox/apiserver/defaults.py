@@ -36,6 +36,10 @@ def pod_spec_defaults(spec: Object) -> None:
         for source, mode in _VOLUME_MODES.items():
             if isinstance(volume.get(source), dict):
                 volume[source].setdefault("defaultMode", mode)
+        template = (volume.get("ephemeral") or {}).get("volumeClaimTemplate")
+        if template:
+            template.setdefault("metadata", {})
+            template.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
         if set(volume) == {"name"}:
             volume["emptyDir"] = {}
 

@@ -9,6 +9,7 @@ import random
 from grid.sandbox.client import Api, Clock, Mirrors, SystemClock
 from grid.sandbox.controllers.deployment import DeploymentController
 from grid.sandbox.controllers.disruption import DisruptionController
+from grid.sandbox.controllers.ephemeral import EphemeralVolumeController
 from grid.sandbox.controllers.horizontal import HorizontalController
 from grid.sandbox.controllers.nodelifecycle import NodeLifecycleController, Patience
 from grid.sandbox.controllers.replicaset import ReplicaSetController
@@ -17,7 +18,10 @@ from grid.sandbox.controllers.volumes import VolumeBinder
 
 
 class ControllerManager:
-    """Deployments, ReplicaSets, their autoscalers, node lifecycle, disruption budgets and (in the embedded cluster) volumes."""
+    """Deployments, ReplicaSets, their autoscalers, node lifecycle, disruption budgets, and volumes.
+
+    `bind_volumes` is for the embedded cluster: elsewhere claims are bound by others.
+    """
 
     def __init__(
         self,
@@ -37,6 +41,7 @@ class ControllerManager:
             | HorizontalController
             | DisruptionController
             | NodeLifecycleController
+            | EphemeralVolumeController
             | VolumeBinder
         ] = [
             DeploymentController(client, clock=clock, mirrors=mirrors, rng=rng),
@@ -44,6 +49,7 @@ class ControllerManager:
             HorizontalController(client, clock=clock, mirrors=mirrors, rng=rng, settings=scaling),
             DisruptionController(client, clock=clock, mirrors=mirrors, rng=rng),
             NodeLifecycleController(client, clock=clock, mirrors=mirrors, rng=rng, patience=patience),
+            EphemeralVolumeController(client, clock=clock, mirrors=mirrors, rng=rng),
         ]
         if bind_volumes:
             self._parts.append(VolumeBinder(client, clock=clock, mirrors=mirrors, rng=rng))

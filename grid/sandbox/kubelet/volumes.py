@@ -1,6 +1,7 @@
 """A pod's volumes as directories of this machine.
 
     emptyDir, configMap, secret, downwardAPI, projected    <pod>/volumes/<name>/, made before the containers, gone with the pod
+    ephemeral                                              the same, once its claim is there and bound
     persistentVolumeClaim                                  DIR/volumes/<namespace>/<claim>/, stays
     hostPath                                               the path itself
 
@@ -15,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Protocol
 
-from grid.sandbox.client import Object, name_of, namespace_of
+from grid.sandbox.client import Object, controller_of, name_of, namespace_of, uid_of
 from grid.sandbox.kubelet.environment import ConfigError, PodFacts, Sources, field_value, resource_value
 from grid.sandbox.kubelet.process_runtime import checked_name
 
@@ -55,13 +56,20 @@ class PodVolumes:
     async def _place(self, name: str, volume: Object) -> Path:
         pod = self._facts.pod
         if "persistentVolumeClaim" in volume:
-            return await self._claim(str(volume["persistentVolumeClaim"]["claimName"]))
-        if "ephemeral" in volume:
-            return await self._claim(f"{name_of(pod)}-{name}")
+            claim = str(volume["persistentVolumeClaim"]["claimName"])
+            await self._bound_claim(claim)
+            place = claim_directory(self._claims, namespace_of(pod), claim)
+            place.mkdir(parents=True, exist_ok=True)
+            return place
         if "hostPath" in volume:
             return _host_path(volume["hostPath"])
         place = self._directory / name
-        if "emptyDir" in volume:
+        if "ephemeral" in volume:
+            claim = f"{name_of(pod)}-{name}"
+            owner = controller_of(await self._bound_claim(claim))
+            if owner is None or owner["uid"] != uid_of(pod):
+                raise ConfigError(f'persistentvolumeclaim "{claim}" was not created for this pod')
+        if "emptyDir" in volume or "ephemeral" in volume:
             place.mkdir(parents=True, exist_ok=True)
             return place
         for kind in ("projected", *_SOURCES[:3]):
@@ -73,16 +81,13 @@ class PodVolumes:
         kinds = ", ".join(key for key in volume if key != "name")
         raise ConfigError(f"a volume of kind {kinds or 'unknown'} is not supported by this cluster")
 
-    async def _claim(self, claim: str) -> Path:
-        namespace = namespace_of(self._facts.pod)
-        found = await self._sources.claim(namespace, claim)
+    async def _bound_claim(self, claim: str) -> Object:
+        found = await self._sources.claim(namespace_of(self._facts.pod), claim)
         if found is None:
             raise ConfigError(f'persistentvolumeclaim "{claim}" not found')
         if (found.get("status") or {}).get("phase") != "Bound":
             raise ConfigError(f'persistentvolumeclaim "{claim}" is not bound')
-        place = claim_directory(self._claims, namespace, claim)
-        place.mkdir(parents=True, exist_ok=True)
-        return place
+        return found
 
     async def _fill(self, place: Path, parts: Iterable[Object], default_mode: int) -> None:
         files: dict[str, tuple[bytes, int]] = {}

@@ -218,3 +218,35 @@ def test_a_sub_path_cannot_leave_its_volume(sub_path: str, tmp_path: Any) -> Non
     container = {"volumeMounts": [{"name": "v", "mountPath": "/v", "subPath": sub_path}]}
     with pytest.raises(ConfigError, match="inside its volume"):
         mount_places(container, {"v": tmp_path})
+
+
+async def test_an_ephemeral_volume_goes_with_its_pod(world: World) -> None:
+    volumes: list[Any] = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}]
+    mount = {"volumeMounts": [{"name": "scratch", "mountPath": "/mnt/local"}]}
+    created = await world.run(
+        pod("work", "echo big > /mnt/local/x; cat /mnt/local/x", container=mount, volumes=volumes)
+    )
+    told = 'MountVolume.SetUp failed for volume "scratch" : persistentvolumeclaim "work-scratch" not found'
+    assert await world.event("work", "FailedMount") == told
+    owner = {"kind": "Pod", "name": "work", "uid": created["metadata"]["uid"], "controller": True}
+    claim = {
+        "metadata": {"name": "work-scratch", "ownerReferences": [owner]},
+        "spec": {},
+        "status": {"phase": "Bound"},
+    }
+    await world.api.create("/api/v1/namespaces/default/persistentvolumeclaims", claim)
+    world.clock.jump(5)
+    await world.phase("work", "Succeeded")
+    assert world.log("work") == "big"
+    assert list(world.directory.rglob("scratch/x"))
+    await world.delete("work")
+    await world.gone("work")
+    assert not list(world.directory.rglob("scratch"))
+
+
+async def test_another_s_claim_is_never_taken_for_an_ephemeral_volume(world: World) -> None:
+    claim = {"metadata": {"name": "work-scratch"}, "spec": {}, "status": {"phase": "Bound"}}
+    await world.api.create("/api/v1/namespaces/default/persistentvolumeclaims", claim)
+    volumes: list[Any] = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}]
+    await world.run(pod("work", "true", volumes=volumes))
+    assert (await world.event("work", "FailedMount")).endswith('"work-scratch" was not created for this pod')

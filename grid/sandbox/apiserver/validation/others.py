@@ -67,17 +67,20 @@ def check_service_update(new: Object, old: Object) -> list[Cause]:
 
 
 def check_claim(claim: Object) -> list[Cause]:
-    spec = claim["spec"]
+    return check_claim_spec(claim["spec"], "spec")
+
+
+def check_claim_spec(spec: Object, path: str) -> list[Cause]:
     causes: list[Cause] = []
     modes = spec.get("accessModes") or []
     if not modes:
-        causes.append(required("spec.accessModes", "at least 1 access mode is required"))
-    causes += [unsupported("spec.accessModes", mode, _ACCESS_MODES) for mode in modes if mode not in _ACCESS_MODES]
+        causes.append(required(f"{path}.accessModes", "at least 1 access mode is required"))
+    causes += [unsupported(f"{path}.accessModes", mode, _ACCESS_MODES) for mode in modes if mode not in _ACCESS_MODES]
     requests = (spec.get("resources") or {}).get("requests") or {}
     if "storage" not in requests:
-        causes.append(required("spec.resources[storage]"))
+        causes.append(required(f"{path}.resources[storage]"))
     elif parse_quantity(requests["storage"]) <= 0:
-        causes.append(wrong("spec.resources[storage]", requests["storage"], "must be greater than zero"))
+        causes.append(wrong(f"{path}.resources[storage]", requests["storage"], "must be greater than zero"))
     return causes
 
 

@@ -7,6 +7,7 @@ from grid.sandbox.apiserver.kinds import Object
 from grid.sandbox.apiserver.names import dns_label_problems
 from grid.sandbox.apiserver.status import Cause, duplicate, prohibited, required, unsupported, wrong
 from grid.sandbox.apiserver.validation.containers import check_containers
+from grid.sandbox.apiserver.validation.others import check_claim_spec
 from grid.sandbox.apiserver.validation.selectors import check_node_selector_terms
 
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
@@ -77,7 +78,19 @@ def _check_source(volume: Object, path: str) -> list[Cause]:
             return [required(f"{path}.{source}.{field}")]
     if "hostPath" in volume and not volume["hostPath"].get("path"):
         return [required(f"{path}.hostPath.path")]
+    if "ephemeral" in volume:
+        return _check_claim_template(volume["ephemeral"].get("volumeClaimTemplate"), path)
     return []
+
+
+def _check_claim_template(template: Object | None, path: str) -> list[Cause]:
+    here = f"{path}.ephemeral.volumeClaimTemplate"
+    if template is None:
+        return [required(here)]
+    fields = [key for key, value in (template.get("metadata") or {}).items() if value]
+    refused = [field for field in fields if field not in ("labels", "annotations")]
+    causes = [prohibited(f"{here}.metadata.{field}", "cannot be set for an ephemeral volume") for field in refused]
+    return causes + check_claim_spec(template.get("spec") or {}, f"{here}.spec")
 
 
 def check_tolerations(tolerations: list[Object], path: str) -> list[Cause]:

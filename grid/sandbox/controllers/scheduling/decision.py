@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from grid.sandbox.client import is_terminating, name_of, namespace_of
+from grid.sandbox.controllers.ephemeral import ownership_problem
 from grid.sandbox.controllers.podresources import Amounts, pod_requests
 from grid.sandbox.controllers.scheduling.filters import Objection, objection
 from grid.sandbox.controllers.scheduling.scoring import best_node
@@ -124,6 +125,8 @@ def claim_problem(pod: Mapping[str, Any], snapshot: Snapshot) -> str:
         claim = snapshot.claims.get(f"{namespace_of(pod)}/{claim_name}")
         if claim is None:
             return missing
+        if "ephemeral" in volume and (problem := ownership_problem(pod, claim)):
+            return problem
         if claim.get("status", {}).get("phase") == "Lost":
             volume_name = claim.get("spec", {}).get("volumeName", "")
             return f'persistentvolumeclaim "{claim_name}" bound to non-existent persistentvolume "{volume_name}"'

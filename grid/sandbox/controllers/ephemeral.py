@@ -1,0 +1,132 @@
+"""The ephemeral volume controller: makes the claim `<pod>-<volume>` for each volume that a pod describes by a claim's template.
+
+The claim belongs to the pod, so it goes with it. A claim of that name that is somebody else's is left alone and the pod waits, with
+an event that says so. Reads from mirrors; level-triggered.
+"""
+
+import random
+from collections.abc import Mapping
+from typing import Any
+
+from grid.sandbox.client import (
+    PODS,
+    VOLUME_CLAIMS,
+    Api,
+    ApiError,
+    Clock,
+    EventRecorder,
+    Mirrors,
+    Object,
+    SystemClock,
+    controller_of,
+    is_terminating,
+    key_of,
+    name_of,
+    namespace_of,
+    reference_to,
+    uid_of,
+)
+from grid.sandbox.controllers.workqueue import Refused, WorkQueue, work_off
+
+
+class EphemeralVolumeController:
+    """See the module."""
+
+    def __init__(
+        self,
+        client: Api,
+        *,
+        clock: Clock | None = None,
+        mirrors: Mirrors | None = None,
+        rng: random.Random | None = None,
+    ) -> None:
+        self._client = client
+        self._clock = clock or SystemClock()
+        self._mirrors = mirrors or Mirrors(client, clock=self._clock, rng=rng)
+        self._pods = self._mirrors.of(PODS)
+        self._claims = self._mirrors.of(VOLUME_CLAIMS)
+        self._events = EventRecorder(client, "ephemeral_volume", clock=self._clock)
+        self._queue = WorkQueue(self._clock, rng)
+        self._pods.subscribe(self._pod_changed)
+        self._claims.subscribe(self._claim_changed)
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        async with self._mirrors.running():
+            await work_off(self._queue, self._look, name="ephemeral volumes")
+
+    def _pod_changed(self, old: Object | None, new: Object | None) -> None:
+        # Volumes never change, so a pod is looked at once.
+        if old is None and new is not None and ephemeral_volumes(new):
+            self._queue.add(key_of(new))
+
+    def _claim_changed(self, old: Object | None, new: Object | None) -> None:
+        if new is not None or old is None:
+            return
+        owner = controller_of(old)
+        if owner is not None and owner["kind"] == PODS.kind:
+            self._queue.add(f"{namespace_of(old)}/{owner['name']}")
+
+    async def _look(self, key: str) -> float | None:
+        pod = self._pods.get(key)
+        if pod is None or is_terminating(pod):
+            return None
+        for volume in ephemeral_volumes(pod):
+            claim = claim_of(pod, volume)
+            problem = await self._provide(pod, claim)
+            if problem:
+                about = reference_to(pod, kind=PODS.kind, api_version=PODS.api_version)
+                message = f"ephemeral volume {volume['name']}: {problem}"
+                await self._events.record(about, "FailedBinding", message, type="Warning")
+                raise Refused(message)
+        return None
+
+    async def _provide(self, pod: Object, claim: Object) -> str:
+        """Why there is no such claim; "" when it is there."""
+        found = self._claims.get(f"{namespace_of(pod)}/{name_of(claim)}")
+        if found is not None:
+            return ownership_problem(pod, found)
+        try:
+            await self._client.create(VOLUME_CLAIMS.path(namespace_of(pod)), claim)
+        except ApiError as error:
+            return f"create PVC {name_of(claim)}: {error.message}"
+        return ""
+
+
+def ephemeral_volumes(pod: Mapping[str, Any]) -> list[Object]:
+    return [volume for volume in pod["spec"].get("volumes") or () if volume.get("ephemeral")]
+
+
+def claim_name(pod: Mapping[str, Any], volume: Mapping[str, Any]) -> str:
+    return f"{name_of(pod)}-{volume['name']}"
+
+
+def claim_of(pod: Object, volume: Object) -> Object:
+    """The claim as the pod describes it, owned by the pod."""
+    template = volume["ephemeral"].get("volumeClaimTemplate") or {}
+    described = template.get("metadata") or {}
+    owner = {
+        "apiVersion": PODS.api_version,
+        "kind": PODS.kind,
+        "name": name_of(pod),
+        "uid": uid_of(pod),
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    metadata: Object = {"name": claim_name(pod, volume), "ownerReferences": [owner]}
+    metadata |= {key: described[key] for key in ("labels", "annotations") if described.get(key)}
+    return {
+        "apiVersion": VOLUME_CLAIMS.api_version,
+        "kind": VOLUME_CLAIMS.kind,
+        "metadata": metadata,
+        "spec": template.get("spec") or {},
+    }
+
+
+def ownership_problem(pod: Mapping[str, Any], claim: Mapping[str, Any]) -> str:
+    """Another's claim of the same name is never taken: it may hold somebody's data."""
+    owner = controller_of(claim)
+    if owner is not None and owner["uid"] == uid_of(pod):
+        return ""
+    namespace = namespace_of(pod)
+    return f"PVC {namespace}/{name_of(claim)} was not created for pod {namespace}/{name_of(pod)} (pod is not owner)"

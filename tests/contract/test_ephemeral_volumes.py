@@ -1,0 +1,84 @@
+"""A pod may describe a claim that is made for it, belongs to it, and goes with it.
+
+Asked for where the server has it: since 1.23 always, before that when its administrator switched it on (GenericEphemeralVolume).
+"""
+
+from typing import Any
+
+import pytest
+
+from tests.contract.client import Object
+from tests.contract.manifests import metadata, pod
+from tests.contract.space import Space
+
+CLAIM: Object = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+
+
+def with_scratch(name: str, template: Object | None) -> Object:
+    source: Object = {} if template is None else {"volumeClaimTemplate": template}
+    return pod(name, spec={"volumes": [{"name": "scratch", "ephemeral": source}]})
+
+
+@pytest.fixture(autouse=True)
+async def supported(space: Space, name: str, version: tuple[int, int]) -> None:
+    if version >= (1, 23):
+        return
+    tried = await space.create("pods", with_scratch(f"{name}-tried", {"spec": CLAIM}), dryRun="All")
+    if tried.status != 201:
+        pytest.skip("this server's generic ephemeral volumes are switched off")
+
+
+async def test_the_claim_is_made_as_the_pod_describes_it_and_belongs_to_the_pod(space: Space, name: str) -> None:
+    template = {"metadata": {"labels": {"for": name}, "annotations": {"why": "to try"}}, "spec": CLAIM}
+    made = (await space.create("pods", with_scratch(name, template))).ok(201)
+    volume = made["spec"]["volumes"][0]["ephemeral"]["volumeClaimTemplate"]
+    assert volume["spec"]["volumeMode"] == "Filesystem"
+    claim = await space.until("persistentvolumeclaims", f"{name}-scratch", bool, "should be made")
+    assert claim["metadata"]["labels"] == {"for": name}
+    assert claim["metadata"]["annotations"]["why"] == "to try"
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": made["metadata"]["uid"]}
+    assert claim["metadata"]["ownerReferences"] == [owner | {"controller": True, "blockOwnerDeletion": True}]
+    assert {key: claim["spec"][key] for key in CLAIM} == CLAIM
+
+
+async def test_the_claim_goes_with_the_pod(space: Space, name: str) -> None:
+    (await space.create("pods", with_scratch(name, {"spec": CLAIM}))).ok(201)
+    await space.until("persistentvolumeclaims", f"{name}-scratch", bool, "should be made")
+    (await space.delete("pods", name, options={"gracePeriodSeconds": 0})).ok(200)
+    await space.until_gone("persistentvolumeclaims", f"{name}-scratch")
+
+
+async def test_a_claim_that_was_there_before_is_left_alone_and_the_pod_says_so(space: Space, name: str) -> None:
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": metadata(f"{name}-scratch"),
+        "spec": CLAIM,
+    }
+    (await space.create("persistentvolumeclaims", claim)).ok(201)
+    (await space.create("pods", with_scratch(name, {"spec": CLAIM}))).ok(201)
+
+    def told(events: list[Any]) -> bool:
+        return any(one["reason"] == "FailedBinding" and "was not created for" in one["message"] for one in events)
+
+    await space.until_items("events", told, "should say so", fieldSelector=f"involvedObject.name={name}")
+    left = (await space.get("persistentvolumeclaims", f"{name}-scratch")).ok(200)
+    assert "ownerReferences" not in left["metadata"]
+
+
+@pytest.mark.parametrize(
+    ("template", "wrong"),
+    [
+        (None, {""}),
+        ({"spec": {**CLAIM, "accessModes": []}}, {".spec.accessModes"}),
+        ({"spec": {"accessModes": ["ReadWriteOnce"]}}, {".spec.resources[storage]"}),
+        ({"metadata": {"name": "mine"}, "spec": CLAIM}, {".metadata.name"}),
+    ],
+    ids=["none", "no access mode", "no size", "a name"],
+)
+async def test_a_template_that_describes_no_claim_is_refused(
+    space: Space, name: str, template: Object | None, wrong: set[str]
+) -> None:
+    refusal = (await space.create("pods", with_scratch(name, template))).refused(422, "Invalid")
+    here = "spec.volumes[0].ephemeral.volumeClaimTemplate"
+    assert {cause["field"] for cause in refusal["details"]["causes"]} == {here + field for field in wrong}

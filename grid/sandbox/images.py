@@ -90,6 +90,11 @@ BUILT_IN = (
         "JupyterLab with pandas, scikit-learn and matplotlib",
     ),
     Image(
+        "compute-grid/dask:2026.8",
+        (*_JUPYTERLAB, "dask[complete]==2026.8.0", "prometheus-client>=0.20"),
+        "Dask: its scheduler and workers, and JupyterLab with Dask, NumPy, pandas and PyArrow",
+    ),
+    Image(
         "compute-grid/spark:4.3",
         (*_JUPYTERLAB, "pyspark==4.3.0", "pandas>=2.2,<3", "pyarrow>=18"),
         "Spark: its workers, and JupyterLab with PySpark, pandas and PyArrow",

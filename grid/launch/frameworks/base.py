@@ -37,7 +37,8 @@ class Port:
 @dataclass(frozen=True, slots=True)
 class Program:
     """What a container runs. Probes are Kubernetes' probe objects; `pre_stop` is a command run in the container before it is
-    ended, within the cluster's drain time; () for none."""
+    ended, within the cluster's drain time; () for none. Only `command` and `variables` may use `$(NAME)`: in probes and hooks
+    Kubernetes expands nothing, so programs there read the environment."""
 
     command: tuple[str, ...]
     ports: tuple[Port, ...]

@@ -1,0 +1,80 @@
+"""Program for a Dask worker's container, run there with `python -c` before the worker is ended; nothing of ours imports it.
+
+It retires the worker: Dask gives it no new task and copies its results to other workers; what runs already is waited for, and its
+result copied too. It takes the drain time at most. Done twice it changes nothing, and when the head is gone it ends at once: then there
+is nobody to save anything for. It fails, which Kubernetes shows as an event, if something has to be computed again.
+"""
+
+import asyncio
+import os
+import sys
+from typing import Any
+
+from distributed import Client  # type: ignore[import-not-found]
+
+CONNECT_SECONDS = 10.0
+LOOK_SECONDS = 0.05
+RETRY_SECONDS = 1.0
+LAST_SECONDS = 5.0
+
+
+async def finish_running_tasks(dask_worker: Any) -> set[Any]:
+    """Inside the worker, once it is retired: waits until it runs nothing, and gives what it never began."""
+    state = dask_worker.state
+    while dask_worker.status.name != "closing_gracefully" or state.executing or state.long_running:  # noqa: ASYNC110 Dask has no event for it
+        await asyncio.sleep(LOOK_SECONDS)
+    done = ("memory", "error", "released", "forgotten")
+    return {key for key, task in state.tasks.items() if task.state not in done}
+
+
+async def retire(client: Any, worker: str) -> None:
+    """Returns when nothing is lost by the worker's end."""
+    while worker in await client.nthreads():
+        if not await client.retire_workers([worker], close_workers=False, remove=False):
+            # Nobody can take its results now; the worker that replaces it may come.
+            await asyncio.sleep(RETRY_SECONDS)
+            continue
+        never_begun = (await client.run(finish_running_tasks, workers=[worker]))[worker]
+        # The head must have heard of every task that ended, or it would give it to somebody else.
+        while not set((await client.processing([worker])).get(worker, ())) <= never_begun:  # noqa: ASYNC110
+            await asyncio.sleep(LOOK_SECONDS)
+        if await leave(client, worker):
+            return
+
+
+async def leave(client: Any, worker: str) -> bool:
+    """On purpose, so the head gives what was never begun to others and blames no task for the worker's end."""
+    return bool(await client.retire_workers([worker], close_workers=False, remove=True))
+
+
+async def drain(head: str, worker: str, seconds: float) -> bool:
+    # Dask tries again and again to connect; a head that is gone refuses at once.
+    _, writer = await asyncio.wait_for(
+        asyncio.open_connection(*head.removeprefix("tcp://").split(":")), CONNECT_SECONDS
+    )
+    writer.close()
+    async with Client(head, asynchronous=True, set_as_default=False, timeout=CONNECT_SECONDS) as client:
+        try:
+            async with asyncio.timeout(seconds):
+                await retire(client, worker)
+        except TimeoutError:
+            async with asyncio.timeout(LAST_SECONDS):
+                await leave(client, worker)
+            return False
+        return True
+
+
+def main() -> None:
+    head, worker = os.environ["DASK_SCHEDULER_ADDRESS"], f"tcp://{os.environ['POD_IP']}:{sys.argv[1]}"
+    try:
+        saved = asyncio.run(drain(head, worker, float(sys.argv[2])))
+    except OSError:  # as which Dask's errors of communication and timeouts count too
+        return  # the head does not answer: there is nobody to save results for
+    if not saved:
+        sys.exit(
+            "The drain time was over before all tasks had ended and all results were copied; Dask computes them again."
+        )
+
+
+if __name__ == "__main__":
+    main()

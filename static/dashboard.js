@@ -21,6 +21,16 @@
   document.addEventListener("htmx:after:swap", tick);
   document.addEventListener("DOMContentLoaded", tick);
 
+  // A refusal that arrives while somebody types marks its field as one of a whole page does.
+  const markRefused = () => {
+    for (const slot of document.querySelectorAll(".cluster-form .field-error[id]")) {
+      const field = document.getElementById(slot.id.replace(/_error$/, ""));
+      if (slot.textContent) field?.setAttribute("aria-invalid", "true");
+      else field?.removeAttribute("aria-invalid");
+    }
+  };
+  document.addEventListener("htmx:after:swap", markRefused);
+
   let lost = null;
   const sayLost = () => {
     const element = document.getElementById("freshness");

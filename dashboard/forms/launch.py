@@ -3,17 +3,23 @@
 import hashlib
 import hmac
 import secrets
+from collections.abc import Mapping
 from typing import Any
 
 from django import forms
 from django.conf import settings
 from django.contrib.auth.models import User
 
+from dashboard.forms.cluster import ClusterForm
 from grid.errors import Problem
-from grid.launch.request import LaunchRequest, environments_for, projects_for, tiers_for, validate
+from grid.launch.clusters.request import UNKNOWN, ClusterFacts
+from grid.launch.offers import environments_for, projects_for, tiers_for
+from grid.launch.request import LaunchRequest, validate
 from grid.models import Environment, HardwareTier, Project
+from grid.models.environment import Kind
 
 _ID_LENGTH = 12
+ATTACHABLE_KINDS = frozenset({Kind.WORKSPACE, Kind.JOB})
 
 
 def new_token() -> str:
@@ -22,7 +28,10 @@ def new_token() -> str:
 
 
 class LaunchForm(forms.Form):
-    """`kind` is what the person launches; environments and tiers depend on it."""
+    """`kind` is what the person launches; environments and tiers depend on it.
+
+    `cluster` is the part about a cluster: of the kind cluster itself, or of one that may be attached; None where there can be none.
+    """
 
     project = forms.ModelChoiceField(
         queryset=Project.objects.none(),
@@ -50,38 +59,86 @@ class LaunchForm(forms.Form):
     )
     title = forms.CharField(required=False)
     token = forms.CharField(required=False, max_length=64, widget=forms.HiddenInput)
+    with_cluster = forms.BooleanField(required=False)
 
-    def __init__(self, *args: Any, user: User, kind: str, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(
+        self,
+        data: Mapping[str, Any] | None = None,
+        *,
+        user: User,
+        kind: str,
+        initial: Mapping[str, Any] | None = None,
+        cluster_slots: int = 0,
+        facts: ClusterFacts = UNKNOWN,
+    ) -> None:
+        """`cluster_slots` are left for a cluster's workers; `facts` is what is known of the nodes."""
+        super().__init__(data, initial=dict(initial or {}))
         self.user = user
         self.kind = kind
+        self.facts = facts
+        self.is_cluster = kind == Kind.CLUSTER
         self.projects = projects_for(user)
         self.environments = environments_for(user, kind)
         self.tiers = tiers_for(user, kind)
         self._offer("project", self.projects)
         self._offer("environment", self.environments)
         self._offer("tier", self.tiers)
+        if self.is_cluster:
+            # Alone, it has no environment and tier beside those of its workers.
+            del self.fields["environment"], self.fields["tier"]
+        part = ClusterForm(data, user=user, initial=dict(initial or {}), slots=cluster_slots)
+        self.cluster = part if part.is_offered and (self.is_cluster or kind in ATTACHABLE_KINDS) else None
+
+    def chosen(self, name: str) -> str:
+        """Of project, environment or tier: what is chosen and offered; else the default tier, or the first of what is offered."""
+        if name not in self.fields:
+            return ""
+        offered = list({"project": self.projects, "environment": self.environments, "tier": self.tiers}[name])
+        value = str(self[name].value() or "")
+        defaults = [one.pk for one in offered if getattr(one, "is_default", False)] + [one.pk for one in offered]
+        return value if value in defaults else next(iter(defaults), "")
+
+    @property
+    def wants_cluster(self) -> bool:
+        return self.is_cluster or bool(self["with_cluster"].value())
+
+    @property
+    def was_refused(self) -> bool:
+        """Something is marked, here or in the cluster's part."""
+        return self.is_bound and not self.is_valid()
+
+    def is_valid(self) -> bool:
+        return super().is_valid() and not (self.cluster and self.wants_cluster and self.cluster.errors)
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or {}
-        if not self.errors:
-            self.add_problems(validate(self.request()))
+        if self.wants_cluster and (self.cluster is None or not self.cluster.is_bound):
+            self.add_error(
+                None, "No cluster like this is offered to you. Look at what is offered below, and launch again."
+            )
+        is_cluster_read = not self.wants_cluster or (self.cluster is not None and self.cluster.is_valid())
+        if is_cluster_read and not self.errors:
+            self.add_problems(validate(self.request(), facts=self.facts))
         return cleaned
 
     def request(self) -> LaunchRequest:
         """What to launch; only of a form without errors."""
         data = self.cleaned_data
+        cluster = self.cluster.request() if self.cluster and self.wants_cluster else None
         return LaunchRequest(
             owner=self.user,
             project=data["project"],
-            environment=data["environment"],
-            tier=data["tier"],
+            environment=cluster.environment if cluster and self.is_cluster else data["environment"],
+            tier=cluster.tier if cluster and self.is_cluster else data["tier"],
             kind=self.kind,
             title=data["title"],
+            cluster=cluster,
         )
 
     def add_problems(self, problems: list[Problem] | tuple[Problem, ...]) -> None:
-        for problem in problems:
+        """Each at its field, which may be one of the cluster's."""
+        rest = self.cluster.add_problems(problems) if self.cluster and self.wants_cluster else problems
+        for problem in rest:
             self.add_error(problem.path if problem.path in self.fields else None, problem.message)
 
     def execution_id(self) -> str:
@@ -89,16 +146,16 @@ class LaunchForm(forms.Form):
 
         Somebody who goes back in the browser and chooses differently does launch a second time.
         """
-        data = self.cleaned_data
-        token = data["token"] or new_token()
+        request = self.request()
         parts = (
             str(self.user.pk),
-            token,
+            self.cleaned_data["token"] or new_token(),
             self.kind,
-            data["project"].pk,
-            data["environment"].pk,
-            data["tier"].pk,
-            data["title"],
+            request.project.pk,
+            request.environment.pk,
+            request.tier.pk,
+            request.title,
+            *(self.cluster.choices() if self.cluster and request.cluster else ()),
         )
         text = "\x00".join(parts)
         return hmac.new(settings.SECRET_KEY.encode(), text.encode(), hashlib.sha256).hexdigest()[:_ID_LENGTH]

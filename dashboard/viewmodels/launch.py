@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Protocol
 
 from dashboard.viewmodels.execution import cores_words, memory_words
 from dashboard.viewmodels.format import plural
@@ -68,6 +69,29 @@ def tier_cards(offers: Collection[TierOffer], *, chosen: str, ready_nodes: Mappi
         )
         for offer in offers
     ]
+
+
+class TierSizeAndPrice(Protocol):
+    """The stored tier."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def cores(self) -> str: ...
+    @property
+    def memory(self) -> str: ...
+    @property
+    def gpus(self) -> int: ...
+    @property
+    def cost_per_hour(self) -> Decimal: ...
+
+
+def tier_option(tier: TierSizeAndPrice) -> str:
+    """A tier in one line of a list: "Small: 1 core, 4 GiB, $0.05 an hour"."""
+    parts = [cores_words(tier.cores), memory_words(tier.memory)]
+    if tier.gpus:
+        parts.append(plural(tier.gpus, "GPU"))
+    return f"{tier.name}: {', '.join((*parts, price_words(tier.cost_per_hour)))}"
 
 
 def slots(*, used: int, queued: int, maximum: int) -> Slots:

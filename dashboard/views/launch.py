@@ -8,7 +8,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
-from django.db.models import Count, Sum
+from django.db.models import Count
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
@@ -18,11 +18,13 @@ from dashboard.access import viewer_of
 from dashboard.forms.launch import LaunchForm, new_token
 from dashboard.records import visible_executions
 from dashboard.viewmodels.executions_view import KINDS
-from dashboard.viewmodels.launch import Slots, TierOffer, slots, tier_cards
-from grid.centralconfig import MAXIMUM_EXECUTIONS_PER_USER, value_of
+from dashboard.viewmodels.launch import Slots, TierOffer, tier_cards
+from dashboard.views.launch_cluster import cluster_context, cluster_initial, facts_of, slots_of, workers_left
 from grid.errors import Rejected
+from grid.launch.clusters.request import ClusterFacts
 from grid.launch.request import LAUNCHABLE_KINDS, environments_for, submit
-from grid.models import Execution, HardwareTier, State
+from grid.models import Execution, HardwareTier
+from grid.models.environment import Kind
 from grid.runtime import Runtime, get_runtime
 
 _ORDER = [kind for kind in KINDS if kind in LAUNCHABLE_KINDS]
@@ -32,7 +34,7 @@ _ORDER = [kind for kind in KINDS if kind in LAUNCHABLE_KINDS]
 async def launch(request: HttpRequest) -> HttpResponse:
     """Nodes are read here, on the event loop; the rest is the database's."""
     runtime = get_runtime()
-    answer: HttpResponse = await sync_to_async(_launch)(request, ready_nodes(runtime))
+    answer: HttpResponse = await sync_to_async(_launch)(request, ready_nodes(runtime), facts_of(runtime))
     if request.method == "POST":
         runtime.executions.hint()
     return answer
@@ -51,22 +53,25 @@ def ready_nodes(runtime: Runtime) -> Mapping[str, int] | None:
     return found
 
 
-def _launch(request: HttpRequest, nodes: Mapping[str, int] | None) -> HttpResponse:
+def _launch(request: HttpRequest, nodes: Mapping[str, int] | None, facts: ClusterFacts) -> HttpResponse:
     assert isinstance(request.user, User)
     kinds = [kind for kind in _ORDER if environments_for(request.user, kind).exists()]
     model = _model(request)
     asked = request.POST.get("kind") or request.GET.get("kind") or (model.kind if model else "")
     kind = asked if asked in _ORDER else next(iter(kinds), _ORDER[0])
+    held = slots_of(request.user)
     if request.method == "POST":
-        form = LaunchForm(request.POST, user=request.user, kind=kind)
-        if form.is_valid():
+        form = LaunchForm(request.POST, user=request.user, kind=kind, facts=facts)
+        if "check" not in request.POST and form.is_valid():
             execution = _submit(request, form)
             if execution is not None:
                 return redirect("execution", id=execution.pk)
     else:
-        form = LaunchForm(initial=_initial(request.user, model), user=request.user, kind=kind)
-    status = 422 if form.is_bound else 200
-    return render(request, "dashboard/launch.html", _context(request.user, form, kinds, nodes), status=status)
+        initial, left = _initial(request.user, kind, model), workers_left(held, kind)
+        form = LaunchForm(initial=initial, user=request.user, kind=kind, cluster_slots=left, facts=facts)
+    context = _context(form, kinds, nodes, held) | cluster_context(form, held)
+    refused = form.is_bound and "check" not in request.POST
+    return render(request, "dashboard/launch.html", context, status=422 if refused else 200)
 
 
 def _submit(request: HttpRequest, form: LaunchForm) -> Execution | None:
@@ -74,7 +79,7 @@ def _submit(request: HttpRequest, form: LaunchForm) -> Execution | None:
     wanted = form.execution_id()
     try:
         with transaction.atomic():
-            return submit(form.request(), now=timezone.now(), execution_id=wanted)
+            return submit(form.request(), now=timezone.now(), execution_id=wanted, facts=form.facts)
     except Rejected as refused:
         form.add_problems(refused.problems)
         return None
@@ -94,30 +99,30 @@ def _model(request: HttpRequest) -> Execution | None:
     return visible_executions(viewer).filter(pk=asked[:16]).first() if viewer and asked else None
 
 
-def _initial(user: User, model: Execution | None) -> dict[str, Any]:
-    """As the model was; else in the project that the person used last."""
+def _initial(user: User, kind: str, model: Execution | None) -> dict[str, Any]:
+    """As the model was, with its cluster; else in the project that the person used last."""
     latest = Execution.objects.filter(owner=user).only("project").first()
     initial: dict[str, Any] = {"token": new_token(), "project": latest.project_id if latest else None}
-    if model is not None:
-        initial |= {
-            "project": model.project_id,
-            "environment": model.environment_id,
-            "tier": model.tier_id,
-            "title": model.title,
-        }
-    return initial
+    if model is None or model.kind != kind:
+        return initial
+    initial |= {
+        "project": model.project_id,
+        "environment": model.environment_id,
+        "tier": model.tier_id,
+        "title": model.title,
+    }
+    attached = model if kind == Kind.CLUSTER else model.attached.order_by("requested_at").first()
+    cluster = cluster_initial(attached) if attached else {}
+    return initial | cluster | {"with_cluster": bool(cluster)}
 
 
-def _context(user: User, form: LaunchForm, kinds: list[str], nodes: Mapping[str, int] | None) -> dict[str, Any]:
+def _context(form: LaunchForm, kinds: list[str], nodes: Mapping[str, int] | None, held: Slots) -> dict[str, Any]:
     projects, environments = list(form.projects), list(form.environments)
     offers = _offers(form.tiers)
-    chosen_environment = str(form["environment"].value() or "")
-    if chosen_environment not in {environment.pk for environment in environments} and environments:
-        chosen_environment = environments[0].pk
     missing = ""
     if not projects:
         missing = "You are in no project yet. Ask an admin to make one for you, or a colleague to add you to theirs."
-    elif not environments:
+    elif (form.is_cluster and form.cluster is None) or not environments:
         missing = "No environment is offered for this kind of work. Ask your admin to add one."
     elif not offers:
         missing = "No hardware tier is offered to you for this kind of work. Ask your admin."
@@ -126,11 +131,11 @@ def _context(user: User, form: LaunchForm, kinds: list[str], nodes: Mapping[str,
         "kind": form.kind,
         "kinds": {kind: KINDS[kind] for kind in kinds},
         "projects": projects,
-        "chosen_project": str(form["project"].value() or ""),
+        "chosen_project": form.chosen("project"),
         "environments": environments,
-        "chosen_environment": chosen_environment,
-        "tiers": tier_cards(offers, chosen=str(form["tier"].value() or ""), ready_nodes=nodes),
-        "slots": _slots(user),
+        "chosen_environment": form.chosen("environment"),
+        "tiers": tier_cards(offers, chosen=form.chosen("tier"), ready_nodes=nodes),
+        "slots": held,
         "missing": missing,
         "token": form["token"].value() or new_token(),
     }
@@ -156,14 +161,3 @@ def _offers(tiers: Iterable[HardwareTier]) -> list[TierOffer]:
         )
 
     return [offer(tier) for tier in tiers]
-
-
-def _slots(user: User) -> Slots:
-    mine = Execution.objects.filter(owner=user).order_by()
-    used = mine.filter(slots_reserved_at__isnull=False, slots_freed_at__isnull=True).aggregate(Sum("slots"))
-    queued = mine.filter(state=State.QUEUED).aggregate(Sum("slots"))
-    return slots(
-        used=used["slots__sum"] or 0,
-        queued=queued["slots__sum"] or 0,
-        maximum=value_of(MAXIMUM_EXECUTIONS_PER_USER),
-    )

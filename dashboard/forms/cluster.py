@@ -1,0 +1,235 @@
+"""The launch form's part about a cluster, alone or attached to a workspace or job: what is offered depends on the framework.
+
+It only reads what was typed; what of it may be launched is said by the rules of `grid.launch`, and put at these fields.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from django import forms
+from django.contrib.auth.models import User
+from django.db.models import Model
+
+from dashboard.viewmodels.launch import tier_option
+from grid.centralconfig import cluster_policy
+from grid.errors import Problem
+from grid.launch.clusters.request import ClusterRequest
+from grid.launch.offers import environments_for, tiers_for
+from grid.models import Environment, HardwareTier
+from grid.models.environment import Framework, Kind
+
+FIRST_MAXIMUM = 5  # of workers, when a newcomer changes nothing
+_WHOLE = re.compile(r"-?[0-9]{1,9}")
+_NUMBER = forms.NumberInput(attrs={"min": 0, "autocomplete": "off"})
+
+
+class WholeNumberField(forms.CharField):
+    """Digits as everybody types them; Python's own reading also takes digits of other scripts and underscores."""
+
+    def to_python(self, value: Any) -> Any:
+        text = str(value if value is not None else "").strip()
+        if not text:
+            return None if self.required else 0
+        if not _WHOLE.fullmatch(text):
+            raise forms.ValidationError(f"“{text[:20]}” is not a whole number; write for example 5.")
+        return int(text)
+
+    def validate(self, value: Any) -> None:
+        if value is None:
+            raise forms.ValidationError(self.error_messages["required"], code="required")
+
+
+def _choice(sentence: str) -> dict[str, str]:
+    return {"required": sentence, "invalid_choice": f"This is not offered to you any more. {sentence}"}
+
+
+def _number(label: str, *, required: str = "", help_text: str = "") -> WholeNumberField:
+    """`required` says what is missing; "" for a number that may be left out."""
+    messages = {"required": required} if required else {}
+    return WholeNumberField(
+        label=label, required=bool(required), help_text=help_text, widget=_NUMBER, error_messages=messages
+    )
+
+
+class ClusterForm(forms.Form):
+    """Unbound when nothing of it was sent; then it shows a cluster that can be launched as it is."""
+
+    use_required_attribute = False  # it may be hidden, where a browser could not show what is missing
+    framework = forms.ChoiceField(error_messages=_choice("Choose a framework."))
+    cluster_environment = forms.ModelChoiceField(
+        Environment.objects.none(),
+        label="Environment of the cluster",
+        empty_label=None,
+        error_messages=_choice("Choose an environment for the cluster."),
+    )
+    head_tier = forms.ModelChoiceField(
+        HardwareTier.objects.none(),
+        label="Head",
+        empty_label=None,
+        error_messages=_choice("Choose a hardware tier for the head."),
+        help_text="Coordinates the workers; a small one is mostly enough.",
+    )
+    worker_tier = forms.ModelChoiceField(
+        HardwareTier.objects.none(),
+        label="Each worker",
+        empty_label=None,
+        error_messages=_choice("Choose a hardware tier for the workers."),
+        help_text="Your tasks run here.",
+    )
+    workers_minimum = _number(
+        "Workers", required="Say how many workers it has at least.", help_text="At the start, and never fewer."
+    )
+    autoscale = forms.BooleanField(label="Grow and shrink with the load", required=False)
+    workers_maximum = _number("Workers at most")
+    target_cpu = _number("CPU target")
+    target_memory = _number("Memory target")
+    on_demand = forms.BooleanField(
+        label="Also grow for waiting tasks",
+        required=False,
+        help_text="Counts tasks that no worker has taken yet: good for work that waits for disks, networks or GPUs.",
+    )
+    local_storage = forms.CharField(
+        label="Local storage of each worker",
+        required=False,
+        max_length=20,
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", "placeholder": "none"}),
+        help_text="A disk of its own for scratch files, such as 20Gi; it goes with the worker.",
+    )
+
+    def __init__(self, data: Mapping[str, Any] | None, *, user: User, initial: Mapping[str, Any], slots: int) -> None:
+        """`slots` is how many a first maximum of workers may count on."""
+        self.user = user
+        self.typed: Mapping[str, Any] = {}
+        environments = list(environments_for(user, Kind.CLUSTER))
+        self.frameworks = [name for name in Framework if any(name.value in one.frameworks for one in environments)]
+        sent = data if data is not None and "framework" in data else None
+        asked = str((sent if sent is not None else initial).get("framework", ""))
+        self.chosen_framework = (
+            Framework(asked) if asked in self.frameworks else next(iter(self.frameworks), Framework.DASK)
+        )
+        self.policy = cluster_policy(self.chosen_framework.value)
+        self.environments = [one for one in environments if self.chosen_framework.value in one.frameworks]
+        self.versions = {name: _versions(name, environments) for name in self.frameworks}
+        self.tiers = list(tiers_for(user, Kind.CLUSTER, self.chosen_framework.value))
+        super().__init__(sent, initial=self._first_choices(initial, slots), label_suffix="")
+        self._offer(environments)
+        self._describe()
+
+    @property
+    def is_offered(self) -> bool:
+        return bool(self.frameworks)
+
+    @property
+    def autoscales(self) -> bool:
+        return bool(self["autoscale"].value())
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or {}
+        if self.autoscales and not self["workers_maximum"].value() and "workers_maximum" not in self.errors:
+            self.add_error("workers_maximum", "Say how many workers it may grow to.")
+        if not self.autoscales and "workers_minimum" in cleaned:
+            # What only an autoscaler reads is not asked for, so that nothing that cannot be seen is refused.
+            for name in ("workers_maximum", "target_cpu", "target_memory"):
+                self.errors.pop(name, None)
+            unused = {"target_cpu": 0, "target_memory": 0, "on_demand": False}
+            cleaned |= {"workers_maximum": cleaned["workers_minimum"], **unused}
+        self.typed = dict(cleaned)  # for the estimate: Django takes what is refused later out of `cleaned_data`
+        return cleaned
+
+    def request(self) -> ClusterRequest:
+        """Only of a form without errors."""
+        data = self.cleaned_data
+        return ClusterRequest(
+            framework=data["framework"],
+            environment=data["cluster_environment"],
+            head_tier=data["head_tier"],
+            tier=data["worker_tier"],
+            workers_minimum=data["workers_minimum"],
+            workers_maximum=data["workers_maximum"],
+            autoscale=self.autoscales,
+            target_cpu=data["target_cpu"],
+            target_memory=data["target_memory"],
+            on_demand=data["on_demand"],
+            local_storage=data["local_storage"],
+        )
+
+    def choices(self) -> list[str]:
+        """All that was chosen, as texts, to tell two launches apart."""
+        chosen = vars(self.request()).values()
+        return [str(one.pk if isinstance(one, Model) else one) for one in chosen]
+
+    def add_problems(self, problems: Iterable[Problem]) -> list[Problem]:
+        """Each at its field; those that are not about a field of this form are given back."""
+        foreign = []
+        for problem in problems:
+            if problem.path in self.fields:
+                self.add_error(problem.path, problem.message)
+            else:
+                foreign.append(problem)
+        return foreign
+
+    def as_sent(self) -> dict[str, Any]:
+        """What would be sent if nothing were changed."""
+        values = {name: self[name].value() for name in self.fields}
+        return {name: "on" if value is True else value for name, value in values.items() if value not in (False, None)}
+
+    def _first_choices(self, initial: Mapping[str, Any], slots: int) -> dict[str, Any]:
+        """As asked, where that is offered; for the rest what suits a newcomer."""
+        tiers = {tier.pk for tier in self.tiers}
+        environments = [one.pk for one in self.environments]
+        offered = {"cluster_environment": set(environments), "head_tier": tiers, "worker_tier": tiers}
+        kept = {
+            name: value
+            for name, value in initial.items()
+            if value is not None and (name not in offered or value in offered[name])
+        }
+        default = next((tier.pk for tier in self.tiers if tier.is_default), self.tiers[0].pk if self.tiers else "")
+        first = {
+            "cluster_environment": environments[0] if environments else "",
+            "head_tier": default,
+            "worker_tier": default,
+            "workers_minimum": 1,
+            "workers_maximum": max(1, min(FIRST_MAXIMUM, self.policy.maximum_workers, slots)),
+            "autoscale": True,
+            "target_cpu": self.policy.target_cpu,
+            "target_memory": self.policy.target_memory,
+            **kept,
+            "framework": self.chosen_framework.value,
+        }
+        return first if self.policy.autoscaling else first | {"autoscale": False}
+
+    def _offer(self, environments: list[Environment]) -> None:
+        """What is for another framework can be read too: the rules refuse it with a better sentence than Django has."""
+        framework, environment = self.fields["framework"], self.fields["cluster_environment"]
+        assert isinstance(framework, forms.ChoiceField)
+        assert isinstance(environment, forms.ModelChoiceField)
+        framework.choices = [(name.value, name.label) for name in self.frameworks]
+        environment.queryset = Environment.objects.filter(pk__in=[one.pk for one in environments])
+        name = self.chosen_framework
+        _show(environment, [(one.pk, f"{one.name} ({name.label} {one.frameworks[name]})") for one in self.environments])
+        for tier in ("head_tier", "worker_tier"):
+            field = self.fields[tier]
+            assert isinstance(field, forms.ModelChoiceField)
+            field.queryset = tiers_for(self.user, Kind.CLUSTER)
+            _show(field, [(one.pk, tier_option(one)) for one in self.tiers])
+
+    def _describe(self) -> None:
+        """The admin's bounds, and for each field where its refusal will be, also one that arrives while somebody types."""
+        policy = self.policy
+        bounds = f"{policy.minimum_target} to {policy.maximum_target}; empty: not looked at."
+        self.fields["workers_maximum"].help_text = f"Your admin allows {policy.maximum_workers:,}."
+        self.fields["target_cpu"].help_text = f"It grows while workers use more of their cores. {bounds}"
+        self.fields["target_memory"].help_text = f"The same of their memory. {bounds}"
+        for name, field in self.fields.items():
+            described = f"id_{name}_error id_{name}_helptext" if field.help_text else f"id_{name}_error"
+            field.widget.attrs["aria-describedby"] = described
+
+
+def _show(field: forms.Field, options: list[tuple[str, str]]) -> None:
+    assert isinstance(field.widget, forms.Select)
+    field.widget.choices = options
+
+
+def _versions(framework: str, environments: Iterable[Environment]) -> list[str]:
+    return sorted({one.frameworks[framework] for one in environments if framework in one.frameworks})

@@ -1,0 +1,172 @@
+"""The launch form's part about a cluster: what it would take, while somebody types, and what is offered for a framework."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.contrib.auth.models import User
+from django.db.models import Sum
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_POST
+
+from dashboard.forms.cluster import ClusterForm
+from dashboard.forms.launch import ATTACHABLE_KINDS, LaunchForm
+from dashboard.viewmodels.cluster_estimate import Estimate, Machine, Plan, estimate
+from dashboard.viewmodels.executions_view import KINDS
+from dashboard.viewmodels.launch import Slots, slots
+from grid.centralconfig import MAXIMUM_EXECUTIONS_PER_USER, value_of
+from grid.diagnosis.tierfit import TierSize, pool_offers
+from grid.launch.clusters.request import UNKNOWN, ClusterFacts, version_mismatch
+from grid.launch.spec import thaw
+from grid.models import Execution, HardwareTier, State
+from grid.runtime import Runtime, get_runtime
+from grid.watch.pools import node_groups
+
+_CHOSEN_AGAIN = frozenset({"target_cpu", "target_memory"})  # as the admin suggests for the framework
+
+
+@dataclass(frozen=True, slots=True)
+class Framework:
+    """One card to choose; `versions` are those of the environments that have it."""
+
+    value: str
+    label: str
+    versions: str
+    is_chosen: bool
+
+
+def facts_of(runtime: Runtime) -> ClusterFacts:
+    """What the node pools offer, as far as it is known; called on the event loop."""
+    if not runtime.freshness().synced:
+        return UNKNOWN
+    return ClusterFacts(pool_offers(runtime.nodes.values(), node_groups(runtime.config_maps.values())))
+
+
+def cluster_context(form: LaunchForm, held: Slots) -> dict[str, Any]:
+    """For the whole page: the numbers are those of what would be sent if nothing were changed."""
+    part = form.cluster
+    if part is None:
+        return {"cluster": None}
+    asked = form if part.is_bound else _as_sent(form, part)
+    return {
+        "cluster": part,
+        "frameworks": [
+            Framework(name.value, name.label, ", ".join(part.versions[name]), name == part.chosen_framework)
+            for name in part.frameworks
+        ],
+        "wants_cluster": form.wants_cluster,
+        "kind_word": KINDS[form.kind].lower(),
+        **_estimate_context(asked, held),
+    }
+
+
+@require_POST
+async def launch_estimate(request: HttpRequest) -> HttpResponse:
+    """A fragment for the form as it is typed now, with what would be refused at each of the cluster's fields."""
+    answer: HttpResponse = await sync_to_async(_estimate)(request, facts_of(get_runtime()))
+    return answer
+
+
+@require_POST
+def launch_choices(request: HttpRequest) -> HttpResponse:
+    """A fragment: what is offered for the framework that was chosen, with as much as possible of what was typed."""
+    assert isinstance(request.user, User)
+    typed = {name: value for name, value in request.POST.dict().items() if name not in _CHOSEN_AGAIN}
+    boxes = {name: name in request.POST for name in ("autoscale", "on_demand")}
+    part = ClusterForm(None, user=request.user, initial=typed | boxes, slots=0)
+    return render(request, "dashboard/fragments/cluster_choices.html", {"cluster": part})
+
+
+def cluster_initial(execution: Execution) -> dict[str, Any]:
+    """The form's fields as they were for a cluster that was launched before; {} when that cannot be read any more."""
+    try:
+        spec = thaw(execution.spec).cluster
+    except ValueError:
+        return {}
+    if spec is None:
+        return {}
+    scaling = spec.scaling
+    grown = {
+        "workers_maximum": spec.workers_maximum,
+        "target_cpu": scaling.target_cpu,
+        "target_memory": scaling.target_memory,
+        "on_demand": scaling.on_demand,
+    }
+    return {
+        "framework": spec.framework,
+        "cluster_environment": execution.environment_id,
+        "head_tier": execution.head_tier_id,
+        "worker_tier": execution.tier_id,
+        "workers_minimum": spec.workers_minimum,
+        "autoscale": scaling.autoscale,
+        "local_storage": spec.local_storage,
+        **(grown if scaling.autoscale else {}),
+    }
+
+
+def slots_of(user: User) -> Slots:
+    mine = Execution.objects.filter(owner=user).order_by()
+    used = mine.filter(slots_reserved_at__isnull=False, slots_freed_at__isnull=True).aggregate(Sum("slots"))
+    queued = mine.filter(state=State.QUEUED).aggregate(Sum("slots"))
+    return slots(
+        used=used["slots__sum"] or 0,
+        queued=queued["slots__sum"] or 0,
+        maximum=value_of(MAXIMUM_EXECUTIONS_PER_USER),
+    )
+
+
+def workers_left(held: Slots, kind: str) -> int:
+    """Slots that workers could have now: the head takes one, and what it is attached to."""
+    return held.maximum - held.used - 1 - (kind in ATTACHABLE_KINDS)
+
+
+def _estimate(request: HttpRequest, facts: ClusterFacts) -> HttpResponse:
+    assert isinstance(request.user, User)
+    kind = request.POST.get("kind", "")
+    form = LaunchForm(request.POST, user=request.user, kind=kind, facts=facts)
+    context = {"is_update": True, "cluster": form.cluster, **_estimate_context(form, slots_of(request.user))}
+    return render(request, "dashboard/fragments/cluster_estimate.html", context)
+
+
+def _estimate_context(form: LaunchForm, held: Slots) -> dict[str, Any]:
+    """`form` is bound; what is refused of it is in its errors afterwards."""
+    part = form.cluster
+    plan = _plan(form, part) if form.errors is not None and part and part.errors is not None else None
+    shown: Estimate | None = estimate(plan, held, form.facts.offers) if plan else None
+    return {"estimate": shown, "mismatch": _mismatch(form, part) if part else ""}
+
+
+def _plan(form: LaunchForm, part: ClusterForm) -> Plan | None:
+    """None while something is missing or makes no sense."""
+    typed = part.typed
+    head, worker = typed.get("head_tier"), typed.get("worker_tier")
+    minimum, maximum = typed.get("workers_minimum") or 0, typed.get("workers_maximum") or 0
+    own = form.tiers.filter(pk=form.chosen("tier")).first()
+    if head is None or worker is None or not 1 <= minimum <= maximum or not (form.is_cluster or own):
+        return None
+    return Plan(
+        head=_machine(head),
+        worker=_machine(worker),
+        minimum=minimum,
+        maximum=maximum,
+        companion=_machine(own) if own else None,
+    )
+
+
+def _machine(tier: HardwareTier) -> Machine:
+    size = TierSize(tier.node_pool, tier.cores, tier.memory, tier.gpus, tier.gpu_resource)
+    return Machine(tier.name, size, tier.cost_per_hour)
+
+
+def _mismatch(form: LaunchForm, part: ClusterForm) -> str:
+    theirs = part.typed.get("cluster_environment")
+    ours = form.environments.filter(pk=form.chosen("environment")).first()
+    return version_mismatch(ours, theirs, part.chosen_framework) if ours and theirs else ""
+
+
+def _as_sent(form: LaunchForm, part: ClusterForm) -> LaunchForm:
+    """The form that would arrive if somebody sent it as it is first shown."""
+    own = {name: form.chosen(name) for name in ("project", "environment", "tier")}
+    data = {**own, "title": form["title"].value() or "", "with_cluster": "on", **part.as_sent()}
+    return LaunchForm(data, user=form.user, kind=form.kind, facts=form.facts)

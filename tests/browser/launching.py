@@ -1,0 +1,45 @@
+"""What the launch form's browser tests put on the stage: environments with frameworks, and two nodes that may become five."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from asgiref.sync import sync_to_async
+
+from grid.kube.resources import CONFIG_MAPS, NODES
+from grid.models import ConfigRecord, Environment, Execution
+from tests.browser import executing
+from tests.browser.administering import AUTOSCALER
+from tests.browser.server import Stage
+from tests.support import builders
+
+
+def _environments() -> None:
+    ConfigRecord.objects.all().delete()
+    Environment.objects.filter(pk="jupyterlab").update(frameworks={"dask": "2026.8.0", "ray": "2.59.0"})
+    for id, name, frameworks in (
+        ("dask-cluster", "Dask", {"dask": "2026.8.0"}),
+        ("lake", "Data lake tools", {"dask": "2026.7.1", "spark": "4.3.0"}),
+        ("ray-cluster", "Ray", {"ray": "2.60.0"}),
+    ):
+        Environment.objects.create(id=id, name=name, kind="cluster", image=f"grid/{id}:1", frameworks=frameworks)
+
+
+async def team(stage: Stage) -> None:
+    await executing.team(stage)
+    await sync_to_async(_environments)()
+    for name in ("default-7f4k2", "default-9x2mc"):
+        stage.cluster.put(NODES, builders.node(name, cpu="8", memory="32Gi", created=datetime.now(UTC)))
+    data = {"status": AUTOSCALER}
+    stage.cluster.put(CONFIG_MAPS, builders.config_map("cluster-autoscaler-status", data, namespace="kube-system"))
+
+
+async def launched(stage: Stage) -> list[dict[str, Any]]:
+    """Every execution, the newest last."""
+
+    def read() -> list[dict[str, Any]]:
+        rows = Execution.objects.order_by("requested_at", "kind").values(
+            "kind", "tier", "head_tier", "slots", "attached_to__kind", "spec"
+        )
+        return [{**row, "spec": (row["spec"] or {}).get("cluster")} for row in rows]
+
+    return await sync_to_async(read)()

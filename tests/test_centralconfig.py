@@ -113,7 +113,7 @@ def test_a_policy_is_one_query_and_has_kubernetes_own_defaults(db: None) -> None
         *(4, 100, 15, 0),
     )
     assert (policy.down_percent, policy.down_period_seconds, policy.down_stabilisation_seconds) == (100, 15, 300)
-    with pytest.raises(ValueError, match="There is no framework 'flink'; there are dask, ray, spark."):
+    with pytest.raises(ValueError, match=r"There is no framework 'flink'; there are dask, ray, spark."):
         cluster_policy("flink")
 
 
@@ -133,7 +133,7 @@ def test_a_switch_is_nothing_but_on_or_off(people: People, text: str) -> None:
 
 def test_a_target_and_its_bounds_cannot_contradict_each_other(people: People) -> None:
     lowest, highest = (CLUSTER_SETTINGS[name].key for name in ("minimum_target", "maximum_target"))
-    with pytest.raises(Rejected, match="The target of CPU of Dask clusters would be 80 percent.*20 to 70"):
+    with pytest.raises(Rejected, match=r"The target of CPU of Dask clusters would be 80 percent.*20 to 70"):
         centralconfig.change(highest, "70", actor=people.admin)
     with pytest.raises(Rejected, match="The target of CPU of Ray clusters would be 10 percent"):
         centralconfig.change(FRAMEWORK_SETTINGS["ray"]["target_cpu"].key, "10", actor=people.admin)

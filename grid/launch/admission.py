@@ -13,35 +13,55 @@ from grid.diagnosis.diagnosis import duration
 from grid.launch import lifecycle, snapshot
 from grid.launch.lifecycle import Change
 from grid.launch.quota import Refused, admit
+from grid.launch.snapshot import Unit
 from grid.models import Execution, State
 
 ADMITTED = Change(State.DEPLOYING, "admitted", "Has a slot; its objects are being created in the cluster.")
 
 
 def admit_waiting(*, now: datetime) -> Sequence[str]:
-    """The ids of those admitted, in order. Who waits too long ends as an error; everybody else learns why and where he stands."""
+    """The ids of those admitted, in order; a workspace or job and its cluster one after the other.
+
+    Who waits too long ends as an error; everybody else learns why and where he stands.
+    """
     if not Execution.objects.filter(state=State.QUEUED).exists():
         return []
     with transaction.atomic():
         queue = snapshot.take()
         decisions = admit(queue.snapshot)
         timeout = timedelta(seconds=value_of(OVER_QUOTA_TIMEOUT))
-        admitted = [id for id in decisions.admitted if _reserve(queue.rows[id], now)]
+        admitted = [row.pk for id in decisions.admitted for row in _reserve(queue.units[id], now)]
         for id, refused in decisions.refused.items():
-            _keep_waiting(queue.rows[id], refused, timeout, now)
+            _keep_waiting(queue.units[id], refused, timeout, now)
     return admitted
 
 
-def _reserve(row: Execution, now: datetime) -> bool:
-    fields = {"slots_reserved_at": now}
-    return lifecycle.enter(row.pk, ADMITTED, revision=row.revision, left=row.state, now=now, fields=fields)
+def _reserve(unit: Unit, now: datetime) -> Unit:
+    """All of it or nothing; nothing when one of its rows was written since it was read."""
+    with transaction.atomic():
+        fields = {"slots_reserved_at": now}
+        for row in unit:
+            if not lifecycle.enter(row.pk, ADMITTED, revision=row.revision, left=row.state, now=now, fields=fields):
+                transaction.set_rollback(True)
+                return ()
+    return unit
 
 
-def _keep_waiting(row: Execution, refused: Refused, timeout: timedelta, now: datetime) -> None:
-    if now - row.state_since > timeout:
+def _keep_waiting(unit: Unit, refused: Refused, timeout: timedelta, now: datetime) -> None:
+    """The same is written to all of it, in one transaction: it waits, and gives up, together."""
+    with transaction.atomic():
+        for row in unit:
+            if not _wrote(row, refused, now - unit[0].state_since > timeout, timeout, now):
+                transaction.set_rollback(True)
+                return
+
+
+def _wrote(row: Execution, refused: Refused, is_late: bool, timeout: timedelta, now: datetime) -> bool:
+    if is_late:
         message = f"No slot became free within {duration(timeout)}. Launch it again when there is room."
         change = Change(State.ERROR, "over_quota_timeout", message, level="Warning")
-        lifecycle.enter(row.pk, change, revision=row.revision, left=row.state, now=now)
-    elif (row.reason, row.message) != (refused.code, refused.message):
-        columns = {"reason": refused.code, "message": refused.message}
-        lifecycle.update(row.pk, columns, revision=row.revision, now=now)
+        return lifecycle.enter(row.pk, change, revision=row.revision, left=row.state, now=now)
+    if (row.reason, row.message) == (refused.code, refused.message):
+        return True
+    columns = {"reason": refused.code, "message": refused.message}
+    return lifecycle.update(row.pk, columns, revision=row.revision, now=now)

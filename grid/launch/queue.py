@@ -12,14 +12,37 @@ NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
-    """One execution in the queue. `slots` is what it holds once it is admitted."""
+class Part:
+    """One execution of a unit: it takes `slots`, and one of the places of each tier that it runs on."""
 
     execution_id: str
+    kind: str
+    tiers: tuple[str, ...]
+    slots: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What stands in the queue and starts as a whole: one execution, or a workspace or job and then its cluster."""
+
     user: int
-    tier: str
-    slots: int
     requested_at: datetime
+    parts: tuple[Part, ...]
+
+    @property
+    def execution_id(self) -> str:
+        """Of its first part: its name in the queue."""
+        return self.parts[0].execution_id
+
+    @property
+    def slots(self) -> int:
+        """All that it holds once it is admitted."""
+        return sum(part.slots for part in self.parts)
+
+    @property
+    def tiers(self) -> tuple[str, ...]:
+        """As often as it takes a place of each."""
+        return tuple(tier for part in self.parts for tier in part.tiers)
 
 
 def lines(waiting: Iterable[Waiting]) -> dict[int, list[Waiting]]:
@@ -30,10 +53,10 @@ def lines(waiting: Iterable[Waiting]) -> dict[int, list[Waiting]]:
     return found
 
 
-def turns(waiting: Iterable[Waiting], last_served: Mapping[tuple[int, str], datetime]) -> Sequence[Waiting]:
+def turns(waiting: Iterable[Waiting], tier: str, last_served: Mapping[tuple[int, str], datetime]) -> Sequence[Waiting]:
     """The line before one tier: everybody's first, then everybody's second ...; who was served longest ago goes first."""
     placed = [
-        (round_, last_served.get((one.user, one.tier), NEVER), one.requested_at, one.execution_id, one)
+        (round_, last_served.get((one.user, tier), NEVER), one.requested_at, one.execution_id, one)
         for line in lines(waiting).values()
         for round_, one in enumerate(line)
     ]

@@ -1,8 +1,9 @@
 """Decides who of those who wait gets slots now, on a snapshot and without any I/O.
 
 Promises: nobody holds more slots than the limit because of a decision made here; no tier runs more executions than its
-maximum; each user is served first in first out, except that what waits only for a full tier lets the user's launches on
-other tiers pass; users are served in turn; whatever may start does start; every refusal says why and what happens next.
+maximum; each user is served first in first out, except that what waits only for a full tier lets the user's launches that do
+without that tier pass; users are served in turn; whatever may start does start; a workspace or job and its cluster start
+together or not at all; every refusal says why and what happens next.
 """
 
 import heapq
@@ -28,13 +29,18 @@ class Allowance:
     def covers(self, more: int) -> bool:
         return self.most is None or self.held + more <= self.most
 
+    def could_cover(self, all: int) -> bool:
+        """If nothing were held."""
+        return self.most is None or all <= self.most
+
     def plus(self, more: int) -> "Allowance":
         return Allowance(self.most, self.held + more)
 
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """Slots that one user holds on one tier, and in how many executions."""
+    """Slots that one user holds on one tier, and in how many executions. A cluster is one on its head's tier as well, where
+    that is another, and its slots are counted on its workers'."""
 
     user: int
     tier: str
@@ -82,11 +88,7 @@ def admit(snapshot: Snapshot) -> Decisions:
     def stand_in_line(user: int) -> None:
         one = lines[user].next_startable()
         if one is not None:
-            key = (user, one.tier)
-            last = snapshot.last_served.get(key, NEVER)
-            # Who is served in this round goes behind everybody who was served in an earlier one.
-            turn = (1, float(served[key])) if key in served else (0, (last - NEVER).total_seconds())
-            heapq.heappush(heap, (turn, one.requested_at, one.execution_id, user))
+            heapq.heappush(heap, (_turn(one, snapshot, served), one.requested_at, one.execution_id, user))
 
     for user in lines:
         stand_in_line(user)
@@ -96,11 +98,33 @@ def admit(snapshot: Snapshot) -> Decisions:
         if one is not None and one.execution_id == wanted:
             room.take(one)
             lines[user].advance()
-            served[user, one.tier] = len(admitted)
+            served.update({(user, tier): len(admitted) for tier in one.tiers})
             admitted.append(wanted)
         stand_in_line(user)
-    refused = {id: code for line in lines.values() for id, code in line.refused.items()}
+    refused = {id: cause for line in lines.values() for id, cause in line.refused.items()}
     return Decisions(tuple(admitted), _explain(snapshot, room, refused))
+
+
+def _turn(one: Waiting, snapshot: Snapshot, served: Mapping[tuple[int, str], int]) -> tuple[int, float]:
+    """Who got something lately goes last; only tiers that can become full are waited for in turn."""
+    tiers = [tier for tier in one.tiers if tier in snapshot.tier_maximum] or one.tiers
+
+    def turn(tier: str) -> tuple[int, float]:
+        # Who is served in this round goes behind everybody who was served in an earlier one.
+        key = (one.user, tier)
+        if key in served:
+            return (1, float(served[key]))
+        return (0, (snapshot.last_served.get(key, NEVER) - NEVER).total_seconds())
+
+    return max(turn(tier) for tier in tiers)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cause:
+    """Why somebody waits, and for which tier if for one."""
+
+    code: Refusal
+    tier: str = ""
 
 
 class _Room:
@@ -122,16 +146,28 @@ class _Room:
     def tier(self, tier: str) -> Allowance:
         return self._tiers.get(tier, Allowance(None))
 
+    def full_tier(self, one: Waiting) -> str:
+        """The first of its tiers without enough places; "" when it finds all of them."""
+        wanted = Counter(one.tiers)
+        return next((tier for tier, places in wanted.items() if not self.tier(tier).covers(places)), "")
+
+    def too_small_tier(self, one: Waiting) -> str:
+        """The first of its tiers that has never enough places for it; "" when it may start some day."""
+        wanted = Counter(one.tiers)
+        return next((tier for tier, places in wanted.items() if not self.tier(tier).could_cover(places)), "")
+
     def take(self, one: Waiting) -> None:
         self._users[one.user] = self.user(one.user).plus(one.slots)
-        self._tiers[one.tier] = self.tier(one.tier).plus(1)
+        for tier in one.tiers:
+            self._tiers[tier] = self.tier(tier).plus(1)
 
 
 class _Line:
     """One user's line. Room only shrinks during a call, so what was refused once stays refused and is passed once."""
 
     def __init__(self, room: _Room, line: list[Waiting]) -> None:
-        self.refused: dict[str, Refusal] = {}
+        self.refused: dict[str, _Cause] = {}
+        self._waited_for: set[str] = set()  # tiers that an earlier one of the line needs more places on
         self._room = room
         self._line = line
         self._place = 0
@@ -142,52 +178,55 @@ class _Line:
     def next_startable(self) -> Waiting | None:
         while self._place < len(self._line):
             one = self._line[self._place]
+            never = self._room.too_small_tier(one)
             if one.slots > self._room.most > 0:
-                self.refused[one.execution_id] = "larger_than_limit"
+                self.refused[one.execution_id] = _Cause("larger_than_limit")
+            elif never:
+                self.refused[one.execution_id] = _Cause("over_tier_maximum", never)
             elif not self._room.user(one.user).covers(one.slots):
                 self._refuse_rest()
                 return None
-            elif not self._room.tier(one.tier).covers(1):
-                self.refused[one.execution_id] = "over_tier_maximum"
+            elif tier := self._full_tier(one):
+                self.refused[one.execution_id] = _Cause("over_tier_maximum", tier)
+                self._waited_for.add(tier)
             else:
                 return one
             self._place += 1
         return None
 
+    def _full_tier(self, one: Waiting) -> str:
+        """Also a tier with a place left that an earlier one waits for: else what needs two would be passed again and again."""
+        return next((tier for tier in one.tiers if tier in self._waited_for), "") or self._room.full_tier(one)
+
     def _refuse_rest(self) -> None:
         """Even what is small enough: passing by would let a large one wait for ever."""
         for one in self._line[self._place :]:
-            self.refused[one.execution_id] = "over_user_slots"
+            self.refused[one.execution_id] = _Cause("over_user_slots")
         self._place = len(self._line)
 
 
-def _explain(snapshot: Snapshot, room: _Room, refused: Mapping[str, Refusal]) -> dict[str, Refused]:
+def _explain(snapshot: Snapshot, room: _Room, refused: Mapping[str, _Cause]) -> dict[str, Refused]:
     left = [one for one in snapshot.waiting if one.execution_id in refused]
     explained: dict[str, Refused] = {}
     for line in queue.lines(left).values():
         for place, one in enumerate(line, start=1):
             explained[one.execution_id] = _refused(snapshot, room, one, refused[one.execution_id], place)
-    for tier in {one.tier for one in left}:
-        before_tier = [one for one in left if one.tier == tier and refused[one.execution_id] == "over_tier_maximum"]
-        for place, one in enumerate(queue.turns(before_tier, snapshot.last_served), start=1):
-            explained[one.execution_id] = _refused(snapshot, room, one, "over_tier_maximum", place)
+    for tier in {cause.tier for cause in refused.values() if cause.tier}:
+        before_tier = [one for one in left if refused[one.execution_id].tier == tier]
+        for place, one in enumerate(queue.turns(before_tier, tier, snapshot.last_served), start=1):
+            explained[one.execution_id] = _refused(snapshot, room, one, refused[one.execution_id], place)
     return explained
 
 
-def _refused(snapshot: Snapshot, room: _Room, one: Waiting, code: Refusal, position: int) -> Refused:
+def _refused(snapshot: Snapshot, room: _Room, one: Waiting, cause: _Cause, position: int) -> Refused:
     most = snapshot.slots_per_user
-    if code == "larger_than_limit":
+    if cause.code == "larger_than_limit":
         message = (
-            f"This takes {one.slots} slots, and one user may hold {most}. Stop it and launch a smaller one, "
+            f"This takes {one.slots} slots{_breakdown(one)}, and one user may hold {most}. Stop it and launch a smaller one, "
             "or ask your admin for more slots."
         )
-    elif code == "over_tier_maximum":
-        maximum = snapshot.tier_maximum[one.tier]
-        name = snapshot.tier_names.get(one.tier, one.tier)
-        message = (
-            f"The tier {name} runs {room.tier(one.tier).held} of at most {maximum} executions at once; "
-            f"this starts by itself when one of them ends. Position {position}."
-        )
+    elif cause.code == "over_tier_maximum":
+        message = f"{_full_tier_words(snapshot, room, one, cause.tier)} Position {position}."
     elif most == 0:
         message = (
             "Launching is switched off: your admin has set the slots per user to 0. This waits until that changes."
@@ -195,7 +234,35 @@ def _refused(snapshot: Snapshot, room: _Room, one: Waiting, code: Refusal, posit
     else:
         wanted = "one is" if one.slots == 1 else f"{one.slots} are"
         message = (
-            f"You use {room.user(one.user).held} of {most} slots; this starts by itself when {wanted} free. "
+            f"You use {room.user(one.user).held} of {most} slots; this starts by itself when {wanted} free{_breakdown(one)}. "
             f"Position {position}."
         )
-    return Refused(code, message, position)
+    return Refused(cause.code, message, position)
+
+
+def _full_tier_words(snapshot: Snapshot, room: _Room, one: Waiting, tier: str) -> str:
+    maximum, wanted = snapshot.tier_maximum[tier], one.tiers.count(tier)
+    name = snapshot.tier_names.get(tier, tier)
+    if wanted > maximum:
+        return (
+            f"This takes {wanted} places on the tier {name}{_places(one, tier)}, which runs at most {maximum} executions at once. "
+            "Stop it and launch it with other tiers."
+        )
+    running = f"The tier {name} runs {room.tier(tier).held} of at most {maximum} executions at once"
+    if wanted == 1:
+        return f"{running}; this starts by itself when one of them ends."
+    return (
+        f"{running}, and this takes {wanted} places{_places(one, tier)}; it starts by itself when enough of them end."
+    )
+
+
+def _breakdown(one: Waiting) -> str:
+    """Of a pair, who takes what."""
+    if len(one.parts) == 1:
+        return ""
+    return f" ({' and '.join(f'{part.slots} for the {part.kind}' for part in one.parts)})"
+
+
+def _places(one: Waiting, tier: str) -> str:
+    kinds = [f"the {part.kind}" for part in one.parts for found in part.tiers if found == tier]
+    return f" (one for {' and one for '.join(kinds)})"

@@ -1,32 +1,73 @@
-"""A person's requests: launch something, stop it. Checks them, says all that is wrong, and writes what was asked for.
+"""A person's request to launch something: a workspace, a job, an app, a cluster, or a workspace or job with its cluster.
 
-Nothing here touches Kubernetes: the controller sees the rows and acts. A form asks `projects_for`, `environments_for` and
-`tiers_for` what to offer; `validate` checks again, because a form's choices can be old or forged.
+Checks it, says all that is wrong, and writes what was asked for. Nothing here touches Kubernetes: the controller sees the rows
+and acts. A form asks `grid.launch.offers` what to offer.
 """
 
+import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import Q, QuerySet
 
 from grid.errors import Problem, Rejected
 from grid.launch import lifecycle, snapshot
-from grid.launch.lifecycle import Change
-from grid.launch.spec import freeze
+from grid.launch.changes import resize, restart_head, slots_to_keep
+from grid.launch.clusters.request import (
+    UNKNOWN,
+    Check,
+    ClusterFacts,
+    ClusterRequest,
+    cluster_spec,
+    version_mismatch,
+)
+from grid.launch.offers import (
+    LAUNCHABLE_KINDS,
+    cluster_environments_for,
+    environments_for,
+    may_launch_in,
+    projects_for,
+    tiers_for,
+    wrong_tier,
+)
+from grid.launch.spec import AttachedSpec, ClusterSpec, freeze
+from grid.launch.stopping import request_stop
 from grid.models import Environment, Execution, HardwareTier, Project, State
 from grid.models.environment import Kind
 from grid.models.execution import new_execution_id
 
+__all__ = [
+    "LAUNCHABLE_KINDS",
+    "MAXIMUM_TITLE",
+    "ClusterFacts",
+    "ClusterRequest",
+    "LaunchRequest",
+    "cluster_environments_for",
+    "cluster_id_for",
+    "environments_for",
+    "may_launch_in",
+    "projects_for",
+    "request_stop",
+    "resize",
+    "restart_head",
+    "slots_to_keep",
+    "submit",
+    "tiers_for",
+    "validate",
+    "validate_cluster",
+    "version_mismatch",
+]
+
 MAXIMUM_TITLE = 120
-LAUNCHABLE_KINDS = frozenset({Kind.WORKSPACE, Kind.JOB, Kind.APP})
+_HAVE_CLUSTERS = frozenset({Kind.WORKSPACE, Kind.JOB})
+_ID_LENGTH = 12
 
 
 @dataclass(frozen=True)
 class LaunchRequest:
-    """What the form says."""
+    """What the form says. Of the kind cluster, `cluster` is all of it; a workspace or job that has one is launched with it."""
 
     owner: User
     project: Project
@@ -34,93 +75,109 @@ class LaunchRequest:
     tier: HardwareTier
     kind: str
     title: str = ""
+    cluster: ClusterRequest | None = None
 
 
-def projects_for(user: User) -> QuerySet[Project]:
-    """The projects that the user may launch in."""
-    if not user.is_active:
-        return Project.objects.none()
-    mine = Project.objects.filter(Q(owner=user) | Q(members=user)).values("pk")
-    return Project.objects.filter(pk__in=mine, is_archived=False)
+def validate(request: LaunchRequest, *, facts: ClusterFacts = UNKNOWN) -> list[Problem]:
+    """Everything that is wrong with the request, each at its field; empty when it may be launched.
+
+    Includes what `validate_cluster` says; `facts` makes it say also which tiers fit no node.
+    """
+    own = [] if request.kind == Kind.CLUSTER else [*_wrong_environment(request), *_wrong_tier(request)]
+    return [*_wrong_title(request), *_wrong_project(request), *own, *validate_cluster(request, facts=facts)]
 
 
-def may_launch_in(user: User, project: Project) -> bool:
-    return projects_for(user).filter(pk=project.pk).exists()
+def validate_cluster(request: LaunchRequest, *, facts: ClusterFacts) -> list[Problem]:
+    """What is wrong with the cluster alone; empty when there is none."""
+    cluster = request.cluster
+    if cluster is None:
+        missing = request.kind == Kind.CLUSTER
+        return [Problem("framework", "Say what the cluster runs: Dask, Ray or Spark.", "required")] if missing else []
+    if request.kind == Kind.CLUSTER:
+        return Check(cluster, request.owner, "", facts).problems()
+    if request.kind not in _HAVE_CLUSTERS:
+        return [Problem("with_cluster", "Only a workspace or a job can have a cluster of its own.", "kind")]
+    return [*Check(cluster, request.owner, request.kind, facts).problems(), *_too_many_places(request, cluster)]
 
 
-def environments_for(user: User, kind: str) -> QuerySet[Environment]:
-    """The environments that the user may launch as `kind`."""
-    if not user.is_active or kind not in LAUNCHABLE_KINDS:
-        return Environment.objects.none()
-    return Environment.objects.filter(kind=kind, is_visible=True, is_archived=False)
+def submit(
+    request: LaunchRequest, *, now: datetime, execution_id: str = "", facts: ClusterFacts = UNKNOWN
+) -> Execution:
+    """Record the request as queued, with its cluster if it has one: both or neither. Returns the workspace or job of such a pair.
 
-
-def tiers_for(user: User, kind: str) -> QuerySet[HardwareTier]:
-    """The tiers that the user may choose for `kind`."""
-    if not user.is_active:
-        return HardwareTier.objects.none()
-    offered = HardwareTier.objects.filter(is_visible=True, is_archived=False)
-    allowed = offered.filter(Q(groups__isnull=True) | Q(groups__in=user.groups.all())).values_list("pk", "kinds")
-    # SQLite cannot search in JSON lists; there are a few dozen tiers at most.
-    return HardwareTier.objects.filter(pk__in={pk for pk, kinds in allowed if not kinds or kind in kinds})
-
-
-def validate(request: LaunchRequest) -> list[Problem]:
-    """Everything that is wrong with the request, each at its field; empty when it may be launched."""
-    return [*_wrong_title(request), *_wrong_project(request), *_wrong_environment(request), *_wrong_tier(request)]
-
-
-def submit(request: LaunchRequest, *, now: datetime, execution_id: str = "") -> Execution:
-    """Record the request as a queued execution. Raises Rejected with all problems, or when the queue is full.
-
-    Whoever may send one request twice gives it an id of its own: the second time is an IntegrityError.
+    Raises Rejected with all problems, or when the queue is full. Whoever may send one request twice gives it an id of its own:
+    the second time is an IntegrityError.
     """
     with transaction.atomic():
-        problems = validate(request)
+        problems = validate(request, facts=facts)
         if problems:
             raise Rejected(problems)
-        # By id, so that what is frozen comes from the rows of this transaction and not from the form's older ones.
-        execution = Execution(
-            id=execution_id or new_execution_id(),
-            kind=request.kind,
-            title=request.title.strip(),
-            owner=request.owner,
-            project_id=request.project.pk,
-            environment_id=request.environment.pk,
-            tier_id=request.tier.pk,
-            state=State.QUEUED,
-            state_since=now,
-            requested_at=now,
-            reason="requested",
-            message="Asked for; it starts as soon as a slot is given to it.",
-        )
-        execution.spec = freeze(execution)
-        full = snapshot.why_queue_is_full(execution)
+        first = _execution(request, execution_id or new_execution_id(), now)
+        unit = [first]
+        if request.kind == Kind.CLUSTER:
+            _make_cluster(first, request)
+        else:
+            attached = None
+            if request.cluster is not None:
+                cluster = _execution(replace(request, kind=Kind.CLUSTER), cluster_id_for(first.pk), now)
+                cluster.attached_to = first
+                _make_cluster(cluster, request)
+                attached = AttachedSpec(id=cluster.pk, framework=request.cluster.framework)
+                unit.append(cluster)
+            first.spec = freeze(first, attached=attached)
+        full = snapshot.why_queue_is_full(unit)
         if full:
             raise Rejected([Problem("", full, code="queue_full")])
-        lifecycle.record_request(execution)
-    return execution
+        for execution in unit:
+            lifecycle.record_request(execution)
+    return first
 
 
-def request_stop(execution: Execution, *, by: str, now: datetime) -> None:
-    """Ask for the end of an execution; a queued one ends at once. Doing it twice, or after its end, changes nothing."""
-    while True:
-        execution.refresh_from_db()
-        if execution.is_final or execution.stop_requested_at is not None:
-            return
-        if _wrote_stop(execution, by=by, now=now):
-            execution.refresh_from_db()
-            return
+def cluster_id_for(execution_id: str) -> str:
+    """The id of the cluster that is launched with a workspace or job: the same for the same one, so it is launched once."""
+    return hashlib.sha256(f"cluster of {execution_id}".encode()).hexdigest()[:_ID_LENGTH]
 
 
-def _wrote_stop(execution: Execution, *, by: str, now: datetime) -> bool:
-    asked = {"stop_requested_at": now, "stop_requested_by": by}
-    if execution.state != State.QUEUED:
-        return lifecycle.update(execution.pk, asked, revision=execution.revision, now=now)
-    change = Change(State.STOPPED, "stopped", f"Stopped by {by} before it started.", actor=by)
-    return lifecycle.enter(
-        execution.pk, change, revision=execution.revision, left=execution.state, now=now, fields=asked
+def _too_many_places(request: LaunchRequest, cluster: ClusterRequest) -> Iterator[Problem]:
+    """Where a workspace or job and its cluster share a tier that never runs two executions at once."""
+    for path, tier in (("head_tier", cluster.head_tier), ("worker_tier", cluster.tier)):
+        only_one = HardwareTier.objects.filter(pk=tier.pk, maximum_simultaneous=1).first()
+        if only_one is not None and tier.pk == request.tier.pk:
+            sentence = (
+                f"The {request.kind} and its cluster would both take a place on {only_one.name}, which runs at most 1 execution "
+                "at once. Choose another tier for one of them."
+            )
+            yield Problem(path, sentence, "places")
+
+
+def _execution(request: LaunchRequest, id: str, now: datetime) -> Execution:
+    """By id of what it points to, so that what is frozen comes from the rows of this transaction and not from the form's."""
+    return Execution(
+        id=id,
+        kind=request.kind,
+        title=request.title.strip(),
+        owner=request.owner,
+        project_id=request.project.pk,
+        environment_id=request.environment.pk,
+        tier_id=request.tier.pk,
+        state=State.QUEUED,
+        state_since=now,
+        requested_at=now,
+        reason="requested",
+        message="Asked for; it starts as soon as a slot is given to it.",
     )
+
+
+def _make_cluster(execution: Execution, request: LaunchRequest) -> None:
+    cluster = request.cluster
+    assert cluster is not None  # `validate` has seen to it
+    execution.environment_id = cluster.environment.pk
+    execution.tier_id = cluster.tier.pk
+    execution.head_tier_id = cluster.head_tier.pk
+    execution.slots = cluster.slots
+    spec: ClusterSpec = cluster_spec(cluster, attached_to=execution.attached_to_id or "")
+    execution.message = f"Asked for; it starts as soon as its {cluster.slots} slots are given to it."
+    execution.spec = freeze(execution, cluster=spec)
 
 
 def _wrong_title(request: LaunchRequest) -> Iterator[Problem]:
@@ -141,7 +198,7 @@ def _wrong_project(request: LaunchRequest) -> Iterator[Problem]:
 
 def _wrong_environment(request: LaunchRequest) -> Iterator[Problem]:
     if request.kind not in LAUNCHABLE_KINDS:
-        yield Problem("kind", "Choose a workspace, a job or an app.", "kind")
+        yield Problem("kind", "Choose a workspace, a job, an app or a cluster.", "kind")
         return
     environment = Environment.objects.filter(pk=request.environment.pk).first()
     if environment is None or environment.is_archived or not environment.is_visible:
@@ -152,12 +209,6 @@ def _wrong_environment(request: LaunchRequest) -> Iterator[Problem]:
 
 
 def _wrong_tier(request: LaunchRequest) -> Iterator[Problem]:
-    if not request.owner.is_active or tiers_for(request.owner, request.kind).filter(pk=request.tier.pk).exists():
-        return
-    tier = HardwareTier.objects.filter(pk=request.tier.pk).first()
-    if tier is None or tier.is_archived or not tier.is_visible:
-        yield Problem("tier", "This hardware tier is not offered any more; choose another.", "not_offered")
-    elif tier.kinds and request.kind not in tier.kinds:
-        yield Problem("tier", f"{tier.name} is not for this kind of work; choose another tier.", "kind")
-    else:
-        yield Problem("tier", f"{tier.name} is kept for certain groups; choose another, or ask your admin.", "group")
+    problem = wrong_tier(request.owner, request.tier, request.kind)
+    if problem is not None:
+        yield problem

@@ -1,62 +1,65 @@
 """Reads from the database what `grid.launch.quota` decides on."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
-from django.db.models import Count, Max, Sum
+from django.contrib.auth.models import User
+from django.db.models import Count, F, Max, Q, Sum
 
 from grid.centralconfig import GLOBAL_QUEUE_LIMIT, MAXIMUM_EXECUTIONS_PER_USER, value_of
-from grid.launch.queue import Waiting
+from grid.launch.queue import Part, Waiting
 from grid.launch.quota import Holding, Snapshot, admit
 from grid.models import Execution, HardwareTier, State
+from grid.models.environment import Kind
+
+Unit = tuple[Execution, ...]
+
+_HOLDERS = Q(slots_reserved_at__isnull=False, slots_freed_at__isnull=True)
+_ON_ANOTHER_HEAD_TIER = Q(head_tier__isnull=False) & ~Q(head_tier=F("tier"))
 
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """The snapshot, and the rows that wait by id."""
+    """The snapshot, and what waits by the id of its first row: one row, or a workspace or job and its cluster."""
 
     snapshot: Snapshot
-    rows: dict[str, Execution]
+    units: dict[str, Unit]
 
 
-def take(extra: Execution | None = None) -> Queue:
+def take(extra: Sequence[Execution] = ()) -> Queue:
     """The queue now, with `extra` as if it stood in it.
 
     The waiting rows are locked before the holders are read: on a database with row locks a second admission at the same
-    time waits here, and then sees as holders what the first has admitted. (SQLite has one writer at a time anyway.)
-    Call it in a transaction.
+    time waits here, and then sees as holders what the first has admitted. Their owners are locked as well, for clusters that
+    take more slots while they run. (SQLite has one writer at a time anyway.) Call it in a transaction.
     """
     locked = Execution.objects.select_for_update().filter(state=State.QUEUED).order_by("pk")
-    rows = {row.pk: row for row in locked.defer("spec", "final_log")}
-    standing = [*rows.values(), *([extra] if extra is not None else [])]
-    holders = Execution.objects.filter(slots_reserved_at__isnull=False, slots_freed_at__isnull=True).order_by()
-    held = holders.values_list("owner_id", "tier_id").annotate(Count("pk"), Sum("slots"))
-    served = (
-        Execution.objects.filter(owner_id__in={row.owner_id for row in standing}, slots_reserved_at__isnull=False)
-        .order_by()
-        .values_list("owner_id", "tier_id")
-        .annotate(Max("slots_reserved_at"))
-    )
+    units = {unit[0].pk: unit for unit in _units([*locked.defer("spec", "final_log"), *extra])}
+    users = {unit[0].owner_id for unit in units.values()}
+    # One after the other in the same order everywhere, so that two admissions cannot wait for each other.
+    list(User.objects.select_for_update(no_key=True).filter(pk__in=users).order_by("pk").values_list("pk"))
     limited = HardwareTier.objects.filter(maximum_simultaneous__isnull=False)
     maxima = list(limited.values_list("pk", "maximum_simultaneous", "name"))
     snapshot = Snapshot(
-        waiting=tuple(_waiting(row) for row in standing),
-        holding=tuple(Holding(user, tier, count, slots) for user, tier, count, slots in held),
+        waiting=tuple(_waiting(unit) for unit in units.values()),
+        holding=tuple(_holding()),
         slots_per_user=value_of(MAXIMUM_EXECUTIONS_PER_USER),
         tier_maximum={tier: most for tier, most, _ in maxima if most is not None},
         tier_names={tier: name for tier, _, name in maxima},
-        last_served={(user, tier): at for user, tier, at in served},
+        last_served=_last_served(users),
     )
-    return Queue(snapshot, rows)
+    return Queue(snapshot, units)
 
 
-def why_queue_is_full(launch: Execution) -> str:
-    """Why `launch`, not stored yet, has to be refused; "" when it may start at once or there is room to wait."""
+def why_queue_is_full(launch: Sequence[Execution]) -> str:
+    """Why `launch`, one unit not stored yet, has to be refused; "" when it may start at once or there is room to wait."""
     limit = value_of(GLOBAL_QUEUE_LIMIT)
     # Those who will be admitted within the next second do not count as waiting, but looking closer is only worth it here.
     if Execution.objects.filter(state=State.QUEUED).count() < limit:
         return ""
     decisions = admit(take(extra=launch).snapshot)
-    if launch.pk in decisions.admitted or len(decisions.refused) <= limit:
+    if launch[0].pk in decisions.admitted or len(decisions.refused) <= limit:
         return ""
     return (
         f"{len(decisions.refused) - 1} executions wait for a free slot already, and the queue holds {limit}. "
@@ -64,5 +67,38 @@ def why_queue_is_full(launch: Execution) -> str:
     )
 
 
-def _waiting(row: Execution) -> Waiting:
-    return Waiting(row.pk, row.owner_id, row.tier_id, row.slots, row.requested_at)
+def _units(rows: Sequence[Execution]) -> Iterator[Unit]:
+    """A cluster whose workspace or job does not wait any more belongs to no unit: it never starts without it."""
+    clusters = {row.attached_to_id: row for row in rows if row.attached_to_id}
+    for row in rows:
+        if not row.attached_to_id:
+            yield (row, clusters[row.pk]) if row.pk in clusters else (row,)
+
+
+def _waiting(unit: Unit) -> Waiting:
+    return Waiting(unit[0].owner_id, unit[0].requested_at, tuple(_part(row) for row in unit))
+
+
+def _part(row: Execution) -> Part:
+    head_tier = row.head_tier_id if row.kind == Kind.CLUSTER else None
+    # The head's tier first: it starts first, so it is told first.
+    tiers = (head_tier, row.tier_id) if head_tier and head_tier != row.tier_id else (row.tier_id,)
+    return Part(row.pk, row.kind, tiers, row.slots)
+
+
+def _holding() -> Iterator[Holding]:
+    holders = Execution.objects.filter(_HOLDERS).order_by()
+    for user, tier, count, slots in holders.values_list("owner_id", "tier_id").annotate(Count("pk"), Sum("slots")):
+        yield Holding(user, tier, count, slots)
+    heads = holders.filter(_ON_ANOTHER_HEAD_TIER)
+    for user, tier, count in heads.values_list("owner_id", "head_tier_id").annotate(Count("pk")):
+        yield Holding(user, tier or "", count, 0)
+
+
+def _last_served(users: set[int]) -> dict[tuple[int, str], datetime]:
+    served = Execution.objects.filter(owner_id__in=users, slots_reserved_at__isnull=False).order_by()
+    found: dict[tuple[int, str], datetime] = {}
+    for column, rows in (("tier_id", served), ("head_tier_id", served.filter(_ON_ANOTHER_HEAD_TIER))):
+        for user, tier, at in rows.values_list("owner_id", column).annotate(Max("slots_reserved_at")):
+            found[user, tier] = max(at, found.get((user, tier), at))
+    return found

@@ -116,7 +116,9 @@ class ExecutionSpec(msgspec.Struct, frozen=True, kw_only=True):
         return Decimal(self.tier.cost_per_hour)
 
 
-def freeze(execution: Execution) -> dict[str, Any]:
+def freeze(
+    execution: Execution, *, cluster: ClusterSpec | None = None, attached: AttachedSpec | None = None
+) -> dict[str, Any]:
     """The JSON for `execution.spec`, taken from the rows that it now points to."""
     spec = ExecutionSpec(
         id=execution.pk,
@@ -125,8 +127,10 @@ def freeze(execution: Execution) -> dict[str, Any]:
         title=execution.title,
         port=execution.environment.port or 0,
         project=_project(execution.project),
-        tier=_tier(execution.tier),
+        tier=freeze_tier(execution.tier),
         environment=_environment(execution.environment),
+        cluster=cluster,
+        attached=attached,
     )
     frozen: dict[str, Any] = msgspec.to_builtins(spec)
     return frozen
@@ -140,7 +144,7 @@ def thaw(stored: object) -> ExecutionSpec:
         raise ValueError(f"What was stored at launch cannot be read: {error}.") from error
 
 
-def _tier(tier: HardwareTier) -> TierSpec:
+def freeze_tier(tier: HardwareTier) -> TierSpec:
     return TierSpec(
         id=tier.pk,
         name=tier.name,

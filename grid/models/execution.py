@@ -113,11 +113,15 @@ class Execution(models.Model):
 
 
 class LifecycleEntry(models.Model):
-    """One line of an execution's history, from us or from Kubernetes; it outlives the pod and its events."""
+    """One line of an execution's history, from us or from Kubernetes; it outlives the pod and its events.
+
+    A change is what somebody did to it while it lived: gave a cluster another size, restarted its head.
+    """
 
     class Source(models.TextChoices):
         STATE = "state", "State"
         KUBERNETES = "kubernetes", "Kubernetes"
+        CHANGE = "change", "Change"
 
     execution = models.ForeignKey(Execution, on_delete=models.CASCADE, related_name="lifecycle")
     at = models.DateTimeField(default=timezone.now)

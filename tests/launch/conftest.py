@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from grid.launch.request import LaunchRequest, submit
+from grid.launch.request import ClusterRequest, LaunchRequest, submit
 from grid.models import ConfigRecord, Environment, Execution, HardwareTier, Project
 from tests.conftest import People
 
@@ -23,6 +23,7 @@ class Shop:
     project: Project
     workspace: Environment
     job: Environment
+    cluster: Environment
     tier: HardwareTier
 
     def request(self, **changes: Any) -> LaunchRequest:
@@ -35,6 +36,32 @@ class Shop:
             "title": "Explore",
         }
         return LaunchRequest(**(wanted | changes))
+
+    def cluster_request(self, **changes: Any) -> ClusterRequest:
+        wanted: dict[str, Any] = {
+            "framework": "dask",
+            "environment": self.cluster,
+            "head_tier": self.tier,
+            "tier": self.tier,
+            "workers_minimum": 2,
+            "workers_maximum": 5,
+            "autoscale": True,
+            "target_cpu": 80,
+            "target_memory": 0,
+            "on_demand": False,
+            "local_storage": "",
+        }
+        return ClusterRequest(**(wanted | changes))
+
+    def launch_cluster(self, *, after: float = 0, **changes: Any) -> Execution:
+        """Alone; `changes` are the cluster's."""
+        cluster = self.cluster_request(**changes)
+        return self.launch(kind="cluster", environment=self.cluster, cluster=cluster, after=after)
+
+    def launch_with_cluster(self, *, after: float = 0, **changes: Any) -> tuple[Execution, Execution]:
+        """A workspace and its cluster."""
+        workspace = self.launch(cluster=self.cluster_request(**changes), after=after)
+        return workspace, Execution.objects.get(attached_to=workspace)
 
     def launch(self, owner: User | None = None, *, after: float = 0, **changes: Any) -> Execution:
         request = self.request(owner=owner or self.people.owner, **changes)
@@ -57,6 +84,13 @@ def shop(people: People) -> Shop:
         ),
         job=Environment.objects.create(
             id="script", name="Script", kind="job", image="python:3.11", command=["python", "train.py"]
+        ),
+        cluster=Environment.objects.create(
+            id="dask-cluster",
+            name="Dask cluster",
+            kind="cluster",
+            image="compute-grid/dask:2026.8",
+            frameworks={"dask": "2026.8.0"},
         ),
         tier=HardwareTier.objects.create(
             id="small", name="Small", node_pool="default", cores="1", memory="4Gi", cost_per_hour="0.05"

@@ -1,12 +1,14 @@
 """Admission keeps its promises for any queue: caps hold, order holds, nobody starves, nothing startable is left waiting."""
 
 from collections import Counter
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from itertools import combinations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grid.launch.queue import Waiting, lines
+from grid.launch.queue import Part, Waiting, lines
 from grid.launch.quota import Allowance, Holding, Snapshot, admit
 from tests.launch.conftest import NOW
 
@@ -14,33 +16,76 @@ TIERS = ("small", "large", "gpu")
 
 
 def waiting(id: str, user: int = 1, tier: str = "small", *, slots: int = 1, after: float = 0) -> Waiting:
-    return Waiting(id, user, tier, slots, NOW + timedelta(seconds=after))
+    return unit(user, Part(id, "workspace", (tier,), slots), after=after)
+
+
+def unit(user: int, *parts: Part, after: float = 0) -> Waiting:
+    return Waiting(user, NOW + timedelta(seconds=after), parts)
+
+
+def pair(
+    id: str, user: int = 1, *, tier: str = "small", cluster_tiers: tuple[str, ...] = ("large",), slots: int = 4
+) -> Waiting:
+    return unit(user, Part(id, "workspace", (tier,)), Part(f"{id}-cluster", "cluster", cluster_tiers, slots))
 
 
 def messages(snapshot: Snapshot) -> list[str]:
     return [refused.message for refused in admit(snapshot).refused.values()]
 
 
+USERS = st.integers(1, 4)
+ONE_TIER = st.sampled_from(TIERS).map(lambda tier: (tier,))
+CLUSTER_TIERS = st.lists(st.sampled_from(TIERS), min_size=1, max_size=2, unique=True).map(tuple)
+
+
+@st.composite
+def units(draw: st.DrawFn, most_slots: int) -> Waiting:
+    """A workspace, a cluster, or both."""
+    id, user, after = draw(st.uuids()).hex, draw(USERS), draw(st.integers(0, 20))
+    workspace = Part(id, "workspace", draw(ONE_TIER), draw(st.integers(1, most_slots)))
+    cluster = Part(f"{id}-c", "cluster", draw(CLUSTER_TIERS), draw(st.integers(1, most_slots)))
+    parts = draw(st.sampled_from([(workspace,), (cluster,), (workspace, cluster)]))
+    return unit(user, *parts, after=after)
+
+
 @st.composite
 def snapshots(draw: st.DrawFn, most_slots: int = 4) -> Snapshot:
-    queued = draw(
-        st.lists(
-            st.tuples(st.integers(1, 4), st.sampled_from(TIERS), st.integers(1, most_slots), st.integers(0, 20)),
-            max_size=25,
-        )
-    )
-    held = draw(st.lists(st.tuples(st.integers(1, 4), st.sampled_from(TIERS), st.integers(1, 3)), max_size=6))
-    served = draw(st.dictionaries(st.tuples(st.integers(1, 4), st.sampled_from(TIERS)), st.integers(0, 9), max_size=8))
+    held = draw(st.lists(st.tuples(USERS, st.sampled_from(TIERS), st.integers(0, 3)), max_size=6))
+    served = draw(st.dictionaries(st.tuples(USERS, st.sampled_from(TIERS)), st.integers(0, 9), max_size=8))
     return Snapshot(
-        waiting=tuple(
-            waiting(f"e{place:02}", user, tier, slots=slots, after=after)
-            for place, (user, tier, slots, after) in enumerate(queued)
-        ),
+        waiting=tuple(draw(st.lists(units(most_slots), max_size=25))),
         holding=tuple(Holding(user, tier, 1, slots) for user, tier, slots in held),
-        slots_per_user=draw(st.integers(0, 6)),
+        slots_per_user=draw(st.integers(0, 8)),
         tier_maximum=draw(st.dictionaries(st.sampled_from(TIERS), st.integers(1, 4), max_size=3)),
         last_served={key: NOW - timedelta(hours=hours) for key, hours in served.items()},
     )
+
+
+@dataclass
+class Held:
+    """What is held when some of those who waited were admitted, counted again from the beginning."""
+
+    snapshot: Snapshot
+    slots: Counter[int] = field(default_factory=Counter)
+    places: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        for held in self.snapshot.holding:
+            self.slots[held.user] += held.slots
+            self.places[held.tier] += held.executions
+
+    def take(self, one: Waiting) -> None:
+        for part in one.parts:
+            self.slots[one.user] += part.slots
+            self.places.update(part.tiers)
+
+    def has_slots_for(self, one: Waiting) -> bool:
+        return self.slots[one.user] + one.slots <= self.snapshot.slots_per_user
+
+    def full_for(self, one: Waiting) -> set[str]:
+        maxima = self.snapshot.tier_maximum
+        wanted = Counter(one.tiers)
+        return {tier for tier in wanted if self.places[tier] + wanted[tier] > maxima.get(tier, 10**9)}
 
 
 @given(snapshots())
@@ -54,44 +99,50 @@ def test_everybody_is_either_admitted_once_or_told_why_not(snapshot: Snapshot) -
 @given(snapshots())
 def test_no_cap_is_exceeded_by_an_admission(snapshot: Snapshot) -> None:
     by_id = {one.execution_id: one for one in snapshot.waiting}
-    slots: Counter[int] = Counter()
-    executions: Counter[str] = Counter()
-    for held in snapshot.holding:
-        slots[held.user] += held.slots
-        executions[held.tier] += held.executions
+    held = Held(snapshot)
     for id in admit(snapshot).admitted:
-        one = by_id[id]
-        slots[one.user] += one.slots
-        executions[one.tier] += 1
-        assert slots[one.user] <= snapshot.slots_per_user
-        assert executions[one.tier] <= snapshot.tier_maximum.get(one.tier, 10**9)
+        assert held.has_slots_for(by_id[id])
+        assert not held.full_for(by_id[id])
+        held.take(by_id[id])
 
 
 @given(snapshots())
 def test_each_user_is_served_first_in_first_out_on_each_tier(snapshot: Snapshot) -> None:
-    admitted = admit(snapshot).admitted
-    for line in lines(snapshot.waiting).values():
-        for tier in TIERS:
-            fitting = [one.execution_id for one in line if one.tier == tier and one.slots <= snapshot.slots_per_user]
-            started = [id for id in admitted if id in fitting]
-            assert started == fitting[: len(started)]
-
-
-@given(snapshots(most_slots=1))
-def test_whatever_may_start_does_start(snapshot: Snapshot) -> None:
-    """With a rest of both allowances nobody is left behind; so without tier limits, admissions = min(free, waiting)."""
+    """Of those that could ever start: what does not fit into the limits at all is passed by everybody."""
     decisions = admit(snapshot)
-    started = [one for one in snapshot.waiting if one.execution_id in decisions.admitted]
-    slots = Counter(one.user for one in started)
-    executions = Counter(one.tier for one in started)
-    for held in snapshot.holding:
-        slots[held.user] += held.slots
-        executions[held.tier] += held.executions
+    nothing_held = Held(replace(snapshot, holding=()))
+    order = {id: place for place, id in enumerate(decisions.admitted)}
+    for line in lines(snapshot.waiting).values():
+        possible = [one for one in line if nothing_held.has_slots_for(one) and not nothing_held.full_for(one)]
+        for earlier, later in combinations(possible, 2):
+            if later.execution_id not in order:
+                continue
+            if earlier.execution_id in order:
+                assert order[earlier.execution_id] < order[later.execution_id]
+            else:
+                assert decisions.refused[earlier.execution_id].code == "over_tier_maximum"
+                assert not set(earlier.tiers) <= set(later.tiers)
+
+
+@given(snapshots())
+def test_whatever_may_start_does_start(snapshot: Snapshot) -> None:
+    """Each that is left behind lacks slots or places, or stands behind an earlier one of its user that lacks the same."""
+    decisions = admit(snapshot)
+    held, alone = Held(snapshot), Held(replace(snapshot, holding=()))
     for one in snapshot.waiting:
-        if one.execution_id in decisions.refused:
-            user_is_full = slots[one.user] >= snapshot.slots_per_user
-            tier_is_full = one.tier in snapshot.tier_maximum and executions[one.tier] >= snapshot.tier_maximum[one.tier]
-            assert user_is_full or tier_is_full
+        if one.execution_id in decisions.admitted:
+            held.take(one)
+    for line in lines(snapshot.waiting).values():
+        waits_for: set[str] = set()
+        lacks_slots = False
+        for one in line:
+            if one.execution_id in decisions.refused:
+                full = held.full_for(one)
+                if (snapshot.slots_per_user and not alone.has_slots_for(one)) or alone.full_for(one):
+                    continue  # it never may, and is in nobody's way
+                lacks_slots = lacks_slots or not held.has_slots_for(one)
+                assert lacks_slots or full or waits_for & set(one.tiers)
+                waits_for |= full
 
 
 @given(st.integers(0, 30), st.integers(0, 30), st.integers(0, 30))
@@ -181,3 +232,69 @@ def test_a_limit_lowered_below_what_is_held_admits_nothing() -> None:
     assert not Allowance(most=3, held=5).covers(1)
     assert Allowance(most=None, held=10**9).covers(1)
     assert Allowance(most=3, held=1).plus(1).covers(1)
+
+
+def test_a_pair_waits_as_one_and_is_told_the_slots_of_both() -> None:
+    snapshot = Snapshot(
+        waiting=(pair("w"), waiting("tiny", after=1)), holding=(Holding(1, "small", 21, 21),), slots_per_user=25
+    )
+    decisions = admit(snapshot)
+    assert decisions.admitted == ()
+    assert decisions.refused["w"].message == (
+        "You use 21 of 25 slots; this starts by itself when 5 are free (1 for the workspace and 4 for the cluster). Position 1."
+    )
+    assert decisions.refused["tiny"].position == 2
+
+
+def test_a_pair_that_can_never_fit_says_what_each_of_it_takes() -> None:
+    snapshot = Snapshot(waiting=(pair("w", slots=25),), holding=(), slots_per_user=25)
+    (message,) = messages(snapshot)
+    assert message.startswith(
+        "This takes 26 slots (1 for the workspace and 25 for the cluster), and one user may hold 25."
+    )
+
+
+def test_a_cluster_takes_a_place_on_its_heads_tier_too() -> None:
+    cluster = unit(1, Part("c", "cluster", ("small", "large"), 3))
+    full = Snapshot((cluster,), (Holding(2, "small", 1, 1),), slots_per_user=25, tier_maximum={"small": 1})
+    assert messages(full) == [
+        "The tier small runs 1 of at most 1 executions at once; this starts by itself when one of them ends. Position 1."
+    ]
+    assert admit(replace(full, holding=())).admitted == ("c",)
+
+
+def test_a_pair_on_one_tier_takes_two_of_its_places() -> None:
+    both = Snapshot((pair("w", cluster_tiers=("small",)),), (), slots_per_user=25, tier_maximum={"small": 2})
+    assert admit(both).admitted == ("w",)
+    one_is_taken = replace(both, holding=(Holding(2, "small", 1, 1),))
+    (message,) = messages(one_is_taken)
+    assert message == (
+        "The tier small runs 1 of at most 2 executions at once, and this takes 2 places "
+        "(one for the workspace and one for the cluster); it starts by itself when enough of them end. Position 1."
+    )
+    (never,) = messages(replace(both, tier_maximum={"small": 1}))
+    assert never.endswith(
+        "which runs at most 1 executions at once. Stop it and launch it with other tiers. Position 1."
+    )
+
+
+def test_what_waits_for_two_places_is_not_passed_on_that_tier_by_its_own_user() -> None:
+    queue = (pair("w", cluster_tiers=("small",)), waiting("later", after=1), waiting("else", tier="gpu", after=2))
+    snapshot = Snapshot(queue, (Holding(2, "small", 1, 1),), slots_per_user=25, tier_maximum={"small": 2})
+    decisions = admit(snapshot)
+    assert decisions.admitted == ("else",)
+    assert {id: refused.position for id, refused in decisions.refused.items()} == {"w": 1, "later": 2}
+
+
+def test_who_was_served_on_any_full_tier_of_a_cluster_lately_goes_behind() -> None:
+    def cluster(id: str, user: int) -> Waiting:
+        return unit(user, Part(id, "cluster", ("small", "gpu"), 3))
+
+    snapshot = Snapshot(
+        waiting=(cluster("a", 1), cluster("b", 2)),
+        holding=(),
+        slots_per_user=25,
+        tier_maximum={"gpu": 1},
+        last_served={(1, "gpu"): NOW - timedelta(hours=1), (2, "small"): NOW},
+    )
+    assert admit(snapshot).admitted == ("b",)

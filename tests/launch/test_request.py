@@ -91,7 +91,7 @@ def test_an_environment_is_launched_as_what_it_is_made_for(shop: Shop) -> None:
     assert list(environments_for(shop.people.owner, "job")) == [shop.job]
 
 
-@pytest.mark.parametrize("kind", ["cluster", "", "root"])
+@pytest.mark.parametrize("kind", ["", "root"])
 def test_an_unknown_kind_is_refused(shop: Shop, kind: str) -> None:
     assert ("kind", "kind") in paths(validate(shop.request(kind=kind)))
 

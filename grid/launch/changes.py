@@ -1,0 +1,159 @@
+"""What a person changes of an execution that lives already: a cluster's size, its head; with a line of its history for each.
+
+Rights are the caller's matter. A cluster may become smaller at once in its spec, and gives its slots back only when its workers
+were seen gone: so nobody holds more pods than slots at any moment.
+"""
+
+from datetime import datetime
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import Sum
+
+from grid.centralconfig import MAXIMUM_EXECUTIONS_PER_USER, cluster_policy, value_of
+from grid.errors import Problem, Rejected
+from grid.launch import lifecycle
+from grid.launch.clusters.request import beyond_limit, wrong_counts
+from grid.launch.spec import ClusterSpec, thaw
+from grid.models import Execution, LifecycleEntry, State
+from grid.models.environment import Kind
+
+RESTARTABLE = frozenset({State.PREPARING, State.RUNNING})
+
+
+def resize(execution: Execution, *, minimum: int, maximum: int, by: str, now: datetime) -> None:
+    """Give a cluster another least and most number of workers. Raises Rejected; the given object is fresh afterwards.
+
+    Growing takes the slots here, so they must be free now. Shrinking leaves `slots` as they are; see `slots_to_keep`.
+    """
+    while True:
+        with transaction.atomic():
+            row = _locked(execution)
+            cluster = _living_cluster(row)
+            if (minimum, maximum) == (cluster.workers_minimum, cluster.workers_maximum):
+                break
+            slots = row.slots if _holds_slots(row) else 0
+            wanted = max(slots, 1 + maximum)
+            problems = [
+                *_wrong_size(cluster, minimum, maximum),
+                *_without_room(row, wanted, slots),
+            ]
+            if problems:
+                raise Rejected(problems)
+            sizes = {"workers_minimum": minimum, "workers_maximum": maximum}
+            columns = {"spec": {**row.spec, "cluster": {**row.spec["cluster"], **sizes}}, "slots": wanted}
+            before = _words(cluster.workers_minimum, cluster.workers_maximum)
+            message = f"{by} changed it from {before} to {_words(minimum, maximum)}."
+            if record_change(row, columns, reason="Resized", message=message, by=by, now=now):
+                break
+    execution.refresh_from_db()
+
+
+def restart_head(execution: Execution, *, by: str, now: datetime) -> None:
+    """Ask for a new head: the controller replaces the pod that is older than `spec["restart_head_at"]`. Raises Rejected."""
+    while True:
+        with transaction.atomic():
+            row = _locked(execution)
+            _living_cluster(row)
+            if row.state not in RESTARTABLE:
+                raise Rejected([Problem("", "Its head does not run yet, so there is nothing to restart.", "too_early")])
+            columns = {"spec": {**row.spec, "restart_head_at": now.isoformat()}}
+            message = f"{by} restarted the head; what its memory held is lost, and the workers join the new one."
+            if record_change(row, columns, reason="HeadRestarted", message=message, by=by, now=now):
+                break
+    execution.refresh_from_db()
+
+
+def slots_to_keep(slots: int, *, workers_maximum: int, worker_pods: int) -> int:
+    """The slots that a cluster holding `slots` still needs, from what was seen of it; never more than it holds.
+
+    For the controller, after the autoscaler (or the Deployment's replicas) in Kubernetes was given the new maximum: before that
+    workers may still be added. `worker_pods` counts those that are ending as well. Written on the revision that it was read at.
+    """
+    return min(slots, 1 + max(workers_maximum, worker_pods))
+
+
+def record_change(
+    row: Execution, columns: dict[str, Any], *, reason: str, message: str, by: str, now: datetime
+) -> bool:
+    """Write columns and their line of history; False, and nothing written, when the row was written meanwhile."""
+    with transaction.atomic():
+        if not lifecycle.update(row.pk, columns, revision=row.revision, now=now):
+            return False
+        LifecycleEntry.objects.create(
+            execution_id=row.pk,
+            at=now,
+            source=LifecycleEntry.Source.CHANGE,
+            event_uid=f"change-{row.revision}",
+            reason=reason,
+            message=message,
+            actor=by,
+        )
+    return True
+
+
+def lock_holder(user_id: int) -> None:
+    """Until the transaction ends nobody else gives this user slots. SQLite has one writer at a time anyway."""
+    list(User.objects.select_for_update(no_key=True).filter(pk=user_id).values_list("pk"))
+
+
+def _locked(execution: Execution) -> Execution:
+    """The row as it is now. Rows of the queue are locked before their users, by admission as well."""
+    row = Execution.objects.select_for_update().defer("final_log").get(pk=execution.pk)
+    lock_holder(row.owner_id)
+    return row
+
+
+def _living_cluster(row: Execution) -> ClusterSpec:
+    cluster = thaw(row.spec).cluster if row.kind == Kind.CLUSTER else None
+    if cluster is None:
+        raise Rejected([Problem("", "Only a cluster has workers and a head.", "kind")])
+    if row.is_final or row.stop_requested_at is not None or row.state in (State.STOPPING, State.FINISHING):
+        raise Rejected([Problem("", "This cluster has ended or is being stopped; launch a new one.", "ended")])
+    return cluster
+
+
+def _wrong_size(cluster: ClusterSpec, minimum: int, maximum: int) -> list[Problem]:
+    problems = list(wrong_counts(minimum, maximum))
+    policy = cluster_policy(cluster.framework)
+    if maximum > max(policy.maximum_workers, cluster.workers_maximum):  # smaller is always allowed
+        problems.append(beyond_limit("workers_maximum", policy))
+    if not cluster.scaling.autoscale and minimum != maximum and not problems:
+        sentence = "This cluster does not grow by itself; give the same number as the least and the most."
+        problems.append(Problem("workers_maximum", sentence, "fixed"))
+    return problems
+
+
+def _without_room(row: Execution, wanted: int, slots: int) -> list[Problem]:
+    """`slots` it holds, `wanted` it needs. What waits in the queue holds none; it must only be able to start some day."""
+    limit = value_of(MAXIMUM_EXECUTIONS_PER_USER)
+    if _holds_slots(row):
+        mine = Execution.objects.filter(
+            owner_id=row.owner_id, slots_reserved_at__isnull=False, slots_freed_at__isnull=True
+        )
+        used = mine.order_by().aggregate(Sum("slots"))["slots__sum"] or 0
+    else:
+        used = 1 if Execution.objects.filter(pk=row.attached_to_id, state=State.QUEUED).exists() else 0
+        if limit == 0:
+            return []
+    if wanted <= slots or used + wanted - slots <= limit:
+        return []
+    most = limit - used + slots - 1
+    sentence = f"This takes {wanted - slots} more slots, and of {limit} only {max(limit - used, 0)} are free. "
+    if most >= 1:
+        sentence += (
+            f"Choose at most {most} worker{'' if most == 1 else 's'}, or stop something that you do not need any more."
+        )
+    else:
+        sentence += "Stop something that you do not need any more, or ask your admin."
+    return [Problem("workers_maximum", sentence, "slots")]
+
+
+def _holds_slots(row: Execution) -> bool:
+    return row.slots_reserved_at is not None and row.slots_freed_at is None
+
+
+def _words(minimum: int, maximum: int) -> str:
+    least = f"{minimum} worker{'' if minimum == 1 else 's'}"
+    return least if minimum == maximum else f"{minimum} to {maximum} workers"

@@ -1,0 +1,253 @@
+"""A person's request for a cluster: what is wrong with it, each problem at its field, and what it becomes in the frozen spec.
+
+Reads what the central configuration, the tiers and the environments say now; what nodes there are is told by the caller.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from django.contrib.auth.models import User
+
+from grid.centralconfig import MAXIMUM_EXECUTIONS_PER_USER, ClusterPolicy, cluster_policy, value_of
+from grid.diagnosis.tierfit import PoolOffer, TierSize, explain_fit
+from grid.errors import Problem
+from grid.launch.offers import wrong_tier
+from grid.launch.spec import ClusterSpec, ScalingSpec, freeze_tier
+from grid.models import Environment, HardwareTier
+from grid.models.environment import Framework, Kind
+from grid.quantity import format_bytes, millicores, whole
+
+SMALLEST_STORAGE, LARGEST_STORAGE = "1Mi", "64Ti"
+
+
+@dataclass(frozen=True)
+class ClusterRequest:
+    """What the form says. A target of 0 leaves that metric out; without `autoscale` there are `workers_minimum` workers, always."""
+
+    framework: str
+    environment: Environment
+    head_tier: HardwareTier
+    tier: HardwareTier
+    workers_minimum: int
+    workers_maximum: int
+    autoscale: bool
+    target_cpu: int
+    target_memory: int
+    on_demand: bool
+    local_storage: str
+
+    @property
+    def most_workers(self) -> int:
+        return self.workers_maximum if self.autoscale else self.workers_minimum
+
+    @property
+    def slots(self) -> int:
+        """The head takes one, and each worker that it may grow to."""
+        return 1 + self.most_workers
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFacts:
+    """What the caller knows of the nodes, by pool (`grid.diagnosis.tierfit.pool_offers`); None while that is not known."""
+
+    offers: Mapping[str, PoolOffer] | None = None
+
+
+UNKNOWN = ClusterFacts()
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One cluster as asked for, by whom, and what it is attached to: "workspace", "job" or "" for nothing."""
+
+    cluster: ClusterRequest
+    owner: User
+    attached_to: str
+    facts: ClusterFacts
+
+    def problems(self) -> list[Problem]:
+        """Everything that is wrong; without a framework nothing more can be said."""
+        if self.cluster.framework not in Framework.values:
+            return [Problem("framework", "Choose Dask, Ray or Spark.", "framework")]
+        policy = cluster_policy(self.cluster.framework)
+        return [
+            *self._wrong_environment(),
+            *self._wrong_machine("head_tier", self.cluster.head_tier),
+            *self._wrong_machine("worker_tier", self.cluster.tier),
+            *self._wrong_workers(policy),
+            *self._wrong_scaling(policy),
+            *_wrong_storage(self.cluster.local_storage),
+        ]
+
+    def _wrong_environment(self) -> Iterator[Problem]:
+        path, label = "cluster_environment", Framework(self.cluster.framework).label
+        stored = Environment.objects.filter(pk=self.cluster.environment.pk).first()
+        if stored is None or stored.is_archived or not stored.is_visible:
+            yield Problem(path, "This environment is not offered any more; choose another.", "not_offered")
+        elif stored.kind != Kind.CLUSTER:
+            yield Problem(path, f"{stored.name} is not made for clusters; choose another environment.", "kind")
+        elif self.cluster.framework not in stored.frameworks:
+            has = ", ".join(Framework(name).label for name in stored.frameworks if name in Framework.values)
+            sentence = f"{stored.name} does not contain {label}, only {has}; choose another environment."
+            yield Problem(path, sentence, "framework")
+
+    def _wrong_machine(self, path: str, tier: HardwareTier) -> Iterator[Problem]:
+        problem = wrong_tier(self.owner, tier, Kind.CLUSTER, self.cluster.framework, path=path)
+        if problem is not None:
+            yield problem
+            return
+        stored = HardwareTier.objects.filter(pk=tier.pk).first()
+        if stored is None:
+            return
+        if not _asks_for_something(stored):
+            sentence = (
+                f"{stored.name} asks for no cores or no memory, so how busy a worker is could not be measured against it. "
+                "Choose another tier, or tell your admin."
+            )
+            yield Problem(path, sentence, "requests")
+        elif self.facts.offers is not None:
+            size = TierSize(stored.node_pool, stored.cores, stored.memory, stored.gpus, stored.gpu_resource)
+            fit = explain_fit(size, self.facts.offers)
+            if fit is not None and fit.code == "too_large":
+                yield Problem(path, f"{fit.sentence} Choose a smaller tier, or tell your admin.", "too_large")
+
+    def _wrong_workers(self, policy: ClusterPolicy) -> Iterator[Problem]:
+        cluster = self.cluster
+        yield from wrong_counts(cluster.workers_minimum, cluster.most_workers)
+        path = "workers_maximum" if cluster.autoscale else "workers_minimum"
+        if cluster.most_workers > policy.maximum_workers:
+            yield beyond_limit(path, policy)
+        limit = value_of(MAXIMUM_EXECUTIONS_PER_USER)
+        slots = cluster.slots + (1 if self.attached_to else 0)
+        if slots > limit > 0:  # with a limit of 0 launching is switched off for now: it waits, and is told so
+            yield Problem(path, _beyond_slots(slots, limit, self.attached_to), "slots")
+
+    def _wrong_scaling(self, policy: ClusterPolicy) -> Iterator[Problem]:
+        cluster = self.cluster
+        if not cluster.autoscale:
+            return
+        if not policy.autoscaling:
+            sentence = (
+                f"Autoscaling of {Framework(cluster.framework).label} clusters is switched off by your admin; "
+                "ask for a fixed number of workers."
+            )
+            yield Problem("autoscale", sentence, "off")
+            return
+        for path, target in (("target_cpu", cluster.target_cpu), ("target_memory", cluster.target_memory)):
+            if target and not 1 <= target <= 100:
+                yield Problem(path, "Give a target of 1 to 100 percent, or leave it out.", "range")
+            elif target and not policy.minimum_target <= target <= policy.maximum_target:
+                bounds = f"{policy.minimum_target} to {policy.maximum_target} percent"
+                yield Problem(path, f"Your admin allows targets of {bounds}.", "bounds")
+        if not (cluster.target_cpu or cluster.target_memory or cluster.on_demand):
+            sentence = (
+                "Say what the cluster grows by: a target of CPU, one of memory, or what waits in it. "
+                "Or switch autoscaling off."
+            )
+            yield Problem("target_cpu", sentence, "required")
+
+
+def wrong_counts(minimum: int, maximum: int) -> Iterator[Problem]:
+    """What is wrong with the numbers of workers in themselves."""
+    if minimum < 1:
+        yield Problem("workers_minimum", "A cluster has at least one worker.", "too_few")
+    if maximum < minimum:
+        sentence = f"The most is less than the least, which is {minimum}; give {max(minimum, 1)} or more."
+        yield Problem("workers_maximum", sentence, "below_minimum")
+
+
+def beyond_limit(path: str, policy: ClusterPolicy) -> Problem:
+    most = policy.maximum_workers
+    sentence = f"Your admin allows at most {most} worker{'' if most == 1 else 's'} in one cluster; choose fewer."
+    return Problem(path, sentence, "limit")
+
+
+def cluster_spec(request: ClusterRequest, *, attached_to: str) -> ClusterSpec:
+    """What is frozen at launch, from the rows as they are in the launch's own transaction, not the form's older ones."""
+    policy = cluster_policy(request.framework)
+    head_tier = HardwareTier.objects.get(pk=request.head_tier.pk)
+    environment = Environment.objects.get(pk=request.environment.pk)
+    return ClusterSpec(
+        framework=request.framework,
+        version=str(environment.frameworks[request.framework]),
+        head_tier=freeze_tier(head_tier),
+        workers_minimum=request.workers_minimum,
+        workers_maximum=request.most_workers,
+        scaling=ScalingSpec(
+            autoscale=request.autoscale,
+            target_cpu=request.target_cpu if request.autoscale else 0,
+            target_memory=request.target_memory if request.autoscale else 0,
+            on_demand=request.autoscale and request.on_demand,
+            up_workers=policy.up_workers,
+            up_percent=policy.up_percent,
+            up_period_seconds=policy.up_period_seconds,
+            up_stabilisation_seconds=policy.up_stabilisation_seconds,
+            down_percent=policy.down_percent,
+            down_period_seconds=policy.down_period_seconds,
+            down_stabilisation_seconds=policy.down_stabilisation_seconds,
+        ),
+        local_storage=request.local_storage.strip(),
+        drain_seconds=policy.drain_seconds,
+        attached_to=attached_to,
+    )
+
+
+def version_mismatch(workspace: Environment, cluster: Environment, framework: str) -> str:
+    """What to know before they are launched together, as a sentence; "" when they understand each other.
+
+    Dask and Ray want one version on both sides; Spark's client and cluster get along within one minor version.
+    """
+    label = Framework(framework).label
+    ours, theirs = str(workspace.frameworks.get(framework, "")), str(cluster.frameworks.get(framework, ""))
+    if not theirs:
+        return ""  # refused at the environment
+    if not ours:
+        return (
+            f"{workspace.name} is not known to contain {label}, so its code may not be able to use the cluster. "
+            f"Choose an environment with {label} {theirs}, or install that version in it."
+        )
+    parts = 2 if framework == Framework.SPARK else None
+    if ours.strip().split(".")[:parts] == theirs.strip().split(".")[:parts]:
+        return ""
+    return (
+        f"{workspace.name} has {label} {ours} and the cluster would have {theirs}; different versions often do not "
+        f"understand each other. Choose environments with the same version."
+    )
+
+
+def _beyond_slots(slots: int, limit: int, attached_to: str) -> str:
+    most_workers = limit - 1 - (1 if attached_to else 0)
+    others = f"the head, the {attached_to}" if attached_to else "the head"
+    sentence = f"This takes {slots} slots ({others} and each worker take one), and one user may hold {limit}. "
+    if most_workers < 1:
+        return sentence + "Ask your admin for more slots."
+    return sentence + f"Choose at most {most_workers} worker{'' if most_workers == 1 else 's'}, or ask your admin."
+
+
+def _wrong_storage(text: str) -> Iterator[Problem]:
+    path = "local_storage"
+    if not text.strip():
+        return
+    try:
+        size = whole(text)
+    except ValueError as error:
+        yield Problem(path, f"{error}.", "quantity")
+        return
+    if size <= 0:
+        yield Problem(path, "Give more than zero, such as 20Gi, or leave it empty for none.", "positive")
+    elif size < whole(SMALLEST_STORAGE):
+        yield Problem(
+            path, f"{text.strip()} is {format_bytes(size)}; write the unit as well, such as 20Gi.", "too_small"
+        )
+    elif size > whole(LARGEST_STORAGE):
+        most = format_bytes(whole(LARGEST_STORAGE))
+        yield Problem(
+            path, f"At most {most} for each worker; large data belongs into the project's files.", "too_large"
+        )
+
+
+def _asks_for_something(tier: HardwareTier) -> bool:
+    try:
+        return millicores(tier.cores) > 0 and whole(tier.memory) > 0
+    except ValueError:
+        return False

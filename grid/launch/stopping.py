@@ -1,0 +1,69 @@
+"""Asking for the end of an execution. What still waits in the queue ends at once, and its pair with it as far as that makes sense:
+
+a workspace or job takes the cluster that waits with it along; a cluster goes alone, and the workspace or job goes on without one.
+What runs is ended by the controller, which also ends a cluster when its workspace or job has ended.
+"""
+
+from datetime import datetime
+
+from django.db import transaction
+from django.db.models import Q
+
+from grid.launch import lifecycle
+from grid.launch.changes import record_change
+from grid.launch.lifecycle import Change
+from grid.models import Execution, State
+
+
+def request_stop(execution: Execution, *, by: str, now: datetime) -> None:
+    """Ask for the end of an execution; a queued one ends at once. Doing it twice, or after its end, changes nothing."""
+    while True:
+        execution.refresh_from_db()
+        if execution.is_final or execution.stop_requested_at is not None:
+            return
+        if _wrote_stop(execution, by=by, now=now):
+            execution.refresh_from_db()
+            return
+
+
+def _wrote_stop(execution: Execution, *, by: str, now: datetime) -> bool:
+    if execution.state != State.QUEUED:
+        asked = {"stop_requested_at": now, "stop_requested_by": by}
+        return lifecycle.update(execution.pk, asked, revision=execution.revision, now=now)
+    with transaction.atomic():
+        unit = _waiting_unit(execution)
+        done = execution.pk in unit and _leave_queue(execution.pk, unit, by, now)
+        if not done:
+            transaction.set_rollback(True)
+    return done
+
+
+def _waiting_unit(execution: Execution) -> dict[str, Execution]:
+    """Those of the pair that wait, locked in the order in which admission locks them."""
+    pair = Q(pk=execution.pk) | Q(attached_to=execution.pk) | Q(pk=execution.attached_to_id)
+    rows = Execution.objects.select_for_update().filter(pair, state=State.QUEUED).order_by("pk")
+    return {row.pk: row for row in rows.defer("final_log")}
+
+
+def _leave_queue(stopped: str, unit: dict[str, Execution], by: str, now: datetime) -> bool:
+    asked = {"stop_requested_at": now, "stop_requested_by": by}
+    for row in unit.values():
+        if row.pk == stopped:
+            message = f"Stopped by {by} before it started."
+        elif row.attached_to_id == stopped:
+            message = f"Stopped with the {unit[stopped].kind} that it belongs to, by {by}, before it started."
+        else:
+            if not _go_on_alone(row, by, now):
+                return False
+            continue
+        change = Change(State.STOPPED, "stopped", message, actor=by)
+        if not lifecycle.enter(row.pk, change, revision=row.revision, left=row.state, now=now, fields=asked):
+            return False
+    return True
+
+
+def _go_on_alone(row: Execution, by: str, now: datetime) -> bool:
+    """Nothing of it was created yet, so its spec simply forgets the cluster."""
+    message = f"{by} stopped its cluster before it started; this goes on without one."
+    columns = {"spec": {**row.spec, "attached": None}}
+    return record_change(row, columns, reason="WithoutCluster", message=message, by=by, now=now)

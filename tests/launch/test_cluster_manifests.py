@@ -1,0 +1,429 @@
+"""The objects of a cluster, whole; what its programs are is the frameworks' matter and tested with them."""
+
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grid.kube.objects import RawObject
+from grid.kube.resources import (
+    AUTOSCALERS,
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    DISRUPTION_BUDGETS,
+    NETWORK_POLICIES,
+    PODS,
+    SERVICES,
+    VOLUME_CLAIMS,
+)
+from grid.labels import KEYS
+from grid.launch.clusters.manifests import autoscaler_body, first, worker_replicas, workers
+from grid.launch.frameworks import framework
+from grid.launch.frameworks.base import Program
+from grid.launch.manifests import Storage, build
+from grid.launch.spec import AttachedSpec, EnvironmentSpec, ExecutionSpec, ScalingSpec
+from tests.launch.cluster_specs import HEAD_PODS, LABELS, OWNER, WORKER_PODS, cluster, spec
+
+FRAMEWORKS = pytest.mark.parametrize("name", ["dask", "ray", "spark"])
+LABEL_VALUE = re.compile(r"([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
+POD_SECURITY = {
+    "runAsNonRoot": True,
+    "runAsUser": 1000,
+    "runAsGroup": 1000,
+    "fsGroup": 1000,
+    "fsGroupChangePolicy": "OnRootMismatch",
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+
+
+def metadata(name: str) -> dict[str, Any]:
+    return {"name": name, "namespace": "grid", "labels": LABELS, "ownerReferences": [OWNER]}
+
+
+def one(manifests: list[Any], resource: Any, name: str = "") -> RawObject:
+    (found,) = [m.body for m in manifests if m.resource == resource and name in ("", m.name)]
+    return dict(found)
+
+
+def firsts(of: ExecutionSpec, **more: Any) -> list[Any]:
+    return first(of, namespace="grid", anchor_uid="anchor-uid", **more)
+
+
+def seconds(of: ExecutionSpec) -> list[Any]:
+    return workers(of, namespace="grid", anchor_uid="anchor-uid", head_address="10.0.0.9")
+
+
+def expected_container(program: Program, resources: dict[str, Any], mounts: list[dict[str, str]]) -> dict[str, Any]:
+    """What a container is besides its program."""
+    whole: dict[str, Any] = {
+        "name": "run",
+        "image": "science:1",
+        "command": list(program.command),
+        "workingDir": "/mnt/project",
+        "env": [
+            {"name": "GRID_EXECUTION_ID", "value": "abc"},
+            {"name": "GRID_BASE_URL", "value": "/w/abc/"},
+            {"name": "HOME", "value": "/mnt/project"},
+            {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
+            {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+            *({"name": key, "value": value} for key, value in program.variables.items()),
+            {"name": "THREADS", "value": "2"},
+        ],
+        "ports": [{"name": p.name, "containerPort": p.target, "protocol": "TCP"} for p in program.ports],
+        "readinessProbe": program.readiness,
+        "resources": resources,
+        "volumeMounts": mounts,
+        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+    }
+    if program.liveness:
+        whole["livenessProbe"] = program.liveness
+    if program.pre_stop:
+        whole["lifecycle"] = {"preStop": {"exec": {"command": list(program.pre_stop)}}}
+    return whole
+
+
+def test_they_come_in_the_order_of_creation_the_rules_before_the_pods() -> None:
+    assert [(m.resource, m.name, m.owned) for m in firsts(spec())] == [
+        (CONFIG_MAPS, "cluster-abc", False),
+        (VOLUME_CLAIMS, "project-churn", False),
+        (SERVICES, "cluster-abc-head", True),
+        (NETWORK_POLICIES, "cluster-abc", True),
+        (NETWORK_POLICIES, "cluster-abc-head", True),
+        (DISRUPTION_BUDGETS, "cluster-abc-head", True),
+        (DEPLOYMENTS, "cluster-abc-head", True),
+    ]
+    assert [(m.resource, m.name, m.owned) for m in seconds(spec())] == [
+        (DEPLOYMENTS, "cluster-abc-worker", True),
+        (AUTOSCALERS, "cluster-abc-worker", True),
+    ]
+
+
+def test_the_anchor_is_owned_by_nobody_and_the_volume_is_as_every_executions() -> None:
+    made = firsts(spec(), storage=Storage("ReadWriteOnce", "local-path"))
+    assert one(made, CONFIG_MAPS) == {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "cluster-abc", "namespace": "grid", "labels": LABELS},
+        "data": {"execution": "abc", "tier": "gpu", "environment": "science"},
+    }
+    assert one(made, VOLUME_CLAIMS)["spec"]["storageClassName"] == "local-path"
+
+
+@FRAMEWORKS
+def test_the_service_gives_the_head_an_address_that_stays(name: str) -> None:
+    of = spec(of=cluster(name))
+    ports = framework(name).head(of).ports
+    assert framework(name).ui_port in {port.number for port in ports}
+    assert one(firsts(of), SERVICES) == {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": metadata("cluster-abc-head"),
+        "spec": {
+            "type": "ClusterIP",
+            "selector": HEAD_PODS,
+            "ports": [
+                {"name": port.name, "port": port.number, "targetPort": port.target, "protocol": "TCP"} for port in ports
+            ],
+            "publishNotReadyAddresses": False,
+        },
+    }
+
+
+def test_only_its_own_pods_and_those_of_its_workspace_reach_the_clusters_pods() -> None:
+    assert one(firsts(spec()), NETWORK_POLICIES, "cluster-abc") == {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": metadata("cluster-abc"),
+        "spec": {
+            "podSelector": {"matchLabels": {"dominodatalab.com/execution-id": "abc"}},
+            "policyTypes": ["Ingress"],
+            "ingress": [
+                {
+                    "from": [
+                        {"podSelector": {"matchLabels": {"dominodatalab.com/execution-id": "abc"}}},
+                        {"podSelector": {"matchLabels": {"dominodatalab.com/execution-id": "xyz"}}},
+                    ]
+                }
+            ],
+        },
+    }
+
+
+def test_a_cluster_of_its_own_is_reached_by_its_own_pods_alone() -> None:
+    made = firsts(spec(of=cluster(attached_to="")))
+    (ingress,) = one(made, NETWORK_POLICIES, "cluster-abc")["spec"]["ingress"]
+    assert ingress == {"from": [{"podSelector": {"matchLabels": {"dominodatalab.com/execution-id": "abc"}}}]}
+
+
+@FRAMEWORKS
+def test_the_dashboard_reaches_the_page_of_the_head_and_nothing_else(name: str) -> None:
+    assert one(firsts(spec(of=cluster(name))), NETWORK_POLICIES, "cluster-abc-head") == {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": metadata("cluster-abc-head"),
+        "spec": {
+            "podSelector": {"matchLabels": HEAD_PODS},
+            "policyTypes": ["Ingress"],
+            "ingress": [
+                {
+                    "from": [
+                        {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "compute-grid-system"}}}
+                    ],
+                    "ports": [{"protocol": "TCP", "port": framework(name).ui_port}],
+                }
+            ],
+        },
+    }
+
+
+def test_the_head_is_not_moved_while_it_works() -> None:
+    assert one(firsts(spec()), DISRUPTION_BUDGETS) == {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": metadata("cluster-abc-head"),
+        "spec": {
+            "minAvailable": 1,
+            "selector": {"matchLabels": HEAD_PODS},
+            "unhealthyPodEvictionPolicy": "AlwaysAllow",
+        },
+    }
+
+
+@FRAMEWORKS
+def test_the_deployment_of_the_head(name: str) -> None:
+    of = spec(of=cluster(name))
+    resources = {"cpu": "1", "memory": "4Gi"}
+    mounts = [{"name": "project", "mountPath": "/mnt/project"}, {"name": "local", "mountPath": "/mnt/local"}]
+    program = framework(name).head(of)
+    assert one(firsts(of), DEPLOYMENTS) == {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": metadata("cluster-abc-head"),
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": HEAD_PODS},
+            "strategy": {"type": "Recreate"},
+            "revisionHistoryLimit": 1,
+            "progressDeadlineSeconds": 2147483647,
+            "template": {
+                "metadata": {
+                    "labels": {**LABELS, **HEAD_PODS, "dominodatalab.com/hardware-tier-id": "small"},
+                    "annotations": {
+                        "dominodatalab.com/title": "Explore “all” of it",
+                        "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+                    },
+                },
+                "spec": {
+                    "containers": [expected_container(program, {"requests": resources, "limits": resources}, mounts)],
+                    "volumes": [
+                        {"name": "project", "persistentVolumeClaim": {"claimName": "project-churn"}},
+                        {"name": "local", "emptyDir": {}},
+                    ],
+                    "restartPolicy": "Always",
+                    "terminationGracePeriodSeconds": 30,
+                    "nodeSelector": {"dominodatalab.com/node-pool": "default"},
+                    "tolerations": [],
+                    "automountServiceAccountToken": False,
+                    "enableServiceLinks": False,
+                    "securityContext": POD_SECURITY,
+                },
+            },
+        },
+    }
+
+
+@FRAMEWORKS
+def test_the_deployment_of_workers_with_a_gpu_and_storage_of_their_own(name: str) -> None:
+    of = spec(of=cluster(name))
+    program = framework(name).worker(of, "10.0.0.9")
+    resources = {
+        "requests": {"cpu": "3", "memory": "12Gi", "nvidia.com/gpu": "1"},
+        "limits": {"cpu": "4", "memory": "14Gi", "nvidia.com/gpu": "1"},
+    }
+    mounts = [
+        {"name": "project", "mountPath": "/mnt/project"},
+        {"name": "shared-memory", "mountPath": "/dev/shm"},
+        {"name": "local", "mountPath": "/mnt/local"},
+    ]
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "20Gi"}}}
+    assert one(seconds(of), DEPLOYMENTS) == {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": metadata("cluster-abc-worker"),
+        "spec": {
+            "replicas": 2,
+            "selector": {"matchLabels": WORKER_PODS},
+            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": "100%"}},
+            "revisionHistoryLimit": 1,
+            "progressDeadlineSeconds": 2147483647,
+            "template": {
+                "metadata": {
+                    "labels": {**LABELS, **WORKER_PODS, "team": "vision"},
+                    "annotations": {
+                        "cost-centre": "42",
+                        "dominodatalab.com/title": "Explore “all” of it",
+                        "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+                    },
+                },
+                "spec": {
+                    "containers": [expected_container(program, resources, mounts)],
+                    "volumes": [
+                        {"name": "project", "persistentVolumeClaim": {"claimName": "project-churn"}},
+                        {"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": "2Gi"}},
+                        {
+                            "name": "local",
+                            "ephemeral": {
+                                "volumeClaimTemplate": {
+                                    "metadata": {"labels": {**LABELS, **WORKER_PODS}},
+                                    "spec": claim,
+                                }
+                            },
+                        },
+                    ],
+                    "restartPolicy": "Always",
+                    "terminationGracePeriodSeconds": 75,
+                    "nodeSelector": {"dominodatalab.com/node-pool": "default-gpu"},
+                    "tolerations": [
+                        {"key": "team", "operator": "Equal", "value": "vision"},
+                        {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
+                    ],
+                    "automountServiceAccountToken": False,
+                    "enableServiceLinks": False,
+                    "securityContext": POD_SECURITY,
+                },
+            },
+        },
+    }
+
+
+def test_workers_without_storage_of_their_own_use_the_nodes() -> None:
+    template = one(seconds(spec(of=cluster(local_storage=""))), DEPLOYMENTS)["spec"]["template"]
+    assert template["spec"]["volumes"][-1] == {"name": "local", "emptyDir": {}}
+
+
+def test_the_autoscaler_with_all_three_metrics() -> None:
+    scaling = ScalingSpec(target_cpu=70, target_memory=85, on_demand=True, up_stabilisation_seconds=10)
+    of = spec(of=cluster(scaling=scaling))
+    body = one(seconds(of), AUTOSCALERS)
+    assert body == {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": metadata("cluster-abc-worker"),
+        "spec": {
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "cluster-abc-worker"},
+            "minReplicas": 2,
+            "maxReplicas": 5,
+            "metrics": [
+                {
+                    "type": "Resource",
+                    "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 70}},
+                },
+                {
+                    "type": "Resource",
+                    "resource": {"name": "memory", "target": {"type": "Utilization", "averageUtilization": 85}},
+                },
+                {
+                    "type": "External",
+                    "external": {
+                        "metric": {
+                            "name": "compute_grid_wanted_workers",
+                            "selector": {"matchLabels": {"execution-id": "abc"}},
+                        },
+                        "target": {"type": "AverageValue", "averageValue": "1"},
+                    },
+                },
+            ],
+            "behavior": {
+                "scaleUp": {
+                    "stabilizationWindowSeconds": 10,
+                    "selectPolicy": "Max",
+                    "policies": [
+                        {"type": "Pods", "value": 4, "periodSeconds": 15},
+                        {"type": "Percent", "value": 100, "periodSeconds": 15},
+                    ],
+                },
+                "scaleDown": {
+                    "stabilizationWindowSeconds": 300,
+                    "selectPolicy": "Max",
+                    "policies": [{"type": "Percent", "value": 100, "periodSeconds": 15}],
+                },
+            },
+        },
+    }
+    assert autoscaler_body(of, namespace="grid", anchor_uid="anchor-uid") == body
+
+
+@pytest.mark.parametrize(
+    ("scaling", "metrics"),
+    [
+        (ScalingSpec(target_cpu=80, target_memory=0), ["cpu"]),
+        (ScalingSpec(target_cpu=0, target_memory=80), ["memory"]),
+        (ScalingSpec(target_cpu=0, target_memory=0, on_demand=True), ["compute_grid_wanted_workers"]),
+    ],
+)
+def test_a_metric_that_is_not_used_is_left_out(scaling: ScalingSpec, metrics: list[str]) -> None:
+    body = one(seconds(spec(of=cluster(scaling=scaling))), AUTOSCALERS)
+    found = [
+        m["resource"]["name"] if "resource" in m else m["external"]["metric"]["name"] for m in body["spec"]["metrics"]
+    ]
+    assert found == metrics
+
+
+@pytest.mark.parametrize(
+    "scaling",
+    [ScalingSpec(autoscale=False, on_demand=True), ScalingSpec(target_cpu=0, target_memory=0)],
+    ids=["switched off", "nothing to scale on"],
+)
+def test_a_cluster_of_a_fixed_size_has_no_autoscaler(scaling: ScalingSpec) -> None:
+    of = spec(of=cluster(scaling=scaling, workers_minimum=3))
+    assert [m.resource for m in seconds(of)] == [DEPLOYMENTS]
+    assert one(seconds(of), DEPLOYMENTS)["spec"]["replicas"] == worker_replicas(of) == 3
+
+
+def test_a_policy_of_nothing_is_left_out_and_no_policy_at_all_is_switched_off() -> None:
+    scaling = ScalingSpec(up_workers=0, down_percent=0)
+    behavior = autoscaler_body(spec(of=cluster(scaling=scaling)), namespace="grid")["spec"]["behavior"]
+    assert behavior["scaleUp"]["policies"] == [{"type": "Percent", "value": 100, "periodSeconds": 15}]
+    assert behavior["scaleDown"]["selectPolicy"] == "Disabled"
+
+
+@given(st.text(max_size=150), st.text(max_size=120))
+def test_texts_of_people_become_valid_labels_and_select_nothing_else(owner: str, title: str) -> None:
+    of = spec(owner=owner, title=title)
+    for made in (one(firsts(of), DEPLOYMENTS), one(seconds(of), DEPLOYMENTS)):
+        template = made["spec"]["template"]["metadata"]
+        assert all(LABEL_VALUE.fullmatch(value) for value in template["labels"].values())
+        assert template["annotations"]["dominodatalab.com/title"] == title
+        selector = made["spec"]["selector"]["matchLabels"]
+        assert selector.keys() == WORKER_PODS.keys() and selector.items() <= template["labels"].items()
+
+
+@pytest.mark.parametrize("build_objects", [firsts, seconds])
+def test_what_is_no_cluster_has_no_such_objects(build_objects: Any) -> None:
+    with pytest.raises(ValueError, match="cluster-abc is not a cluster"):
+        build_objects(
+            ExecutionSpec(**{f: getattr(spec(), f) for f in ("id", "kind", "owner", "project", "tier", "environment")})
+        )
+
+
+@FRAMEWORKS
+def test_the_workspace_of_a_cluster_finds_it_in_its_variables(name: str) -> None:
+    of = spec(of=cluster(name))
+    theirs = dict(framework(name).client_variables(of, "10.0.0.9"))
+    assert theirs
+    environment = EnvironmentSpec(id="lab", name="Lab", image="lab:1", variables={next(iter(theirs)): "elsewhere"})
+    workspace = spec(
+        id="xyz",
+        kind="workspace",
+        cluster=None,
+        attached=AttachedSpec(id="abc", framework=name),
+        environment=environment,
+    )
+    made = build(workspace, namespace="grid", token="t", anchor_uid="u", head_address="10.0.0.9", cluster=of)
+    env = one(made, PODS)["spec"]["containers"][0]["env"]
+    assert {e["name"]: e["value"] for e in env if e["name"] in theirs} == theirs
+    assert len({e["name"] for e in env}) == len(env)
+    assert {KEYS.execution: "xyz"}.items() <= one(made, PODS)["metadata"]["labels"].items()

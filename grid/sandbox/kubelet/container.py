@@ -305,7 +305,7 @@ class PodContainer:
             return
         clock, runtime = self._services.clock, self._services.runtime
         if hook:
-            await self._before_stop(attempt)
+            await self._before_stop(attempt, watching)
             self._stop_deadline = max(self._stop_deadline, clock.monotonic() + _LEAST_GRACE_SECONDS)
         runtime.terminate(attempt)
         left = self._stop_deadline - clock.monotonic()
@@ -315,17 +315,25 @@ class PodContainer:
             runtime.kill(attempt)
         await asyncio.shield(watching)
 
-    async def _before_stop(self, attempt: Attempt) -> None:
+    async def _before_stop(self, attempt: Attempt, watching: "asyncio.Task[None]") -> None:
+        """Runs the preStop hook, which is over at the latest with the grace period and with the container itself."""
         hook = (self._container.get("lifecycle") or {}).get("preStop")
         left = self._stop_deadline - self._services.clock.monotonic()
         if not hook or left <= 0:
             return
         running = asyncio.ensure_future(self._services.handlers.run(hook, self._target(attempt), timeout=left))
-        await first_of(
-            asyncio.ensure_future(asyncio.shield(running)), asyncio.ensure_future(self._services.clock.sleep(left))
-        )
-        if not running.done():
+        try:
+            await first_of(
+                asyncio.ensure_future(asyncio.shield(running)),
+                asyncio.ensure_future(asyncio.shield(watching)),
+                asyncio.ensure_future(self._services.clock.sleep(left)),
+            )
+        finally:
+            in_time = running.done()
             running.cancel()
+        if watching.done():
+            return
+        if not in_time:
             self._event("FailedPreStopHook", "PreStopHook failed: it took longer than the grace period", "Warning")
         elif not running.result().ok:
             self._event("FailedPreStopHook", f"PreStopHook failed: {running.result().message}".strip(), "Warning")

@@ -1,6 +1,7 @@
 """A Deployment, its Service and a client, as real processes of the embedded cluster: the client is told the cluster IP only."""
 
 import asyncio
+import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -9,11 +10,12 @@ from typing import Any, TypeVar
 
 from grid.sandbox.client import DEPLOYMENTS, PODS, SERVICES, Client, Object, SystemClock, name_of
 from grid.sandbox.controllers.manager import ControllerManager
+from grid.sandbox.controllers.replicas import DELETION_COST
 from grid.sandbox.controllers.scheduler import Scheduler
 from grid.sandbox.images import ImageStore
 from grid.sandbox.kubelet import Fleet, FleetSettings
 from grid.sandbox.pools import NodePool
-from tests.sandbox.support import api_server, running
+from tests.sandbox.support import api_server, eventually, running
 
 _DEADLINE_SECONDS = 60.0
 T = TypeVar("T")
@@ -30,8 +32,9 @@ with socket.create_server((os.environ["POD_IP"], 8786)) as server:
 _CLIENT = """
 import os, socket, sys
 host, port = os.environ["ADDRESS"].removeprefix("tcp://").split(":")
-answers = set()
-while len(answers) < int(sys.argv[1]):
+answers, asked = set(), 0
+while len(answers) < int(sys.argv[1]) or asked < 10:
+    asked += 1
     with socket.create_connection((host, int(port))) as server:
         answers.add(server.recv(100).decode())
 with open(sys.argv[2], "w") as message:
@@ -44,20 +47,22 @@ def container(script: str, *arguments: str, **fields: Any) -> Object:
     return {"name": "run", "image": "compute-grid/test:1", "command": command, **fields}
 
 
-def deployment() -> Object:
+def deployment(replicas: int = 2, *, grace: int = 1, **fields: Any) -> Object:
     address = [{"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}]
     probe = {"tcpSocket": {"port": "comm"}, "periodSeconds": 1}
-    run = container(_SERVER, env=address, ports=[{"name": "comm", "containerPort": 8786}], readinessProbe=probe)
+    run = container(
+        _SERVER, env=address, ports=[{"name": "comm", "containerPort": 8786}], readinessProbe=probe, **fields
+    )
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": {"name": "head"},
         "spec": {
-            "replicas": 2,
+            "replicas": replicas,
             "selector": {"matchLabels": {"app": "head"}},
             "template": {
                 "metadata": {"labels": {"app": "head"}},
-                "spec": {"terminationGracePeriodSeconds": 1, "containers": [run]},
+                "spec": {"terminationGracePeriodSeconds": grace, "containers": [run]},
             },
         },
     }
@@ -80,6 +85,40 @@ async def test_a_client_reaches_the_pods_of_a_deployment_through_its_service(tmp
             lambda: client.list(PODS.path("default"), label_selector="app=head"), lambda found: len(found.items) == 1
         )
         assert await answers(client, "one", service, 1) == {name_of(left.items[0])}
+
+
+async def test_a_pod_that_drains_leaves_its_service_at_once_and_the_costliest_stays(tmp_path: Path) -> None:
+    go_on = tmp_path / "go-on"
+    hook = ["sh", "-c", f"touch {tmp_path}/draining-$HOSTNAME; while [ ! -e {go_on} ]; do sleep 0.05; done"]
+    async with machine(tmp_path) as client:
+        spec = {"selector": {"app": "head"}, "ports": [{"port": 18786, "targetPort": "comm"}]}
+        body = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "head"}, "spec": spec}
+        service = await client.create(SERVICES.path("default"), body)
+        lifecycle = {"preStop": {"exec": {"command": hook}}}
+        await client.create(DEPLOYMENTS.path("default"), deployment(3, grace=60, lifecycle=lifecycle))
+        path = DEPLOYMENTS.path("default", "head")
+        await until(lambda: client.get(path), lambda found: found["status"].get("readyReplicas") == 3)
+        pods = [name_of(pod) for pod in (await client.list(PODS.path("default"))).items]
+        for name, cost in zip(pods, ("10", "200", "-5"), strict=True):
+            await client.patch(PODS.path("default", name), {"metadata": {"annotations": {DELETION_COST: cost}}})
+        await client.patch(f"{path}/scale", {"spec": {"replicas": 1}})
+        gone = {tmp_path / f"draining-{name}" for name in (pods[0], pods[2])}
+        await eventually(lambda: set(tmp_path.glob("draining-*")) == gone, "those that cost least drain")
+        # Both still run and would answer; the Service knows only the one that stays.
+        assert {await asyncio.to_thread(answer, pod) for pod in (await client.list(PODS.path("default"))).items} == {
+            *pods
+        }
+        assert await answers(client, "asks", service, 1) == {pods[1]}
+        go_on.touch()
+        await until(
+            lambda: client.list(PODS.path("default"), label_selector="app=head"), lambda found: len(found.items) == 1
+        )
+
+
+def answer(pod: Object) -> str:
+    """What a pod itself says, Service or not."""
+    with socket.create_connection((pod["status"]["podIP"], 8786)) as server:
+        return server.recv(100).decode()
 
 
 async def answers(client: Client, name: str, service: Object, count: int) -> set[str]:

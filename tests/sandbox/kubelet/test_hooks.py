@@ -1,0 +1,87 @@
+"""preStop hooks drain a container before it ends: with what the container has, inside the grace period, and never longer than it lives."""
+
+from tests.sandbox.kubelet.support import World, eventually, pod
+from tests.sandbox.kubelet.test_adoption import running
+
+_UNTIL_TERM = "trap 'exit 0' TERM; while :; do sleep 0.05; done"
+
+
+async def test_a_hook_has_the_container_s_variables_volumes_directory_and_programs(world: World) -> None:
+    out = world.directory / "out"
+    out.mkdir()
+    hook = "import os, sys; open('/out/said', 'w').write(' '.join([os.environ['TASK'], os.getcwd(), sys.prefix, sys.argv[1]]))"
+    container = {
+        "env": [
+            {"name": "TASK", "value": "drain"},
+            {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
+        ],
+        "workingDir": "/out",
+        "volumeMounts": [{"name": "out", "mountPath": "/out"}],
+        "lifecycle": {"preStop": {"exec": {"command": ["python", "-c", hook, "$(POD_IP)"]}}},
+    }
+    volumes = [{"name": "out", "hostPath": {"path": str(out)}}]
+    await world.run(pod("worker", _UNTIL_TERM, container=container, volumes=volumes))
+    await world.ready("worker")
+    address = world.api.status("worker")["podIP"]
+    await world.delete("worker")
+    await world.gone("worker")
+    task, directory, prefix, named = (out / "said").read_text().split()
+    assert (task, directory, named) == ("drain", str(out), address)
+    assert prefix.startswith(str(world.directory / "images"))
+    assert not world.api.events("worker", "FailedPreStopHook")
+
+
+async def test_the_grace_covers_the_hook_and_the_time_after_it_together(world: World) -> None:
+    out = world.directory / "out"
+    out.mkdir()
+    container = {
+        "lifecycle": {"preStop": {"sleep": {"seconds": 20}}},
+        "volumeMounts": [{"name": "out", "mountPath": "/out"}],
+    }
+    volumes = [{"name": "out", "hostPath": {"path": str(out)}}]
+    script = "trap 'touch /out/asked' TERM; while :; do sleep 0.05; done"
+    await world.run(pod("stubborn", script, container=container, volumes=volumes))
+    await world.ready("stubborn")
+    await world.delete("stubborn", grace=30)
+    await world.event("stubborn", "Killing")
+    assert not (out / "asked").exists()
+    world.clock.jump(20)
+    await eventually((out / "asked").exists, "the program is asked to end, after the hook")
+    assert world.api.container("stubborn")["state"].get("running")
+    world.clock.jump(10.5)  # 30 in all: were the hook's 20 not part of the grace, it would go on now
+    await world.gone("stubborn")
+
+
+async def test_a_hook_that_fails_is_told_and_the_container_ends_all_the_same(world: World) -> None:
+    lifecycle = {"preStop": {"exec": {"command": ["sh", "-c", "echo the head is away; exit 1"]}}}
+    await world.run(pod("worker", _UNTIL_TERM, container={"lifecycle": lifecycle}))
+    await world.ready("worker")
+    await world.delete("worker", grace=30)
+    await world.gone("worker")
+    assert await world.event("worker", "FailedPreStopHook") == "PreStopHook failed: the head is away"
+
+
+async def test_a_hook_that_is_no_program_is_told_too(world: World) -> None:
+    lifecycle = {"preStop": {"exec": {"command": ["no-such-program"]}}}
+    await world.run(pod("worker", _UNTIL_TERM, container={"lifecycle": lifecycle}))
+    await world.ready("worker")
+    await world.delete("worker", grace=30)
+    await world.gone("worker")
+    assert "No such file or directory" in await world.event("worker", "FailedPreStopHook")
+
+
+async def test_a_hook_ends_with_the_container_that_it_drained(world: World) -> None:
+    out = world.directory / "out"
+    out.mkdir()
+    container = {
+        "lifecycle": {"preStop": {"exec": {"command": ["sh", "-c", "touch /out/drained; sleep 871"]}}},
+        "volumeMounts": [{"name": "out", "mountPath": "/out"}],
+    }
+    volumes = [{"name": "out", "hostPath": {"path": str(out)}}]
+    script = "while [ ! -e /out/drained ]; do sleep 0.05; done"
+    await world.run(pod("worker", script, container=container, volumes=volumes))
+    await world.ready("worker")
+    await world.delete("worker", grace=600)
+    await world.gone("worker")
+    await eventually(lambda: not running("sleep", "871"), "nothing of the hook is left")
+    assert not world.api.events("worker", "FailedPreStopHook")

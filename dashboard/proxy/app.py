@@ -15,6 +15,7 @@ from dashboard.proxy.gate import Gate, Target
 from dashboard.proxy.grants import Passage, digest, new_opener
 from dashboard.proxy.headers import Headers, cookie_name, cookies, decode, encode, first, opener_name
 from dashboard.proxy.http import forward_http
+from dashboard.proxy.placing import Place
 from dashboard.proxy.upstream import Receive, Route, Scope, Send
 from dashboard.proxy.websocket import forward_websocket
 
@@ -78,16 +79,21 @@ class WorkspaceProxy:
         async def still_allowed() -> bool:
             return await self._gate.passage(passage.execution_id, secret) is not None
 
+        place = Place()
+        if passage.keeps_below_prefix:
+            prefix = f"/w/{passage.execution_id}"
+            place = Place(prefix, passage.strips_prefix, passage.is_guest, self._origin, target.netloc)
         return Route(
             session=self._upstream_session(),
             netloc=target.netloc,
-            path=_raw_target(scope),
+            path=place.asked(_raw_target(scope)),
             headers=headers,
             token=self._token(passage.execution_id),
             scheme=self._origin.partition("://")[0],
             client=(scope.get("client") or ("", 0))[0],
             still_allowed=still_allowed,
             recheck_seconds=self._recheck_seconds,
+            place=place,
         )
 
     async def _forward(self, scope: Scope, receive: Receive, send: Send, route: Route) -> None:
@@ -102,7 +108,7 @@ class WorkspaceProxy:
                 scope,
                 send,
                 HTTPStatus.BAD_GATEWAY,
-                "The program in this workspace did not answer. It may still be starting, or it may have stopped: "
+                "The program did not answer. It may still be starting, or it may have stopped: "
                 "reload in a few seconds, or look at the execution's page and its logs.",
             )
 
@@ -168,6 +174,9 @@ def _raw_target(scope: Scope) -> str:
 
 def _why_not_there(passage: Passage) -> str:
     message = passage.message or "It is not ready yet."
+    if passage.component:
+        state = f"This cluster is {passage.state}, and its {passage.component} is not up. {passage.message}".strip()
+        return f"{state} Reload this page when the cluster's page says that it is."
     return f"This execution is {passage.state}. {message} Reload this page when it is running."
 
 

@@ -11,6 +11,7 @@ from channels.db import database_sync_to_async
 from dashboard.proxy import grants
 from dashboard.proxy.grants import Passage
 from grid.kube.objects import Pod
+from grid.labels import APP_COMPONENT
 
 # A page of JupyterLab is a hundred requests at once; asking the database for each would add nothing but load.
 _REMEMBER_SECONDS = 2.0
@@ -49,7 +50,7 @@ class Gate(Protocol):
 
 
 class GrantGate:
-    """Asks the grants and the pods.
+    """Asks the grants and the pods; of a cluster's pods the head answers.
 
     Remembers each answer for two seconds, so a logout, a stop and a change of owner take effect that fast.
     """
@@ -81,9 +82,13 @@ class GrantGate:
 
     def target(self, passage: Passage) -> Target | None:
         found = self._pods_of(passage.execution_id)
-        pods = [pod for pod in found if pod.metadata.namespace == self._namespace and _reachable(pod)]
+        pods = [
+            pod for pod in found if pod.metadata.namespace == self._namespace and _reachable(pod, passage.component)
+        ]
+        pods.sort(key=lambda pod: pod.metadata.deletion_timestamp is not None)  # of two heads the one that stays
         return Target(pods[0].status.pod_ip, passage.port) if pods and passage.port else None
 
 
-def _reachable(pod: Pod) -> bool:
-    return bool(pod.status.pod_ip) and pod.status.phase == "Running"
+def _reachable(pod: Pod, component: str) -> bool:
+    is_it = not component or pod.metadata.labels.get(APP_COMPONENT) == component
+    return is_it and bool(pod.status.pod_ip) and pod.status.phase == "Running"

@@ -1,10 +1,10 @@
 """Who may pass: one-time tickets from the dashboard, exchanged for a secret on the workspaces' origin.
 
-A grant holds as long as the dashboard session that it came from is logged in, the user owns the execution, and the
-execution has not ended. A ticket is made for one browser, which the other origin has given an opener to keep: who follows
-somebody else's link with a ticket gets nothing, so nobody can be led into a workspace whose code then runs beside his own.
-The check reads the database, so a logout works at once in every process; callers may keep its
-answer for a second or two.
+A grant holds as long as the dashboard session that it came from is logged in, the user owns the execution (or, of a
+cluster, is a member of its project), and the execution has not ended. A ticket is made for one browser, which the other
+origin has given an opener to keep: who follows somebody else's link with a ticket gets nothing, so nobody can be led into a
+workspace whose code then runs beside his own. The check reads the database, so a logout works at once in every process;
+callers may keep its answer for a second or two.
 """
 
 import hashlib
@@ -17,20 +17,32 @@ from django.contrib.auth.models import User
 from django.contrib.sessions.backends.db import SessionStore
 from django.http import HttpRequest
 
+from dashboard.access import may_open_execution
+from grid.labels import HEAD
+from grid.launch.frameworks import framework
 from grid.models import Execution, WorkspaceGrant
+from grid.models.environment import Kind
 
 TICKET_LIFETIME = timedelta(seconds=30)  # the browser follows the redirect at once
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """What the proxy needs to know of an execution that may be opened."""
+    """What the proxy needs to know of an execution that may be opened. Of a cluster, `component` names the pod that answers,
+    and its page is kept below its prefix; a guest is somebody else than the owner."""
 
     execution_id: str
     user_id: int
     state: str
     message: str
     port: int
+    component: str = ""
+    strips_prefix: bool = False
+    is_guest: bool = False
+
+    @property
+    def keeps_below_prefix(self) -> bool:
+        return bool(self.component)
 
 
 def new_opener() -> str:
@@ -39,7 +51,7 @@ def new_opener() -> str:
 
 
 def issue_ticket(execution: Execution, *, user: User, session_key: str, opener_digest: str, now: datetime) -> str:
-    """A ticket for the owner, in the browser that keeps that opener; the caller has checked that `user` is the owner."""
+    """A ticket for a user, in the browser that keeps that opener; the caller has checked that the user may open it."""
     ticket = secrets.token_urlsafe(32)
     WorkspaceGrant.objects.create(
         execution=execution,
@@ -67,21 +79,44 @@ def exchange_ticket(execution_id: str, ticket: str, opener: str, *, now: datetim
 def passage(execution_id: str, secret: str) -> Passage | None:
     """The passage that `secret` opens, or None when there is none (any more)."""
     grant = (
-        WorkspaceGrant.objects.select_related("execution")
+        WorkspaceGrant.objects.select_related("execution__project")
         .filter(secret_hash=_hash(secret), execution_id=execution_id)
         .first()
     )
-    if grant is None or grant.execution.owner_id != grant.user_id or grant.execution.is_final:
+    if grant is None or grant.execution.is_final or not may_open_execution(grant.user_id, grant.execution):
         return None
     if _logged_in_user(grant.session_key) != grant.user_id:
         return None
+    execution = grant.execution
+    web = _web_server(execution)
     return Passage(
         execution_id=execution_id,
         user_id=grant.user_id,
-        state=grant.execution.state,
-        message=grant.execution.message,
-        port=int(grant.execution.spec.get("port") or 0),
+        state=execution.state,
+        message=execution.message,
+        port=web.port,
+        component=web.component,
+        strips_prefix=web.strips_prefix,
+        is_guest=execution.owner_id != grant.user_id,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _WebServer:
+    port: int
+    component: str = ""
+    strips_prefix: bool = False
+
+
+def _web_server(execution: Execution) -> _WebServer:
+    """A cluster's is the framework's own, on its head; of an unknown framework there is none."""
+    if execution.kind != Kind.CLUSTER:
+        return _WebServer(int(execution.spec.get("port") or 0))
+    try:
+        made_of = framework(str((execution.spec.get("cluster") or {}).get("framework", "")))
+    except ValueError:
+        return _WebServer(0, HEAD)
+    return _WebServer(made_of.ui_port, HEAD, made_of.strips_prefix)
 
 
 def _logged_in_user(session_key: str) -> int | None:

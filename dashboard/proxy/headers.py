@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterable
 from http.cookies import CookieError, SimpleCookie
 
+from dashboard.proxy.placing import ANYWHERE, Place
+
 Headers = list[tuple[str, str]]
 
 COOKIE_PREFIX = "grid_workspace_"
@@ -24,7 +26,17 @@ _HOP_BY_HOP = frozenset(
 _WEBSOCKET = frozenset(
     {"sec-websocket-key", "sec-websocket-version", "sec-websocket-extensions", "sec-websocket-protocol"}
 )
-_OURS = frozenset({"authorization", "forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto"})
+_OURS = frozenset(
+    {
+        "authorization",
+        "forwarded",
+        "x-forwarded-for",
+        "x-forwarded-host",
+        "x-forwarded-proto",
+        "x-forwarded-context",
+        "x-forwarded-prefix",
+    }
+)
 # Answered by our own server before it gives us the body; a program that ignores it would wait for ever.
 _EXPECT = frozenset({"expect"})
 # What would reach beyond the workspace that says it: all cookies of the domain, all of the host, the owner's other workspaces.
@@ -65,8 +77,9 @@ def cookies(headers: Headers) -> dict[str, str]:
     return found
 
 
-def to_upstream(headers: Headers, *, token: str, scheme: str, client: str) -> Headers:
-    """Request headers for the user's server: without our cookies, with the token that its pod was given."""
+def to_upstream(headers: Headers, *, token: str, scheme: str, client: str, place: Place = ANYWHERE) -> Headers:
+    """Request headers for the user's server: without our cookies, with the token that its pod was given, and with the prefix
+    where the path comes without it."""
     dropped = _HOP_BY_HOP | _WEBSOCKET | _OURS | _EXPECT | _named_in_connection(headers) | {"cookie", "content-length"}
     passed = [(name, value) for name, value in headers if name not in dropped]
     kept = [f"{name}={value}" for name, value in cookies(headers).items() if not name.startswith("grid_")]
@@ -81,11 +94,14 @@ def to_upstream(headers: Headers, *, token: str, scheme: str, client: str) -> He
         ("x-forwarded-host", first(headers, "host")),
         ("x-forwarded-for", client),
     ]
+    if place.strips:
+        passed += [("x-forwarded-prefix", place.prefix), ("x-forwarded-context", place.prefix)]
     return passed
 
 
-def to_browser(headers: Headers) -> Headers:
-    """Response headers for the browser: user code may set cookies of its own, never ours and never a Domain."""
+def to_browser(headers: Headers, *, place: Place = ANYWHERE, asked: str = "/") -> Headers:
+    """Response headers for the browser: user code may set cookies of its own, never ours and never a Domain. `asked` is the path
+    that the program was asked for, to which its redirects are relative."""
     dropped = _HOP_BY_HOP | _FAR_REACHING | _named_in_connection(headers)
     passed: Headers = []
     for name, value in headers:
@@ -93,15 +109,22 @@ def to_browser(headers: Headers) -> Headers:
         if lowered in dropped or _CONTROL.search(value):
             continue
         if lowered == "set-cookie":
-            cookie = _host_only(value)
+            cookie = _host_only(value, path=f"{place.prefix}/" if place.prefix else "")
             if cookie:
                 passed.append((lowered, cookie))
+        elif lowered in ("location", "content-location"):
+            location = place.location(value, asked=asked)
+            if location is not None:
+                passed.append((lowered, location))
         else:
             passed.append((lowered, value))
+    if place.policy:
+        passed.append(("content-security-policy", place.policy))
     return passed
 
 
-def _host_only(value: str) -> str:
+def _host_only(value: str, *, path: str) -> str:
+    """`path` replaces the cookie's own, when there is one."""
     try:
         jar = SimpleCookie(value)
     except CookieError:
@@ -109,6 +132,8 @@ def _host_only(value: str) -> str:
     morsels = [morsel for name, morsel in jar.items() if not name.startswith("grid_")]
     for morsel in morsels:
         morsel["domain"] = ""
+        if path:
+            morsel["path"] = path
     return morsels[0].OutputString() if morsels else ""
 
 

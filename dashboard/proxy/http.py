@@ -17,7 +17,9 @@ async def forward_http(scope: Scope, receive: Receive, send: Send, route: Route)
     async with route.session.request(
         scope["method"],
         URL(f"http://{route.netloc}{route.path}", encoded=True),
-        headers=to_upstream(route.headers, token=route.token, scheme=route.scheme, client=route.client),
+        headers=to_upstream(
+            route.headers, token=route.token, scheme=route.scheme, client=route.client, place=route.place
+        ),
         data=_request_body(receive, gone) if has_body else None,
         allow_redirects=False,
     ) as response:
@@ -25,7 +27,7 @@ async def forward_http(scope: Scope, receive: Receive, send: Send, route: Route)
             {
                 "type": "http.response.start",
                 "status": response.status,
-                "headers": encode(to_browser(list(response.headers.items()))),
+                "headers": encode(to_browser(list(response.headers.items()), place=route.place, asked=route.path)),
             }
         )
         await _relay_body(response, receive, send, gone)

@@ -7,6 +7,7 @@ from typing import Any
 import aiohttp
 
 from dashboard.proxy.headers import Headers
+from dashboard.proxy.placing import ANYWHERE, Place
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -16,7 +17,7 @@ Send = Callable[[Message], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """`path` is raw (still encoded) with its query; `token` is what the pod's server was told to expect.
+    """`path` is raw (still encoded) with its query, as the program is asked for it; `token` is what the pod's server was told to expect.
     A websocket asks `still_allowed` every `recheck_seconds`."""
 
     session: aiohttp.ClientSession
@@ -28,3 +29,4 @@ class Route:
     client: str
     still_allowed: Callable[[], Awaitable[bool]]
     recheck_seconds: float
+    place: Place = ANYWHERE

@@ -23,7 +23,7 @@ async def forward_websocket(scope: Scope, receive: Receive, send: Send, route: R
     upstream = await route.session.ws_connect(
         URL(f"ws://{route.netloc}{route.path}", encoded=True),
         headers=[
-            *to_upstream(route.headers, token=route.token, scheme=route.scheme, client=route.client),
+            *to_upstream(route.headers, token=route.token, scheme=route.scheme, client=route.client, place=route.place),
             ("sec-websocket-version", "13"),
         ],
         protocols=_protocols(first(route.headers, "sec-websocket-protocol")),

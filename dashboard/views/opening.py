@@ -1,4 +1,4 @@
-"""The Open button: hands the owner over to the workspaces' origin.
+"""The Open button: hands whoever may open an execution over to the workspaces' origin.
 
 In three steps, so that a ticket is of use in the browser that asked for it only: the button leads to the workspaces' origin,
 which lets the browser keep an opener and sends it back here; here it gets a ticket for that opener; there it is exchanged.
@@ -13,6 +13,7 @@ from django.http import HttpRequest, HttpResponseRedirect
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
+from dashboard.access import may_open_execution
 from dashboard.proxy.app import BEGIN_PATH, OPEN_PATH
 from dashboard.proxy.grants import issue_ticket
 from grid.models import Execution
@@ -22,14 +23,14 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 @require_POST
 def open_execution(request: HttpRequest, id: str) -> HttpResponseRedirect:
-    """The owner goes to `/w/<id>/`; everybody else gets one 403, whether the execution exists or not."""
-    return _to_workspace(f"/w/{_mine(request, id).pk}/{BEGIN_PATH}")
+    """Who may open it goes to `/w/<id>/`; everybody else gets one 403, whether the execution exists or not."""
+    return _to_workspace(f"/w/{_openable(request, id).pk}/{BEGIN_PATH}")
 
 
 @require_GET
 def continue_opening(request: HttpRequest, id: str) -> HttpResponseRedirect:
-    """The ticket. Whoever leads the owner here gains nothing: it goes to the owner's browser, for an opener that is kept there."""
-    execution = _mine(request, id)
+    """The ticket. Whoever leads somebody here gains nothing: it goes to that person's browser, for an opener that is kept there."""
+    execution = _openable(request, id)
     opener_digest = request.GET.get("opener", "")
     if not _DIGEST.fullmatch(opener_digest):
         raise PermissionDenied("Use the Open button of the execution's page.")
@@ -44,9 +45,9 @@ def continue_opening(request: HttpRequest, id: str) -> HttpResponseRedirect:
     return _to_workspace(f"/w/{execution.pk}/{OPEN_PATH}?ticket={ticket}")
 
 
-def _mine(request: HttpRequest, id: str) -> Execution:
-    execution = Execution.objects.filter(pk=id, owner=request.user.pk).first()
-    if execution is None or execution.is_final:
+def _openable(request: HttpRequest, id: str) -> Execution:
+    execution = Execution.objects.select_related("project").filter(pk=id).first()
+    if execution is None or execution.is_final or not may_open_execution(request.user.pk or 0, execution):
         raise PermissionDenied("Only its owner can open an execution, and only while it runs.")
     return execution
 

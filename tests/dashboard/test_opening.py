@@ -81,3 +81,11 @@ def test_opening_is_a_post(client: Client, people: People, execution: Execution)
     strict.force_login(people.owner)
     assert strict.post(f"/executions/{execution.pk}/open/").status_code == 403
     assert not WorkspaceGrant.objects.exists()
+
+
+def test_a_member_of_the_project_may_open_a_cluster(client: Client, people: People, execution: Execution) -> None:
+    Execution.objects.filter(pk=execution.pk).update(kind="cluster")
+    client.force_login(people.teammate)
+    assert client.post(f"/executions/{execution.pk}/open/").status_code == 302
+    client.force_login(people.stranger)
+    assert client.post(f"/executions/{execution.pk}/open/").status_code == 403

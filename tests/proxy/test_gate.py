@@ -1,5 +1,8 @@
 """Where a passage leads: to the execution's own pod, once that has an address, and to no other."""
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from dashboard.proxy.gate import GrantGate, Target
@@ -10,15 +13,17 @@ from tests.support.builders import decode, pod
 PASSAGE = Passage(execution_id="abc", user_id=1, state="running", message="", port=8888)
 
 
-def running(name: str, address: str, *, namespace: str = "compute-grid", phase: str = "Running") -> RawObject:
-    made = pod(name, namespace=namespace, node="n1", phase=phase)
+def running(
+    name: str, address: str, *, namespace: str = "compute-grid", phase: str = "Running", **fields: Any
+) -> RawObject:
+    made = pod(name, namespace=namespace, node="n1", phase=phase, **fields)
     made["status"]["podIP"] = address
     return made
 
 
-def target(*pods: RawObject) -> Target | None:
+def target(*pods: RawObject, passage: Passage = PASSAGE) -> Target | None:
     gate = GrantGate(lambda execution_id: [decode(one, Pod) for one in pods], namespace="compute-grid")
-    return gate.target(PASSAGE)
+    return gate.target(passage)
 
 
 def test_a_running_pod_is_reached_at_its_address() -> None:
@@ -47,3 +52,13 @@ def test_an_address_of_the_sixth_version_is_written_as_addresses_of_requests_are
     found = target(running("mine", "fd00::7"))
     assert found is not None
     assert found.netloc == "[fd00::7]:8888"
+
+
+def test_of_a_cluster_the_head_answers_and_of_two_heads_the_one_that_stays() -> None:
+    passage = replace(PASSAGE, component="head", port=8265)
+    head = {"app.kubernetes.io/component": "head"}
+    worker = running("worker", "10.0.0.1", labels={"app.kubernetes.io/component": "worker"})
+    leaving = running("old", "10.0.0.2", labels=head, deletionTimestamp="2026-03-04T09:00:00Z")
+    assert target(worker, passage=passage) is None
+    assert target(worker, leaving, passage=passage) == Target("10.0.0.2", 8265)
+    assert target(worker, leaving, running("new", "10.0.0.3", labels=head), passage=passage) == Target("10.0.0.3", 8265)

@@ -1,5 +1,6 @@
 """A ticket works once, for seconds, for one execution; a grant ends with the session, the execution and the ownership."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -7,7 +8,7 @@ from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_K
 from django.contrib.auth.models import User
 from django.contrib.sessions.backends.db import SessionStore
 
-from dashboard.proxy.grants import digest, exchange_ticket, issue_ticket, passage
+from dashboard.proxy.grants import Passage, digest, exchange_ticket, issue_ticket, passage
 from grid.models import Environment, Execution, HardwareTier, Project, State, WorkspaceGrant
 from tests.conftest import People
 
@@ -137,3 +138,48 @@ def test_another_login_in_the_same_session_ends_the_grant(
 def test_only_hashes_are_stored(secret: str) -> None:
     grant = WorkspaceGrant.objects.get()
     assert secret not in (grant.secret_hash, grant.ticket_hash)
+
+
+@pytest.fixture
+def cluster(execution: Execution, people: People) -> Execution:
+    execution.project.members.add(people.teammate)
+    execution.kind, execution.spec = "cluster", {"cluster": {"framework": "ray"}}
+    execution.save()
+    return execution
+
+
+def opened_by(user: User, execution: Execution) -> Passage | None:
+    secret = exchange_ticket(execution.id, ticket_for(execution, user, log_in(user)), OPENER, now=NOW)
+    return passage(execution.id, secret) if secret else None
+
+
+def test_a_member_of_the_project_opens_the_page_of_a_cluster_as_a_guest(cluster: Execution, people: People) -> None:
+    owners, guests = opened_by(people.owner, cluster), opened_by(people.teammate, cluster)
+    assert owners == Passage(cluster.pk, people.owner.pk, "running", "", 8265, component="head", strips_prefix=True)
+    assert guests == replace(owners, user_id=people.teammate.pk, is_guest=True)
+
+
+@pytest.mark.parametrize("who", ["stranger", "operator", "admin"])
+def test_nobody_else_opens_it(cluster: Execution, people: People, who: str) -> None:
+    assert opened_by(getattr(people, who), cluster) is None
+
+
+def test_who_leaves_the_project_no_longer_opens_its_clusters(cluster: Execution, people: People) -> None:
+    session = log_in(people.teammate)
+    secret = exchange_ticket(cluster.id, ticket_for(cluster, people.teammate, session), OPENER, now=NOW) or ""
+    assert passage(cluster.id, secret)
+    cluster.project.members.clear()
+    assert passage(cluster.id, secret) is None
+
+
+def test_a_member_does_not_open_a_workspace_of_somebody_else(execution: Execution, people: People) -> None:
+    execution.project.members.add(people.teammate)
+    assert opened_by(people.teammate, execution) is None
+
+
+def test_a_framework_that_nobody_knows_has_no_page(cluster: Execution, people: People) -> None:
+    cluster.spec = {"cluster": {"framework": "nonsense"}}
+    cluster.save()
+    opened = opened_by(people.owner, cluster)
+    assert opened is not None
+    assert opened.port == 0

@@ -1,0 +1,139 @@
+"""A cluster's web page through the proxy, between real servers: its paths, redirects and websockets, and a head that is away."""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import aiohttp
+import pytest
+import uvicorn
+from aiohttp import web
+
+from dashboard.proxy.app import WorkspaceProxy
+from dashboard.proxy.gate import Target
+from dashboard.proxy.grants import Passage
+
+ORIGIN = "http://workspaces.test:8001"
+COOKIE = {"Cookie": "grid_workspace_abc=s1"}
+PASSAGE = Passage("abc", 1, "running", "", 8265, component="head", strips_prefix=True)
+
+
+@dataclass
+class OneCluster:
+    """A gate that knows the cluster `abc` and its secret `s1`."""
+
+    known: Passage = PASSAGE
+    address: Target | None = None
+
+    async def exchange(self, execution_id: str, ticket: str, opener: str, *, now: datetime) -> str | None:
+        return None
+
+    async def passage(self, execution_id: str, secret: str) -> Passage | None:
+        return self.known if (execution_id, secret) == ("abc", "s1") else None
+
+    def target(self, passage: Passage) -> Target | None:
+        return self.address
+
+
+async def _home(request: web.Request) -> web.Response:
+    return web.json_response({"target": request.raw_path, "prefix": request.headers.get("X-Forwarded-Prefix", "")})
+
+
+async def _old(request: web.Request) -> web.Response:
+    raise web.HTTPFound("/app/")
+
+
+async def _out(request: web.Request) -> web.Response:
+    return web.Response(status=302, headers={"Location": f"http://{request.headers['Host']}/w/victim/"})
+
+
+async def _socket(request: web.Request) -> web.WebSocketResponse:
+    ws = web.WebSocketResponse(protocols=["bokeh"])
+    await ws.prepare(request)
+    async for message in ws:
+        await ws.send_str(f"{request.path} {message.data}")
+    return ws
+
+
+@pytest.fixture
+async def program() -> AsyncIterator[Target]:
+    """What stands at the root, as Ray's and Spark's pages do."""
+    app = web.Application()
+    app.router.add_get("/", _home)
+    app.router.add_get("/app/", _home)
+    app.router.add_get("/old", _old)
+    app.router.add_get("/out", _out)
+    app.router.add_get("/status/ws", _socket)
+    app.router.add_get("/w/abc/status/ws", _socket)
+    runner = web.AppRunner(app, shutdown_timeout=1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    yield Target("127.0.0.1", runner.addresses[0][1])
+    await runner.cleanup()
+
+
+@pytest.fixture
+def gate(program: Target) -> OneCluster:
+    return OneCluster(address=program)
+
+
+@pytest.fixture
+async def browser(gate: OneCluster) -> AsyncIterator[aiohttp.ClientSession]:
+    proxy = WorkspaceProxy(
+        gate=gate, origin=ORIGIN, dashboard_origin="https://grid.test", token=lambda id: f"token-of-{id}"
+    )
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = uvicorn.Server(uvicorn.Config(proxy, lifespan="off", log_level="error", ws="websockets-sansio"))
+        with contextlib.suppress(asyncio.CancelledError):
+            task = asyncio.create_task(server.serve(sockets=[listener]))
+        base = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        async with aiohttp.ClientSession(base, cookie_jar=aiohttp.DummyCookieJar(), headers=COOKIE) as session:
+            yield session
+        server.should_exit = True
+        await task
+        await proxy.close()
+
+
+async def test_a_page_that_stands_at_the_root_is_shown_below_the_prefix(browser: aiohttp.ClientSession) -> None:
+    async with browser.get("/w/abc/?job=%26") as answer:
+        assert await answer.json() == {"target": "/?job=%26", "prefix": "/w/abc"}
+        assert "Content-Security-Policy" not in answer.headers
+
+
+async def test_its_redirects_stay_below_the_prefix(browser: aiohttp.ClientSession) -> None:
+    async with browser.get("/w/abc/old", allow_redirects=False) as answer:
+        assert (answer.status, answer.headers["Location"]) == (302, "/w/abc/app/")
+    async with browser.get("/w/abc/old") as followed:
+        assert (await followed.json())["target"] == "/app/"
+    async with browser.get("/w/abc/out", headers={"Host": "workspaces.test:8001"}, allow_redirects=False) as answer:
+        assert answer.headers["Location"] == "/w/abc/w/victim/"
+
+
+@pytest.mark.parametrize(("strips", "path"), [(True, "/status/ws"), (False, "/w/abc/status/ws")])
+async def test_its_websockets_pass_with_and_without_the_prefix(
+    browser: aiohttp.ClientSession, gate: OneCluster, strips: bool, path: str
+) -> None:
+    gate.known = replace(PASSAGE, strips_prefix=strips)
+    async with browser.ws_connect("/w/abc/status/ws", origin=ORIGIN, protocols=["bokeh"]) as ws:
+        assert ws.protocol == "bokeh"
+        await ws.send_str("hello")
+        assert await ws.receive_str(timeout=10) == f"{path} hello"
+
+
+async def test_a_guests_browser_is_kept_to_the_page(browser: aiohttp.ClientSession, gate: OneCluster) -> None:
+    gate.known = replace(PASSAGE, is_guest=True)
+    async with browser.get("/w/abc/") as answer:
+        assert "connect-src http://workspaces.test:8001/w/abc/" in answer.headers["Content-Security-Policy"]
+
+
+async def test_whoever_opens_it_is_told_that_the_head_is_not_up(
+    browser: aiohttp.ClientSession, gate: OneCluster
+) -> None:
+    gate.known = replace(PASSAGE, state="preparing", message="Its image is pulled.")
+    gate.address = None
+    async with browser.get("/w/abc/") as answer:
+        assert answer.status == 503
+        assert "This cluster is preparing, and its head is not up. Its image is pulled." in await answer.text()

@@ -1,0 +1,98 @@
+"""A cluster's page stays below its prefix: what its redirects, its cookies and its guests' scripts may reach."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dashboard.proxy.headers import to_browser, to_upstream
+from dashboard.proxy.placing import ANYWHERE, Place
+
+STRIPPED = Place("/w/abc", strips=True, origin="http://w.test:8001", netloc="127.0.0.9:8265")
+KEPT = Place("/w/abc", strips=False, origin="http://w.test:8001", netloc="127.0.0.9:8787")
+GUEST = Place("/w/abc", strips=True, is_guest=True, origin="http://w.test:8001", netloc="127.0.0.9:8265")
+OUT = ("/w/victim/", "../../victim/", "//w.test:8001/w/victim/", "http://w.test:8001/w/victim/")
+
+
+@pytest.mark.parametrize(
+    ("target", "asked"),
+    [("/w/abc/", "/"), ("/w/abc/api/jobs?a=%2F", "/api/jobs?a=%2F"), ("/w/abc//x", "//x"), ("/w/abc/?x=1", "/?x=1")],
+)
+def test_a_program_that_wants_to_stand_at_the_root_is_asked_without_the_prefix(target: str, asked: str) -> None:
+    assert STRIPPED.asked(target) == asked
+    assert KEPT.asked(target) == target
+
+
+@pytest.mark.parametrize(
+    ("said", "asked", "seen"),
+    [
+        ("/jobs/", "/", "/w/abc/jobs/"),
+        ("jobs/?a=1#x", "/api/", "/w/abc/api/jobs/?a=1#x"),
+        ("http://127.0.0.9:8265/app/", "/", "/w/abc/app/"),
+        ("http://w.test:8001/app/", "/", "/w/abc/app/"),
+        ("http://W.TEST:8001", "/x", "/w/abc/"),
+        ("/w/abc/app", "/", "/w/abc/app"),
+        ("/w/abcd/app", "/", "/w/abc/w/abcd/app"),
+        ("https://elsewhere.test/docs", "/", "https://elsewhere.test/docs"),
+    ],
+)
+def test_redirects_stay_below_the_prefix_that_was_taken_off(said: str, asked: str, seen: str) -> None:
+    assert STRIPPED.location(said, asked=asked) == seen
+
+
+def test_a_redirect_that_repeats_the_prefix_means_it_once() -> None:
+    """Dask's scheduler answers so at the root of its page."""
+    assert KEPT.location("w/abc/status", asked="/w/abc/") == "/w/abc/status"
+
+
+@pytest.mark.parametrize("place", [STRIPPED, KEPT, GUEST])
+@pytest.mark.parametrize("said", OUT)
+def test_no_redirect_leads_to_another_execution(place: Place, said: str) -> None:
+    found = place.location(said, asked=place.asked("/w/abc/x"))
+    assert found is None or found.startswith("/w/abc/")
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["\\\\w.test:8001/w/victim/", "/\\w.test:8001/w/victim/", "http:/w/victim/", "http:w/victim", "///w.test:8001/w/victim/",
+     "/w/abc/%2E%2e/victim/", "/\t/w.test:8001/", "javascript:alert(1)", "http://[w/", "HTTP:\\\\w.test:8001\\w"],
+)  # fmt: skip
+def test_what_browsers_read_otherwise_than_we_do_is_left_out(said: str) -> None:
+    assert GUEST.location(said, asked="/") is None
+    assert STRIPPED.location(said, asked="/") is None
+
+
+def test_a_guest_is_sent_to_no_other_host_which_might_send_him_back() -> None:
+    assert GUEST.location("https://elsewhere.test/", asked="/") is None
+    assert GUEST.location("http://127.1:8001/w/victim/", asked="/") is None
+
+
+@given(st.text(max_size=40), st.sampled_from([STRIPPED, KEPT, GUEST]))
+def test_whatever_a_program_says_a_relative_answer_is_below_the_prefix(said: str, place: Place) -> None:
+    found = place.location(said, asked=place.asked("/w/abc/a/b"))
+    assert found is None or found.startswith(("/w/abc/", "http://", "https://", "//")) or found == "/w/abc"
+    if place.is_guest and found is not None:
+        assert found == "/w/abc" or found.startswith("/w/abc/")
+
+
+def test_a_workspace_may_redirect_as_it_likes() -> None:
+    assert ANYWHERE.location("/w/other/", asked="/w/abc/") == "/w/other/"
+    assert ANYWHERE.asked("/w/abc/lab") == "/w/abc/lab"
+
+
+def test_the_program_is_told_the_prefix_that_was_taken_off_and_nobody_else_may_tell_it() -> None:
+    said = [("x-forwarded-prefix", "/evil"), ("x-forwarded-context", "/evil")]
+    sent = to_upstream(said, token="t", scheme="http", client="", place=STRIPPED)
+    assert [value for name, value in sent if name in ("x-forwarded-prefix", "x-forwarded-context")] == ["/w/abc"] * 2
+    assert "x-forwarded-prefix" not in dict(to_upstream(said, token="t", scheme="http", client="", place=KEPT))
+
+
+def test_a_cookie_of_a_cluster_stays_with_it() -> None:
+    passed = to_browser([("Set-Cookie", "JSESSIONID=1; Path=/; HttpOnly")], place=STRIPPED)
+    assert passed == [("set-cookie", "JSESSIONID=1; HttpOnly; Path=/w/abc/")]
+
+
+def test_a_guests_browser_is_told_what_the_page_may_reach_and_the_owners_is_not() -> None:
+    policy = dict(to_browser([], place=GUEST))["content-security-policy"]
+    assert "connect-src http://w.test:8001/w/abc/ ws://w.test:8001/w/abc/;" in policy
+    assert "allow-popups" not in policy
+    assert to_browser([], place=STRIPPED) == []

@@ -1,7 +1,6 @@
 """The launch form's cluster in a real browser: numbers that follow the typing, refusals at their fields, by keyboard, on a phone."""
 
 import os
-import re
 from pathlib import Path
 
 import pytest

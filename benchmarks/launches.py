@@ -64,8 +64,8 @@ async def create(expected: int) -> float:
     """Seconds from the controller's start until all pods exist and are noted."""
     from asgiref.sync import sync_to_async
 
+    from grid.launch.context import Place
     from grid.launch.controller import Controller
-    from grid.launch.reconcile import Place
     from grid.models import Execution
     from tests.support.cluster import FakeCluster
 

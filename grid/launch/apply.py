@@ -6,13 +6,14 @@ name without it belongs to somebody else, and nothing of that is touched.
 
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import msgspec
 
 from grid.errors import Conflict, GridError, NotFound
 from grid.kube.api import KubeApi
 from grid.kube.objects import Metadata, Pod, RawObject
-from grid.kube.resources import CONFIG_MAPS, NAMESPACES, PODS
+from grid.kube.resources import CONFIG_MAPS, NAMESPACES, PODS, VOLUME_CLAIMS
 from grid.labels import KEYS, MANAGED_BY, MANAGER
 from grid.launch import manifests
 from grid.launch.manifests import Manifest, Storage
@@ -23,6 +24,14 @@ logger = logging.getLogger(__name__)
 
 class NameTaken(GridError):
     """An object of somebody else has the name that ours must have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """The cluster of a workspace or job, with the address at which its head is reached."""
+
+    spec: ExecutionSpec
+    head_address: str
 
 
 class _PodList(msgspec.Struct):
@@ -59,14 +68,34 @@ async def ensure_namespace(api: KubeApi, namespace: str) -> None:
             logger.debug("namespace was created by somebody else name=%s", namespace)
 
 
-async def create_all(api: KubeApi, spec: ExecutionSpec, *, namespace: str, token: str, storage: Storage) -> None:
-    """Create what is missing, in order. Raises NameTaken, or what the API server says."""
-    anchor = await _get_or_create(api, manifests.anchor(spec, namespace=namespace), spec.id)
-    uid = str(anchor["metadata"]["uid"])
-    wanted = manifests.build(spec, namespace=namespace, token=token, anchor_uid=uid, storage=storage)
+async def create_all(
+    api: KubeApi,
+    spec: ExecutionSpec,
+    *,
+    namespace: str,
+    token: str,
+    storage: Storage,
+    attached: Attached | None = None,
+) -> None:
+    """Create what is missing of a run, in order. Raises NameTaken, or what the API server says."""
+    uid = await create_anchor(api, spec, namespace=namespace)
+    wanted = manifests.build(
+        spec,
+        namespace=namespace,
+        token=token,
+        anchor_uid=uid,
+        storage=storage,
+        head_address=attached.head_address if attached else "",
+        cluster=attached.spec if attached else None,
+    )
     for manifest in wanted[1:]:
-        # The project's claim has many users, and an admin may have made it by hand.
-        await _get_or_create(api, manifest, spec.id if manifest.owned else "")
+        await get_or_create(api, manifest, spec.id)
+
+
+async def create_anchor(api: KubeApi, spec: ExecutionSpec, *, namespace: str) -> str:
+    """The uid of what owns all objects of an execution."""
+    anchor = await get_or_create(api, manifests.anchor(spec, namespace=namespace), spec.id)
+    return str(anchor["metadata"]["uid"])
 
 
 async def find_pods(api: KubeApi, execution_id: str, *, namespace: str) -> Sequence[Pod]:
@@ -91,44 +120,58 @@ async def pod_versions(api: KubeApi, *, namespace: str, label_selector: str) -> 
 
 async def delete_all(api: KubeApi, object_name: str, execution_id: str, *, namespace: str) -> Sequence[Pod]:
     """Ask for the end of everything; the pods that are still there, ending. Nothing is left when it returns none."""
-    await _delete_anchor(api, object_name, execution_id, namespace)
+    await delete_anchor(api, object_name, execution_id, namespace=namespace)
+    return await end_pods(api, execution_id, namespace=namespace)
+
+
+async def end_pods(
+    api: KubeApi, execution_id: str, *, namespace: str, grace_seconds: int | None = None
+) -> Sequence[Pod]:
+    """Ask for the end of its pods, with their own time to end or with less; those that are still there, ending."""
     pods = await find_pods(api, execution_id, namespace=namespace)
     for pod in pods:
         # The garbage collector would do it too; asking ourselves works also for a pod that has lost its owner.
-        if pod.metadata.deletion_timestamp is None:
-            await _delete_pod(api, pod)
+        if pod.metadata.deletion_timestamp is None or _has_longer(pod, grace_seconds):
+            await delete_pod(api, pod, grace_seconds=grace_seconds)
     return await find_pods(api, execution_id, namespace=namespace) if pods else ()
 
 
-async def _get_or_create(api: KubeApi, manifest: Manifest, execution_id: str) -> RawObject:
+async def get_or_create(api: KubeApi, manifest: Manifest, execution_id: str) -> RawObject:
+    """The object as it is now in the cluster. Raises NameTaken, or what the API server says."""
     namespace = str(manifest.body["metadata"]["namespace"])
     try:
         return await api.create(manifest.resource, manifest.body, namespace=namespace)
     except Conflict:
         found = await api.get(manifest.resource, manifest.name, namespace=namespace)
-    if execution_id and not _is_ours(found, execution_id):
+    # The project's claim has many users, and an admin may have made it by hand.
+    if manifest.resource != VOLUME_CLAIMS and not is_ours(found, execution_id):
         kind = manifest.resource.kind
         raise NameTaken(f"There is a {kind} {manifest.name} in {namespace} already that belongs to something else.")
     return found
 
 
-async def _delete_anchor(api: KubeApi, name: str, execution_id: str, namespace: str) -> None:
+async def delete_anchor(api: KubeApi, name: str, execution_id: str, *, namespace: str) -> None:
+    """The garbage collector then deletes what it owns."""
     try:
         anchor = await api.get(CONFIG_MAPS, name, namespace=namespace)
-        if _is_ours(anchor, execution_id) and "deletionTimestamp" not in anchor["metadata"]:
+        if is_ours(anchor, execution_id) and "deletionTimestamp" not in anchor["metadata"]:
             uid = str(anchor["metadata"]["uid"])
             await api.delete(CONFIG_MAPS, name, namespace=namespace, propagation="Background", uid=uid)
     except (NotFound, Conflict) as error:
         logger.debug("anchor is gone or another now name=%s reason=%s", name, error)
 
 
-async def _delete_pod(api: KubeApi, pod: Pod) -> None:
+def _has_longer(pod: Pod, grace_seconds: int | None) -> bool:
+    return grace_seconds is not None and (pod.metadata.deletion_grace_period_seconds or 0) > grace_seconds
+
+
+async def delete_pod(api: KubeApi, pod: Pod, *, grace_seconds: int | None = None) -> None:
     meta = pod.metadata
     try:
-        await api.delete(PODS, meta.name, namespace=meta.namespace, uid=meta.uid)
+        await api.delete(PODS, meta.name, namespace=meta.namespace, grace_seconds=grace_seconds, uid=meta.uid)
     except (NotFound, Conflict) as error:
         logger.debug("pod is gone or another now pod=%s reason=%s", meta.key, error)
 
 
-def _is_ours(found: RawObject, execution_id: str) -> bool:
+def is_ours(found: RawObject, execution_id: str) -> bool:
     return (found["metadata"].get("labels") or {}).get(KEYS.execution) == execution_id

@@ -1,21 +1,24 @@
-"""What the controller remembers of the cluster: the executions' pods and events, each change marking its execution."""
+"""What the controller remembers of the cluster: the executions' pods, autoscalers and events, each change marking its execution."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from grid.kube.objects import Event, Pod
-from grid.labels import KEYS
+import msgspec
+
+from grid.kube.objects import Autoscaler, Event, Pod
+from grid.labels import APP_COMPONENT, HEAD, KEYS, WORKER
 from grid.models.environment import Kind
-from grid.watch.events import EventStore
+from grid.watch.events import EventStore, age_order
 from grid.watch.store import Store
 
-_OBJECT_NAME = re.compile(rf"(?:{'|'.join(Kind.values)})-([a-z0-9]+)")
+# A run's objects have the execution's name; a cluster's have its head's or workers', and those that their controllers make add to it.
+_OBJECT_NAME = re.compile(rf"(?:{'|'.join(Kind.values)})-([a-z0-9]+)(?:-(?:{HEAD}|{WORKER})(?:-[a-z0-9-]+)?)?")
 
 Marks = Callable[[str], None]
 
 
-def execution_of_pod(pod: Pod) -> str:
-    return pod.metadata.labels.get(KEYS.execution, "")
+def execution_of(labelled: Pod | Autoscaler) -> str:
+    return labelled.metadata.labels.get(KEYS.execution, "")
 
 
 def execution_of_event(event: Event) -> str:
@@ -25,23 +28,54 @@ def execution_of_event(event: Event) -> str:
 
 
 class PodCache(Store[Pod]):
-    """The pods of all executions. `mark` is called with the execution of each pod that came, changed or went."""
+    """The pods of all executions. `mark` is called with the execution of each pod that came, changed or went.
+
+    A change of annotations alone marks nothing: they are the controller's own notes on workers, written every few seconds.
+    `departed` has clusters' pods as they were last, by execution and uid, until somebody has looked at them and takes them out.
+    """
 
     def __init__(self, mark: Marks) -> None:
-        super().__init__("pods", indexes={"execution": execution_of_pod})
+        super().__init__("pods", indexes={"execution": execution_of})
+        self.departed: dict[str, dict[str, Pod]] = {}
         self._mark = mark
 
     def apply(self, changed: Pod) -> bool:
+        old = self.get(changed.metadata.key)
         took = super().apply(changed)
-        if took:
-            self._mark(execution_of_pod(changed))
+        if took and (old is None or _but_for_notes(old) != _but_for_notes(changed)):
+            self._mark(execution_of(changed))
         return took
 
     def discard(self, key: str) -> bool:
         old = self.get(key)
         took = super().discard(key)
         if old is not None:
-            self._mark(execution_of_pod(old))
+            if old.metadata.labels.get(APP_COMPONENT) in (HEAD, WORKER):
+                self.departed.setdefault(execution_of(old), {})[old.metadata.uid] = old
+            self._mark(execution_of(old))
+        return took
+
+
+class AutoscalerCache(Store[Autoscaler]):
+    """The autoscalers of all clusters. `mark` is called when one came, went, or was told something else; its status is read
+    by who wants it, and changes all the time."""
+
+    def __init__(self, mark: Marks) -> None:
+        super().__init__("autoscalers", indexes={"execution": execution_of})
+        self._mark = mark
+
+    def apply(self, changed: Autoscaler) -> bool:
+        old = self.get(changed.metadata.key)
+        took = super().apply(changed)
+        if took and (old is None or old.spec != changed.spec):
+            self._mark(execution_of(changed))
+        return took
+
+    def discard(self, key: str) -> bool:
+        old = self.get(key)
+        took = super().discard(key)
+        if old is not None:
+            self._mark(execution_of(old))
         return took
 
 
@@ -49,11 +83,20 @@ class EventCache(EventStore):
     """The events of the namespace. `mark` is called with the execution that a new or repeated event is about."""
 
     def __init__(self, mark: Marks) -> None:
-        super().__init__()
+        super().__init__(indexes={"execution": execution_of_event})
         self._mark = mark
+
+    def of(self, execution_id: str) -> Sequence[Event]:
+        """The events about any of its objects, oldest first."""
+        return sorted(self.by("execution", execution_id), key=age_order)
 
     def apply(self, changed: Event) -> bool:
         took = super().apply(changed)
         if took:
             self._mark(execution_of_event(changed))
         return took
+
+
+def _but_for_notes(pod: Pod) -> Pod:
+    metadata = msgspec.structs.replace(pod.metadata, resource_version="", annotations={})
+    return msgspec.structs.replace(pod, metadata=metadata)

@@ -12,27 +12,35 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import UTC, datetime
+from typing import TypeVar
 
 from asgiref.sync import sync_to_async
 from django.db import close_old_connections
 
 from grid.errors import GridError
 from grid.kube.api import KubeApi
-from grid.kube.objects import Event, Pod
-from grid.kube.resources import EVENTS, PODS
+from grid.kube.objects import Autoscaler, Event, Pod
+from grid.kube.resources import AUTOSCALERS, EVENTS, PODS
 from grid.labels import MANAGED_BY, MANAGER
 from grid.launch import admission, apply, ledger
-from grid.launch.caches import EventCache, PodCache, execution_of_pod
+from grid.launch.caches import AutoscalerCache, EventCache, PodCache, execution_of
+from grid.launch.clusters import attached
+from grid.launch.clusters.asking import Asking
+from grid.launch.context import Context, Database, P, Place, T
+from grid.launch.frameworks import framework
+from grid.launch.frameworks.base import Framework
 from grid.launch.ledger import Mark
-from grid.launch.reconcile import Database, P, Place, Reconciler, T
+from grid.launch.reconcile import Reconciler
 from grid.launch.workqueue import WorkQueue
 from grid.models import State
 from grid.watch.backoff import Backoff
 from grid.watch.hub import Hub
 from grid.watch.reflector import Feed, Reflector
+from grid.watch.store import HasMetadata, Store
 
 logger = logging.getLogger(__name__)
 
+K = TypeVar("K", bound=HasMetadata)
 SELECTOR = f"{MANAGED_BY}={MANAGER}"
 POLL_SECONDS = 1.0
 # Watches can lose an event without knowing; one list of all pods finds that out.
@@ -63,6 +71,7 @@ class Controller:
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         monotonic: Callable[[], float] = time.monotonic,
         rng: random.Random | None = None,
+        framework_of: Callable[[str], Framework] = framework,
     ) -> None:
         self._api = api
         self._place = place
@@ -75,30 +84,37 @@ class Controller:
         self._known: dict[str, int] = {}
         self.pods = PodCache(self._mark)
         self.events = EventCache(self._mark)
-        self._reconciler = Reconciler(
-            api, database, place, pods=self.pods, events=self.events, clock=clock, monotonic=monotonic
-        )
+        self.autoscalers = AutoscalerCache(self._mark)
+        context = Context(api, database, place, self.pods, self.events, self.autoscalers, clock, monotonic)
+        self._reconciler = Reconciler(context)
+        self.asking = Asking(context, rng=self._rng, framework_of=framework_of)
 
     async def run(self) -> None:
         """Watch, ask the database, and work, until cancelled."""
         hub = Hub()
         namespace = self._place.namespace
-        timing = {"clock": self._monotonic, "rng": self._rng}
-        pods = Reflector(self._api, Feed(PODS, Pod, namespace, SELECTOR), self.pods, hub, **timing)  # type: ignore[arg-type]
-        events = Reflector(self._api, Feed(EVENTS, Event, namespace), self.events, hub, **timing)  # type: ignore[arg-type]
+
+        def follow(feed: Feed[K], store: Store[K]) -> Reflector[K]:
+            return Reflector(self._api, feed, store, hub, clock=self._monotonic, rng=self._rng)
+
         try:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(pods.run())
-                tasks.create_task(events.run())
+                tasks.create_task(follow(Feed(PODS, Pod, namespace, SELECTOR), self.pods).run())
+                tasks.create_task(follow(Feed(EVENTS, Event, namespace), self.events).run())
+                tasks.create_task(follow(Feed(AUTOSCALERS, Autoscaler, namespace, SELECTOR), self.autoscalers).run())
                 tasks.create_task(self._poll_for_ever())
                 tasks.create_task(self._audit_for_ever())
+                tasks.create_task(self.asking.run())
                 for _ in range(WORKERS):
                     tasks.create_task(self._work_for_ever())
         finally:
             self._queue.close()
 
     async def poll(self) -> None:
-        """Ask the database once: mark what was written since, what may have waited too long, and admit who waits."""
+        """Ask the database once: end the clusters of what ended, mark what was written since and what may have waited too long,
+        and admit who waits."""
+        for id in await self._database(attached.stop_with_parents, now=self._clock()):
+            logger.info("execution=%s ends with what it was attached to", id)
         marks = await self._database(ledger.marks)
         limits = await self._database(ledger.timeouts)
         for id in to_look_at(marks, self._known, limits, now=self._clock()):
@@ -113,11 +129,13 @@ class Controller:
                 self._queue.add(id)
 
     async def audit(self) -> None:
-        """Compare the pods' cache with the cluster; where they differ, the cluster is asked at the next look."""
+        """Compare the pods' cache with the cluster; where they differ, the cluster is asked at the next look. And compare clusters'
+        objects with what they must be."""
         actual = await apply.pod_versions(self._api, namespace=self._place.namespace, label_selector=SELECTOR)
         for pod in list(self.pods.values()):
             if actual.get(pod.metadata.key) != pod.metadata.resource_version:
-                self._reconciler.doubt(execution_of_pod(pod))
+                self._reconciler.doubt(execution_of(pod))
+        await self._reconciler.audit()
         for id in self._known:
             self._queue.add(id)
 

@@ -15,6 +15,7 @@ from grid.centralconfig import DEPLOYING_TIMEOUT, PREPARING_TIMEOUT, all_values
 from grid.launch import lifecycle
 from grid.launch.lifecycle import Change
 from grid.models import Execution, LifecycleEntry, State
+from grid.models.environment import Kind
 from grid.models.execution import FINAL_STATES
 
 _UNSETTLED = ~Q(state__in=FINAL_STATES) | Q(slots_reserved_at__isnull=False, slots_freed_at__isnull=True)
@@ -34,7 +35,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One execution as the controller sees it. `holds_slots` until its pods were seen gone."""
+    """One execution as the controller sees it. `holds_slots` until its pods were seen gone; `attached_to` is "" for most."""
 
     id: str
     kind: str
@@ -49,10 +50,22 @@ class Row:
     holds_slots: bool
     admitted_at: datetime | None
     spec: object
+    slots: int = 1
+    attached_to: str = ""
+    node_name: str = ""
 
     @property
     def is_final(self) -> bool:
         return self.state in FINAL_STATES
+
+
+@dataclass(frozen=True, slots=True)
+class RunningCluster:
+    """A cluster whose framework can be asked."""
+
+    id: str
+    revision: int
+    spec: object
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +88,11 @@ def marks() -> Sequence[Mark]:
         Mark(id, revision, State(state), since)
         for id, revision, state, since in found.values_list("pk", "revision", "state", "state_since")
     ]
+
+
+def running_clusters() -> Sequence[RunningCluster]:
+    found = Execution.objects.filter(kind=Kind.CLUSTER, state=State.RUNNING, stop_requested_at__isnull=True)
+    return [RunningCluster(*columns) for columns in found.order_by("pk").values_list("pk", "revision", "spec")]
 
 
 def timeouts() -> Mapping[State, int]:
@@ -101,6 +119,9 @@ def read(execution_id: str) -> Row | None:
         holds_slots=found.slots_reserved_at is not None and found.slots_freed_at is None,
         admitted_at=found.slots_reserved_at,
         spec=found.spec,
+        slots=found.slots,
+        attached_to=found.attached_to_id or "",
+        node_name=found.node_name,
     )
 
 

@@ -34,6 +34,15 @@ class Seen:
     events: Sequence[Event] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one look at an execution's objects came to: the next state, if it is time, and the pod whose node and log are its."""
+
+    change: Change | None
+    pod: Pod | None = None
+    again: float | None = None
+
+
 def next_change(row: Row, seen: Seen, *, timeouts: Mapping[State, int], now: datetime) -> Change | None:
     """The next state of an execution whose objects were created, or None to go on waiting."""
     pod = seen.pod
@@ -56,7 +65,7 @@ def next_change(row: Row, seen: Seen, *, timeouts: Mapping[State, int], now: dat
             f"The cluster or somebody ended its pod{_because(pod)}. The project's files are kept; launch it again.",
             level="Warning",
         )
-    if row.state == State.PREPARING and _is_ready(pod):
+    if row.state == State.PREPARING and is_ready(pod):
         return Change(State.RUNNING, "ready", "It runs.")
     return _too_long(row, why, timeouts, now)
 
@@ -98,7 +107,7 @@ def _too_long(row: Row, why: Diagnosis, timeouts: Mapping[State, int], now: date
     return Change(State.ERROR, code, message, level="Warning")
 
 
-def _is_ready(pod: Pod) -> bool:
+def is_ready(pod: Pod) -> bool:
     return any(one.type == "Ready" and one.status == "True" for one in pod.status.conditions)
 
 

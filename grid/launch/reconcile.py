@@ -1,79 +1,73 @@
 """One look at one execution: compare what is recorded with what the cluster shows, and take the next step.
 
 Every step may be repeated, and may be the last thing this process does: the next look, by whichever controller, goes on from
-what the database and the cluster then say. Deciding is in `progress`, writing in `ledger`, the cluster in `apply`.
+what the database and the cluster then say. What an execution consists of in the cluster is a strategy's matter: the one pod of a
+workspace, job or app (`runs`), or the objects of a cluster (`clusters.reconcile`). Deciding is in their `progress`, writing in
+`ledger`, the cluster in `apply`.
 """
 
-import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any, Protocol
 
-from grid.errors import ClusterUnavailable, GridError, NotAllowed, NotFound, Rejected
-from grid.kube.api import KubeApi
+from grid.errors import NotAllowed, NotFound, Rejected
 from grid.kube.objects import Event, Pod
 from grid.launch import apply, ledger, progress
-from grid.launch.caches import EventCache, PodCache
+from grid.launch.clusters.reconcile import Clusters
+from grid.launch.context import Context, NotYet
 from grid.launch.ledger import Noted, Row
 from grid.launch.lifecycle import Change
-from grid.launch.manifests import CONTAINER, Storage
-from grid.launch.progress import CREATED, Seen
-from grid.launch.spec import thaw
+from grid.launch.progress import CREATED, Finding
+from grid.launch.runs import Runs
 from grid.models import State
+from grid.models.environment import Kind
 
 logger = logging.getLogger(__name__)
 
-P = ParamSpec("P")
-T = TypeVar("T")
-
-LOG_BYTES = 64 * 1024
-LOG_LINES = 5000
-LOG_SECONDS = 10.0
 # Between two looks at pods that are asked to end; the watch usually tells sooner.
 ENDING_LOOK_SECONDS = 5.0
 RETRY_SECONDS = 10.0
+NOT_YET_SECONDS = 1.0
 
 
-class Database(Protocol):
-    """Runs a synchronous function of `ledger` or `admission`, with its own connection to the database."""
+class Objects(Protocol):
+    """What executions of one sort consist of in the cluster. Every method may be repeated, and killed in any call."""
 
-    def __call__(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Awaitable[T]: ...
+    async def create(self, row: Row) -> Mapping[str, Any]:
+        """Create what is missing; the columns to write when all is there. Raises NotYet, or what the API server says."""
+        ...
 
+    async def follow(self, row: Row) -> Finding:
+        """See how they are, repair and record what is not a change of state, and say whether it is time for one."""
+        ...
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where executions live in the cluster, and how their program is reached."""
+    async def main_pod(self, row: Row) -> Pod | None:
+        """The pod whose node and log are the execution's."""
+        ...
 
-    namespace: str
-    token: Callable[[str], str]
-    storage: Storage = field(default_factory=Storage)
+    async def delete(self, row: Row) -> bool:
+        """Ask for the end of everything. True while anything is left that uses a slot, or could come to."""
+        ...
+
+    def is_seen(self, row: Row) -> bool:
+        """Whether the caches show anything of it."""
+        ...
+
+    def stopping(self, row: Row) -> str:
+        """The sentence for a stop that was asked for."""
+        ...
 
 
 class Reconciler:
     """`look` is called by one worker at a time for one execution; it returns seconds until it wants to look again, or None."""
 
-    def __init__(
-        self,
-        api: KubeApi,
-        database: Database,
-        place: Place,
-        *,
-        pods: PodCache,
-        events: EventCache,
-        clock: Callable[[], datetime],
-        monotonic: Callable[[], float],
-    ) -> None:
-        self._api = api
-        self._database = database
-        self._place = place
-        self._pods = pods
-        self._events = events
-        self._clock = clock
-        self._monotonic = monotonic
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._database = context.database
+        self._runs = Runs(context)
+        self._clusters = Clusters(context)
         self._noted: dict[str, list[tuple[str, int]]] = {}
-        self._doubted: set[str] = set()
 
     async def look(self, execution_id: str) -> float | None:
         """The whole procedure:
@@ -85,11 +79,11 @@ class Reconciler:
         5. Stopping or finishing: the same, and then enter the final state.
         6. Stop wanted: enter stopping, which keeps the log first.
         7. Deploying without objects: create them.
-        8. Otherwise look at the pod and enter the next state, if it is time.
+        8. Otherwise look at the pods and enter the next state, if it is time.
         """
         row = await self._database(ledger.read, execution_id)
         if row is None:
-            self._noted.pop(execution_id, None)
+            self.forget(execution_id)
             return None
         await self._note_events(row)
         if row.state == State.QUEUED:
@@ -98,129 +92,108 @@ class Reconciler:
             return await self._clear(row)
         if row.state in (State.STOPPING, State.FINISHING):
             return await self._end(row)
+        objects = self._objects(row)
         if row.stop_wanted:
-            message = f"{row.stop_wanted_by} asked to stop it; the program is given time to close its files."
-            change = Change(State.STOPPING, "stop_requested", message, actor=row.stop_wanted_by)
-            return await self._enter(row, change, await self._find_pod(row))
+            change = Change(State.STOPPING, "stop_requested", objects.stopping(row), actor=row.stop_wanted_by)
+            return await self._enter(row, change, await objects.main_pod(row))
         if row.state == State.DEPLOYING and row.reason != CREATED:
             return await self._create(row)
         return await self._follow(row)
 
     def doubt(self, execution_id: str) -> None:
-        """What the cache knows of its pod has turned out wrong: the next look asks the cluster."""
-        self._doubted.add(execution_id)
+        """What the cache knows of its pods has turned out wrong: the next look asks the cluster."""
+        self._context.doubted.add(execution_id)
 
     def forget(self, execution_id: str) -> None:
         """It is settled; nothing needs to be remembered."""
         self._noted.pop(execution_id, None)
-        self._doubted.discard(execution_id)
+        self._context.doubted.discard(execution_id)
+        self._context.pods.departed.pop(execution_id, None)
+        self._clusters.forget(execution_id)
+
+    async def audit(self) -> set[str]:
+        """The clusters of which an object is missing or was changed by somebody; they are to be looked at."""
+        return await self._clusters.audit()
 
     # --- Steps ---
 
     async def _create(self, row: Row) -> float | None:
         try:
-            spec = thaw(row.spec)
-            token = self._place.token(row.id)
-            namespace, storage = self._place.namespace, self._place.storage
-            await apply.create_all(self._api, spec, namespace=namespace, token=token, storage=storage)
+            columns = await self._objects(row).create(row)
+        except NotYet as error:
+            await self._keep_waiting(row, "waiting", str(error))
+            return NOT_YET_SECONDS
         except (ValueError, Rejected, apply.NameTaken) as error:
             change = Change(State.ERROR, "not_created", f"The cluster did not take it: {error}", level="Warning")
             return await self._enter(row, change, None)
         except NotAllowed as error:
             return await self._not_allowed(row, error)
         except NotFound:
-            await apply.ensure_namespace(self._api, self._place.namespace)
+            await apply.ensure_namespace(self._context.api, self._context.namespace)
             return 1.0
-        columns = {"reason": CREATED, "message": "Its objects are created; the cluster looks for a node."}
-        await self._database(ledger.update, row, columns, now=self._clock())
+        written = {"reason": CREATED, **columns}
+        await self._database(ledger.update, row, written, now=self._context.clock())
         return 0.0
 
     async def _not_allowed(self, row: Row, error: NotAllowed) -> float | None:
         """Perhaps a quota of the namespace that is used up for the moment: try again until it is too late."""
-        timeouts, now = await self._database(ledger.timeouts), self._clock()
+        timeouts, now = await self._database(ledger.timeouts), self._context.clock()
         message = f"The cluster does not allow it: {error}"
         if (now - row.state_since).total_seconds() > timeouts[State.DEPLOYING]:
             return await self._enter(row, Change(State.ERROR, "not_allowed", message, level="Warning"), None)
         if row.message != message:
             logger.warning("not allowed to create execution=%s reason=%s", row.id, error)
-            await self._database(ledger.update, row, {"reason": "not_allowed", "message": message}, now=now)
+        await self._keep_waiting(row, "not_allowed", message)
         return RETRY_SECONDS
 
+    async def _keep_waiting(self, row: Row, reason: str, message: str) -> None:
+        if (row.reason, row.message) != (reason, message):
+            columns = {"reason": reason, "message": message}
+            await self._database(ledger.update, row, columns, now=self._context.clock())
+
     async def _follow(self, row: Row) -> float | None:
-        seen = Seen(await self._find_pod(row), self._events_of(row))
-        timeouts = await self._database(ledger.timeouts)
-        change = progress.next_change(row, seen, timeouts=timeouts, now=self._clock())
-        return None if change is None else await self._enter(row, change, seen.pod)
+        found = await self._objects(row).follow(row)
+        return found.again if found.change is None else await self._enter(row, found.change, found.pod)
 
     async def _enter(self, row: Row, change: Change, pod: Pod | None) -> float:
         """Write the change, with all that becomes true with it; look again at once, whether it was written or not."""
-        now = self._clock()
+        now = self._context.clock()
         fields: dict[str, Any] = {}
         if change.state == State.PREPARING and pod is not None:
             fields["node_name"] = pod.spec.node_name
         if change.state == State.RUNNING and pod is not None:
             fields["started_at"] = progress.ran_since(pod) or now
         if change.state in (State.STOPPING, State.FINISHING, State.ERROR) and pod is not None and pod.spec.node_name:
-            fields["final_log"] = await self._log_of(pod)
+            fields["final_log"] = await self._context.log_of(pod)
         await self._write(row, change, now, fields)
         return 0.0
 
     async def _end(self, row: Row) -> float:
-        left = await self._delete(row)
-        if left:
+        if await self._objects(row).delete(row):
             return ENDING_LOOK_SECONDS
         if row.state == State.FINISHING:
             change = progress.outcome(row)
         else:
             by = row.stop_wanted_by
             change = Change(State.STOPPED, "stopped", f"Stopped by {by}. The project's files are kept.", actor=by)
-        now = self._clock()
+        now = self._context.clock()
         await self._write(row, change, now, {"slots_freed_at": now} if row.holds_slots else {})
         return 0.0
 
     async def _clear(self, row: Row) -> float | None:
-        """After an error the pod may live on for a while; its slots are free only when it has been seen gone."""
-        if not row.holds_slots and not self._pods.by("execution", row.id):
+        """After an error the pods may live on for a while; its slots are free only when they have been seen gone."""
+        if not row.holds_slots and not self._objects(row).is_seen(row):
             return None
-        if await self._delete(row):
+        if await self._objects(row).delete(row):
             return ENDING_LOOK_SECONDS
         if row.holds_slots:
-            now = self._clock()
+            now = self._context.clock()
             await self._database(ledger.update, row, {"slots_freed_at": now}, now=now)
             logger.info("slots freed execution=%s", row.id)
         return None
 
-    # --- The cluster ---
-
-    async def _delete(self, row: Row) -> bool:
-        """True while pods are left."""
-        return bool(await apply.delete_all(self._api, row.object_name, row.id, namespace=self._place.namespace))
-
-    async def _find_pod(self, row: Row) -> Pod | None:
-        """From the cache, or from the cluster itself before anything is concluded from its absence."""
-        known = self._pods.by("execution", row.id)
-        if not known or row.id in self._doubted or not self._pods.freshness(self._monotonic()).synced:
-            known = await apply.find_pods(self._api, row.id, namespace=self._place.namespace)
-            self._doubted.discard(row.id)
-        return next((pod for pod in known if pod.metadata.name == row.object_name), None)
-
-    async def _log_of(self, pod: Pod) -> str:
-        """The end of the log, as far as there is one. An unreachable cluster is an error, so that it is tried again."""
-        kept = bytearray()
-        try:
-            async with asyncio.timeout(LOG_SECONDS):
-                meta = pod.metadata
-                lines = self._api.logs(meta.name, namespace=meta.namespace, container=CONTAINER, tail_lines=LOG_LINES)
-                async for chunk in lines:
-                    kept += chunk
-                    del kept[:-LOG_BYTES]
-        except ClusterUnavailable:
-            if pod.metadata.deletion_timestamp is None:
-                raise
-        except (GridError, TimeoutError) as error:
-            # The container never ran, or its node is gone: what we have is all there will be.
-            logger.info("log not kept pod=%s reason=%s", pod.metadata.key, str(error) or "no answer in time")
-        return kept.decode(errors="replace").replace("\x00", "")
+    def _objects(self, row: Row) -> Objects:
+        return self._clusters if row.kind == Kind.CLUSTER else self._runs
 
     # --- The record ---
 
@@ -230,14 +203,12 @@ class Reconciler:
         else:
             logger.debug("execution=%s was written by somebody else meanwhile", row.id)
 
-    def _events_of(self, row: Row) -> list[Event]:
-        return list(self._events.about(kind="Pod", name=row.object_name, namespace=self._place.namespace))
-
     async def _note_events(self, row: Row) -> None:
-        events = self._events_of(row)
+        events = self._context.events.of(row.id)
         counts = [(_uid(event), event.times) for event in events]
         if counts and counts != self._noted.get(row.id):
-            await self._database(ledger.note_events, row.id, [_noted(event, row, self._clock()) for event in events])
+            now = self._context.clock()
+            await self._database(ledger.note_events, row.id, [_noted(event, row, now) for event in events])
             self._noted[row.id] = counts
 
 

@@ -5,7 +5,7 @@ are too many, Normal events go before Warnings and older ones before newer ones.
 execution's history is written to the database by the controller.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 
 from grid.kube.objects import Event
@@ -23,23 +23,30 @@ def _object_key(kind: str, namespace: str, name: str) -> str:
     return f"{kind}/{namespace}/{name}" if kind and name else ""
 
 
-def _age_order(event: Event) -> tuple[datetime, str]:
+def age_order(event: Event) -> tuple[datetime, str]:
+    """Oldest first."""
     return event.last_seen or _LONG_AGO, event.metadata.key
 
 
 def _drop_order(event: Event) -> tuple[bool, datetime, str]:
     """The first in this order is the first to go."""
-    return event.type != "Normal", *_age_order(event)
+    return event.type != "Normal", *age_order(event)
 
 
 class EventStore(Store[Event]):
-    """A `Store` of events; see the module for what it drops."""
+    """A `Store` of events; see the module for what it drops. `indexes` are further ones, beside its own."""
 
     def __init__(
-        self, name: str = "events", *, cap: int = 20_000, per_object: int = 50, silence_limit: float = 180.0
+        self,
+        name: str = "events",
+        *,
+        cap: int = 20_000,
+        per_object: int = 50,
+        silence_limit: float = 180.0,
+        indexes: Mapping[str, Callable[[Event], str]] | None = None,
     ) -> None:
-        indexes = {"object": _object_of, "component": lambda event: event.reporter}
-        super().__init__(name, indexes=indexes, silence_limit=silence_limit)
+        own = {"object": _object_of, "component": lambda event: event.reporter}
+        super().__init__(name, indexes={**own, **(indexes or {})}, silence_limit=silence_limit)
         self._cap = cap
         self._per_object = per_object
 
@@ -51,11 +58,11 @@ class EventStore(Store[Event]):
         known = self.by("object", _object_key(kind, namespace, name))
         if uid:
             known = [event for event in known if event.involved_object.uid in ("", uid, name)]
-        return sorted(known, key=_age_order)
+        return sorted(known, key=age_order)
 
     def from_component(self, component: str) -> Sequence[Event]:
         """Events reported by one component, oldest first."""
-        return sorted(self.by("component", component), key=_age_order)
+        return sorted(self.by("component", component), key=age_order)
 
     def apply(self, changed: Event) -> bool:
         if not super().apply(changed):

@@ -81,7 +81,14 @@ def test_the_web_process_may_not(real_grid: RealGrid, question: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "question", ["create pods", "delete configmaps", "create secrets", "update lease/compute-grid-controller"]
+    "question",
+    [
+        *("create pods", "patch pods", "delete configmaps", "create secrets", "update lease/compute-grid-controller"),
+        *("create deployments.apps", "patch deployments.apps", "delete deployments.apps", "delete replicasets.apps"),
+        *("create services", "list services", "create networkpolicies.networking.k8s.io"),
+        *("create poddisruptionbudgets.policy", "list poddisruptionbudgets.policy"),
+        *("watch horizontalpodautoscalers.autoscaling", "patch horizontalpodautoscalers.autoscaling"),
+    ],
 )
 def test_the_controller_may_write_in_its_namespace(real_grid: RealGrid, question: str) -> None:
     assert real_grid.may("controller", f"{question} -n compute-grid")
@@ -91,8 +98,13 @@ def test_the_controller_may_write_in_its_namespace(real_grid: RealGrid, question
     "question",
     [
         *("create pods -n default", "list pods -A", "get secrets -n kube-system", "list nodes", "create namespaces"),
-        *("get secrets -n compute-grid-system", "update lease/another -n compute-grid", "patch pods -n compute-grid"),
+        *(
+            "get secrets -n compute-grid-system",
+            "update lease/another -n compute-grid",
+            "delete services -n compute-grid",
+        ),
         *("create rolebindings -n compute-grid", "create pods --subresource=exec -n compute-grid"),
+        *("create deployments.apps -n default", "update pods -n compute-grid", "patch services -n compute-grid"),
     ],
 )
 def test_the_controller_may_not(real_grid: RealGrid, question: str) -> None:

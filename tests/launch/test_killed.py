@@ -109,14 +109,15 @@ async def test_a_write_on_an_old_revision_is_not_made(shop: Shop) -> None:
     world.behave()
     world.refresh(controller)
     reconciler = controller._reconciler
-    find_pod = reconciler._find_pod
+    runs = reconciler._runs
+    main_pod = runs.main_pod
 
     async def stopped_meanwhile(row: Any) -> Any:
-        pod = await find_pod(row)
+        pod = await main_pod(row)
         request_stop(execution, by="alice", now=world.now)
         return pod
 
-    reconciler._find_pod = stopped_meanwhile  # type: ignore[method-assign]
+    runs.main_pod = stopped_meanwhile  # type: ignore[method-assign]
     await reconciler.look(execution.pk)
     assert fresh(execution).state == "deploying"
     assert states_of(execution) == ["queued", "deploying"]

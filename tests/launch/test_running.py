@@ -8,9 +8,9 @@ from typing import Any
 
 from grid.centralconfig import MAXIMUM_EXECUTIONS_PER_USER
 from grid.kube.resources import PODS
+from grid.launch.context import Place
 from grid.launch.controller import Controller, to_look_at
 from grid.launch.ledger import Mark
-from grid.launch.reconcile import Place
 from grid.launch.request import request_stop
 from grid.models import ConfigRecord, Execution, State
 from tests.launch.conftest import NOW, Shop

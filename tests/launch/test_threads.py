@@ -5,8 +5,8 @@ import asyncio
 import pytest
 from asgiref.sync import sync_to_async
 
+from grid.launch.context import Place
 from grid.launch.controller import Controller
-from grid.launch.reconcile import Place
 from grid.models import Execution, State
 from tests.launch.conftest import Shop
 from tests.launch.world import World

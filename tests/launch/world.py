@@ -13,13 +13,14 @@ import pytest
 from django.db import connections
 
 from grid.kube.api import KubeApi
-from grid.kube.objects import Event, Pod, RawObject
-from grid.kube.resources import EVENTS, NAMESPACES, PODS, Resource
-from grid.labels import KEYS
+from grid.kube.objects import Autoscaler, Event, Pod, RawObject
+from grid.kube.resources import AUTOSCALERS, DEPLOYMENTS, EVENTS, NAMESPACES, PODS, Resource
+from grid.labels import APP_COMPONENT, HEAD, KEYS, WORKER
+from grid.launch.context import Place
 from grid.launch.controller import Controller
-from grid.launch.reconcile import Place
 from grid.models import Execution, LifecycleEntry
 from tests.launch.conftest import NOW
+from tests.launch.deployments import Deployments
 from tests.support.builders import NAMESPACE, condition, container_status, decode, event, stamp
 from tests.support.cluster import FakeCluster
 from tests.support.virtual import virtual_time
@@ -89,11 +90,14 @@ class World:
 
     now: datetime = NOW
     cluster: FakeCluster = field(init=False)
+    deployments: Deployments = field(init=False)
     fault: Fault = field(default_factory=Fault)
     most_pods: int = 0
+    wanted: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.cluster = FakeCluster(clock=lambda: self.now)
+        self.deployments = Deployments(self.cluster)
         self.cluster.put(*_namespace())
 
     def controller(self, fault: Fault | None = None) -> Controller:
@@ -121,8 +125,9 @@ class World:
     def refresh(self, controller: Controller) -> None:
         controller.pods.replace(decode(obj, Pod) for obj in self.pods())
         controller.events.replace(decode(obj, Event) for obj in self.cluster.objects(EVENTS))
-        controller.pods.mark_synced(0.0)
-        controller.events.mark_synced(0.0)
+        controller.autoscalers.replace(decode(obj, Autoscaler) for obj in self.cluster.objects(AUTOSCALERS))
+        for store in (controller.pods, controller.events, controller.autoscalers):
+            store.mark_synced(0.0)
 
     def passes(self, seconds: float) -> None:
         self.now += timedelta(seconds=seconds)
@@ -136,8 +141,41 @@ class World:
         (found,) = [pod for pod in self.pods() if pod["metadata"]["labels"].get(KEYS.execution) == execution.pk]
         return found
 
+    def members(self, execution: Execution, component: str) -> list[RawObject]:
+        """The cluster's head or workers that live."""
+        return [
+            pod
+            for pod in self.pods()
+            if pod["metadata"]["labels"].get(KEYS.execution) == execution.pk
+            and pod["metadata"]["labels"].get(APP_COMPONENT) == component
+            and "deletionTimestamp" not in pod["metadata"]
+        ]
+
+    def head_of(self, execution: Execution) -> RawObject:
+        (found,) = self.members(execution, HEAD)
+        return found
+
+    def workers_of(self, execution: Execution) -> list[RawObject]:
+        return self.members(execution, WORKER)
+
     def behave(self) -> None:
-        """Each pod one step on: a node, ready; a job's pod then succeeds; one that was asked to end is gone."""
+        """Each pod one step on: a node, ready; a job's pod then succeeds; one that was asked to end is gone. Then the Deployments'
+        and autoscalers' controllers do theirs, so that pods which they make begin in the next round."""
+        self._walk()
+        self.autoscale()
+        self.deployments.round()
+
+    def autoscale(self) -> None:
+        """An autoscaler keeps within its bounds, and wants what a test has written into `wanted`."""
+        for autoscaler in self.cluster.objects(AUTOSCALERS):
+            spec, name = autoscaler["spec"], autoscaler["spec"]["scaleTargetRef"]["name"]
+            for deployment in self.cluster.objects(DEPLOYMENTS):
+                if deployment["metadata"]["name"] == name:
+                    asked = self.wanted.get(name, deployment["spec"]["replicas"])
+                    deployment["spec"]["replicas"] = min(max(asked, spec["minReplicas"]), spec["maxReplicas"])
+                    self.cluster.put(DEPLOYMENTS, deployment)
+
+    def _walk(self) -> None:
         for pod in self.pods():
             if "deletionTimestamp" in pod["metadata"]:
                 self.cluster.remove(PODS, pod["metadata"]["name"], namespace=NAMESPACE)
@@ -169,10 +207,13 @@ class World:
         }
         self.cluster.put(PODS, pod)
 
-    def says(self, pod: RawObject, reason: str, message: str, *, count: int = 1, kind: str = "Normal") -> None:
-        about = {**pod, "kind": "Pod"}
+    def says(
+        self, pod: RawObject, reason: str, message: str, *, count: int = 1, kind: str = "Normal", about: str = "Pod"
+    ) -> None:
+        """An event about the pod, or about another object of the kind `about`."""
+        concerned = {**pod, "kind": about}
         name = f"{pod['metadata']['name']}.{reason.lower()}"
-        self.cluster.put(EVENTS, event(name, about=about, reason=reason, message=message, count=count, kind=kind))
+        self.cluster.put(EVENTS, event(name, about=concerned, reason=reason, message=message, count=count, kind=kind))
 
 
 def _namespace() -> tuple[Resource, RawObject]:

@@ -2,7 +2,7 @@
 
 Resource versions grow with each change; lists come in pages of one snapshot; watches replay from a version, send
 bookmarks, and answer 410 for a forgotten one; a stale replace is a Conflict; deleting an owner deletes what it owns; a pod
-bound to a node lingers with a deletion timestamp until `remove` (the kubelet's part), as in real life.
+bound to a node lingers with a deletion timestamp until `remove` (the kubelet's part), as in real life; a Service gets an address.
 Faults: `available = False`, `fail_next`, `drop_watch`, `lose_events`, `compact`, `inject`. Everything happens on one event loop.
 """
 
@@ -18,7 +18,7 @@ import msgspec
 from grid.errors import ClusterUnavailable, Conflict, Expired, GridError, NotFound, Problem, Rejected
 from grid.kube.api import PatchKind, Propagation
 from grid.kube.objects import RawObject
-from grid.kube.resources import PODS, Resource
+from grid.kube.resources import PODS, SERVICES, Resource
 from tests.support.patching import patched
 from tests.support.selection import Matcher, matcher
 
@@ -259,6 +259,8 @@ class FakeCluster:
             raise Conflict(f'{resource.plural} "{meta["name"]}" already exists')
         if dry_run:
             return obj
+        if resource == SERVICES:
+            self._give_address(obj.setdefault("spec", {}))
         return copy.deepcopy(self._store(resource, obj, None))
 
     async def replace(self, resource: Resource, name: str, body: RawObject, *, namespace: str = "") -> RawObject:
@@ -350,6 +352,13 @@ class FakeCluster:
             return self._objects[resource][key]
         except KeyError:
             raise NotFound(f'{resource.plural} "{name}" not found') from None
+
+    def _give_address(self, spec: RawObject) -> None:
+        taken = {one.get("spec", {}).get("clusterIP") for one in self._objects.get(SERVICES, {}).values()}
+        if spec.get("clusterIP") in taken - {None}:
+            raise Rejected([Problem("spec.clusterIPs", "provided IP is already allocated")])
+        if not spec.get("clusterIP"):
+            spec["clusterIP"] = next(ip for ip in (f"10.96.0.{n}" for n in range(10, 250)) if ip not in taken)
 
     def _store(self, resource: Resource, obj: RawObject, old: RawObject | None) -> RawObject:
         meta = obj["metadata"]

@@ -20,7 +20,7 @@ from grid.launch.apply import ensure_namespace
 from grid.launch.controller import Controller
 from grid.launch.leader import Election
 from grid.launch.manifests import Storage
-from grid.launch.reconcile import Place
+from grid.launch.context import Place
 from grid.launch.token import access_token
 from grid.watch.backoff import Backoff
 

@@ -1,0 +1,248 @@
+"""Asks the framework of each running cluster, every five seconds, what its workers hold and what waits; the leader alone does it.
+
+What it hears goes where others look: the cost of each worker and what it holds onto the worker's pod, for Kubernetes and for the
+cluster's page; how many workers the framework would like to have onto the autoscaler, for the metrics API; and a sample of the cluster
+into the database. Each cluster is visited by a task of its own, so one whose head is slow or silent delays nobody. A failure is told
+once, and its end once; the next visit tries again.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import aiohttp
+
+from grid.errors import Conflict, GridError, NotFound
+from grid.kube.objects import Autoscaler, Pod
+from grid.kube.resources import AUTOSCALERS, PODS
+from grid.labels import KEYS
+from grid.launch import ledger
+from grid.launch.clusters import costs, samples
+from grid.launch.clusters.progress import Seen
+from grid.launch.context import Context
+from grid.launch.frameworks import framework
+from grid.launch.frameworks.base import ClusterReport, Framework, FrameworkSilent, WorkerPod
+from grid.launch.ledger import RunningCluster
+from grid.launch.spec import ExecutionSpec, thaw
+from grid.metrics.demand import Demand, read_demand, write_demand
+from grid.watch.backoff import Backoff
+
+logger = logging.getLogger(__name__)
+
+PERIOD_SECONDS = 5.0
+SPREAD_SECONDS = 2.0  # visits of one round begin within so much time of each other
+ANSWER_SECONDS = 3.0
+VISIT_SECONDS = 10.0
+AT_ONCE = 32
+SAMPLE_SECONDS = 15.0
+THIN_SECONDS = 3600.0
+# The metrics API takes a number for old after three minutes, so it is written again long before.
+DEMAND_SECONDS = 45.0
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """The latest report of a cluster, and when it was heard."""
+
+    report: ClusterReport
+    at: datetime
+
+
+@dataclass(slots=True)
+class _Visits:
+    """What is remembered of one cluster, in seconds of the monotonic clock."""
+
+    revision: int
+    stored: object
+    sampled_at: float
+    thinned_at: float
+    written_at: dict[str, float]
+    failure: str = ""
+    is_busy: bool = False
+    spec: ExecutionSpec | None = None  # read when it is needed first
+
+
+def new_session() -> aiohttp.ClientSession:
+    """For heads only: no cookies, no proxy, no connection that is kept for ever."""
+    return aiohttp.ClientSession(
+        timeout=aiohttp.ClientTimeout(total=ANSWER_SECONDS),
+        connector=aiohttp.TCPConnector(limit=2 * AT_ONCE, keepalive_timeout=2 * PERIOD_SECONDS),
+        cookie_jar=aiohttp.DummyCookieJar(),
+    )
+
+
+class Asking:
+    """`run` until cancelled. `reports` is live: what was heard last of each running cluster, by execution."""
+
+    def __init__(
+        self,
+        context: Context,
+        *,
+        rng: random.Random,
+        framework_of: Callable[[str], Framework] = framework,
+        session: Callable[[], aiohttp.ClientSession] = new_session,
+    ) -> None:
+        self._context = context
+        self._rng = rng
+        self._framework_of = framework_of
+        self._session = session
+        self._visits: dict[str, _Visits] = {}
+        self._reports: dict[str, Heard] = {}
+        self._places = asyncio.Semaphore(AT_ONCE)
+        self._failing = False
+
+    @property
+    def reports(self) -> Mapping[str, Heard]:
+        return self._reports
+
+    async def run(self) -> None:
+        """Never ends by itself: outages of the database and of the cluster are waited out."""
+        backoff = Backoff(longest=30.0, rng=self._rng)
+        async with self._session() as http, asyncio.TaskGroup() as tasks:
+            while True:
+                pause = PERIOD_SECONDS * self._rng.uniform(0.9, 1.1)
+                try:
+                    for id in await self._round():
+                        tasks.create_task(self._visit(http, id))
+                    backoff.reset()
+                    self._failing = False
+                except Exception:
+                    level = logging.DEBUG if self._failing else logging.ERROR
+                    logger.log(level, "running clusters cannot be read, trying again", exc_info=True)
+                    self._failing = True
+                    pause = max(pause, backoff.next())
+                await asyncio.sleep(pause)
+
+    # --- Rounds ---
+
+    async def _round(self) -> list[str]:
+        """The clusters to visit now: all that run, but for those that are being visited still."""
+        self._take_over(await self._context.database(ledger.running_clusters))
+        return [id for id, visits in self._visits.items() if not visits.is_busy]
+
+    def _take_over(self, running: Sequence[RunningCluster]) -> None:
+        now = self._context.monotonic()
+        for id in self._visits.keys() - {one.id for one in running}:
+            del self._visits[id]
+            self._reports.pop(id, None)
+        for one in running:
+            known = self._visits.get(one.id)
+            if known is None:
+                # Drawn, so that many clusters are not thinned at once.
+                thinned_at = now - self._rng.uniform(0, THIN_SECONDS)
+                self._visits[one.id] = _Visits(one.revision, one.spec, float("-inf"), thinned_at, {})
+            elif known.revision != one.revision:
+                known.revision, known.stored, known.spec = one.revision, one.spec, None
+
+    async def _visit(self, http: aiohttp.ClientSession, id: str) -> None:
+        visits = self._visits[id]
+        visits.is_busy = True
+        failure = ""
+        try:
+            await asyncio.sleep(self._rng.uniform(0, SPREAD_SECONDS))
+            async with self._places, asyncio.timeout(VISIT_SECONDS):
+                failure = await self._look(http, id, visits)
+        except (GridError, TimeoutError) as error:
+            failure = str(error) or "The cluster took too long to answer."
+        except Exception as error:
+            failure = f"{type(error).__name__}: {error}"
+            if not visits.failure:
+                logger.exception("visiting a cluster failed execution=%s", id)
+        finally:
+            visits.is_busy = False
+        self._tell(id, visits, failure)
+
+    def _tell(self, id: str, visits: _Visits, failure: str) -> None:
+        """The first failure and the recovery are news; what lies between is not."""
+        if failure and not visits.failure:
+            logger.warning("cluster cannot be asked or told, trying again execution=%s reason=%s", id, failure)
+        elif visits.failure and not failure:
+            logger.info("cluster answers again execution=%s", id)
+        visits.failure = failure
+
+    # --- One visit ---
+
+    async def _look(self, http: aiohttp.ClientSession, id: str, visits: _Visits) -> str:
+        """Ask, tell, and take a sample; a sentence when something of it did not work."""
+        failure, report = "", None
+        spec = visits.spec = visits.spec or thaw(visits.stored)
+        seen = self._seen(id)
+        if seen.head_is_ready:
+            try:
+                report = await self._ask(http, id, spec, seen)
+            except FrameworkSilent as error:
+                failure = str(error)
+        # First what only needs the database, so that an outage of the cluster leaves no gap in the chart.
+        await self._sample(id, visits, spec, report)
+        if report is not None:
+            await self._note_workers(id, visits, report)
+            await self._note_demand(id, spec, report)
+        return failure
+
+    def _seen(self, id: str) -> Seen:
+        return Seen(self._context.pods.by("execution", id))
+
+    async def _ask(self, http: aiohttp.ClientSession, id: str, spec: ExecutionSpec, seen: Seen) -> ClusterReport | None:
+        head, cluster = seen.head, spec.cluster
+        if head is None or not head.status.pod_ip or cluster is None:
+            return None
+        workers = [WorkerPod(pod.metadata.name, pod.status.pod_ip) for pod in seen.workers if pod.status.pod_ip]
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS + 1):
+                report = await self._framework_of(cluster.framework).ask(http, head.status.pod_ip, spec, workers)
+        except TimeoutError:
+            raise FrameworkSilent("The head did not answer in time.") from None
+        self._reports[id] = Heard(report, self._context.clock())
+        return report
+
+    async def _note_workers(self, id: str, visits: _Visits, report: ClusterReport) -> None:
+        workers, now = self._seen(id).workers, self._context.monotonic()
+        alive = {pod.metadata.uid for pod in workers}
+        visits.written_at = {uid: at for uid, at in visits.written_at.items() if uid in alive}
+        for pod, notes in costs.changed(report, workers, visits.written_at, now=now):
+            await self._annotate_worker(pod, notes)
+            visits.written_at[pod.metadata.uid] = now
+
+    async def _annotate_worker(self, pod: Pod, notes: costs.Notes) -> None:
+        # With the uid it is written to this very pod or to none.
+        body = {"metadata": {"uid": pod.metadata.uid, "annotations": notes.annotations}}
+        try:
+            await self._context.api.patch(PODS, pod.metadata.name, body, namespace=pod.metadata.namespace)
+        except (NotFound, Conflict) as error:
+            logger.debug("worker is gone or another now pod=%s reason=%s", pod.metadata.key, error)
+
+    async def _note_demand(self, id: str, spec: ExecutionSpec, report: ClusterReport) -> None:
+        """Only where the autoscaler asks for it."""
+        autoscaler = self._autoscaler(id)
+        if spec.cluster is None or not spec.cluster.scaling.on_demand or autoscaler is None:
+            return
+        now, wanted = self._context.clock(), max(0, report.wanted_workers)
+        known = read_demand(autoscaler.metadata.annotations.get(KEYS.demand, ""))
+        if known and known.wanted == wanted and 0 <= (now - known.at).total_seconds() < DEMAND_SECONDS:
+            return
+        body = {"metadata": {"annotations": {KEYS.demand: write_demand(Demand(wanted, now))}}}
+        meta = autoscaler.metadata
+        try:
+            await self._context.api.patch(AUTOSCALERS, meta.name, body, namespace=meta.namespace)
+        except (NotFound, Conflict) as error:
+            logger.debug("autoscaler is gone or was changed meanwhile name=%s reason=%s", meta.key, error)
+
+    async def _sample(self, id: str, visits: _Visits, spec: ExecutionSpec, report: ClusterReport | None) -> None:
+        now, cluster = self._context.monotonic(), spec.cluster
+        # Half a round early rather than half a round late, so that the mean comes out.
+        if cluster is None or now - visits.sampled_at < SAMPLE_SECONDS - PERIOD_SECONDS / 2:
+            return
+        pending = report.pending_tasks if report is not None else None
+        minimum = cluster.workers_minimum
+        sample = samples.sample_of(self._seen(id), self._autoscaler(id), minimum=minimum, pending_tasks=pending)
+        await self._context.database(samples.record, id, sample, at=self._context.clock())
+        visits.sampled_at = now
+        if now - visits.thinned_at >= THIN_SECONDS:
+            await self._context.database(samples.thin, id, now=self._context.clock())
+            visits.thinned_at = now
+
+    def _autoscaler(self, id: str) -> Autoscaler | None:
+        return next(iter(self._context.autoscalers.by("execution", id)), None)

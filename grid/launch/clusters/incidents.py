@@ -1,0 +1,97 @@
+"""What happened to a running cluster's pods, as lines of its history: who died of what, what was lost, and what happens next.
+
+Pure, and read from the pods' status as it is now, not from what changed: the same pods give the same lines, and each line has an id
+made of its pod and its kind, so that the history has it once however often and by however many controllers it is told.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+
+from grid.diagnosis.containers import explain_terminated
+from grid.diagnosis.pods import explain_pod
+from grid.kube.objects import Condition, ContainerStatus, Event, Pod, Terminated
+from grid.labels import APP_COMPONENT, HEAD
+from grid.launch.clusters.progress import Seen
+from grid.launch.ledger import Noted
+
+HEAD_REPLACED = "head_replaced"
+_LOST_WITH_HEAD = (
+    "Running tasks and results that were kept in memory are lost; connect again from your program and run them again."
+)
+_LOST_WITH_WORKER = "Its unfinished tasks go to other workers, and results that it held are computed again."
+_GONE = frozenset({"evicted", "node_lost", "disrupted", "refused_by_node", "failed"})
+
+
+def of_pods(seen: Seen, departed: Sequence[Pod], *, since: datetime, now: datetime) -> list[Noted]:
+    """The lines for everything that happened `since` the cluster runs and can still be seen; `departed` are pods that went since
+    the last look, as they were last."""
+    found: dict[str, Noted] = {}
+    for pod in (*departed, *seen.pods):
+        for line in _of_pod(pod, seen.about(pod), since, now):
+            found[line.uid] = line
+    return list(found.values())
+
+
+def head_replaced(pod: Pod, now: datetime) -> Noted:
+    """For a new head that is ready."""
+    message = f"A new head answers on node {pod.spec.node_name or '(unknown)'}. {_LOST_WITH_HEAD}"
+    return _line(pod, HEAD_REPLACED, message, at=now, level="Warning")
+
+
+def _of_pod(pod: Pod, events: Sequence[Event], since: datetime, now: datetime) -> Iterator[Noted]:
+    for status in pod.status.container_statuses:
+        ended = _ended_badly(pod, status)
+        if ended is not None and (ended.finished_at is None or ended.finished_at >= since):
+            yield _program_ended(pod, status, ended, now)
+    taken_away = _disruption(pod)
+    why = explain_pod(pod, events, now=now)
+    if taken_away is not None and (taken_away.last_transition_time or now) >= since:
+        sentence = f"was taken off node {pod.spec.node_name or '(unknown)'}: {taken_away.message or taken_away.reason}."
+        at = taken_away.last_transition_time or now
+        yield _line(pod, f"{_part(pod)}_lost", f"{_name(pod)} {sentence} {_lost(pod)}", at=at, level="Warning")
+    elif why.code in _GONE:
+        message = f"{_name(pod)} is lost. {why.sentence} {_lost(pod)}"
+        yield _line(pod, f"{_part(pod)}_lost", message, at=now, level="Warning")
+
+
+def _program_ended(pod: Pod, status: ContainerStatus, ended: Terminated, now: datetime) -> Noted:
+    why = explain_terminated(pod, status, ended)
+    kind = "out_of_memory" if why.code == "out_of_memory" else "restarted"
+    message = f"{_name(pod)}: {why.sentence} It is started again. {_lost(pod)} {why.next_step}".strip()
+    at, count = ended.finished_at or now, max(1, status.restart_count)
+    return _line(pod, f"{_part(pod)}_{kind}", message, at=at, level="Warning", count=count)
+
+
+def _ended_badly(pod: Pod, status: ContainerStatus) -> Terminated | None:
+    """The last end of its program that nobody asked for."""
+    present = status.state.terminated if pod.metadata.deletion_timestamp is None else None
+    ends: Iterable[Terminated | None] = (present, status.last_state.terminated)
+    return next((end for end in ends if end is not None and (end.exit_code or end.reason == "OOMKilled")), None)
+
+
+def _disruption(pod: Pod) -> Condition | None:
+    return next((one for one in pod.status.conditions if one.type == "DisruptionTarget" and one.status == "True"), None)
+
+
+def _part(pod: Pod) -> str:
+    return "head" if pod.metadata.labels.get(APP_COMPONENT) == HEAD else "worker"
+
+
+def _name(pod: Pod) -> str:
+    return "The head" if _part(pod) == "head" else f"Worker {pod.metadata.name}"
+
+
+def _lost(pod: Pod) -> str:
+    return _LOST_WITH_HEAD if _part(pod) == "head" else _LOST_WITH_WORKER
+
+
+def _line(pod: Pod, reason: str, message: str, *, at: datetime, level: str, count: int = 1) -> Noted:
+    return Noted(
+        uid=f"{pod.metadata.uid or pod.metadata.name}/{reason}"[-64:],
+        at=at,
+        object=f"Pod/{pod.metadata.name}",
+        level=level,
+        reason=reason,
+        message=message,
+        count=count,
+    )

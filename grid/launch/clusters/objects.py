@@ -1,0 +1,123 @@
+"""Brings a cluster's objects into Kubernetes and out of it again. Every step may be repeated at any time.
+
+Going out is more than deleting pods: a Deployment that is still there would make new ones. So whatever makes pods goes first, and
+nothing counts as gone in a look that still found one of them.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from grid.errors import Conflict, NotFound
+from grid.kube.api import KubeApi
+from grid.kube.objects import Metadata, RawObject
+from grid.kube.resources import AUTOSCALERS, DEPLOYMENTS, REPLICA_SETS, SERVICES, Resource
+from grid.labels import KEYS
+from grid.launch import apply
+from grid.launch.clusters import manifests
+from grid.launch.context import NotYet
+from grid.launch.manifests import Manifest, Storage
+from grid.launch.spec import ExecutionSpec
+
+logger = logging.getLogger(__name__)
+
+# In the order in which one makes the next, pods last.
+_MAKERS = (AUTOSCALERS, DEPLOYMENTS, REPLICA_SETS)
+# Nobody is left to hand work over to, so the drain of a worker would only be waited for.
+ENDING_GRACE_SECONDS = 15
+
+
+class Listed(msgspec.Struct):
+    """An object of a list; `spec` is read only of Deployments."""
+
+    metadata: Metadata
+    spec: dict[str, Any] = {}
+
+
+class _PageMetadata(msgspec.Struct, frozen=True):
+    continue_token: str = msgspec.field(default="", name="continue")
+
+
+class _Page(msgspec.Struct):
+    metadata: _PageMetadata = _PageMetadata()
+    items: tuple[Listed, ...] = ()
+
+
+async def create_all(api: KubeApi, spec: ExecutionSpec, *, namespace: str, storage: Storage) -> str:
+    """Create what is missing, in order; the address of the head. Raises NotYet without one, NameTaken, or what the server says."""
+    uid = await apply.create_anchor(api, spec, namespace=namespace)
+    found: RawObject = {}
+    for manifest in manifests.first(spec, namespace=namespace, anchor_uid=uid, storage=storage)[1:]:
+        made = await apply.get_or_create(api, manifest, spec.id)
+        if manifest.resource == SERVICES:
+            found = made
+    address = address_of(found)
+    for manifest in manifests.workers(spec, namespace=namespace, anchor_uid=uid, head_address=address):
+        await apply.get_or_create(api, manifest, spec.id)
+    return address
+
+
+def address_of(service: RawObject) -> str:
+    """Raises NotYet while Kubernetes has given it none."""
+    address = str(service.get("spec", {}).get("clusterIP") or "")
+    if not address:
+        raise NotYet("Waits for the address of its head; the cluster gives it out.")
+    return address
+
+
+async def find(api: KubeApi, manifest: Manifest) -> RawObject | None:
+    try:
+        return await api.get(manifest.resource, manifest.name, namespace=str(manifest.body["metadata"]["namespace"]))
+    except NotFound:
+        return None
+
+
+async def patch(api: KubeApi, manifest: Manifest, spec: Mapping[str, Any]) -> None:
+    """Change these fields of the object's spec."""
+    namespace = str(manifest.body["metadata"]["namespace"])
+    await api.patch(manifest.resource, manifest.name, {"spec": dict(spec)}, namespace=namespace)
+
+
+async def list_all(api: KubeApi, resource: Resource, *, namespace: str, label_selector: str) -> Sequence[Listed]:
+    found: list[Listed] = []
+    token = ""
+    while True:
+        body = await api.list_page(resource, namespace=namespace, label_selector=label_selector, continue_token=token)
+        page = msgspec.json.decode(body, type=_Page)
+        found += page.items
+        token = page.metadata.continue_token
+        if not token:
+            return found
+
+
+async def delete_all(api: KubeApi, object_name: str, execution_id: str, *, namespace: str) -> bool:
+    """Ask for the end of everything. True while pods are left, or were still being made."""
+    await apply.delete_anchor(api, object_name, execution_id, namespace=namespace)
+    makers = 0
+    for resource in _MAKERS:
+        # The garbage collector would do it too; asking ourselves works also for what has lost its owner.
+        selector = f"{KEYS.execution}={execution_id}"
+        for listed in await list_all(api, resource, namespace=namespace, label_selector=selector):
+            makers += 1
+            if listed.metadata.deletion_timestamp is None:
+                await _delete(api, resource, listed.metadata)
+    pods = await apply.end_pods(api, execution_id, namespace=namespace, grace_seconds=ENDING_GRACE_SECONDS)
+    return bool(makers or pods)
+
+
+async def _delete(api: KubeApi, resource: Resource, meta: Metadata) -> None:
+    try:
+        await api.delete(resource, meta.name, namespace=meta.namespace, propagation="Background", uid=meta.uid)
+    except (NotFound, Conflict) as error:
+        logger.debug("is gone or another now kind=%s name=%s reason=%s", resource.kind, meta.name, error)
+
+
+async def worker_replicas(api: KubeApi, cluster_id: str, namespace: str) -> int:
+    """How many workers are wanted now."""
+    try:
+        found = await api.get(DEPLOYMENTS, manifests.worker_name(cluster_id), namespace=namespace)
+    except NotFound:
+        return 0
+    return int(found["spec"].get("replicas", 1))

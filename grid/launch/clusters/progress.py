@@ -1,0 +1,144 @@
+"""The way of a cluster through its states, as a pure function of what is recorded and what the cluster shows.
+
+    deploying --the head has a node--> preparing --head and first worker ready--> running
+    deploying, preparing --too long--> error
+
+From then on it runs until it is stopped: a head or a worker that dies is replaced by its Deployment, and `incidents` tells what was
+lost. What it waits for meanwhile is its standing.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from grid.diagnosis.diagnosis import duration
+from grid.diagnosis.pods import explain_pod
+from grid.kube.objects import Event, Pod
+from grid.labels import APP_COMPONENT, HEAD, WORKER
+from grid.launch.clusters.manifests import head_name, worker_name
+from grid.launch.ledger import Row
+from grid.launch.lifecycle import Change
+from grid.launch.progress import is_ready
+from grid.models import State
+
+READY = ("ready", "It runs.")
+HEAD_READY = ("head_ready", "The head is ready; it waits for the first worker.")
+HEAD_DOWN = (
+    "head_down",
+    "The head does not answer at the moment; a new one starts by itself. What the old one held is lost.",
+)
+NO_WORKER = ("no_worker_ready", "No worker is ready at the moment; they are started by themselves.")
+_ATTEMPTS = ("FailedCreate", "ReplicaSetCreateError")
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the cluster shows now: its pods, and the events about any of its objects, oldest first."""
+
+    pods: Sequence[Pod] = ()
+    events: Sequence[Event] = field(default=())
+
+    @property
+    def head(self) -> Pod | None:
+        """The one that counts: not ending if there is such a one, and the newest."""
+        heads = sorted(_of(self.pods, HEAD), key=lambda pod: (not _is_ending(pod), _age(pod)))
+        return heads[-1] if heads else None
+
+    @property
+    def workers(self) -> Sequence[Pod]:
+        """Those that are not ending, oldest first."""
+        return sorted((pod for pod in _of(self.pods, WORKER) if not _is_ending(pod)), key=_age)
+
+    @property
+    def head_is_ready(self) -> bool:
+        return self.head is not None and is_up(self.head)
+
+    @property
+    def ready_workers(self) -> int:
+        return sum(is_up(pod) for pod in self.workers)
+
+    def about(self, pod: Pod) -> Sequence[Event]:
+        return [event for event in self.events if event.involved_object.name == pod.metadata.name]
+
+
+def next_change(row: Row, seen: Seen, *, timeouts: Mapping[State, int], now: datetime) -> Change | None:
+    """The next state of a cluster whose objects were created, or None to go on waiting."""
+    head = seen.head
+    if row.state == State.DEPLOYING and head is not None and head.spec.node_name:
+        return Change(State.PREPARING, "scheduled", f"Node {head.spec.node_name} prepares the head: image, start.")
+    if row.state == State.PREPARING and seen.head_is_ready and seen.ready_workers:
+        return Change(State.RUNNING, *READY)
+    return _too_long(row, seen, timeouts, now)
+
+
+def standing(row: Row, seen: Seen) -> tuple[str, str] | None:
+    """Reason and message while the state stays; None to leave them as they are."""
+    if row.state == State.PREPARING:
+        return HEAD_READY if seen.head_is_ready else None
+    if row.state != State.RUNNING:
+        return None
+    if not seen.head_is_ready:
+        return HEAD_DOWN
+    return READY if seen.ready_workers else NO_WORKER
+
+
+def is_up(pod: Pod) -> bool:
+    return not _is_ending(pod) and is_ready(pod)
+
+
+def explain_head(row: Row, seen: Seen, now: datetime) -> str:
+    """What the head waits for, as a sentence with the next step."""
+    if seen.head is None:
+        return _not_made(seen, head_name(row.id), "the head")
+    why = explain_pod(seen.head, seen.about(seen.head), now=now)
+    return f"{why.sentence} {why.next_step}".strip()
+
+
+def explain_first_worker(row: Row, seen: Seen, now: datetime) -> str:
+    if not seen.workers:
+        return _not_made(seen, worker_name(row.id), "a worker")
+    first = seen.workers[0]
+    why = explain_pod(first, seen.about(first), now=now)
+    return f"{why.sentence} {why.next_step}".strip()
+
+
+def _too_long(row: Row, seen: Seen, timeouts: Mapping[State, int], now: datetime) -> Change | None:
+    limit = timeouts.get(row.state)
+    if limit is None or now - row.state_since <= timedelta(seconds=limit):
+        return None
+    code = f"{row.state.value}_timeout"
+    within = f"within {duration(timedelta(seconds=limit))}. Last known:"
+    if row.state == State.DEPLOYING:
+        message = f"No node took the head {within} {explain_head(row, seen, now)}"
+    elif not seen.head_is_ready:
+        message = f"The head was not ready {within} {explain_head(row, seen, now)}"
+    else:
+        message = f"The head is ready, but no worker was {within} {explain_first_worker(row, seen, now)}"
+    return Change(State.ERROR, code, message, level="Warning")
+
+
+def _not_made(seen: Seen, name: str, what: str) -> str:
+    """Its Deployment's or ReplicaSet's events say why there is no pod: a quota, or a rule of the namespace."""
+    refused = [
+        event
+        for event in seen.events
+        if event.reason in _ATTEMPTS
+        and event.involved_object.kind != "Pod"
+        and event.involved_object.name.startswith(name)
+    ]
+    if refused:
+        return f"The cluster refuses to make {what}: {refused[-1].message} Ask your admin."
+    return f"The cluster has not made the pod of {what} yet. Ask an operator whether its controllers work."
+
+
+def _of(pods: Sequence[Pod], component: str) -> list[Pod]:
+    return [pod for pod in pods if pod.metadata.labels.get(APP_COMPONENT) == component]
+
+
+def _is_ending(pod: Pod) -> bool:
+    return pod.metadata.deletion_timestamp is not None or pod.status.phase in ("Failed", "Succeeded")
+
+
+def _age(pod: Pod) -> tuple[bool, float, str]:
+    created = pod.metadata.creation_timestamp
+    return created is not None, created.timestamp() if created else 0.0, pod.metadata.name

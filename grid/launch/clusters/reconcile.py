@@ -1,0 +1,162 @@
+"""The objects of a cluster, as a strategy of `grid.launch.reconcile`: one look at a cluster.
+
+While it is there, a look repairs and records besides deciding about its state: what somebody deleted is made again, a changed size is
+carried over, a wish for a new head is granted once, and what happened to head and workers becomes history.
+"""
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from grid.kube.objects import Pod
+from grid.launch import apply, ledger
+from grid.launch.changes import slots_to_keep
+from grid.launch.clusters import attached, incidents, memory, objects, progress
+from grid.launch.clusters.progress import Seen
+from grid.launch.clusters.upkeep import Upkeep
+from grid.launch.context import Context
+from grid.launch.ledger import Noted, Row
+from grid.launch.progress import Finding
+from grid.launch.spec import ExecutionSpec, thaw
+from grid.models import State
+
+logger = logging.getLogger(__name__)
+
+# The autoscaler may act on a maximum that it read before we lowered it; two of its rounds later it cannot any more.
+SETTLE_SECONDS = 30.0
+
+
+class Clusters:
+    """Implements `reconcile.Objects`."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._upkeep = Upkeep(context)
+        self._noted: dict[str, set[tuple[str, int]]] = {}
+        self._lowered: dict[str, float] = {}
+
+    async def create(self, row: Row) -> Mapping[str, Any]:
+        address = await self._upkeep.create(row, thaw(row.spec))
+        return {
+            "message": "Its objects are created; the cluster looks for nodes.",
+            "spec": memory.remembering(row.spec, head_address=address),
+        }
+
+    async def follow(self, row: Row) -> Finding:
+        """1. Enter the next state, if it is time. 2. Tell what happened. 3. Keep the objects as they must be.
+        4. Write what there is to remember. 5. Grant a wish for a new head. 6. Give back slots after its maximum was lowered."""
+        context = self._context
+        was_doubted = row.id in context.doubted
+        seen = Seen(await context.find_pods(row.id), context.events.of(row.id))
+        timeouts = await context.database(ledger.timeouts)
+        change = progress.next_change(row, seen, timeouts=timeouts, now=context.clock())
+        if change is not None:
+            return Finding(change, seen.head)
+        spec = thaw(row.spec)
+        if row.state == State.RUNNING:
+            await self._tell(row, seen)
+        is_bare = row.state != State.DEPLOYING and not (seen.head and seen.workers)
+        address = await self._upkeep.keep(row, spec, doubtful=was_doubted or is_bare)
+        if await self._remember(row, seen, address) or await self._restart_head(row, seen):
+            return Finding(None, again=0.0)
+        return Finding(None, again=await self._give_back_slots(row, spec))
+
+    async def main_pod(self, row: Row) -> Pod | None:
+        return Seen(await self._context.find_pods(row.id)).head
+
+    async def delete(self, row: Row) -> bool:
+        context = self._context
+        return await objects.delete_all(context.api, row.object_name, row.id, namespace=context.namespace)
+
+    def is_seen(self, row: Row) -> bool:
+        return any(cache.by("execution", row.id) for cache in (self._context.pods, self._context.autoscalers))
+
+    def stopping(self, row: Row) -> str:
+        if row.stop_wanted_by in attached.PARENTS:
+            return f"{row.stop_wanted_by.capitalize()} ends, and it ends with it."
+        return f"{row.stop_wanted_by} asked to stop it; head and workers are ended."
+
+    def forget(self, execution_id: str) -> None:
+        """It is settled."""
+        self._upkeep.forget(execution_id)
+        self._noted.pop(execution_id, None)
+        self._lowered.pop(execution_id, None)
+
+    async def audit(self) -> set[str]:
+        return await self._upkeep.audit()
+
+    # --- Steps ---
+
+    async def _tell(self, row: Row, seen: Seen) -> None:
+        departed = tuple(self._context.pods.departed.get(row.id, {}).values())
+        lines = incidents.of_pods(seen, departed, since=row.state_since, now=self._context.clock())
+        head = memory.read(row.spec).head_pod
+        if seen.head is not None and seen.head_is_ready and head not in ("", seen.head.metadata.uid):
+            lines.append(incidents.head_replaced(seen.head, self._context.clock()))
+        await self._note(row, lines)
+        for pod in departed:
+            self._context.pods.departed[row.id].pop(pod.metadata.uid, None)
+
+    async def _note(self, row: Row, lines: list[Noted]) -> None:
+        known = self._noted.setdefault(row.id, set())
+        new = [line for line in lines if (line.uid, line.count) not in known]
+        if new:
+            await self._context.database(ledger.note_events, row.id, new)
+            known.update((line.uid, line.count) for line in new)
+            for line in new:
+                logger.info("incident execution=%s reason=%s object=%s", row.id, line.reason, line.object)
+
+    async def _remember(self, row: Row, seen: Seen, address: str) -> bool:
+        """Where the head is and which it is, and what the cluster waits for. Whether anything was written."""
+        columns: dict[str, Any] = {}
+        standing = progress.standing(row, seen)
+        if standing is not None and standing != (row.reason, row.message):
+            columns |= {"reason": standing[0], "message": standing[1]}
+        known, head = memory.read(row.spec), seen.head
+        changes = {} if address == known.head_address else {"head_address": address}
+        if row.state == State.RUNNING and head is not None and seen.head_is_ready:
+            if head.metadata.uid != known.head_pod:
+                changes["head_pod"] = head.metadata.uid
+            if head.spec.node_name != row.node_name:
+                columns["node_name"] = head.spec.node_name
+        if changes:
+            columns["spec"] = memory.remembering(row.spec, **changes)
+        if columns:
+            await self._context.database(ledger.update, row, columns, now=self._context.clock())
+        return bool(columns)
+
+    async def _restart_head(self, row: Row, seen: Seen) -> bool:
+        """First written down for which head the wish is, then done: so it is done to that head, and only once."""
+        wish, known = memory.restart_wish(row.spec), memory.read(row.spec)
+        if not wish:
+            return False
+        if wish != known.restart_wish:
+            pod = seen.head.metadata.uid if seen.head is not None else ""
+            spec = memory.remembering(row.spec, restart_wish=wish, restart_pod=pod)
+            await self._context.database(ledger.update, row, {"spec": spec}, now=self._context.clock())
+            return True
+        head = seen.head
+        if head is None or head.metadata.uid != known.restart_pod or head.metadata.deletion_timestamp is not None:
+            return False
+        await apply.delete_pod(self._context.api, head)
+        logger.info("head is replaced as asked execution=%s pod=%s", row.id, head.metadata.name)
+        return False
+
+    async def _give_back_slots(self, row: Row, spec: ExecutionSpec) -> float | None:
+        """After its maximum was lowered: what no pod uses any more, and none can come to use. Counted as the cluster itself says,
+        never from a cache."""
+        assert spec.cluster is not None, "only clusters come here"
+        context, most = self._context, spec.cluster.workers_maximum
+        if row.slots <= 1 + most:
+            self._lowered.pop(row.id, None)
+            return None
+        now = context.monotonic()
+        waited = now - self._lowered.setdefault(row.id, now)
+        if waited < SETTLE_SECONDS:
+            return SETTLE_SECONDS - waited
+        pods = await apply.find_pods(context.api, row.id, namespace=context.namespace)
+        wanted = await objects.worker_replicas(context.api, row.id, context.namespace)
+        slots = slots_to_keep(row.slots, workers_maximum=most, worker_pods=max(len(pods) - 1, wanted))
+        if slots < row.slots and await context.database(ledger.update, row, {"slots": slots}, now=context.clock()):
+            logger.info("slots given back execution=%s slots=%d", row.id, row.slots - slots)
+        return None if slots == 1 + most else SETTLE_SECONDS

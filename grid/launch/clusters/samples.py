@@ -1,0 +1,112 @@
+"""How clusters were over time: written every quarter of a minute while they run, and thinned as they grow old.
+
+The rule: of the last hour everything is kept, of the last day one sample a minute, of older times one in ten minutes; and at any age
+every sample in which the number of workers was another than in the one before, and that one, so no growth or shrinkage moves. A
+week of a steady cluster is some 2,500 rows.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from grid.kube.objects import Autoscaler
+from grid.launch.clusters.progress import Seen
+from grid.models import ClusterSample
+
+_HOUR, _DAY = timedelta(hours=1), timedelta(days=1)
+_MINUTE, _TEN_MINUTES = 60, 600
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """See `ClusterSample`."""
+
+    workers: int
+    ready: int
+    wanted: int
+    cpu_percent: int | None = None
+    memory_percent: int | None = None
+    pending_tasks: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What thinning looks at."""
+
+    pk: int
+    at: datetime
+    counts: tuple[int, int, int]
+
+
+def sample_of(seen: Seen, autoscaler: Autoscaler | None, *, minimum: int, pending_tasks: int | None) -> Sample:
+    """Without an autoscaler, or before it has said anything, as many workers are wanted as there are at least."""
+    wanted = autoscaler.status.desired_replicas if autoscaler else 0
+    return Sample(
+        workers=len(seen.workers),
+        ready=seen.ready_workers,
+        wanted=wanted if wanted > 0 else minimum,
+        cpu_percent=_percent(autoscaler, "cpu"),
+        memory_percent=_percent(autoscaler, "memory"),
+        pending_tasks=None if pending_tasks is None else max(0, pending_tasks),
+    )
+
+
+def record(execution_id: str, sample: Sample, *, at: datetime) -> None:
+    ClusterSample.objects.create(
+        execution_id=execution_id,
+        at=at,
+        workers=sample.workers,
+        ready=sample.ready,
+        wanted=sample.wanted,
+        cpu_percent=sample.cpu_percent,
+        memory_percent=sample.memory_percent,
+        pending_tasks=sample.pending_tasks,
+    )
+
+
+def thin(execution_id: str, *, now: datetime) -> int:
+    """Delete what the rule does not keep; how many that were."""
+    rows = ClusterSample.objects.filter(execution_id=execution_id).order_by("at")
+    points = [
+        Point(pk, at, (workers, ready, wanted))
+        for pk, at, workers, ready, wanted in rows.values_list("pk", "at", "workers", "ready", "wanted")
+    ]
+    gone = superfluous(points, now=now)
+    for start in range(0, len(gone), 500):  # databases limit how many values one query names
+        ClusterSample.objects.filter(pk__in=gone[start : start + 500]).delete()
+    return len(gone)
+
+
+def superfluous(points: Sequence[Point], *, now: datetime) -> list[int]:
+    """The keys of those that go; `points` are oldest first."""
+    news = _news(points)
+    gone: list[int] = []
+    last: tuple[int, float] | None = None
+    for point in points:
+        age = now - point.at
+        if age <= _HOUR:
+            break
+        width = _MINUTE if age <= _DAY else _TEN_MINUTES
+        stretch = (width, point.at.timestamp() // width)
+        if stretch == last and point.pk not in news:
+            gone.append(point.pk)
+        last = stretch
+    return gone
+
+
+def _news(points: Iterable[Point]) -> set[int]:
+    found: set[int] = set()
+    before: Point | None = None
+    for point in points:
+        if before is not None and before.counts != point.counts:
+            found |= {before.pk, point.pk}
+        before = point
+    return found
+
+
+def _percent(autoscaler: Autoscaler | None, name: str) -> int | None:
+    for metric in (autoscaler.status.current_metrics or ()) if autoscaler else ():
+        if metric.resource is not None and metric.resource.name == name:
+            percent = metric.resource.current.average_utilization
+            return None if percent is None else max(0, percent)
+    return None

@@ -1,0 +1,206 @@
+"""Keeps a cluster's objects as its spec says: what somebody deleted is made again, and a changed size is carried over.
+
+Cost follows change: the objects are read when the spec has changed, when this controller sees the cluster for the first time, and when
+the audit, one list per kind for all clusters, finds that something is missing. Nothing here decides about the cluster's state.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from grid.errors import Rejected
+from grid.kube.objects import RawObject
+from grid.kube.resources import (
+    AUTOSCALERS,
+    DEPLOYMENTS,
+    DISRUPTION_BUDGETS,
+    NETWORK_POLICIES,
+    SERVICES,
+    Resource,
+)
+from grid.labels import MANAGED_BY, MANAGER
+from grid.launch import apply, ledger
+from grid.launch.clusters import manifests, memory, objects
+from grid.launch.context import Context
+from grid.launch.ledger import Noted, Row
+from grid.launch.manifests import Manifest
+from grid.launch.spec import ExecutionSpec
+
+logger = logging.getLogger(__name__)
+
+_KINDS = (DEPLOYMENTS, SERVICES, AUTOSCALERS, NETWORK_POLICIES, DISRUPTION_BUDGETS)
+SELECTOR = f"{MANAGED_BY}={MANAGER}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Size:
+    """What the objects were made equal to."""
+
+    minimum: int
+    maximum: int
+
+    @classmethod
+    def of(cls, spec: ExecutionSpec) -> "_Size":
+        assert spec.cluster is not None, "only clusters come here"
+        return cls(spec.cluster.workers_minimum, spec.cluster.workers_maximum)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    size: _Size
+    expected: Mapping[tuple[Resource, str], int | None]  # name of each object, with the replicas it must have
+
+
+class Upkeep:
+    """One per term of leadership."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._kept: dict[str, _Kept] = {}
+
+    async def create(self, row: Row, spec: ExecutionSpec) -> str:
+        """All of it; the address of the head. See `objects.create_all`."""
+        context = self._context
+        address = await objects.create_all(
+            context.api, spec, namespace=context.namespace, storage=context.place.storage
+        )
+        self._kept[row.id] = self._goal(spec)
+        return address
+
+    async def keep(self, row: Row, spec: ExecutionSpec, *, doubtful: bool) -> str:
+        """Make the objects what the spec says; the head's address, which is another if the old one could not be had again."""
+        address = memory.read(row.spec).head_address
+        kept = self._kept.get(row.id)
+        if doubtful or kept is None or kept.size != _Size.of(spec):
+            address = await self._keep_all(row, spec, address)
+            self._kept[row.id] = self._goal(spec)
+        elif manifests.is_autoscaled(spec) and not self._autoscaler_is_right(row, spec):
+            await self._keep_one(row, self._autoscaler(spec, await self._anchor(spec)))
+        return address
+
+    async def audit(self) -> set[str]:
+        """Clusters of which an object is missing, or has another number of replicas than nobody but us decides on."""
+        found: dict[tuple[Resource, str], int | None] = {}
+        for resource in _KINDS:
+            listed = await objects.list_all(
+                self._context.api, resource, namespace=self._context.namespace, label_selector=SELECTOR
+            )
+            found |= {(resource, one.metadata.name): one.spec.get("replicas") for one in listed}
+        wrong = {
+            id
+            for id, kept in self._kept.items()
+            if any(
+                key not in found or (replicas is not None and found[key] != replicas)
+                for key, replicas in kept.expected.items()
+            )
+        }
+        for id in wrong:
+            del self._kept[id]
+        return wrong
+
+    def forget(self, execution_id: str) -> None:
+        self._kept.pop(execution_id, None)
+
+    # --- Inside ---
+
+    def _manifests(self, spec: ExecutionSpec, anchor_uid: str, address: str) -> list[Manifest]:
+        namespace, storage = self._context.namespace, self._context.place.storage
+        first = manifests.first(spec, namespace=namespace, anchor_uid=anchor_uid, storage=storage)[1:]
+        workers = manifests.workers(spec, namespace=namespace, anchor_uid=anchor_uid, head_address=address)
+        return [*first, *workers]
+
+    def _goal(self, spec: ExecutionSpec) -> _Kept:
+        wanted = self._manifests(spec, "", "")
+        expected = {(one.resource, one.name): self._replicas(one, spec) for one in wanted if one.resource in _KINDS}
+        return _Kept(_Size.of(spec), expected)
+
+    def _replicas(self, manifest: Manifest, spec: ExecutionSpec) -> int | None:
+        """How many a Deployment must have; None where that is the autoscaler's to say, and for what has none."""
+        is_autoscaled = manifest.name == manifests.worker_name(spec.id) and manifests.is_autoscaled(spec)
+        return None if is_autoscaled else manifest.body["spec"].get("replicas")
+
+    def _autoscaler(self, spec: ExecutionSpec, anchor_uid: str) -> Manifest:
+        body = manifests.autoscaler_body(spec, namespace=self._context.namespace, anchor_uid=anchor_uid)
+        return Manifest(AUTOSCALERS, body)
+
+    def _autoscaler_is_right(self, row: Row, spec: ExecutionSpec) -> bool:
+        """As far as the cache knows."""
+        size = _Size.of(spec)
+        known = self._context.autoscalers.by("execution", row.id)
+        return any((one.spec.min_replicas, one.spec.max_replicas) == (size.minimum, size.maximum) for one in known)
+
+    async def _anchor(self, spec: ExecutionSpec) -> str:
+        return await apply.create_anchor(self._context.api, spec, namespace=self._context.namespace)
+
+    async def _keep_all(self, row: Row, spec: ExecutionSpec, known: str) -> str:
+        uid = await self._anchor(spec)
+        (service,) = [one for one in self._manifests(spec, uid, known) if one.resource == SERVICES]
+        address = objects.address_of(await self._keep_service(row, _at(service, known)))
+        for manifest in self._manifests(spec, uid, address):
+            if manifest.resource != SERVICES:
+                await self._keep_one(row, manifest, spec)
+        if address != known:
+            await self._tell_workers(row, spec, uid, address)
+        return address
+
+    async def _tell_workers(self, row: Row, spec: ExecutionSpec, uid: str, address: str) -> None:
+        """The head is reached at another address; who is told is started anew."""
+        deployment, *_ = manifests.workers(
+            spec, namespace=self._context.namespace, anchor_uid=uid, head_address=address
+        )
+        await objects.patch(self._context.api, deployment, {"template": deployment.body["spec"]["template"]})
+        message = (
+            f"The head is reached at a new address, {address}, because its Service had been deleted. The workers are "
+            "started again. A workspace or job that was attached knows the old one only: launch it again."
+        )
+        about = f"Service/{manifests.head_service_name(row.id)}"
+        await self._note(row, Noted(f"{address}/moved", self._context.clock(), about, "Warning", "moved", message, 1))
+
+    async def _keep_service(self, row: Row, manifest: Manifest) -> RawObject:
+        found = await objects.find(self._context.api, manifest)
+        if found is not None:
+            return found
+        try:
+            return await self._make_again(row, manifest)
+        except Rejected as error:
+            logger.warning("address of the head cannot be had again execution=%s reason=%s", row.id, error)
+        spec = {key: value for key, value in manifest.body["spec"].items() if key != "clusterIP"}
+        return await self._make_again(row, replace(manifest, body={**manifest.body, "spec": spec}))
+
+    async def _keep_one(self, row: Row, manifest: Manifest, spec: ExecutionSpec | None = None) -> None:
+        found = await objects.find(self._context.api, manifest)
+        if found is None:
+            await self._make_again(row, manifest)
+            return
+        changes: dict[str, Any] = {}
+        if manifest.resource == AUTOSCALERS:
+            changes = _differing(found, manifest, ("minReplicas", "maxReplicas"))
+        elif manifest.resource == DEPLOYMENTS and spec is not None and self._replicas(manifest, spec) is not None:
+            changes = _differing(found, manifest, ("replicas",))
+        if changes:
+            await objects.patch(self._context.api, manifest, changes)
+            logger.info("changed execution=%s kind=%s %s", row.id, manifest.resource.kind, changes)
+
+    async def _make_again(self, row: Row, manifest: Manifest) -> RawObject:
+        made = await apply.get_or_create(self._context.api, manifest, row.id)
+        kind, name = manifest.resource.kind, manifest.name
+        message = f"{kind} {name} had been deleted by somebody; it was made again."
+        uid = f"{made['metadata']['uid']}/made_again"[-64:]
+        await self._note(row, Noted(uid, self._context.clock(), f"{kind}/{name}", "Warning", "made_again", message, 1))
+        return made
+
+    async def _note(self, row: Row, line: Noted) -> None:
+        await self._context.database(ledger.note_events, row.id, [line])
+
+
+def _differing(found: RawObject, manifest: Manifest, fields: Sequence[str]) -> dict[str, Any]:
+    wanted = manifest.body["spec"]
+    return {name: wanted[name] for name in fields if found["spec"].get(name) != wanted[name]}
+
+
+def _at(service: Manifest, address: str) -> Manifest:
+    """Workers and clients know the head by its address, so a Service that is made again asks for the same."""
+    if not address:
+        return service
+    return replace(service, body={**service.body, "spec": {**service.body["spec"], "clusterIP": address}})

@@ -1,0 +1,67 @@
+"""The one pod of a workspace, job or app, as a strategy of `reconcile`.
+
+With a cluster attached, the pod is created once the cluster's address is known, and is told it; when the cluster has ended by
+then, it is created without.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from grid.kube.objects import Pod
+from grid.launch import apply, ledger, progress
+from grid.launch.apply import Attached
+from grid.launch.clusters import memory
+from grid.launch.context import Context, NotYet
+from grid.launch.ledger import Row
+from grid.launch.progress import Finding, Seen
+from grid.launch.spec import ExecutionSpec, thaw
+from grid.models import State
+
+
+class Runs:
+    """Implements `reconcile.Objects`."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    async def create(self, row: Row) -> Mapping[str, Any]:
+        spec, context = thaw(row.spec), self._context
+        attached = await self._attached(spec)
+        token, storage = context.place.token(row.id), context.place.storage
+        await apply.create_all(
+            context.api, spec, namespace=context.namespace, token=token, storage=storage, attached=attached
+        )
+        return {"message": "Its objects are created; the cluster looks for a node."}
+
+    async def follow(self, row: Row) -> Finding:
+        context, name = self._context, row.object_name
+        pod = await self.main_pod(row)
+        seen = Seen(pod, context.events.about(kind="Pod", name=name, namespace=context.namespace))
+        timeouts = await context.database(ledger.timeouts)
+        return Finding(progress.next_change(row, seen, timeouts=timeouts, now=context.clock()), pod)
+
+    async def main_pod(self, row: Row) -> Pod | None:
+        known = await self._context.find_pods(row.id)
+        return next((pod for pod in known if pod.metadata.name == row.object_name), None)
+
+    async def delete(self, row: Row) -> bool:
+        context = self._context
+        return bool(await apply.delete_all(context.api, row.object_name, row.id, namespace=context.namespace))
+
+    def is_seen(self, row: Row) -> bool:
+        return bool(self._context.pods.by("execution", row.id))
+
+    def stopping(self, row: Row) -> str:
+        return f"{row.stop_wanted_by} asked to stop it; the program is given time to close its files."
+
+    async def _attached(self, spec: ExecutionSpec) -> Attached | None:
+        """Its cluster with its address; None without one, or when that has ended or is about to. Raises NotYet."""
+        if spec.attached is None:
+            return None
+        cluster = await self._context.database(ledger.read, spec.attached.id)
+        if cluster is None or cluster.is_final or cluster.stop_wanted or cluster.state == State.STOPPING:
+            return None
+        address = memory.read(cluster.spec).head_address
+        if not address:
+            raise NotYet("Waits for its cluster's address; it starts by itself.")
+        return Attached(thaw(cluster.spec), address)

@@ -12,9 +12,10 @@ from django.db import transaction
 from django.db.models import Sum
 
 from grid.centralconfig import MAXIMUM_EXECUTIONS_PER_USER, cluster_policy, value_of
+from grid.diagnosis.diagnosis import plural
 from grid.errors import Problem, Rejected
 from grid.launch import lifecycle
-from grid.launch.clusters.request import beyond_limit, wrong_counts
+from grid.launch.clusters.request import beyond_limit, beyond_slots, wrong_counts
 from grid.launch.spec import ClusterSpec, thaw
 from grid.models import Execution, LifecycleEntry, State
 from grid.models.environment import Kind
@@ -33,12 +34,8 @@ def resize(execution: Execution, *, minimum: int, maximum: int, by: str, now: da
             cluster = _living_cluster(row)
             if (minimum, maximum) == (cluster.workers_minimum, cluster.workers_maximum):
                 break
-            slots = row.slots if _holds_slots(row) else 0
-            wanted = max(slots, 1 + maximum)
-            problems = [
-                *_wrong_size(cluster, minimum, maximum),
-                *_without_room(row, wanted, slots),
-            ]
+            wanted = max(row.slots if _holds_slots(row) else 0, 1 + maximum)
+            problems = [*_wrong_size(cluster, minimum, maximum), *_without_room(row, wanted)]
             if problems:
                 raise Rejected(problems)
             sizes = {"workers_minimum": minimum, "workers_maximum": maximum}
@@ -125,28 +122,22 @@ def _wrong_size(cluster: ClusterSpec, minimum: int, maximum: int) -> list[Proble
     return problems
 
 
-def _without_room(row: Execution, wanted: int, slots: int) -> list[Problem]:
-    """`slots` it holds, `wanted` it needs. What waits in the queue holds none; it must only be able to start some day."""
+def _without_room(row: Execution, wanted: int) -> list[Problem]:
+    """It needs `wanted` slots, and takes those that it lacks now. What waits in the queue must only be able to start some day."""
     limit = value_of(MAXIMUM_EXECUTIONS_PER_USER)
-    if _holds_slots(row):
-        mine = Execution.objects.filter(
-            owner_id=row.owner_id, slots_reserved_at__isnull=False, slots_freed_at__isnull=True
-        )
-        used = mine.order_by().aggregate(Sum("slots"))["slots__sum"] or 0
-    else:
-        used = 1 if Execution.objects.filter(pk=row.attached_to_id, state=State.QUEUED).exists() else 0
-        if limit == 0:
-            return []
-    if wanted <= slots or used + wanted - slots <= limit:
+    if not _holds_slots(row):
+        pair = Execution.objects.filter(pk=row.attached_to_id, state=State.QUEUED).first()
+        return list(beyond_slots("workers_maximum", wanted, limit, pair.kind if pair else ""))
+    held = Execution.objects.filter(owner_id=row.owner_id, slots_reserved_at__isnull=False, slots_freed_at__isnull=True)
+    free = limit - (held.order_by().aggregate(Sum("slots"))["slots__sum"] or 0)
+    more = wanted - row.slots
+    if more <= max(free, 0):
         return []
-    most = limit - used + slots - 1
-    sentence = f"This takes {wanted - slots} more slots, and of {limit} only {max(limit - used, 0)} are free. "
-    if most >= 1:
-        sentence += (
-            f"Choose at most {most} worker{'' if most == 1 else 's'}, or stop something that you do not need any more."
-        )
-    else:
-        sentence += "Stop something that you do not need any more, or ask your admin."
+    most = row.slots + max(free, 0) - 1
+    sentence = (
+        f"This takes {plural(more, 'more slot')}, and of {limit} only {max(free, 0)} are free. "
+        f"Choose at most {plural(most, 'worker')}, or stop something that you do not need any more."
+    )
     return [Problem("workers_maximum", sentence, "slots")]
 
 
@@ -155,5 +146,4 @@ def _holds_slots(row: Execution) -> bool:
 
 
 def _words(minimum: int, maximum: int) -> str:
-    least = f"{minimum} worker{'' if minimum == 1 else 's'}"
-    return least if minimum == maximum else f"{minimum} to {maximum} workers"
+    return plural(minimum, "worker") if minimum == maximum else f"{minimum} to {maximum} workers"

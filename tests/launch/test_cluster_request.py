@@ -149,10 +149,10 @@ def test_a_pair_whose_cluster_cannot_be_written_is_not_written_at_all(shop: Shop
 def test_beyond_the_queue_limit_a_pair_is_refused_as_one(shop: Shop, configure: Configure) -> None:
     configure(MAXIMUM_EXECUTIONS_PER_USER, 8)
     configure(GLOBAL_QUEUE_LIMIT, 1)
-    submit(attached(shop), now=NOW)  # will start
-    submit(attached(shop), now=NOW)  # will wait, as one
+    shop.launch_with_cluster()  # will start
+    shop.launch_with_cluster(after=1)  # will wait, as one
     with pytest.raises(Rejected, match="1 executions wait for a free slot already"):
-        submit(attached(shop), now=NOW)
+        shop.launch_with_cluster(after=2)
     assert Execution.objects.count() == 4
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from django.contrib.auth.models import User
 
 from grid.centralconfig import MAXIMUM_EXECUTIONS_PER_USER, ClusterPolicy, cluster_policy, value_of
+from grid.diagnosis.diagnosis import plural
 from grid.diagnosis.tierfit import PoolOffer, TierSize, explain_fit
 from grid.errors import Problem
 from grid.launch.offers import wrong_tier
@@ -117,10 +118,7 @@ class Check:
         path = "workers_maximum" if cluster.autoscale else "workers_minimum"
         if cluster.most_workers > policy.maximum_workers:
             yield beyond_limit(path, policy)
-        limit = value_of(MAXIMUM_EXECUTIONS_PER_USER)
-        slots = cluster.slots + (1 if self.attached_to else 0)
-        if slots > limit > 0:  # with a limit of 0 launching is switched off for now: it waits, and is told so
-            yield Problem(path, _beyond_slots(slots, limit, self.attached_to), "slots")
+        yield from beyond_slots(path, cluster.slots, value_of(MAXIMUM_EXECUTIONS_PER_USER), self.attached_to)
 
     def _wrong_scaling(self, policy: ClusterPolicy) -> Iterator[Problem]:
         cluster = self.cluster
@@ -157,9 +155,23 @@ def wrong_counts(minimum: int, maximum: int) -> Iterator[Problem]:
 
 
 def beyond_limit(path: str, policy: ClusterPolicy) -> Problem:
-    most = policy.maximum_workers
-    sentence = f"Your admin allows at most {most} worker{'' if most == 1 else 's'} in one cluster; choose fewer."
+    sentence = f"Your admin allows at most {plural(policy.maximum_workers, 'worker')} in one cluster; choose fewer."
     return Problem(path, sentence, "limit")
+
+
+def beyond_slots(path: str, slots: int, limit: int, attached_to: str) -> Iterator[Problem]:
+    """When a cluster, with what it is attached to, can never start. A limit of 0 is no size: launching is switched off for now."""
+    own = 1 if attached_to else 0
+    if not slots + own > limit > 0:
+        return
+    others = f"the head, the {attached_to}" if attached_to else "the head"
+    sentence = f"This takes {slots + own} slots ({others} and each worker take one), and one user may hold {limit}. "
+    most_workers = limit - 1 - own
+    if most_workers < 1:
+        sentence += "Ask your admin for more slots."
+    else:
+        sentence += f"Choose at most {plural(most_workers, 'worker')}, or ask your admin."
+    yield Problem(path, sentence, "slots")
 
 
 def cluster_spec(request: ClusterRequest, *, attached_to: str) -> ClusterSpec:
@@ -213,15 +225,6 @@ def version_mismatch(workspace: Environment, cluster: Environment, framework: st
         f"{workspace.name} has {label} {ours} and the cluster would have {theirs}; different versions often do not "
         f"understand each other. Choose environments with the same version."
     )
-
-
-def _beyond_slots(slots: int, limit: int, attached_to: str) -> str:
-    most_workers = limit - 1 - (1 if attached_to else 0)
-    others = f"the head, the {attached_to}" if attached_to else "the head"
-    sentence = f"This takes {slots} slots ({others} and each worker take one), and one user may hold {limit}. "
-    if most_workers < 1:
-        return sentence + "Ask your admin for more slots."
-    return sentence + f"Choose at most {most_workers} worker{'' if most_workers == 1 else 's'}, or ask your admin."
 
 
 def _wrong_storage(text: str) -> Iterator[Problem]:

@@ -1,0 +1,104 @@
+"""Several processes that give slots at the same moment, each with its own connection to one database file: no slot twice."""
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from threading import Barrier, Thread
+
+import pytest
+from django.db import connection, connections
+
+from grid.errors import Rejected
+from grid.launch.admission import admit_waiting
+from grid.launch.request import request_stop, resize
+from grid.models import Execution
+from tests.launch.conftest import NOW, Shop
+
+LIMIT = 25
+
+
+@pytest.fixture
+def on_file(transactional_db: None, shop: Shop, tmp_path: Path) -> Iterator[Shop]:
+    """The shop in a file, as in production: the tests' own database is in memory, where a writer does not wait for another."""
+    in_memory, settings = connections["default"], connections.settings["default"]
+    in_memory.ensure_connection()
+    path = tmp_path / "grid.sqlite3"
+    copy = sqlite3.connect(path)
+    in_memory.connection.backup(copy)
+    copy.close()
+    name, settings["NAME"] = settings["NAME"], str(path)
+    connections["default"] = connections.create_connection("default")
+    yield shop
+    connections["default"].close()
+    settings["NAME"], connections["default"] = name, in_memory
+
+
+def at_once(*work: Callable[[], object]) -> list[str]:
+    """Runs everything in threads of its own, starting together; what was refused."""
+    barrier, refusals, failures = Barrier(len(work)), list[str](), list[BaseException]()
+
+    def one(function: Callable[[], object]) -> None:
+        barrier.wait(timeout=10)
+        try:
+            function()
+        except Rejected as error:
+            refusals.append(str(error))
+        except BaseException as error:
+            failures.append(error)
+        finally:
+            connection.close()
+
+    threads = [Thread(target=one, args=(function,)) for function in work]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=60)
+    assert failures == []
+    return refusals
+
+
+def held() -> int:
+    holding = Execution.objects.filter(slots_reserved_at__isnull=False, slots_freed_at__isnull=True)
+    return sum(holding.values_list("slots", flat=True))
+
+
+def test_two_admissions_give_no_slot_twice_and_no_pair_by_half(on_file: Shop) -> None:
+    for place in range(4):
+        on_file.launch_with_cluster(after=place)
+        on_file.launch(after=place + 0.5)
+    admitted: list[str] = []
+
+    at_once(*[lambda: admitted.extend(admit_waiting(now=NOW))] * 3)
+
+    # In turn: a pair of 7, one, a pair, one, a pair, one: 24. The fourth pair waits, and what stands behind it.
+    assert len(admitted) == len(set(admitted)) == 9
+    assert held() == 24
+    for cluster in Execution.objects.filter(kind="cluster").select_related("attached_to"):
+        assert cluster.attached_to is not None
+        assert cluster.state == cluster.attached_to.state
+
+
+def test_two_resizes_and_an_admission_stay_within_the_limit(on_file: Shop) -> None:
+    """12 of 25 slots are held; each of the three wants 10 more, and there is room for one of them."""
+    both = [on_file.launch_cluster(), on_file.launch_cluster(after=1)]
+    admit_waiting(now=NOW)
+    on_file.launch_cluster(after=2, workers_maximum=9)
+
+    def grow(execution: Execution) -> Callable[[], None]:
+        return lambda: resize(execution, minimum=1, maximum=15, by="alice", now=NOW)
+
+    refusals = at_once(grow(both[0]), grow(both[1]), lambda: admit_waiting(now=NOW))
+
+    assert held() == 22
+    assert len(refusals) in (1, 2)
+    assert all("10 more slots, and of 25 only 3 are free" in refusal for refusal in refusals)
+
+
+def test_a_stop_and_an_admission_leave_no_half_of_a_pair(on_file: Shop) -> None:
+    workspace, cluster = on_file.launch_with_cluster()
+    at_once(lambda: request_stop(workspace, by="alice", now=NOW), lambda: admit_waiting(now=NOW))
+    workspace.refresh_from_db()
+    cluster.refresh_from_db()
+    assert workspace.stop_requested_at == NOW
+    assert workspace.state == cluster.state
+    assert held() == (0 if workspace.state == "stopped" else 7)

@@ -25,7 +25,8 @@ from grid.sandbox.controllers.scaling.model import Settings as ScalingSettings
 from grid.sandbox.controllers.scheduler import Scheduler
 from grid.sandbox.images import BadCatalogue, Catalogue, ImageStore
 from grid.sandbox.kubelet import Fleet, FleetSettings, run_kubelets
-from grid.sandbox.pools import DEFAULT_POOLS
+from grid.sandbox.kubelet.simulated_runtime import SimulatedImages
+from grid.sandbox.pools import DEFAULT_POOLS, NodePool
 
 log = logging.getLogger(__name__)
 
@@ -38,13 +39,14 @@ class CannotStart(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ClusterSettings:
-    """Where things are kept, and how long they take. `catalogue` is a TOML file with further images."""
+    """Where things are kept, how large it may become, and how long things take. `catalogue` is a TOML file with further images."""
 
     data: Path
     port: int
     kubeconfig: Path
     images: Path
     catalogue: Path | None = None
+    pools: Sequence[NodePool] = DEFAULT_POOLS
     autoscaler: AutoscalerSettings = field(default_factory=AutoscalerSettings)
     patience: Patience = field(default_factory=Patience)
     scaling: ScalingSettings = field(default_factory=ScalingSettings)
@@ -95,7 +97,13 @@ async def run_cluster(settings: ClusterSettings, stop: asyncio.Event, ready: Cal
             ready(url)
             async with Client.from_kubeconfig(settings.kubeconfig, "kubelet") as client:
                 fleet_settings = replace(settings.fleet, kubelet_token=tokens.by_name[KUBELET_CLIENT])
-                fleet = Fleet(client, data_dir=settings.data / "machine", images=images, settings=fleet_settings)
+                fleet = Fleet(
+                    client,
+                    data_dir=settings.data / "machine",
+                    images=images,
+                    pools=settings.pools,
+                    settings=fleet_settings,
+                )
                 await fleet.start()
                 try:
                     await run_parts(_parts(settings, fleet), settings.kubeconfig, stop)
@@ -114,7 +122,13 @@ async def run_nodes(settings: ClusterSettings, stop: asyncio.Event) -> None:
     try:
         async with Client.from_kubeconfig(settings.kubeconfig) as client:
             work = asyncio.create_task(
-                run_kubelets(client, data_dir=settings.data / "machine", images=images, settings=settings.fleet)
+                run_kubelets(
+                    client,
+                    data_dir=settings.data / "machine",
+                    images=images,
+                    pools=settings.pools,
+                    settings=settings.fleet,
+                )
             )
             stopping = asyncio.create_task(stop.wait())
             await asyncio.wait({work, stopping}, return_when=asyncio.FIRST_COMPLETED)
@@ -128,6 +142,8 @@ async def run_nodes(settings: ClusterSettings, stop: asyncio.Event) -> None:
 
 
 def _image_store(settings: ClusterSettings) -> ImageStore:
+    if settings.fleet.simulated:
+        return SimulatedImages(settings.images)
     try:
         catalogue = Catalogue.with_file(settings.catalogue) if settings.catalogue else Catalogue()
     except BadCatalogue as problem:
@@ -162,7 +178,7 @@ def _parts(settings: ClusterSettings, fleet: Fleet) -> Sequence[Part]:
         await Scheduler(client).run()
 
     async def scale_nodes(client: Client) -> None:
-        await Autoscaler(client, cloud=fleet, pools=DEFAULT_POOLS, settings=settings.autoscaler).run()
+        await Autoscaler(client, cloud=fleet, pools=settings.pools, settings=settings.autoscaler).run()
 
     return (
         Part("controller manager", "controller-manager", manage),

@@ -5,7 +5,7 @@ autoscaler decides on templates; a `Cloud` (the kubelet's fleet on this machine)
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
 
 from grid.labels import INSTANCE_TYPE, NODE_POOL, PLATFORM_NODE, PLATFORM_POOL
@@ -96,3 +96,10 @@ DEFAULT_POOLS: tuple[NodePool, ...] = (
         taints=(Taint("nvidia.com/gpu", "present", "NoSchedule"),),
     ),
 )
+
+
+def with_maximum(pools: Sequence[NodePool], maximum: int) -> tuple[NodePool, ...]:
+    """The same pools, of which those that may grow at all may grow to `maximum` nodes."""
+    return tuple(
+        replace(pool, maximum=max(maximum, pool.initial)) if pool.maximum > pool.minimum else pool for pool in pools
+    )

@@ -12,6 +12,7 @@ from grid.sandbox.cluster import CannotStart, ClusterSettings, run_cluster, run_
 from grid.sandbox.controllers.autoscaler import Settings as AutoscalerSettings
 from grid.sandbox.controllers.scaling.model import Settings as ScalingSettings
 from grid.sandbox.kubelet import FleetSettings
+from grid.sandbox.pools import DEFAULT_POOLS, with_maximum
 
 
 class Command(BaseCommand):
@@ -31,6 +32,14 @@ class Command(BaseCommand):
         parser.add_argument("--catalogue", type=Path, help="TOML file with images besides the built-in ones")
         parser.add_argument(
             "--kubelet-only", action="store_true", help="only join this machine's nodes to the cluster of --kubeconfig"
+        )
+        parser.add_argument(
+            "--simulated",
+            action="store_true",
+            help="containers only walk through their states and nothing is executed: for demonstrations with thousands of pods",
+        )
+        parser.add_argument(
+            "--maximum-nodes", type=int, help="how many nodes each pool may have that can grow (default: 5, of GPUs 2)"
         )
         parser.add_argument(
             "--unneeded-seconds",
@@ -69,17 +78,20 @@ class Command(BaseCommand):
             raise CommandError("--kubelet-only needs --kubeconfig: the file that says which cluster the nodes join.")
         if options["hpa_sync_seconds"] <= 0 or options["hpa_down_seconds"] < 0:
             raise CommandError("--hpa-sync-seconds must be above 0, and --hpa-down-seconds 0 or more.")
+        if options["maximum_nodes"] is not None and options["maximum_nodes"] < 1:
+            raise CommandError("--maximum-nodes must be 1 or more.")
         settings = ClusterSettings(
             data=data,
             port=options["port"],
             kubeconfig=(options["kubeconfig"] or data / "kubeconfig").absolute(),
             images=(options["images"] or data / "images").absolute(),
             catalogue=options["catalogue"],
+            pools=with_maximum(DEFAULT_POOLS, options["maximum_nodes"]) if options["maximum_nodes"] else DEFAULT_POOLS,
             autoscaler=AutoscalerSettings(
                 scan_seconds=options["scan_seconds"], unneeded_seconds=options["unneeded_seconds"]
             ),
             scaling=ScalingSettings(sync_seconds=options["hpa_sync_seconds"], down_seconds=options["hpa_down_seconds"]),
-            fleet=FleetSettings(boot_seconds=options["boot_seconds"]),
+            fleet=FleetSettings(boot_seconds=options["boot_seconds"], simulated=options["simulated"]),
         )
         try:
             asyncio.run(self._run(settings, kubelet_only=options["kubelet_only"]))

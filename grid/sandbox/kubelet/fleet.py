@@ -22,15 +22,17 @@ from grid.sandbox.kubelet.addresses import AddressBook
 from grid.sandbox.kubelet.backoff import Delays
 from grid.sandbox.kubelet.capacity import allocatable_of
 from grid.sandbox.kubelet.certificate import serving_context
-from grid.sandbox.kubelet.handlers import SharedWeb
+from grid.sandbox.kubelet.handlers import Handlers, SharedWeb, SimulatedHandlers
 from grid.sandbox.kubelet.kubelet import Host, Kubelet
 from grid.sandbox.kubelet.localvolumes import LocalVolumes
 from grid.sandbox.kubelet.node import NodeSpec
 from grid.sandbox.kubelet.process_runtime import ProcessRuntime
+from grid.sandbox.kubelet.runtime import Runtime
 from grid.sandbox.kubelet.sampler import Sampler
 from grid.sandbox.kubelet.server import NodeServer
 from grid.sandbox.kubelet.services import end_task
 from grid.sandbox.kubelet.shim import boot_id
+from grid.sandbox.kubelet.simulated_runtime import SimulatedRuntime
 from grid.sandbox.pools import DEFAULT_POOLS, NodePool
 from grid.sandbox.serviceproxy import ServiceProxy
 
@@ -46,7 +48,8 @@ class FleetSettings:
     """Seconds that things take, and how the API server reaches the nodes.
 
     `kubelet_token` is what it must present; "" answers everybody on this machine. `addresses_only`: nodes give their address
-    where others give a host name, because a real API server asks for that one first and nobody can resolve it.
+    where others give a host name, because a real API server asks for that one first and nobody can resolve it. `simulated`:
+    containers only walk through their states, see `simulated_runtime`.
     """
 
     boot_seconds: float = 3.0
@@ -54,6 +57,7 @@ class FleetSettings:
     stop_seconds: float = 5.0
     kubelet_token: str = ""
     addresses_only: bool = False
+    simulated: bool = False
     delays: Delays = field(default_factory=Delays)
 
 
@@ -216,8 +220,14 @@ class Fleet:
             claims=self._data / "volumes",
             clock=self._clock,
             delays=self._settings.delays,
+            handlers=SimulatedHandlers if self._settings.simulated else Handlers,
         )
-        return Kubelet(spec, self._api, ProcessRuntime(self._node_directory(name) / "pods", self._sampler), host)
+        return Kubelet(spec, self._api, self._runtime(self._node_directory(name) / "pods"), host)
+
+    def _runtime(self, directory: Path) -> Runtime:
+        if self._settings.simulated:
+            return SimulatedRuntime(directory, self._clock)
+        return ProcessRuntime(directory, self._sampler)
 
     def _node_directory(self, name: str) -> Path:
         return self._data / "nodes" / name

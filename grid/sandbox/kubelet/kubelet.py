@@ -36,6 +36,7 @@ class Host:
     claims: Path
     clock: Clock
     delays: Delays = field(default_factory=Delays)
+    handlers: type[Handlers] = Handlers
 
 
 class Kubelet:
@@ -52,7 +53,7 @@ class Kubelet:
             api=api,
             runtime=runtime,
             images=host.images,
-            handlers=Handlers(runtime, host.web, clock),
+            handlers=host.handlers(runtime, host.web, clock),
             addresses=host.addresses,
             service_places=host.service_places,
             claims=host.claims,

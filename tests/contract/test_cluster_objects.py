@@ -1,0 +1,58 @@
+"""The objects that on-demand clusters are made of are accepted as they are, and are kept as they were given."""
+
+from typing import Any
+
+import pytest
+
+from grid.launch.clusters.manifests import first, workers
+from grid.launch.manifests import Manifest
+from grid.launch.spec import ScalingSpec
+from tests.contract.client import Client
+from tests.launch.cluster_specs import cluster, spec
+
+# Fields that servers before 1.27 do not know and drop.
+NEWER = {"unhealthyPodEvictionPolicy"}
+
+
+def lost(given: Any, kept: Any, path: str = "") -> list[str]:
+    """Where the server keeps something else than it was given; what it adds does not count."""
+    if isinstance(given, dict) and isinstance(kept, dict):
+        return [
+            where
+            for key, value in given.items()
+            if key not in NEWER
+            for where in lost(value, kept.get(key), f"{path}.{key}")
+        ]
+    if path.endswith(".metrics"):  # servers before 1.30 keep them in an order of their own
+        return [f"{path}: {one!r} is gone" for one in given if all(lost(one, other) for other in kept)]
+    if isinstance(given, list) and isinstance(kept, list) and len(given) == len(kept):
+        return [
+            where
+            for n, (one, other) in enumerate(zip(given, kept, strict=True))
+            for where in lost(one, other, f"{path}[{n}]")
+        ]
+    # An empty value is the same as none.
+    return [] if given == kept or (not given and kept is None) else [f"{path}: {given!r} became {kept!r}"]
+
+
+@pytest.mark.parametrize("framework", ["dask", "ray", "spark"])
+async def test_every_object_of_a_cluster_is_kept_as_it_was_given(
+    client: Client, namespace: str, framework: str, version: tuple[int, int]
+) -> None:
+    scaling = ScalingSpec(on_demand=True, up_workers=0, down_percent=0)
+    for local_storage in ("", "20Gi") if version >= (1, 23) else ("",):
+        of = spec(
+            id=f"{framework}{len(local_storage)}", of=cluster(framework, scaling=scaling, local_storage=local_storage)
+        )
+        for manifest in [
+            *first(of, namespace=namespace, anchor_uid="7e1c2d5e-0000-4000-8000-000000000000"),
+            *workers(of, namespace=namespace, anchor_uid="", head_address="10.0.0.9"),
+        ]:
+            answer = await client.request(
+                "POST", manifest.resource.path(namespace=namespace), body=manifest.body, query={"dryRun": "All"}
+            )
+            assert lost(manifest.body, answer.ok(201)) == [], about(manifest)
+
+
+def about(manifest: Manifest) -> str:
+    return f"{manifest.resource.kind} {manifest.name}"

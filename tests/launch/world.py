@@ -18,6 +18,8 @@ from grid.kube.resources import AUTOSCALERS, DEPLOYMENTS, EVENTS, NAMESPACES, PO
 from grid.labels import APP_COMPONENT, HEAD, KEYS, WORKER
 from grid.launch.context import Place
 from grid.launch.controller import Controller
+from grid.launch.frameworks import framework
+from grid.launch.frameworks.base import Framework
 from grid.models import Execution, LifecycleEntry
 from tests.launch.conftest import NOW
 from tests.launch.deployments import Deployments
@@ -100,7 +102,13 @@ class World:
         self.deployments = Deployments(self.cluster)
         self.cluster.put(*_namespace())
 
-    def controller(self, fault: Fault | None = None) -> Controller:
+    def controller(
+        self,
+        fault: Fault | None = None,
+        *,
+        monotonic: Callable[[], float] = lambda: 0.0,
+        framework_of: Callable[[str], Framework] = framework,
+    ) -> Controller:
         fault = fault or Fault()
 
         async def inline(work: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
@@ -111,7 +119,9 @@ class World:
 
         api = cast(KubeApi, FaultyApi(self.cluster, fault))
         place = Place(NAMESPACE, lambda id: f"token-of-{id}")
-        return Controller(api, place, database=inline, clock=lambda: self.now, monotonic=lambda: 0.0)
+        return Controller(
+            api, place, database=inline, clock=lambda: self.now, monotonic=monotonic, framework_of=framework_of
+        )
 
     async def step(self, controller: Controller, *, fresh: bool = True) -> None:
         """With stale caches (`fresh` False) the controller works on what it saw last."""

@@ -1,0 +1,126 @@
+"""A cluster that belongs to a workspace: the workspace is told its address, and the cluster ends when the workspace does, however."""
+
+from typing import Any
+
+import pytest
+
+from grid.centralconfig import OVER_QUOTA_TIMEOUT, PREPARING_TIMEOUT
+from grid.errors import ClusterUnavailable
+from grid.kube.objects import RawObject
+from grid.kube.resources import PODS, SERVICES
+from grid.launch.clusters.manifests import head_service_name
+from grid.launch.request import request_stop
+from grid.models import Execution
+from tests.launch.conftest import Shop
+from tests.launch.test_cluster_life import Configure, left, the, to_end
+from tests.launch.world import World, fresh, in_world, states_of
+from tests.support.builders import NAMESPACE
+from tests.support.virtual import passes
+
+
+async def both_running(world: World, controller: Any, *pair: Execution) -> None:
+    for _ in range(10):
+        await world.step(controller)
+        if all(fresh(one).state == "running" for one in pair):
+            return
+        world.behave()
+        await passes(2)
+    raise AssertionError([states_of(one) for one in pair])
+
+
+def variables(pod: RawObject) -> dict[str, str]:
+    return {one["name"]: one.get("value", "") for one in pod["spec"]["containers"][0]["env"]}
+
+
+@in_world
+async def test_the_workspace_is_created_with_the_address_of_its_clusters_head(shop: Shop) -> None:
+    world = World()
+    workspace, cluster = shop.launch_with_cluster()
+    controller = world.controller()
+    await both_running(world, controller, workspace, cluster)
+    address = the(world, SERVICES, head_service_name(cluster.pk))["spec"]["clusterIP"]
+    assert variables(world.pod_of(workspace))["DASK_SCHEDULER_ADDRESS"].startswith(f"tcp://{address}:")
+    assert len(world.members(cluster, "worker")) == 2
+
+
+@in_world
+async def test_the_workspace_waits_for_the_address_and_says_so(shop: Shop) -> None:
+    world = World()
+    workspace, cluster = shop.launch_with_cluster()
+    controller = world.controller()
+    world.cluster.fail_next(ClusterUnavailable("gone"), times=1, verb="create")
+    await world.step(controller)
+    assert world.cluster.count("create", PODS) == 0
+    assert fresh(workspace).state == "deploying"
+    assert fresh(workspace).message == "Waits for its cluster's address; it starts by itself."
+    await passes(3)
+    await both_running(world, controller, workspace, cluster)
+
+
+@in_world
+async def test_the_workspace_comes_up_alone_when_its_cluster_has_ended(shop: Shop) -> None:
+    world = World()
+    workspace, cluster = shop.launch_with_cluster()
+    controller = world.controller()
+    world.cluster.fail_next(ClusterUnavailable("gone"), times=1, verb="create")
+    await world.step(controller)
+    request_stop(cluster, by="alice", now=world.now)
+    for _ in range(8):
+        await passes(6)
+        await world.step(controller)
+        world.behave()
+    assert (fresh(cluster).state, fresh(workspace).state) == ("stopped", "running")
+    assert "DASK_SCHEDULER_ADDRESS" not in variables(world.pod_of(workspace))
+
+
+@in_world
+async def test_a_cluster_is_stopped_alone_and_the_workspace_goes_on(shop: Shop) -> None:
+    world = World()
+    workspace, cluster = shop.launch_with_cluster()
+    controller = world.controller()
+    await both_running(world, controller, workspace, cluster)
+    request_stop(cluster, by="alice", now=world.now)
+    await to_end(world, controller, cluster)
+    assert (fresh(cluster).state, fresh(workspace).state) == ("stopped", "running")
+
+
+@pytest.mark.parametrize("how", ["stopped", "shut down", "pod gone", "timeout"])
+def test_the_cluster_ends_with_its_workspace(shop: Shop, configure: Configure, how: str) -> None:
+    @in_world
+    async def ends() -> None:
+        world = World()
+        workspace, cluster = shop.launch_with_cluster()
+        controller = world.controller()
+        await both_running(world, controller, workspace, cluster)
+        if how == "stopped":
+            request_stop(workspace, by="alice", now=world.now)
+        elif how == "shut down":
+            world.finish(world.pod_of(workspace), 0)
+        elif how == "pod gone":
+            world.cluster.remove(PODS, workspace.object_name, namespace=NAMESPACE)
+        else:
+            configure(PREPARING_TIMEOUT, 90)
+            Execution.objects.filter(pk=workspace.pk).update(state="preparing", revision=99)
+            pod = world.pod_of(workspace)
+            pod["status"]["conditions"] = []
+            world.cluster.put(PODS, pod)
+            world.passes(91)
+        await to_end(world, controller, workspace)
+        await to_end(world, controller, cluster)
+        assert (fresh(cluster).state, cluster.stop_requested_by) == ("stopped", "its workspace")
+        assert states_of(cluster)[-2:] == ["stopping", "stopped"]
+        assert left(world) == []
+
+    ends()
+
+
+@in_world
+async def test_the_cluster_of_a_workspace_that_never_started_is_not_forgotten(shop: Shop, configure: Configure) -> None:
+    """The workspace holds no slots and is over at once, so nobody looks at it again."""
+    world = World()
+    workspace, cluster = shop.launch_with_cluster()
+    configure(OVER_QUOTA_TIMEOUT, 90)
+    Execution.objects.filter(pk=workspace.pk).update(state="error")
+    await world.step(world.controller())
+    assert fresh(cluster).state == "stopped"
+    assert world.cluster.count("create") == 0

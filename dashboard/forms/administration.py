@@ -7,13 +7,12 @@ from typing import Any, ClassVar
 from django import forms
 from django.contrib.auth.models import Group, User
 
-from dashboard.forms.fields import LinesField, PairsField, TolerationsField
+from dashboard.forms.fields import FrameworksField, LinesField, PairsField, TolerationsField
 from dashboard.forms.layout import LaidOutSection, Section, lay_out
 from dashboard.viewmodels.prices import price_number
 from grid.models import Environment, HardwareTier, Project
-from grid.models.environment import Kind
+from grid.models.environment import Framework, Kind
 
-FRAMEWORKS = (("dask", "Dask"), ("ray", "Ray"), ("spark", "Spark"))
 _PRICE_PLACES = Decimal("0.0001")
 _ID_HELP = "Lower-case letters, digits and dashes; it never changes."
 
@@ -66,10 +65,10 @@ class TierForm(CatalogueForm):
     )
     units = {"cost_per_hour": "per hour", "cores": "cores", "cores_limit": "cores"}
     kinds = forms.MultipleChoiceField(
-        choices=[*Kind.choices, *FRAMEWORKS],
+        choices=[*Kind.choices, *((name.value, f"{name.label} clusters") for name in Framework)],
         required=False,
         widget=forms.CheckboxSelectMultiple,
-        help_text="What may run on it; nothing chosen means everything.",
+        help_text="What may run on it; nothing chosen means everything. Cluster means those of every framework.",
     )
     groups = forms.ModelMultipleChoiceField(
         queryset=Group.objects.order_by("name"),
@@ -165,6 +164,11 @@ class EnvironmentForm(CatalogueForm):
     layout = (
         Section("What it is", "What people read when they choose.", ("id", "name", "description", "is_visible")),
         Section("Program", "The image, and what is run in it.", ("kind", "port", "image", "command")),
+        Section(
+            "Frameworks",
+            "What the image contains for clusters: of its own, or as the client of one that is attached.",
+            ("frameworks",),
+        ),
         Section("Variables", "What the program finds in its environment.", ("variables",)),
     )
     units = {}
@@ -173,19 +177,27 @@ class EnvironmentForm(CatalogueForm):
         required=False,
         rows=8,
         help_text="One argument a line; {port} and {base_url} are filled in, and $(NAME) is a variable. "
-        "Empty: what the image runs by itself.",
+        "Empty: what the image runs by itself. A cluster's containers run what its framework needs.",
+    )
+    frameworks = FrameworksField(
+        required=False,
+        help_text="One a line with its version, such as dask 2026.8.0, ray 2.60.0 or spark 4.3.0. Versions of a workspace and its "
+        "cluster are compared, and whoever launches them is told when they differ.",
     )
     variables = PairsField(kind="variable", required=False, help_text="Environment variables, one NAME=value a line.")
 
     class Meta:
         model = Environment
-        fields = ("id", "name", "description", "kind", "image", "command", "port", "variables", "is_visible")
+        fields = (
+            *("id", "name", "description", "kind", "image", "command", "port", "frameworks", "variables"),
+            "is_visible",
+        )
         labels = {"id": "Id", "is_visible": "Shown in the launch form"}
         help_texts = {
             "id": _ID_HELP,
-            "kind": "Workspaces and apps are opened in the browser.",
+            "kind": "Workspaces and apps are opened in the browser; a cluster is made of its frameworks.",
             "image": "With its registry and tag, for example registry.example.org/team/lab:4.6.",
-            "port": "Where the program listens; a workspace or an app needs one.",
+            "port": "Where the program listens; a workspace or an app needs one, a job or a cluster none.",
             "is_visible": "Hidden, it only goes on with what runs.",
         }
         widgets = {"image": forms.TextInput(attrs={"spellcheck": "false"})}

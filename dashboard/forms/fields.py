@@ -7,11 +7,14 @@ from typing import Any
 from django import forms
 from django.core.exceptions import ValidationError
 
+from grid.models.environment import Framework
+
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 # https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set
 _NAME = r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?"
 _KEY = re.compile(rf"([a-z0-9]([a-z0-9.-]{{0,251}}[a-z0-9])?/)?{_NAME}")
 _LABEL_VALUE = re.compile(rf"({_NAME})?")
+_VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+!_-]{0,39}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -56,6 +59,31 @@ class PairsField(LinesField):
         if problems:
             raise ValidationError(problems)
         return pairs
+
+
+class FrameworksField(LinesField):
+    """Frameworks with their versions, one a line, as `dask 2026.8.0`; "=" between them is fine too, because pip writes "=="."""
+
+    def prepare_value(self, value: Any) -> Any:
+        return "\n".join(f"{name} {version}" for name, version in value.items()) if isinstance(value, dict) else value
+
+    def to_python(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            return value
+        found: dict[str, str] = {}
+        problems = []
+        for line in super().to_python(value):
+            name, _, version = (part.strip() for part in line.replace("=", " ").lower().partition(" "))
+            if name not in Framework.values:
+                problems.append(f"“{name}” is not a framework; there are {', '.join(Framework.values)}.")
+            elif name in found:
+                problems.append(f"“{name}” is given twice.")
+            elif not _VERSION.fullmatch(version):
+                problems.append(f"“{line}” does not name one version; write for example dask 2026.8.0.")
+            found[name] = version
+        if problems:
+            raise ValidationError(problems)
+        return found
 
 
 class TolerationsField(LinesField):

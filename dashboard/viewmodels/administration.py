@@ -15,6 +15,7 @@ from grid.quantity import format_bytes, millicores, whole
 
 _SPANS = ((24 * 60 * 60, "d"), (60 * 60, "h"), (60, "min"))
 _GPU_SUFFIX = "/gpu"
+_KINDS = {"workspace": "workspaces", "job": "jobs", "app": "apps", "cluster": "clusters"}  # the rest are frameworks
 _PRICES = frozenset({"cost_per_hour"})  # stored as text with all their places
 
 
@@ -39,6 +40,8 @@ class TierLike(Protocol):
     def shared_memory(self) -> str: ...
     @property
     def cost_per_hour(self) -> Decimal: ...
+    @property
+    def kinds(self) -> Sequence[str]: ...
 
 
 class EntryLike(Protocol):
@@ -63,7 +66,7 @@ class EntryLike(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TierWords:
-    """A tier's sizes for people. `limits` is the sentence about what it may use beyond what it asks for."""
+    """A tier's sizes for people. `limits` is the sentence about what it may use beyond what it asks for, `kinds` what it is for."""
 
     cores: str
     memory: str
@@ -72,6 +75,7 @@ class TierWords:
     gpus: str
     limits: str
     price: str
+    kinds: str
     fit: Diagnosis | None
 
 
@@ -114,6 +118,7 @@ def tier_words(tier: TierLike, offers: Mapping[str, PoolOffer] | None) -> TierWo
         gpus=plural(tier.gpus, "GPU") if tier.gpus else "",
         limits=_limits(tier),
         price=price_words(tier.cost_per_hour),
+        kinds=", ".join(_KINDS.get(kind, f"{kind.capitalize()} clusters") for kind in tier.kinds),
         fit=None if offers is None else explain_fit(tier_size(tier), offers),
     )
 

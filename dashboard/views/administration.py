@@ -11,6 +11,7 @@ from django.contrib import messages
 from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.db import models, transaction
+from django.db.models import Q
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -30,7 +31,7 @@ from dashboard.viewmodels.administration import (
 from grid import audit
 from grid.diagnosis.diagnosis import Diagnosis
 from grid.diagnosis.tierfit import PoolOffer, explain_fit, pool_offers
-from grid.models import AuditEntry, Environment, HardwareTier, Project
+from grid.models import AuditEntry, Environment, Execution, HardwareTier, Project
 from grid.models.execution import ACTIVE_STATES
 from grid.runtime import get_runtime
 from grid.watch.pools import node_groups
@@ -220,8 +221,8 @@ def _history(catalogue: Catalogue, id: str, form: CatalogueForm) -> list[History
 
 
 def _active(instance: Any) -> int:
-    found: int = instance.executions.filter(state__in=ACTIVE_STATES).count()
-    return found
+    uses = Q(head_tier=instance) | Q(tier=instance) if isinstance(instance, HardwareTier) else Q(environment=instance)
+    return Execution.objects.filter(uses, state__in=ACTIVE_STATES).count()
 
 
 def _words(instance: models.Model, offers: Offers | None) -> TierWords | None:

@@ -301,6 +301,72 @@ def test_a_wrong_entry_of_an_environment_is_said_at_its_field(admin: Client, fie
     assert field in admin.post("/environments/new/", entries).context["form"].errors
 
 
+CLUSTER_ENVIRONMENT = {"id": "dask", "name": "Dask", "kind": "cluster", "image": "dask:1"}
+
+
+def test_an_environment_for_clusters_needs_its_frameworks_but_no_port_and_no_command(admin: Client) -> None:
+    entries = {**CLUSTER_ENVIRONMENT, "frameworks": "Dask 2026.8.0\n ray==2.60.0 \n"}
+    assert admin.post("/environments/new/", entries).status_code == 302
+    assert Environment.objects.get().frameworks == {"dask": "2026.8.0", "ray": "2.60.0"}
+    shown = admin.get("/environments/").content.decode()
+    assert "Dask 2026.8.0" in shown
+    assert "Ray 2.60.0" in shown
+    shown = admin.get("/environments/dask/").content.decode()
+    assert "dask 2026.8.0\nray 2.60.0</textarea>" in shown
+
+
+def test_an_environment_is_saved_unchanged_with_its_frameworks(admin: Client) -> None:
+    Environment.objects.create(**CLUSTER_ENVIRONMENT, frameworks={"spark": "4.3.0"})
+    page = admin.get("/environments/dask/")
+    form = page.context["form"]
+    entries = {name: form[name].value() or "" for name in form.fields}
+    assert admin.post("/environments/dask/", {**entries, "version": page.context["version"]}).status_code == 302
+    assert not AuditEntry.objects.exists()
+    admin.post("/environments/dask/", {**entries, "frameworks": "spark 4.4.0", "version": page.context["version"]})
+    assert AuditEntry.objects.get().changes == {"frameworks": [{"spark": "4.3.0"}, {"spark": "4.4.0"}]}
+
+
+@pytest.mark.parametrize(
+    ("typed", "sentence"),
+    [
+        ("", "Say which frameworks a cluster of this environment can be made of."),
+        ("dusk 1.0", "“dusk” is not a framework; there are dask, ray, spark."),
+        ("dask", "“dask” does not name one version; write for example dask 2026.8.0."),
+        ("dask 1.0 2.0", "does not name one version"),
+        ("dask " + "9" * 41, "does not name one version"),
+        ("dask <b>", "does not name one version"),
+        ("dask 1.0\ndask 2.0", "“dask” is given twice."),
+    ],
+)
+def test_wrong_frameworks_are_said_at_their_field(admin: Client, typed: str, sentence: str) -> None:
+    answer = admin.post("/environments/new/", {**CLUSTER_ENVIRONMENT, "frameworks": typed})
+    assert answer.status_code == 400
+    assert sentence in " ".join(answer.context["form"].errors["frameworks"])
+    assert not Environment.objects.exists()
+
+
+def test_a_tier_can_be_kept_for_clusters_of_one_framework(admin: Client) -> None:
+    assert admin.post("/tiers/new/", {**TIER, "kinds": ["cluster", "spark"]}).status_code == 302
+    assert HardwareTier.objects.get().kinds == ["cluster", "spark"]
+    shown = admin.get("/tiers/small/").content.decode()
+    for words in ("Dask clusters", "Ray clusters", "Spark clusters"):
+        assert words in shown
+    assert "only clusters, Spark clusters" in admin.get("/tiers/").content.decode()
+
+
+def test_who_edits_a_tier_is_told_of_the_heads_on_it(admin: Client, people: People, tier: HardwareTier) -> None:
+    project = Project.objects.create(id="churn", name="Churn", owner=people.owner)
+    dask = Environment.objects.create(**CLUSTER_ENVIRONMENT, frameworks={"dask": "2026.8.0"})
+    other = HardwareTier.objects.create(id="other", name="Other", node_pool="default", cores="1", memory="4Gi")
+    for head, workers in ((tier, other), (tier, tier)):
+        Execution.objects.create(
+            owner=people.owner, project=project, environment=dask, kind="cluster", tier=workers, head_tier=head,
+            state="running",
+        )  # fmt: skip
+    assert admin.get("/tiers/small/").context["in_use"].startswith("2 active executions use it.")
+    assert admin.get("/tiers/other/").context["in_use"].startswith("1 active execution uses it.")
+
+
 def test_a_project_has_members(admin: Client, people: People) -> None:
     entries = {
         "id": "churn",

@@ -24,6 +24,7 @@ class Tier:
     effective_memory_limit: str = "14Gi"
     shared_memory: str = ""
     cost_per_hour: Decimal = Decimal("0.1900")
+    kinds: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,8 @@ def test_a_tier_is_told_with_units_and_memory_per_core() -> None:
     assert (words.cores, words.memory, words.per_core) == ("3.5 cores", "14 GiB", "4 GiB")
     assert (words.gpus, words.shared_memory, words.price) == ("2 GPUs", "2 GiB", "$0.19 an hour")
     assert words.fit is None
+    assert words.kinds == ""
+    assert tier_words(Tier(kinds=("job", "cluster", "dask")), None).kinds == "jobs, clusters, Dask clusters"
 
 
 @pytest.mark.parametrize(

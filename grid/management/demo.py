@@ -35,6 +35,15 @@ _ACCOUNTS = (
 )
 _TIERS: Sequence[dict[str, Any]] = (
     {
+        "id": "tiny",
+        "name": "Tiny",
+        "description": "A quarter of a core: heads and workers of small clusters.",
+        "node_pool": "default",
+        "cores": "250m",
+        "memory": "1Gi",
+        "cost_per_hour": "0.02",
+    },
+    {
         "id": "small",
         "name": "Small",
         "description": "Notebooks and light analysis.",

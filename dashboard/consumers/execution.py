@@ -107,6 +107,8 @@ def execution_fragments(
     pods = sorted(
         pods_of(runtime, record.id), key=lambda pod: (pod.metadata.name != record.object_name, pod.metadata.name)
     )
+    first: Pod | None
+    diagnosis: Diagnosis | None
     if record.cluster is not None:
         first, diagnosis, workers, extra = _cluster(runtime, record, pods, viewer, now)
         listed, nodes = [pod for pod in pods if pod is first], cluster_nodes(runtime, record, pods)

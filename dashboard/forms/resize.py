@@ -11,7 +11,7 @@ _PATHS = {"workers_minimum": "minimum", "workers_maximum": "maximum", "minimum":
 
 
 class ResizeForm(forms.Form):
-    """Rules beyond plain numbers are those of `grid.launch.clusters.request.resize`; `refuse` shows them at their fields."""
+    """Rules beyond plain numbers are those of `grid.launch.changes.resize`; `refuse` shows them at their fields."""
 
     minimum = forms.IntegerField(
         min_value=1,

@@ -1,12 +1,19 @@
-"""Which container's log an execution's page shows, and what to say when there is none; pure."""
+"""Which container's log an execution's page shows, how those of a cluster become one, and what to say without any; pure."""
 
-from collections.abc import Sequence
+import heapq
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dashboard.viewmodels.execution import ExecutionRecord
 from grid.kube.objects import Pod
+from grid.labels import APP_COMPONENT, HEAD
+
+_STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z")
 
 MAIN_CONTAINER = "run"
+ALL = "all"  # what is asked for to see the logs of all pods as one
+MERGED_PODS = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +26,21 @@ class LogSource:
     has_started: bool
     pods: tuple[str, ...]
     containers: tuple[str, ...]
+
+
+def all_source(pods: Sequence[Pod]) -> LogSource | None:
+    """All pods of a cluster as one; each can be chosen alone as well. None without pods."""
+    if not pods:
+        return None
+    names = tuple(sorted((one.metadata.name for one in pods), key=lambda name: ("-head-" not in name, name)))
+    return LogSource(
+        namespace=pods[0].metadata.namespace,
+        pod=ALL,
+        container=MAIN_CONTAINER,
+        has_started=bool(started_pods(pods)),
+        pods=(ALL, *names),
+        containers=(MAIN_CONTAINER,),
+    )
 
 
 def log_source(pods: Sequence[Pod], *, pod: str, container: str, main: str) -> LogSource | None:
@@ -38,6 +60,45 @@ def log_source(pods: Sequence[Pod], *, pod: str, container: str, main: str) -> L
         pods=tuple(by_name),
         containers=tuple(containers),
     )
+
+
+def started_pods(pods: Sequence[Pod]) -> list[Pod]:
+    """Those whose program has started, the head first; at most `MERGED_PODS`, the newest of the others."""
+    started = [pod for pod in pods if _has_started(pod, MAIN_CONTAINER)]
+    started.sort(key=lambda pod: str(pod.metadata.creation_timestamp or ""), reverse=True)
+    started.sort(key=lambda pod: pod.metadata.labels.get(APP_COMPONENT) != HEAD)
+    return started[:MERGED_PODS]
+
+
+def member_name(pod: Pod) -> str:
+    """What stands in front of its lines: "head", or the part of a worker's name that tells it from the others."""
+    if pod.metadata.labels.get(APP_COMPONENT) == HEAD:
+        return HEAD
+    return pod.metadata.name.rpartition("-")[2]
+
+
+def merged(logs: Mapping[str, str], *, lines: int) -> str:
+    """The last `lines` of all logs in the order of their timestamps, each with its pod in front. The logs' lines begin with the
+    kubelet's timestamps; one without stays behind the line before it."""
+    width = max(map(len, logs), default=0)
+    streams = [_stamped(name.ljust(width), text) for name, text in logs.items()]
+    together = [line for _, line in heapq.merge(*streams, key=lambda pair: pair[0])]
+    return "".join(f"{line}\n" for line in together[-lines:])
+
+
+def _stamped(name: str, text: str) -> Iterable[tuple[str, str]]:
+    """Pairs of a timestamp that sorts as text and the line to show."""
+    latest = ""
+    found = []
+    for line in text.splitlines():
+        stamp, _, rest = line.partition(" ")
+        if _STAMP.fullmatch(stamp):
+            seconds, _, fraction = stamp.rstrip("Z").partition(".")
+            latest = max(latest, f"{seconds}.{fraction.ljust(9, '0')}")
+            found.append((latest, f"{name} {seconds[11:]} {rest}"))
+        else:
+            found.append((latest, f"{name} {line}"))
+    return found
 
 
 def why_no_log(record: ExecutionRecord) -> str:

@@ -20,7 +20,7 @@ TABLE_ROWS = 60
 _CLOSE = timedelta(seconds=45)  # a sample is written every quarter of a minute, and history a look later
 _RESCALE = re.compile(r"New size: (\d+); reason: (.*)", re.DOTALL)
 _RESCALE_REASON = "SuccessfulRescale"
-_MANUAL_REASONS = frozenset({"resized", "Resized", "workers_changed", "restarted_head"})
+_RESIZED = "Resized"
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +167,8 @@ def _told(line: LifecycleLine) -> tuple[int | None, str]:
     """The size that a line of history speaks of and why; no cause when it is about something else."""
     if line.reason == _RESCALE_REASON and (found := _RESCALE.search(line.message)):
         return int(found[1]), cause_in_words(found[2].strip())
-    if line.reason in _MANUAL_REASONS:
-        return None, f"{line.message or 'changed by hand.'}"
+    if line.reason == _RESIZED:
+        return None, line.message
     return None, ""
 
 

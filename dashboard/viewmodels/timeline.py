@@ -39,6 +39,8 @@ _HEADLINES = {
     "TaintManagerEviction": "The node had to let it go",
     "NodeNotReady": "Its node does not answer",
     "OOMKilling": "It used more memory than its tier has",
+    "Resized": "The number of workers was changed by hand",
+    "HeadRestarted": "The head was asked to restart",
     "SuccessfulRescale": "The number of workers changes",
     "ScalingReplicaSet": "Pods are added or taken away",
     "FailedGetResourceMetric": "The load could not be measured",

@@ -23,7 +23,7 @@ from dashboard.viewmodels.restart import lost_by_restart
 from dashboard.viewmodels.samples import chart, scale_events, thinned
 from dashboard.views.executions import samples_table, seen
 from grid.errors import Rejected
-from grid.launch.clusters import request as clusters
+from grid.launch.changes import resize, restart_head
 from grid.models import Execution
 from grid.runtime import get_runtime
 
@@ -116,8 +116,8 @@ def _chart(record: ExecutionRecord, cluster: ClusterRecord) -> dict[str, Any]:
 
 def _resize(execution_id: str, username: str, minimum: int, maximum: int) -> None:
     execution = Execution.objects.get(pk=execution_id)
-    clusters.resize(execution, minimum=minimum, maximum=maximum, by=username, now=timezone.now())
+    resize(execution, minimum=minimum, maximum=maximum, by=username, now=timezone.now())
 
 
 def _restart_head(execution_id: str, username: str) -> None:
-    clusters.restart_head(Execution.objects.get(pk=execution_id), by=username, now=timezone.now())
+    restart_head(Execution.objects.get(pk=execution_id), by=username, now=timezone.now())

@@ -7,7 +7,6 @@ from typing import Any
 from urllib.parse import urlencode
 
 from asgiref.sync import sync_to_async
-from django.conf import settings
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
@@ -19,19 +18,19 @@ from dashboard.access import Viewer, may_see_execution, viewer_of
 from dashboard.cluster_records import read_samples
 from dashboard.consumers.execution import EXECUTION, ExecutionView, execution_fragments, person
 from dashboard.consumers.executions import EXECUTIONS, visible_rows
-from dashboard.records import ended_choices, ended_page, final_log, read_record
+from dashboard.records import ended_choices, ended_page, read_record
 from dashboard.viewmodels.execution import ExecutionRecord
 from dashboard.viewmodels.executions import choices
 from dashboard.viewmodels.executions_view import ACTIVE_STATES, ENDED_STATES, KINDS, TROUBLE, ExecutionsView, bounds
-from dashboard.viewmodels.log import log_source, why_no_log
 from dashboard.viewmodels.samples import SampleRow, sample_rows, scale_events
 from dashboard.viewmodels.timeline import lifecycle_text
 from dashboard.viewmodels.workers import LEGEND
-from dashboard.views.fetching import LOG_LINES, Fetched, fetched, log_tail
+from dashboard.views.fetching import Fetched
 from dashboard.views.live import live_page
+from dashboard.views.logs import log_context
 from grid.launch.request import request_stop
 from grid.models import Execution
-from grid.runtime import Runtime, get_runtime
+from grid.runtime import get_runtime
 
 TABS = {"": "What happened", "log": "Log", "events": "Kubernetes events"}
 _NOT_THERE = "There is no such execution, or it is not yours to see."
@@ -77,7 +76,7 @@ async def execution(request: HttpRequest, id: str) -> HttpResponse:
     tab = tab if tab in TABS else ""
     context: dict[str, Any] = {"record": record, "tabs": TABS, "tab": tab, "person": person(viewer, record)}
     if tab == "log":
-        context |= await _log_context(request, runtime, record)
+        context |= await log_context(request, runtime, record)
     if record.cluster is not None:
         context |= {"phases": LEGEND, "sample_rows": await sync_to_async(samples_table)(record)}
     if runtime.executions.get(id) is not None:
@@ -95,7 +94,7 @@ async def execution(request: HttpRequest, id: str) -> HttpResponse:
 async def execution_log(request: HttpRequest, id: str) -> HttpResponse:
     """The end of the log: a fragment for the page, or a text file to keep with `?download=1`."""
     _, record = await seen(request, id)
-    context = await _log_context(request, get_runtime(), record)
+    context = await log_context(request, get_runtime(), record)
     if request.GET.get("download") == "1":
         found: Fetched = context["fetched"]
         return _text_file(found.text or f"{found.problem}\n", f"{record.object_name}.log")
@@ -145,23 +144,6 @@ async def seen(request: HttpRequest, execution_id: str) -> tuple[Viewer, Executi
     if record is None or not may_see_execution(viewer, record):
         raise Http404(_NOT_THERE)
     return viewer, record
-
-
-async def _log_context(request: HttpRequest, runtime: Runtime, record: ExecutionRecord) -> dict[str, Any]:
-    """From its pod while there is one, else what was kept of it."""
-    found = runtime.pods.by("execution", record.id)
-    pods = [pod for pod in found if pod.metadata.namespace == settings.GRID_NAMESPACE]
-    source = log_source(
-        pods, pod=request.GET.get("pod", ""), container=request.GET.get("container", ""), main=record.object_name
-    )
-    context: dict[str, Any] = {"record": record, "source": source, "lines": LOG_LINES}
-    if source is None:
-        kept = await sync_to_async(final_log)(record.id)
-        return context | {"fetched": Fetched(text=kept, problem="" if kept else why_no_log(record))}
-    if not source.has_started:
-        return context | {"fetched": Fetched(problem=why_no_log(record))}
-    chunks = runtime.api.logs(source.pod, namespace=source.namespace, container=source.container, tail_lines=LOG_LINES)
-    return context | {"fetched": await fetched(log_tail(chunks))}
 
 
 def _text_file(text: str, name: str) -> HttpResponse:

@@ -9,6 +9,7 @@ from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
 from django.test import Client
 
+from grid.errors import ClusterUnavailable
 from grid.kube.resources import AUTOSCALERS, EVENTS, NODES, PODS
 from grid.metrics.usage import Measured, Usage
 from grid.models import Execution, LifecycleEntry, State
@@ -68,31 +69,36 @@ def text(user: User, execution: Execution, rest: str = "") -> str:
     return str(answer.content.decode())
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_a_stranger_finds_nothing_and_nobody_goes_to_the_login(people: People, running: Execution, path: str) -> None:
-    assert client_of(people.stranger).get(f"/executions/{running.pk}/{path}").status_code == 404
-    assert client_of(people.stranger).post(f"/executions/{running.pk}/resize/").status_code == 404
-    assert client_of(people.stranger).post(f"/executions/{running.pk}/restart-head/").status_code == 404
-    answer = Client().get(f"/executions/{running.pk}/{path}")
-    assert (answer.status_code, answer["Location"].partition("?")[0]) == (302, "/login/")
+def test_a_stranger_finds_nothing_and_nobody_goes_to_the_login(people: People, running: Execution) -> None:
+    stranger, nobody = client_of(people.stranger), Client()
+    for path in PATHS:
+        assert stranger.get(f"/executions/{running.pk}/{path}").status_code == 404, path
+        answer = nobody.get(f"/executions/{running.pk}/{path}")
+        assert (answer.status_code, answer["Location"].partition("?")[0]) == (302, "/login/"), path
+    for path in ("resize/", "restart-head/"):
+        assert stranger.post(f"/executions/{running.pk}/{path}", {"minimum": 1, "maximum": 1}).status_code == 404
+    running.refresh_from_db()
+    assert running.spec["cluster"]["workers_maximum"] == 5
 
 
-@pytest.mark.parametrize("path", ["", "samples/", "samples/?table=1", "log/", "?tab=log", "?tab=events"])
 @pytest.mark.parametrize("who", EVERYBODY)
-def test_owner_teammate_operator_and_admin_may_look(people: People, running: Execution, who: str, path: str) -> None:
-    text(getattr(people, who), running, path)
+def test_owner_teammate_operator_and_admin_may_look(people: People, running: Execution, who: str) -> None:
+    for path in ("", "samples/", "samples/?table=1", "log/", "?tab=log", "?tab=events"):
+        text(getattr(people, who), running, path)
 
 
-@pytest.mark.parametrize("path", ["resize/", "restart-head/"])
 @pytest.mark.parametrize("who", EVERYBODY)
-def test_who_may_stop_it_may_change_it(people: People, running: Execution, who: str, path: str) -> None:
+def test_who_may_stop_it_may_change_it_and_members_may_open_it(people: People, running: Execution, who: str) -> None:
     client = client_of(getattr(people, who))
-    expected = 200 if who in CHANGERS else 403
-    assert client.get(f"/executions/{running.pk}/{path}").status_code == expected
+    may_change = who in CHANGERS
     page = text(getattr(people, who), running)
-    assert (f'href="/executions/{running.pk}/{path}"' in page) is (who in CHANGERS)
-    if who not in CHANGERS:
-        assert client.post(f"/executions/{running.pk}/{path}", {"minimum": 1, "maximum": 1}).status_code == 403
+    for path in ("resize/", "restart-head/"):
+        address = f"/executions/{running.pk}/{path}"
+        assert client.get(address).status_code == (200 if may_change else 403)
+        assert (f'href="{address}"' in page) is may_change
+        if not may_change:
+            assert client.post(address, {"minimum": 1, "maximum": 1}).status_code == 403
+    assert ('form="open-form"' in page) is (who in ("owner", "teammate"))
 
 
 def test_the_page_says_how_many_workers_work_and_what_the_others_wait_for(people: People, running: Execution) -> None:
@@ -101,3 +107,192 @@ def test_the_page_says_how_many_workers_work_and_what_the_others_wait_for(people
     assert 'aria-label="worker aaaaa: ready, on node-a, 12 tasks, holds 3 GiB"' in page
     assert "97 %" in page
     assert "It can measure the workers&#x27; load." in page
+
+
+def test_a_cell_says_all_of_its_worker_and_leads_to_its_pod(
+    people: People, running: Execution, runtime: Runtime
+) -> None:
+    pod = f"{NAMESPACE}/cluster-{running.pk}-worker-6468bd54f7-bbbbb"
+    runtime.usage.replace(Measured({}, {pod: Usage(1660, 2 * 2**30, MOMENT)}))
+    page = text(people.owner, running)
+    label = "worker bbbbb: ready, on node-a, CPU 83 % of its request, memory 25 %, 1 task"
+    assert f'href="/pods/{pod}/" title="{label}" aria-label="{label}"' in page
+
+
+def test_the_worker_that_goes_next_is_the_one_that_is_missed_least(
+    people: People, running: Execution, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    cluster.remove(PODS, f"cluster-{running.pk}-worker-6468bd54f7-ccccc", namespace=NAMESPACE)
+    fill(runtime, cluster)
+    assert re.findall(r'aria-label="worker (\w+):[^"]*goes next', text(people.owner, running)) == ["bbbbb"]
+    cluster.remove(PODS, f"cluster-{running.pk}-worker-6468bd54f7-aaaaa", namespace=NAMESPACE)
+    fill(runtime, cluster)
+    assert "goes next" not in text(people.owner, running), "the minimum is never taken away"
+
+
+def test_the_chart_gets_samples_targets_and_events_with_their_causes(people: People, running: Execution) -> None:
+    LifecycleEntry.objects.create(
+        execution=running, at=MOMENT + timedelta(minutes=2.9), source="kubernetes", event_uid="e1",
+        reason="SuccessfulRescale",
+        message="New size: 3; reason: cpu resource utilization (percentage of request) above target",
+    )  # fmt: skip
+    values = client_of(people.teammate).get(f"/executions/{running.pk}/samples/").json()
+    assert values["wanted"] == [1, 1, 1, 3, 3]
+    assert values["cpu"] == [60] * 5
+    assert (values["targetCpu"], values["targetMemory"]) == (80, 80)
+    (event,) = values["events"]
+    assert event["grows"]
+    assert event["words"] == "Grows from 1 to 3 workers: CPU use is above its target."
+    assert event["words"] in text(people.teammate, running, "samples/?table=1")
+    assert event["words"] in text(people.teammate, running), "the table is there without a script"
+
+
+def test_changing_the_workers_is_written_and_said(people: People, running: Execution, runtime: Runtime) -> None:
+    client = client_of(people.owner)
+    answer = client.post(f"/executions/{running.pk}/resize/", {"minimum": 2, "maximum": 4})
+    assert answer.status_code == 302
+    running.refresh_from_db()
+    assert (running.spec["cluster"]["workers_minimum"], running.spec["cluster"]["workers_maximum"]) == (2, 4)
+    read_executions(runtime)
+    page = client.get(answer["Location"]).content.decode()
+    assert "now has 2 to 4 workers" in page
+    assert "alice changed it from 1 to 5 workers to 2 to 4 workers." in page
+
+
+@pytest.mark.parametrize(
+    ("minimum", "maximum", "field", "sentence"),
+    [
+        ("0", "3", "minimum", "1"),
+        ("3", "2", "maximum", "The maximum cannot be less than the minimum of 3."),
+        ("1", "9000", "maximum", "workers"),
+        ("many", "3", "minimum", "whole number"),
+        ("1", "", "maximum", "required"),
+    ],
+)
+def test_a_wrong_number_of_workers_is_refused_at_its_field(
+    people: People, running: Execution, minimum: str, maximum: str, field: str, sentence: str
+) -> None:
+    numbers = {"minimum": minimum, "maximum": maximum}
+    answer = client_of(people.owner).post(f"/executions/{running.pk}/resize/", numbers)
+    assert answer.status_code == 422
+    found = re.search(rf'id="id_{field}_error">(.*?)</div>', answer.content.decode(), re.DOTALL)
+    assert found
+    assert sentence in found[1]
+    running.refresh_from_db()
+    assert running.spec["cluster"]["workers_maximum"] == 5
+
+
+def test_restarting_the_head_says_what_is_lost_and_asks_first(people: People, running: Execution) -> None:
+    client = client_of(people.owner)
+    page = client.get(f"/executions/{running.pk}/restart-head/").content.decode()
+    assert "The scheduler forgets every task" in page
+    running.refresh_from_db()
+    assert "restart_head_at" not in running.spec
+    assert client.post(f"/executions/{running.pk}/restart-head/").status_code == 302
+    running.refresh_from_db()
+    assert running.spec["restart_head_at"]
+
+
+def test_a_head_that_does_not_run_yet_is_not_restarted(people: People, running: Execution) -> None:
+    Execution.objects.filter(pk=running.pk).update(state=State.DEPLOYING)
+    answer = client_of(people.owner).post(f"/executions/{running.pk}/restart-head/")
+    assert answer.status_code == 422
+    assert "does not run yet" in answer.content.decode()
+
+
+def test_what_is_no_cluster_has_no_samples_and_no_workers_to_change(people: People, running: Execution) -> None:
+    workspace = make_execution(people.owner, running.project)
+    for path in ("samples/", "resize/", "restart-head/"):
+        assert client_of(people.owner).get(f"/executions/{workspace.pk}/{path}").status_code == 404
+
+
+def test_the_logs_of_all_pods_are_one_in_the_order_of_time(
+    people: People, running: Execution, cluster: FakeCluster
+) -> None:
+    id = running.pk
+    logs = {
+        f"cluster-{id}-head-7d9f-abcde": ["2026-03-04T09:00:01Z scheduler up", "2026-03-04T09:00:05.5Z worker came"],
+        f"cluster-{id}-worker-6468bd54f7-aaaaa": ["2026-03-04T09:00:05.25Z hello <b>", "  more of it"],
+    }
+    for pod, lines in logs.items():
+        cluster.set_log(pod, lines, namespace=NAMESPACE, container="run")
+    page = text(people.owner, running, "log/")
+    assert (
+        "head  09:00:01 scheduler up\naaaaa 09:00:05 hello &lt;b&gt;\naaaaa   more of it\nhead  09:00:05 worker came"
+        in page
+    )
+    alone = text(people.owner, running, f"log/?pod=cluster-{id}-worker-6468bd54f7-aaaaa")
+    assert "hello" in alone
+    assert "scheduler up" not in alone
+    assert '<option value="all">all together</option>' in alone
+
+
+def test_a_log_that_cannot_be_fetched_does_not_hide_the_others(
+    people: People, running: Execution, cluster: FakeCluster
+) -> None:
+    cluster.set_log(f"cluster-{running.pk}-worker-6468bd54f7-aaaaa", ["2026-03-04T09:00:05Z here"], namespace=NAMESPACE,
+                    container="run")  # fmt: skip
+    cluster.fail_next(ClusterUnavailable("refused"), verb="logs")
+    page = text(people.owner, running, "log/")
+    assert "The logs of 1 pod could not be fetched: The cluster did not answer." in page
+    assert "here" in page
+
+
+def test_a_pair_is_linked_both_ways(people: People, running: Execution, runtime: Runtime) -> None:
+    workspace = make_execution(people.owner, running.project, title="Churn notebook")
+    Execution.objects.filter(pk=running.pk).update(attached_to=workspace.pk)
+    read_executions(runtime)
+    page = text(people.teammate, workspace)
+    assert f'href="/executions/{running.pk}/"' in page
+    assert "2 of 3 workers; 1 waits for a node." in page
+    page = text(people.teammate, running)
+    assert f'href="/executions/{workspace.pk}/"' in page
+    assert "Churn notebook" in page
+
+
+async def test_workers_come_and_go_on_the_page_as_they_do(
+    people: People, running: Execution, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    async with connected(f"/live/execution/?id={running.pk}", people.teammate) as socket:
+        await socket.message()
+        cluster.put(PODS, worker_pod(running.pk, "ccccc", created=MOMENT + timedelta(minutes=2)))
+        fill(runtime, cluster)
+        message = await socket.message_about("3 of 3 workers.")
+        targets = {target for target, _ in changed(message)}
+        assert f"worker-cluster-{running.pk}-worker-6468bd54f7-ccccc" in targets
+        cluster.put(AUTOSCALERS, autoscaler(running.pk, current=3, desired=5, cpu=140))
+        fill(runtime, cluster)
+        message = await socket.message_about("It grows from 3 to 5 workers.")
+        assert "3 of 5 workers; 2 are being created." in message
+
+
+async def test_the_event_that_made_it_grow_is_in_its_history(
+    people: People, running: Execution, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    message = "New size: 3; reason: cpu resource utilization (percentage of request) above target"
+    about = cluster.objects(AUTOSCALERS)[0]
+    cluster.put(EVENTS, builders.event("e1", about=about, reason="SuccessfulRescale", message=message))
+    fill(runtime, cluster)
+    page = await sync_to_async(text)(people.owner, running)
+    assert "The number of workers changes" in page
+
+
+async def test_a_stranger_is_refused_at_the_websocket(people: People, running: Execution) -> None:
+    async with connection(f"/live/execution/?id={running.pk}", people.stranger) as socket:
+        assert socket is None
+
+
+def test_an_ended_cluster_keeps_its_chart_and_its_cost(
+    people: People, running: Execution, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    for pod in cluster.objects(PODS):
+        cluster.remove(PODS, pod["metadata"]["name"], namespace=NAMESPACE)
+    ended = MOMENT + timedelta(hours=2)
+    Execution.objects.filter(pk=running.pk).update(state=State.STOPPED, ended_at=ended, started_at=MOMENT)
+    fill(runtime, cluster)
+    read_executions(runtime)
+    page = text(people.owner, running)
+    assert "There are no workers any more." in page
+    assert "data-final" in page
+    assert "Change workers" not in page
+    assert "$1.00" in page, "two hours of a head at 0.10 and of one worker on average at 0.40"

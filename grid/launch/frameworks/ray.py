@@ -1,30 +1,190 @@
-"""Ray: its head and workers, and what they say of themselves."""
+"""Ray: its head and workers, and what they say of themselves.
 
+`ray start --block` runs in both; the head takes no tasks. Only what a Service must lead to has a fixed port, and of those Ray's own
+state (the GCS) listens on all addresses of its machine whatever it is told: where pods share one machine, as on the embedded
+cluster, its port inside must differ from cluster to cluster, and from its Service's. docs/frameworks.md has the whole picture.
+"""
+
+import asyncio
+import zlib
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import aiohttp
 
-from grid.launch.frameworks.base import ClusterReport, FrameworkSilent, Program, WorkerPod
-from grid.launch.spec import ExecutionSpec
+from grid.launch.frameworks import ray_report
+from grid.launch.frameworks.base import (
+    LOCAL_PATH,
+    POD_IP,
+    POD_NAME,
+    ClusterReport,
+    FrameworkSilent,
+    Port,
+    Program,
+    WorkerPod,
+)
+from grid.launch.spec import ClusterSpec, ExecutionSpec, TierSpec
+from grid.quantity import millicores, whole
+
+GCS_PORT = 6379
+UI_PORT = 8265
+CLIENT_PORT = 10001
+# Below the ports that Linux gives out by itself and those (23000-23999) that Ray's client server uses for its sessions.
+_GCS_PORTS_INSIDE = range(11000, 23000)
+_STORE_SHARE_OF_MEMORY = 0.3  # Ray's own default
+_STORE_SHARE_OF_SHARED_MEMORY = 0.9
+_SMALLEST_STORE = 80 * 2**20  # Ray refuses less than 75 MiB
+_ASK_SECONDS = 10
+_NODE = Path(__file__).with_name("ray_node.py").read_text(encoding="utf-8")
+# Told to all: no statistics to Ray's makers, metrics of dashboard and autoscaler on any free port (the fixed ones are open on all
+# addresses), an object store on disk, which is slow, rather than none when the tier has no shared memory, and no drain of its own on
+# SIGTERM: the hook before it has drained the node already, and a head has nowhere to go. Ten seconds, Ray's own patience with a node
+# that starts, are too few on a machine that starts several.
+_VARIABLES = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_OBJECT_STORE_ALLOW_SLOW_STORAGE": "1",
+    "DASHBOARD_METRIC_PORT": "0",
+    "AUTOSCALER_METRIC_PORT": "0",
+    "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": "0",
+    "RAY_raylet_start_wait_time_s": "120",
+}
+# As KubeRay has it: a head that is replaced loses everything, so it gets ten minutes.
+_LIVENESS = {
+    "httpGet": {"path": "/api/gcs_healthz", "port": UI_PORT},
+    "initialDelaySeconds": 30,
+    "periodSeconds": 5,
+    "timeoutSeconds": 5,
+    "failureThreshold": 120,
+}
 
 
 class Ray:
     """Implements `Framework`."""
 
     name = "ray"
-    ui_port = 8265
+    ui_port = UI_PORT
     strips_prefix = True
 
     def head(self, spec: ExecutionSpec) -> Program:
-        return Program(("sleep", "infinity"), (), {"exec": {"command": ["true"]}})
+        """Without CPUs and GPUs: tasks would compete with the cluster's own state for memory, and who loses that loses all."""
+        inside = gcs_port_inside(spec.id)
+        start = (
+            "--head",
+            f"--port={inside}",
+            f"--dashboard-host={POD_IP}",
+            f"--dashboard-port={UI_PORT}",
+            f"--ray-client-server-port={CLIENT_PORT}",
+            "--num-cpus=0",
+            "--num-gpus=0",
+            *_for_every_node(_cluster(spec).head_tier),
+        )
+        return Program(
+            command=_inside("start", LOCAL_PATH, "", "ray", "start", *start),
+            ports=(Port("gcs", GCS_PORT, inside), Port("dashboard", UI_PORT), Port("client", CLIENT_PORT)),
+            variables=_VARIABLES,
+            readiness=_probe(f"gcs:{UI_PORT}", f"port:{CLIENT_PORT}"),
+            liveness=_LIVENESS,
+        )
 
     def worker(self, spec: ExecutionSpec, head_address: str) -> Program:
-        return Program(("sleep", "infinity"), (), {"exec": {"command": ["true"]}})
+        tier = spec.tier
+        start = (
+            f"--address={head_address}:{GCS_PORT}",
+            f"--num-cpus={cpus_of(tier)}",
+            f"--num-gpus={tier.gpus}",
+            *_for_every_node(tier),
+        )
+        drain_seconds = str(_cluster(spec).drain_seconds)
+        return Program(
+            command=_inside("start", LOCAL_PATH, f"{head_address}:{UI_PORT}", "ray", "start", *start),
+            ports=(),
+            variables=_VARIABLES,
+            readiness=_probe(),
+            pre_stop=_inside("drain", f"{head_address}:{GCS_PORT}", drain_seconds),
+        )
 
     def client_variables(self, spec: ExecutionSpec, head_address: str) -> Mapping[str, str]:
-        return {}
+        """`ray.init()` follows RAY_ADDRESS, `ray job submit` the API server's; the pair is what Domino's users are used to."""
+        return {
+            "RAY_ADDRESS": f"ray://{head_address}:{CLIENT_PORT}",
+            "RAY_API_SERVER_ADDRESS": f"http://{head_address}:{UI_PORT}",
+            "RAY_HEAD_SERVICE_HOST": head_address,
+            "RAY_HEAD_SERVICE_PORT": str(CLIENT_PORT),
+            "RAY_USAGE_STATS_ENABLED": "0",
+        }
 
     async def ask(
         self, http: aiohttp.ClientSession, head_ip: str, spec: ExecutionSpec, workers: Sequence[WorkerPod]
     ) -> ClusterReport:
-        raise FrameworkSilent("Ray is not asked yet.")
+        root = f"http://{head_ip}:{UI_PORT}"
+        try:
+            async with asyncio.timeout(_ASK_SECONDS):
+                answers = await asyncio.gather(*(_get(http, root + path) for path in ray_report.PATHS))
+        except TimeoutError as error:
+            raise FrameworkSilent("Ray's dashboard did not answer in time.") from error
+        except aiohttp.ClientError as error:
+            raise FrameworkSilent(f"Ray's dashboard did not answer: {error}.") from error
+        except ValueError as error:
+            raise FrameworkSilent("Ray's dashboard gave an answer that is not JSON.") from error
+        return ray_report.read(*answers, workers=workers, cpus=cpus_of(spec.tier), gpus=spec.tier.gpus)
+
+
+def gcs_port_inside(cluster_id: str) -> int:
+    """Where a cluster's GCS listens; the same for the same cluster, so that a replaced head is found again."""
+    return _GCS_PORTS_INSIDE[zlib.crc32(cluster_id.encode()) % len(_GCS_PORTS_INSIDE)]
+
+
+def cpus_of(tier: TierSpec) -> int:
+    """Ray counts whole CPUs; a fraction is rounded down, so that no worker promises more than it has."""
+    return max(1, millicores(tier.cores) // 1000)
+
+
+def store_bytes(tier: TierSpec) -> int:
+    """Of the object store: most of the tier's shared memory, or Ray's usual share of the memory."""
+    if tier.shared_memory:
+        return max(_SMALLEST_STORE, int(whole(tier.shared_memory) * _STORE_SHARE_OF_SHARED_MEMORY))
+    return max(_SMALLEST_STORE, int(whole(tier.memory) * _STORE_SHARE_OF_MEMORY))
+
+
+def _for_every_node(tier: TierSpec) -> tuple[str, ...]:
+    """Port 0 and no range for workers: any free port, so that several nodes may share a machine."""
+    store = store_bytes(tier)
+    return (
+        "--block",
+        f"--node-ip-address={POD_IP}",
+        f"--node-name={POD_NAME}",
+        "--dashboard-agent-listen-port=0",
+        "--min-worker-port=0",
+        "--max-worker-port=0",
+        f"--object-store-memory={store}",
+        f"--memory={max(0, whole(tier.memory) - store)}",
+        "--disable-usage-stats",
+        "--log-color=false",
+    )
+
+
+def _inside(*arguments: str) -> tuple[str, ...]:
+    # Isolated: the working directory is the project's, and a file types.py in it must not take Python's place.
+    return ("python", "-I", "-c", _NODE, *arguments)
+
+
+def _probe(*more: str) -> Mapping[str, object]:
+    return {
+        "exec": {"command": list(_inside("probe", *more))},
+        "initialDelaySeconds": 5,
+        "periodSeconds": 5,
+        "timeoutSeconds": 5,
+        "failureThreshold": 3,
+    }
+
+
+def _cluster(spec: ExecutionSpec) -> ClusterSpec:
+    if spec.cluster is None:
+        raise ValueError(f"{spec.object_name} is not a cluster.")
+    return spec.cluster
+
+
+async def _get(http: aiohttp.ClientSession, url: str) -> object:
+    async with http.get(url, raise_for_status=True) as answer:
+        found: object = await answer.json()
+        return found

@@ -1,0 +1,133 @@
+"""What runs in the containers of a Ray cluster around `ray` itself: starting, probing and draining one node.
+
+Its text is handed to `python -I -c` in a container, so it imports nothing of the product, and Ray only where it must: a probe has
+no seconds to spare. What it needs to know is in its arguments and in POD_IP.
+"""
+
+import contextlib
+import http.client
+import os
+import shutil
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+AGENT_PORT_FILE = "dashboard_agent_listen_port_"
+_PROBE_SECONDS = 4
+_POLL_SECONDS = 1.0
+_POLLS_BETWEEN_WORDS = 15
+
+
+def temp_directory(address: str) -> Path:
+    """Ray's own directory by a short name: the paths of its sockets may not be longer than 107 bytes, and mounts may be anywhere."""
+    return Path(f"/tmp/ray-{address}")
+
+
+def start(scratch: str, head: str, *command: str) -> None:
+    """Become `ray start`, in an empty directory on the scratch volume. `head`: wait until it answers there, "" for the head itself."""
+    signal.signal(
+        signal.SIGTERM, _leave
+    )  # the first process of a container is not ended by a signal that it does not handle
+    place, link = Path(scratch, "ray"), temp_directory(os.environ["POD_IP"])
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    link.unlink(missing_ok=True)
+    link.symlink_to(place)
+    if head:
+        host, _, port = head.rpartition(":")
+        _wait_for_head(host, int(port))
+    os.execvp(command[0], [*command, f"--temp-dir={link}"])
+
+
+def probe(*more: str) -> None:
+    """Whether this node's raylet lives, and what else is asked for: `gcs:PORT` (the head's own state) and `port:PORT` (it listens)."""
+    address = os.environ["POD_IP"]
+    found = _agent(address)
+    if found is None:
+        raise SystemExit("Ray has not started yet.")
+    _expect_ok(address, found[1], "/api/local_raylet_healthz")
+    for item in more:
+        kind, _, port = item.partition(":")
+        if kind == "gcs":
+            _expect_ok(address, int(port), "/api/gcs_healthz")
+        else:
+            socket.create_connection((address, int(port)), timeout=_PROBE_SECONDS).close()
+
+
+def drain(head: str, seconds: str) -> None:
+    """Take no new work, and wait until what runs here has ended and what is held here is not needed any more: then Ray ends the node
+    itself. Returns at the latest after so many seconds."""
+    deadline = time.time() + float(seconds)
+    found = _agent(os.environ["POD_IP"])
+    if found is None:
+        return
+    from ray._raylet import GcsClient, NodeID  # type: ignore[import-not-found]
+    from ray.core.generated import autoscaler_pb2  # type: ignore[import-not-found]
+
+    gcs = GcsClient(address=head)
+    node = found[0]
+    # The other reason, idleness, is refused by a node that is busy.
+    reason = autoscaler_pb2.DrainNodeReason.Value("DRAIN_NODE_REASON_PREEMPTION")
+    accepted, why = gcs.drain_node(node, reason, "The cluster shrinks.", int(deadline * 1000))
+    if not accepted:
+        raise SystemExit(f"Ray does not drain this node: {why}")
+    _wait_until(lambda: not _is_alive(gcs, NodeID.from_hex(node)), deadline)
+
+
+def _agent(address: str) -> tuple[str, int] | None:
+    """This node's id and the port of its dashboard agent, as Ray wrote them down; None before it did."""
+    for path in temp_directory(address).glob(f"session_2*/{AGENT_PORT_FILE}*"):
+        with contextlib.suppress(OSError, ValueError):
+            return path.name.removeprefix(AGENT_PORT_FILE), int(path.read_text())
+    return None
+
+
+def _is_alive(gcs: Any, node: Any) -> bool:
+    found = gcs.get_all_node_info(timeout=_PROBE_SECONDS).get(node)
+    return found is not None and found.state == 0
+
+
+def _wait_for_head(host: str, port: int) -> None:
+    polls = 0
+    while not _answers(host, port, "/api/gcs_healthz"):
+        if polls % _POLLS_BETWEEN_WORDS == 0:
+            sys.stdout.write(f"Waiting for the cluster's head at {host}.\n")
+            sys.stdout.flush()
+        polls += 1
+        time.sleep(_POLL_SECONDS)
+
+
+def _wait_until(done: Callable[[], bool], deadline: float) -> None:
+    while not done() and time.time() < deadline:
+        time.sleep(_POLL_SECONDS)
+
+
+def _expect_ok(host: str, port: int, path: str) -> None:
+    if not _answers(host, port, path):
+        raise SystemExit(f"http://{host}:{port}{path} does not say that all is well.")
+
+
+def _answers(host: str, port: int, path: str) -> bool:
+    connection = http.client.HTTPConnection(host, port, timeout=_PROBE_SECONDS)
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().status == http.client.OK
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def _leave(_signal: int, _frame: FrameType | None) -> None:
+    raise SystemExit(128 + signal.SIGTERM)
+
+
+COMMANDS: dict[str, Callable[..., None]] = {"start": start, "probe": probe, "drain": drain}
+
+if __name__ == "__main__":
+    COMMANDS[sys.argv[1]](*sys.argv[2:])

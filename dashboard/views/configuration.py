@@ -1,7 +1,5 @@
 """The central configuration page: every key with its meaning, bounds, default and the value in force."""
 
-from typing import Any
-
 from django.contrib import messages
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
@@ -10,18 +8,13 @@ from django.views.decorators.http import require_POST
 
 from dashboard.access import admin_required
 from dashboard.forms.administration import SettingForm
-from dashboard.viewmodels.administration import amount, history_lines, number
+from dashboard.viewmodels.administration import history_lines
+from dashboard.viewmodels.settings import Typed, in_force, setting_groups
 from grid import centralconfig
 from grid.errors import Rejected
 from grid.models import AuditEntry, ConfigRecord
 
 _HISTORY_LENGTH = 50
-# The part of a key before its last, which says what it is about.
-_TOPICS = {
-    "sagaStateTimeouts": "Time limits of executions",
-    "userExecutionsQuota": "Slots and queue",
-    "nodes": "Nodes and the autoscaler",
-}
 
 
 @admin_required
@@ -32,6 +25,13 @@ def configuration(request: HttpRequest) -> HttpResponse:
 @require_POST
 @admin_required
 def configuration_change(request: HttpRequest) -> HttpResponse:
+    key = request.POST.get("key", "")
+    if (
+        key in centralconfig.REGISTRY
+        and centralconfig.REGISTRY[key].general
+        and not request.POST.get("value", "").strip()
+    ):
+        return configuration_reset(request)  # an emptied field of a framework means: as for all of them
     form = SettingForm(request.POST, label_suffix="")
     if form.is_valid():
         try:
@@ -41,7 +41,7 @@ def configuration_change(request: HttpRequest) -> HttpResponse:
                 form.add_error(problem.path, problem.message)
         else:
             setting = centralconfig.lookup(form.cleaned_data["key"])
-            messages.success(request, f"{setting.title} is now {amount(value, setting.unit)}; it is in force already.")
+            messages.success(request, f"{setting.title} is now {in_force(setting, value)}; it is in force already.")
             return redirect("configuration")
     return _page(request, form, status=400)
 
@@ -52,17 +52,20 @@ def configuration_reset(request: HttpRequest) -> HttpResponse:
     try:
         value = centralconfig.reset(request.POST.get("key", ""), actor=_actor(request))
     except Rejected as error:
-        messages.error(request, str(error))
+        messages.error(request, " ".join(problem.message for problem in error.problems))
     else:
         setting = centralconfig.lookup(request.POST["key"])
-        messages.success(request, f"{setting.title} is back to the default of {amount(value, setting.unit)}.")
+        back_to = "as for all frameworks," if setting.general else "back to the default of"
+        messages.success(request, f"{setting.title} is {back_to} {in_force(setting, value)}.")
     return redirect("configuration")
 
 
 def _page(request: HttpRequest, form: SettingForm, status: int = 200) -> HttpResponse:
     typed_key = form.data.get("key", "") if form.is_bound else ""
+    typed = Typed(typed_key, form.data.get("value", ""), tuple(str(error) for error in form.errors.get("value", [])))
+    records = {record.key: record for record in ConfigRecord.objects.filter(namespace=centralconfig.NAMESPACE)}
     context = {
-        "topics": _topics(form, typed_key),
+        "groups": setting_groups(centralconfig.REGISTRY.values(), centralconfig.all_values(), records, typed),
         "form": form,
         "keys": list(centralconfig.REGISTRY),
         "key_form": form if form.is_bound and typed_key not in centralconfig.REGISTRY else SettingForm(label_suffix=""),
@@ -71,25 +74,6 @@ def _page(request: HttpRequest, form: SettingForm, status: int = 200) -> HttpRes
         ),
     }
     return render(request, "dashboard/configuration.html", context, status=status)
-
-
-def _topics(form: SettingForm, typed_key: str) -> dict[str, list[dict[str, Any]]]:
-    """Every setting with its value in force, or as typed where that was wrong, by topic."""
-    values = centralconfig.all_values()
-    records = {record.key: record for record in ConfigRecord.objects.filter(namespace=centralconfig.NAMESPACE)}
-    topics: dict[str, list[dict[str, Any]]] = {}
-    for key, setting in centralconfig.REGISTRY.items():
-        row = {
-            "setting": setting,
-            "value": form.data.get("value", "") if key == typed_key else values[key],
-            "errors": form.errors.get("value") if key == typed_key else None,
-            "now": amount(values[key], setting.unit),
-            "default": number(setting.default, setting.unit),
-            "maximum": number(setting.maximum, setting.unit),
-            "record": records.get(key),
-        }
-        topics.setdefault(_TOPICS.get(key.split(".")[-2], "Other"), []).append(row)
-    return topics
 
 
 def _actor(request: HttpRequest) -> User:

@@ -3,9 +3,7 @@
 The UI and everything that is asked over HTTP lie under the cluster's own path, so the proxy hands it through as it is.
 """
 
-import asyncio
 import math
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -32,31 +30,19 @@ _UI = Port("ui", 8787)
 _WORKER = Port("worker", 8788)
 _NANNY = Port("nanny", 8789)
 _WORKER_HTTP = Port("http", 8790)
-_DRAIN = Path(__file__).with_name("dask_drain.py")
+_HEAD = Path(__file__).with_name("dask_head.py").read_text()
+_DRAIN = Path(__file__).with_name("dask_drain.py").read_text()
+_REPORT = "json/compute-grid.json"
 # Each worker has a nanny, which starts it anew when a task crashes it or fills its memory, and needs memory itself.
 _NANNY_BYTES = 128 * 2**20
-# What a worker has taken and not finished; results and copies of others' results are no work.
-_OPEN = frozenset({"executing", "long-running", "ready", "constrained", "waiting", "resumed"})
-_METRIC = re.compile(r'^dask_scheduler_(desired_workers|tasks{state="(?:queued|no-worker)"}) (\S+)$', re.MULTILINE)
 
 
-class _Metrics(msgspec.Struct):
-    task_counts: dict[str, int] = {}
-    managed_bytes: int = 0
+class _Report(msgspec.Struct):
+    """The answer of `dask_head`."""
 
-
-class _Worker(msgspec.Struct):
-    name: str | int
-    metrics: _Metrics = msgspec.field(default_factory=_Metrics)
-
-
-class _Identity(msgspec.Struct):
-    workers: dict[str, _Worker]
-
-
-class _Counts(msgspec.Struct):
-    desired_workers: int
-    unrunnable: int
+    workers: dict[str, WorkerReport]
+    pending_tasks: int
+    wanted_workers: int
 
 
 class Dask:
@@ -68,9 +54,9 @@ class Dask:
 
     def head(self, spec: ExecutionSpec) -> Program:
         return Program(
-            # `-m` puts the project's folder on the path, as a notebook's kernel does: the scheduler unpickles graphs.
+            # `-c` and `-m` put the project's folder on the path, as a notebook's kernel does; the scheduler unpickles too.
             command=(
-                *("python", "-m", "dask", "scheduler"),
+                *("python", "-c", _HEAD, "scheduler"),
                 *("--host", POD_IP, "--port", str(_SCHEDULER.number)),
                 *("--dashboard-address", f"{POD_IP}:{_UI.number}", "--dashboard-prefix", spec.base_url),
             ),
@@ -95,7 +81,7 @@ class Dask:
             # are ended first when the cluster shrinks.
             readiness=_health("/health", _WORKER_HTTP, period=2, failures=60),
             variables={"DASK_SCHEDULER_ADDRESS": _address(head_address), **_variables(spec)},
-            pre_stop=("python", "-c", _DRAIN.read_text(), str(_WORKER.number), str(_drain_seconds(spec))),
+            pre_stop=("python", "-c", _DRAIN, str(_WORKER.number), str(_drain_seconds(spec))),
         )
 
     def client_variables(self, spec: ExecutionSpec, head_address: str) -> Mapping[str, str]:
@@ -110,19 +96,19 @@ class Dask:
     async def ask(
         self, http: aiohttp.ClientSession, head_ip: str, spec: ExecutionSpec, workers: Sequence[WorkerPod]
     ) -> ClusterReport:
-        base = f"http://{head_ip}:{_UI.number}{spec.base_url}"
         try:
-            identity, (wanted, pending) = await asyncio.gather(_identity(http, base), _demand(http, base))
+            async with http.get(f"http://{head_ip}:{_UI.number}{spec.base_url}{_REPORT}") as answer:
+                answer.raise_for_status()
+                said = msgspec.json.decode(await answer.read(), type=_Report)
         except TimeoutError as error:
             raise FrameworkSilent("Dask's scheduler did not answer in time.") from error
         except aiohttp.ClientError as error:
             raise FrameworkSilent(f"Dask's scheduler cannot be asked: {error}.") from error
-        except (msgspec.MsgspecError, UnicodeDecodeError, ValueError) as error:
+        except msgspec.MsgspecError as error:
             raise FrameworkSilent(f"Dask's scheduler answered something unexpected: {error}.") from error
         ours = {worker.name for worker in workers}
-        joined = {str(worker.name): _report(worker.metrics) for worker in identity.workers.values()}
-        known = {name: found for name, found in joined.items() if name in ours}
-        return ClusterReport(known, pending_tasks=pending, wanted_workers=wanted)
+        known = {name: report for name, report in said.workers.items() if name in ours}
+        return ClusterReport(known, said.pending_tasks, said.wanted_workers)
 
 
 def _address(head_address: str) -> str:
@@ -155,35 +141,3 @@ def _memory(tier: TierSpec) -> int:
 
 def _drain_seconds(spec: ExecutionSpec) -> int:
     return spec.cluster.drain_seconds if spec.cluster else 0
-
-
-def _report(metrics: _Metrics) -> WorkerReport:
-    tasks = sum(count for state, count in metrics.task_counts.items() if state in _OPEN)
-    return WorkerReport(tasks, bytes_held=metrics.managed_bytes)
-
-
-async def _identity(http: aiohttp.ClientSession, base: str) -> _Identity:
-    async with http.get(f"{base}json/identity.json") as answer:
-        answer.raise_for_status()
-        return msgspec.json.decode(await answer.read(), type=_Identity)
-
-
-async def _demand(http: aiohttp.ClientSession, base: str) -> tuple[int, int]:
-    """Workers that Dask would like to have, by its own rule for adaptive clusters, and tasks that it has given to none."""
-    async with http.get(f"{base}metrics") as answer:
-        if answer.status == 501:  # an image without prometheus-client
-            return await _demand_by_counting(http, base)
-        answer.raise_for_status()
-        found = {name: int(float(value)) for name, value in _METRIC.findall(await answer.text())}
-    wanted = found.pop("desired_workers", None)
-    if wanted is None:
-        raise ValueError("its metrics do not say how many workers it wants")
-    return wanted, sum(found.values())
-
-
-async def _demand_by_counting(http: aiohttp.ClientSession, base: str) -> tuple[int, int]:
-    """The same from a page that looks at every task and knows nothing of queued ones."""
-    async with http.get(f"{base}json/counts.json") as answer:
-        answer.raise_for_status()
-        counts = msgspec.json.decode(await answer.read(), type=_Counts)
-    return counts.desired_workers, counts.unrunnable

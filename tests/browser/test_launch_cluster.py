@@ -1,11 +1,12 @@
 """The launch form's cluster in a real browser: numbers that follow the typing, refusals at their fields, by keyboard, on a phone."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.browser import launching
 from tests.browser.conftest import Visit
@@ -25,14 +26,152 @@ def row(page: Page, name: str) -> Locator:
     return estimate(page).get_by_role("row", name=name).get_by_role("cell")
 
 
+def tab_to(page: Page, target: Locator) -> None:
+    """As somebody without a mouse gets there."""
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if target.evaluate("element => element === document.activeElement"):
+            return
+    raise AssertionError(f"the Tab key does not reach {target}")
+
+
+def test_two_clicks_attach_a_cluster_of_one_to_five_workers(stage: StageProcess, visit: Visit) -> None:
+    page = visit("alice", "/launch/")
+    expect(estimate(page)).to_be_hidden()
+    page.get_by_label("Attach a cluster").check()
+    expect(estimate(page)).to_contain_text("3 slots at minimum, 7 at maximum; you use 0 of 25.")
+    page.get_by_role("button", name="Launch").click()
+    expect(page.locator("h1")).to_contain_text("workspace-")
+    cluster, workspace = stage.play(launching.launched)
+    assert (workspace["kind"], cluster["kind"], cluster["attached_to__kind"]) == ("workspace", "cluster", "workspace")
+    assert (cluster["spec"]["framework"], cluster["spec"]["version"], cluster["slots"]) == ("dask", "2026.8.0", 6)
+    assert (cluster["spec"]["workers_minimum"], cluster["spec"]["workers_maximum"]) == (1, 5)
+
+
+def test_the_numbers_follow_the_typing_and_a_refusal_comes_and_goes_at_its_field(visit: Visit) -> None:
+    page = visit("alice", "/launch/?kind=cluster")
+    most = page.get_by_label("Workers at most")
+    expect(row(page, "Slots")).to_have_text(["2", "6"])
+    most.fill("")
+    most.press_sequentially("20")
+    expect(row(page, "Slots")).to_have_text(["2", "21"])
+    expect(row(page, "Nodes")).to_have_text(["1", "3"])
+    expect(row(page, "Price an hour")).to_have_text(["$0.10", "$1.05"])
+    expect(most).to_be_focused()
+    expect(most).not_to_have_attribute("aria-invalid", "true")
+
+    most.press_sequentially("0")
+    expect(most).to_have_attribute("aria-invalid", "true")
+    expect(most).to_have_accessible_description(re.compile("Your admin allows at most 100 workers in one cluster"))
+    expect(most).to_have_value("200")
+    page.get_by_label("Each worker", exact=True).select_option(label="Large: 7 cores, 28 GiB, $0.38 an hour")
+    most.fill("4")
+    expect(most).not_to_have_attribute("aria-invalid", "true")
+    expect(most).to_have_accessible_description(re.compile("^Your admin allows 100.$"))
+    expect(row(page, "Nodes")).to_have_text(["1", "4"])
+    expect(estimate(page)).to_contain_text("1 core and 4 GiB of memory of it stay unused")
+    expect(estimate(page)).to_contain_text("The pool default has 2 nodes, and up to 3 more may be started.")
+
+
+def test_a_fixed_number_of_workers_needs_no_targets(stage: StageProcess, visit: Visit) -> None:
+    page = visit("alice", "/launch/?kind=cluster")
+    page.get_by_label("Grow and shrink with the load").uncheck()
+    expect(page.get_by_label("Workers at most")).to_be_hidden()
+    expect(page.get_by_label("CPU target")).to_be_hidden()
+    page.get_by_label("Workers", exact=True).fill("3")
+    expect(row(page, "Slots")).to_have_text(["4"])
+    page.get_by_role("button", name="Launch").click()
+    expect(page.locator("h1")).to_contain_text("cluster-")
+    assert stage.play(launching.launched)[0]["spec"]["scaling"]["autoscale"] is False
+
+
+def test_another_framework_brings_its_environments_and_says_that_versions_differ(visit: Visit) -> None:
+    page = visit("alice", "/launch/")
+    page.get_by_label("Attach a cluster").check()
+    environment = page.get_by_label("Environment of the cluster")
+    page.get_by_label("Workers at most").fill("8")
+    page.get_by_role("radio", name="Ray").check()
+    expect(environment).to_contain_text("Ray (Ray 2.60.0)")
+    expect(environment.locator("option")).to_have_count(1)
+    expect(page.get_by_role("radio", name="Ray")).to_be_focused()
+    expect(page.get_by_label("Workers at most")).to_have_value("8")
+    expect(estimate(page)).to_contain_text("JupyterLab has Ray 2.59.0 and the cluster would have 2.60.0")
+    expect(page.locator(".cluster-form .field-error p")).to_have_count(0)
+    page.get_by_role("radio", name="Dask").check()
+    expect(environment.locator("option")).to_have_count(2)
+    expect(estimate(page)).not_to_contain_text("the cluster would have")
+    environment.select_option("lake")
+    expect(estimate(page)).to_contain_text("JupyterLab has Dask 2026.8.0 and the cluster would have 2026.7.1")
+
+
+def test_a_cluster_is_launched_with_the_keyboard_alone(
+    stage: StageProcess, visit: Visit, console_errors: list[str]
+) -> None:
+    page = visit("alice", "/launch/")
+    tab_to(page, page.get_by_label("Attach a cluster"))
+    page.keyboard.press("Space")
+    tab_to(page, page.get_by_role("radio", name="Dask"))
+    page.keyboard.press("ArrowRight")
+    expect(page.get_by_label("Environment of the cluster")).to_contain_text("Ray (Ray 2.60.0)")
+    tab_to(page, page.get_by_label("Workers", exact=True))
+    page.keyboard.press("Control+A")
+    page.keyboard.type("0")
+    expect(page.locator("#id_workers_minimum_error")).to_have_text("A cluster has at least one worker.")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("It was not launched")
+    expect(page.get_by_label("Workers", exact=True)).to_have_attribute("aria-invalid", "true")
+    assert stage.play(launching.launched) == []
+    tab_to(page, page.get_by_label("Workers", exact=True))
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("ArrowUp")
+    expect(row(page, "Slots")).to_have_text(["4", "7"])
+    page.keyboard.press("Enter")
+    expect(page.locator("h1")).to_contain_text("workspace-")
+    cluster, _ = stage.play(launching.launched)
+    assert (cluster["spec"]["framework"], cluster["spec"]["workers_minimum"]) == ("ray", 2)
+    console_errors[:] = [text for text in console_errors if "422" not in text]  # the refusal that was asked for
+
+
+def test_everything_works_without_javascript(stage: StageProcess, visit: Visit, console_errors: list[str]) -> None:
+    page = visit("alice", "/launch/", javascript=False)
+    page.get_by_label("Attach a cluster").check()
+    page.get_by_role("radio", name="Spark").check()
+    page.get_by_label("Workers at most").fill("9")
+    page.get_by_role("button", name="Work out the numbers").click()
+    expect(page.locator("#id_cluster_environment_error")).to_contain_text("does not contain Spark")
+    expect(page.get_by_label("Environment of the cluster")).to_contain_text("Data lake tools (Spark 4.3.0)")
+    expect(row(page, "Slots")).to_have_text(["3", "11"])
+    page.get_by_role("button", name="Launch").click()
+    expect(page.locator("h1")).to_contain_text("workspace-")
+    assert stage.play(launching.launched)[0]["spec"]["framework"] == "spark"
+
+
+def test_an_answer_that_comes_late_changes_nothing_of_what_was_typed_since(visit: Visit) -> None:
+    page = visit("alice", "/launch/?kind=cluster")
+    held: list[Route] = []
+
+    def hold_the_first(route: Route) -> None:
+        if held:
+            route.continue_()
+        held.append(route)
+
+    page.route("**/launch/estimate/", hold_the_first)
+    most = page.get_by_label("Workers at most")
+    with page.expect_request("**/launch/estimate/"):
+        most.fill("7")
+    most.fill("8")
+    held[0].continue_()
+    expect(row(page, "Slots")).to_have_text(["2", "9"])
+    expect(most).to_have_value("8")
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1440, 390])
 def test_axe_finds_nothing_serious(visit: Visit, width: int, scheme: str) -> None:
     """Pictures are kept where GRID_SCREENSHOTS says."""
     page = visit("alice", "/launch/", width=width, scheme=scheme)
-    look_at(page, "workspace", width, scheme)
     page.get_by_label("Attach a cluster").check()
-    look_at(page, "attached", width, scheme)
+    keep(page, "attached", width, scheme)
     page.get_by_role("radio", name="Spark").check()
     expect(page.get_by_label("Environment of the cluster")).to_contain_text("Data lake tools (Spark 4.3.0)")
     page.get_by_label("Workers at most").fill("60")
@@ -43,10 +182,14 @@ def test_axe_finds_nothing_serious(visit: Visit, width: int, scheme: str) -> Non
     look_at(page, "cluster", width, scheme)
 
 
-def look_at(page: Page, name: str, width: int, scheme: str) -> None:
-    expect(page.locator("h1")).to_be_visible()
+def keep(page: Page, name: str, width: int, scheme: str) -> None:
     if folder := os.environ.get("GRID_SCREENSHOTS"):
         page.screenshot(path=Path(folder) / f"{name}-{width}-{scheme}.png", full_page=True)
+
+
+def look_at(page: Page, name: str, width: int, scheme: str) -> None:
+    expect(page.locator("h1")).to_be_visible()
+    keep(page, name, width, scheme)
     found = Axe().run(page).response["violations"]
     serious = [one for one in found if one["impact"] in ("serious", "critical")]
     assert serious == [], (name, [(one["id"], [node["html"] for node in one["nodes"]][:3]) for one in serious])

@@ -98,6 +98,40 @@ _JUPYTERLAB_COMMAND = [
     "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
     "--LabApp.news_url=None",
 ]
+
+
+def _environments_of(framework: str, name: str, version: str, joining: str) -> Sequence[dict[str, Any]]:
+    """A notebook, a script and a cluster, all of the one image of a framework, so that their versions are the same."""
+    short = version.rpartition(".")[0]
+    common = {"image": f"compute-grid/{framework}:{short}", "frameworks": {framework: version}}
+    return (
+        {
+            **common,
+            "id": f"{framework}-notebook",
+            "name": f"{name} notebook",
+            "description": f"JupyterLab 4 with {name} {short} and pandas; {joining}.",
+            "kind": "workspace",
+            "port": 8888,
+            "command": _JUPYTERLAB_COMMAND,
+        },
+        {
+            **common,
+            "id": f"{framework}-script",
+            "name": f"{name} script",
+            "description": f"Runs main.py in the project's folder, once, with {name} {short}; {joining}.",
+            "kind": "job",
+            "command": ["python", "main.py"],
+        },
+        {
+            **common,
+            "id": f"{framework}-cluster",
+            "name": f"{name} cluster",
+            "description": f"A {name} {short} head and workers with Python 3 and pandas.",
+            "kind": "cluster",
+        },
+    )
+
+
 _ENVIRONMENTS: Sequence[dict[str, Any]] = (
     {
         "id": "jupyterlab",
@@ -117,60 +151,9 @@ _ENVIRONMENTS: Sequence[dict[str, Any]] = (
         "port": 8888,
         "command": _JUPYTERLAB_COMMAND,
     },
-    {
-        "id": "dask-notebook",
-        "name": "Dask notebook",
-        "description": "JupyterLab 4 with Dask 2026.8, NumPy and pandas; Client() joins the attached Dask cluster.",
-        "kind": "workspace",
-        "image": "compute-grid/dask:2026.8",
-        "port": 8888,
-        "command": _JUPYTERLAB_COMMAND,
-        "frameworks": {"dask": "2026.8.0"},
-    },
-    {
-        "id": "dask-cluster",
-        "name": "Dask cluster",
-        "description": "A Dask 2026.8 scheduler and workers with Python 3, NumPy, pandas and PyArrow.",
-        "kind": "cluster",
-        "image": "compute-grid/dask:2026.8",
-        "frameworks": {"dask": "2026.8.0"},
-    },
-    {
-        "id": "spark-notebook",
-        "name": "Spark notebook",
-        "description": "JupyterLab 4 with PySpark 4.3, pandas and PyArrow; its sessions run on the attached Spark cluster.",
-        "kind": "workspace",
-        "image": "compute-grid/spark:4.3",
-        "port": 8888,
-        "command": _JUPYTERLAB_COMMAND,
-        "frameworks": {"spark": "4.3.0"},
-    },
-    {
-        "id": "spark-cluster",
-        "name": "Spark cluster",
-        "description": "A Spark 4.3 master and workers with Python 3, pandas and PyArrow.",
-        "kind": "cluster",
-        "image": "compute-grid/spark:4.3",
-        "frameworks": {"spark": "4.3.0"},
-    },
-    {
-        "id": "ray-notebook",
-        "name": "Ray notebook",
-        "description": "JupyterLab 4 with Ray 2.60 and pandas; ray.init() joins the attached Ray cluster.",
-        "kind": "workspace",
-        "image": "compute-grid/ray:2.60",
-        "port": 8888,
-        "command": _JUPYTERLAB_COMMAND,
-        "frameworks": {"ray": "2.60.0"},
-    },
-    {
-        "id": "ray-cluster",
-        "name": "Ray cluster",
-        "description": "A Ray 2.60 head and workers with Python 3 and pandas.",
-        "kind": "cluster",
-        "image": "compute-grid/ray:2.60",
-        "frameworks": {"ray": "2.60.0"},
-    },
+    *_environments_of("dask", "Dask", "2026.8.0", "Client() joins the attached Dask cluster"),
+    *_environments_of("ray", "Ray", "2.60.0", "ray.init() joins the attached Ray cluster"),
+    *_environments_of("spark", "Spark", "4.3.0", "its sessions run on the attached Spark cluster"),
     {
         "id": "python-script",
         "name": "Python script",

@@ -26,12 +26,12 @@ def test_every_image_of_the_demo_is_in_the_embedded_clusters_catalogue(db: None)
 
 
 @pytest.mark.parametrize("framework", Framework.values)
-def test_a_notebook_and_a_cluster_of_each_framework_have_the_version_that_their_image_installs(
+def test_a_notebook_a_script_and_a_cluster_of_each_framework_have_the_version_that_their_image_installs(
     db: None, framework: str
 ) -> None:
     create_demo_data(new_accounts())
     serving = [one for one in Environment.objects.order_by("kind") if framework in one.frameworks]
-    assert [one.kind for one in serving] == ["cluster", "workspace"]
+    assert [one.kind for one in serving] == ["cluster", "job", "workspace"]
     (version,) = {one.frameworks[framework] for one in serving}
     (image,) = {Catalogue().find(one.image) for one in serving}
     assert image is not None and any(f"=={version}" in requirement for requirement in image.requirements)

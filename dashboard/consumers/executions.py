@@ -36,7 +36,7 @@ def visible_rows(runtime: Runtime, viewer: Viewer) -> list[ExecutionRow]:
 
 class ExecutionsPage(LivePage[ExecutionsView]):
     name = "executions"
-    topics = frozenset({"executions", "pods", "events"})
+    topics = frozenset({"executions", "pods", "events", "usage"})
     regions = frozenset({"executions"})
 
     def __init__(self) -> None:
@@ -62,6 +62,7 @@ class ExecutionsPage(LivePage[ExecutionsView]):
             pods_of=lambda execution_id: pods_of(runtime, execution_id),
             strays=self._strays_in(runtime) if is_operator else (),
             explain=lambda pod: explain(runtime, pod, now),
+            usage_of=runtime.usage.pod,
             keys=Keys.under(settings.LABEL_PREFIX),
             is_operator=is_operator,
         )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from dashboard.viewmodels.execution_entry import Entry
 from dashboard.viewmodels.executions_view import (
     KINDS,
     STATES,
@@ -26,9 +27,10 @@ from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.nodes import Status
 from dashboard.viewmodels.states import state_status
 from grid.diagnosis.pods import Diagnosis
-from grid.diagnosis.requests import Amounts, has_ended, pod_requests, total
+from grid.diagnosis.requests import Amounts, has_ended, total
 from grid.kube.objects import Pod
-from grid.labels import APP_COMPONENT, Keys
+from grid.labels import APP_COMPONENT, HEAD, Keys
+from grid.metrics.usage import Usage
 from grid.quantity import format_bytes, format_cores
 from grid.runtime.executions import ExecutionRow
 
@@ -47,6 +49,7 @@ class Source:
     pods_of: Callable[[str], Sequence[Pod]]
     strays: Collection[Pod]
     explain: Callable[[Pod], Diagnosis]
+    usage_of: Callable[[str], Usage | None]
     keys: Keys
     is_operator: bool
 
@@ -69,6 +72,8 @@ class ExecutionLine:
     cpu: str
     memory: str
     gpus: str
+    used_cpu: str = ""
+    used_memory: str = ""
     node: str = ""
     node_is_link: bool = False
     pod_namespace: str = ""
@@ -76,94 +81,15 @@ class ExecutionLine:
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
-    """One row's cheap facts, for filter and sort."""
-
-    row: ExecutionRow | None
-    pod: Pod | None
-    keys: Keys
-    is_member: bool = False
-
-    @property
-    def execution_id(self) -> str:
-        return self.row.id if self.row else self._label(self.keys.execution)
-
-    @property
-    def name(self) -> str:
-        if self.is_member or self.row is None:
-            return self.pod.metadata.name if self.pod else ""
-        return self.row.title or self.row.object_name
-
-    @property
-    def kind(self) -> str:
-        return self.row.kind if self.row else self._label(self.keys.workload_type).lower()
-
-    @property
-    def part(self) -> str:
-        """What a cluster's pod is in it: "Head" or "Worker"."""
-        return self.pod.metadata.labels.get(APP_COMPONENT, "").capitalize() if self.pod and self.is_member else ""
-
-    @property
-    def tier(self) -> str:
-        return self.row.tier_name if self.row else self._label(self.keys.tier)
-
-    @property
-    def user(self) -> str:
-        return self.row.owner_username if self.row else self._label(self.keys.user)
-
-    @property
-    def project(self) -> str:
-        return self.row.project_name if self.row else self._label(self.keys.project)
-
-    @property
-    def state(self) -> str:
-        """The execution's state; of a cluster's pod, and of a pod that nobody knows, its own."""
-        if self.pod is not None and (self.row is None or self.is_member):
-            return pod_state(self.pod)
-        return self.row.state if self.row else ""
-
-    @property
-    def node(self) -> str:
-        return self.pod.spec.node_name if self.pod else ""
-
-    @property
-    def since(self) -> datetime | None:
-        return self.pod.metadata.creation_timestamp if self.pod else self.row.requested_at if self.row else None
-
-    @property
-    def restarts(self) -> int:
-        return sum(status.restart_count for status in self.pod.status.container_statuses) if self.pod else 0
-
-    @property
-    def requests(self) -> Amounts:
-        return pod_requests(self.pod) if self.pod else Amounts()
-
-    def _label(self, key: str) -> str:
-        return self.pod.metadata.labels.get(key, "") if self.pod else ""
-
-
-@dataclass(frozen=True, slots=True)
 class _Group:
     """What stays together: the entries that match, `head` for a cluster's own row."""
 
-    head: _Entry
-    entries: tuple[_Entry, ...]
+    head: Entry
+    entries: tuple[Entry, ...]
     has_head: bool
 
     def __len__(self) -> int:
         return len(self.entries) + self.has_head
-
-
-def pod_state(pod: Pod) -> str:
-    """The state that its pod alone would give an execution."""
-    if has_ended(pod):
-        return "succeeded" if pod.status.phase == "Succeeded" else "failed"
-    if pod.metadata.deletion_timestamp is not None:
-        return "stopping"
-    if not pod.spec.node_name:
-        return "deploying"
-    is_ready = any(condition.type == "Ready" and condition.status == "True" for condition in pod.status.conditions)
-    return "running" if is_ready else "preparing"
 
 
 def execution_rows(source: Source, view: ExecutionsView, now: datetime) -> list[Fragment]:
@@ -193,22 +119,22 @@ def _groups(source: Source) -> Iterator[_Group]:
             pods = [pod for pod in pods if not has_ended(pod)]
             if not pods:
                 continue
-        head = _Entry(row, None, source.keys)
+        head = Entry(row, None, source.keys)
         if row.kind != "cluster" and len(pods) <= 1:
-            yield _Group(head, (_Entry(row, pods[0], source.keys) if pods else head,), has_head=False)
+            yield _Group(head, (Entry(row, pods[0], source.keys) if pods else head,), has_head=False)
         elif not pods:
             yield _Group(head, (head,), has_head=False)
         else:
             members = sorted(pods, key=_member_order)
-            yield _Group(head, tuple(_Entry(row, pod, source.keys, is_member=True) for pod in members), has_head=True)
+            yield _Group(head, tuple(Entry(row, pod, source.keys, is_member=True) for pod in members), has_head=True)
     for pod in source.strays:
         if not has_ended(pod):
-            entry = _Entry(None, pod, source.keys)
+            entry = Entry(None, pod, source.keys)
             yield _Group(entry, (entry,), has_head=False)
 
 
 def _member_order(pod: Pod) -> tuple[bool, str]:
-    return pod.metadata.labels.get(APP_COMPONENT, "") != "head", pod.metadata.name
+    return pod.metadata.labels.get(APP_COMPONENT, "") != HEAD, pod.metadata.name
 
 
 def _matching(group: _Group, source: Source, view: ExecutionsView, limits: Bounds, now: datetime) -> _Group | None:
@@ -219,7 +145,7 @@ def _matching(group: _Group, source: Source, view: ExecutionsView, limits: Bound
     return _Group(group.head, kept, group.has_head) if kept else None
 
 
-def _fits(entry: _Entry, source: Source, view: ExecutionsView, limits: Bounds, now: datetime) -> bool:
+def _fits(entry: Entry, source: Source, view: ExecutionsView, limits: Bounds, now: datetime) -> bool:
     row = entry.row
     chosen = (
         (view.kind, entry.kind),
@@ -239,7 +165,7 @@ def _fits(entry: _Entry, source: Source, view: ExecutionsView, limits: Bounds, n
     return _within(entry, limits, now) and (not view.text or _mentions(entry, view.text.lower(), source))
 
 
-def _within(entry: _Entry, limits: Bounds, now: datetime) -> bool:
+def _within(entry: Entry, limits: Bounds, now: datetime) -> bool:
     if limits.age is not None and now - (entry.since or now) < limits.age:
         return False
     if limits.restarts is not None and entry.restarts < limits.restarts:
@@ -251,7 +177,7 @@ def _within(entry: _Entry, limits: Bounds, now: datetime) -> bool:
     return asked.at_least(least) == asked
 
 
-def _mentions(entry: _Entry, text: str, source: Source) -> bool:
+def _mentions(entry: Entry, text: str, source: Source) -> bool:
     """Cheap columns first; a sentence is made only where they do not have the text."""
     title = entry.row.title if entry.row else ""
     pod_name = entry.pod.metadata.name if entry.pod else ""
@@ -260,7 +186,7 @@ def _mentions(entry: _Entry, text: str, source: Source) -> bool:
     return text in cheap or text in _status(entry, source)[0].note.lower()
 
 
-def _status(entry: _Entry, source: Source) -> tuple[Status, str]:
+def _status(entry: Entry, source: Source) -> tuple[Status, str]:
     """The state in a word, why in a sentence, and what to do next."""
     diagnosis = source.explain(entry.pod) if entry.pod is not None else None
     message = entry.row.message if entry.row and not entry.is_member else ""
@@ -295,7 +221,7 @@ def _fragment(line: ExecutionLine) -> Fragment:
     return Fragment(element_id("row", *names), f"{_FRAGMENTS}execution_row.html", line, region=REGION)
 
 
-def _line(entry: _Entry, source: Source, *, shape: str, of: _Group | None = None) -> ExecutionLine:
+def _line(entry: Entry, source: Source, *, shape: str, of: _Group | None = None) -> ExecutionLine:
     status, advice = _status(entry, source) if of is None else (_together(of), "")
     asked = entry.requests
     restarts = entry.restarts
@@ -303,6 +229,7 @@ def _line(entry: _Entry, source: Source, *, shape: str, of: _Group | None = None
         asked = total(member.requests for member in of.entries)
         restarts = sum(member.restarts for member in of.entries)
     has_requests = entry.pod is not None or of is not None
+    used_cpu, used_memory = _used((entry,) if of is None else of.entries, source)
     return ExecutionLine(
         shape=shape,
         execution_id=entry.execution_id,
@@ -318,6 +245,8 @@ def _line(entry: _Entry, source: Source, *, shape: str, of: _Group | None = None
         cpu=format_cores(asked.cpu) if has_requests else "",
         memory=format_bytes(asked.memory) if has_requests else "",
         gpus=str(asked.gpus) if has_requests and asked.gpus else "",
+        used_cpu=used_cpu,
+        used_memory=used_memory,
         node=entry.node if of is None else plural(len({member.node for member in of.entries if member.node}), "node"),
         node_is_link=source.is_operator and of is None,
         pod_namespace=entry.pod.metadata.namespace if entry.pod else "",
@@ -325,14 +254,23 @@ def _line(entry: _Entry, source: Source, *, shape: str, of: _Group | None = None
     )
 
 
+def _used(entries: Iterable[Entry], source: Source) -> tuple[str, str]:
+    """CPU and memory as measured last, of all of them; "" while nothing is measured."""
+    found = [usage for one in entries if one.pod is not None and (usage := source.usage_of(one.pod.metadata.key))]
+    if not found:
+        return "", ""
+    return format_cores(sum(one.cpu_millicores for one in found)), format_bytes(sum(one.memory_bytes for one in found))
+
+
 def _together(group: _Group) -> Status:
-    """A cluster's own row: its state, and how many of the pods below run."""
+    """A cluster's own row: its state, and how many of its workers below run."""
+    row = group.head.row
+    status, _ = state_status(group.head.state, message=row.message if row else "")
     running = sum(entry.state == "running" for entry in group.entries)
-    status, _ = state_status(group.head.state, message=group.head.row.message if group.head.row else "")
     note = f"{running} of {plural(len(group.entries), 'pod')} {'runs' if running == 1 else 'run'}."
-    return Status(
-        status.severity, status.word, note if group.head.state == "running" else f"{status.note} {note}".strip()
-    )
+    if group.head.state == "running":
+        return Status(status.severity, status.word, note)
+    return Status(status.severity, status.word, f"{status.note} {note}".strip())
 
 
 def _paging(wanted: Sequence[_Group], pages: Sequence[Sequence[_Group]], page: int, view: ExecutionsView) -> Fragment:
@@ -354,7 +292,7 @@ def _paging(wanted: Sequence[_Group], pages: Sequence[Sequence[_Group]], page: i
 _STATE_ORDER = {state: place for place, state in enumerate(STATES)}
 
 
-def _largest(of: Callable[[_Entry], Any]) -> Callable[[_Group], Any]:
+def _largest(of: Callable[[Entry], Any]) -> Callable[[_Group], Any]:
     return lambda group: max(of(entry) for entry in group.entries)
 
 

@@ -17,6 +17,7 @@ from django.db import close_old_connections
 from django.db.models import Count, Max, Q, Sum
 
 from grid.models import Execution, Project
+from grid.models.environment import Kind
 from grid.models.execution import ACTIVE_STATES
 from grid.watch.hub import Hub
 
@@ -54,6 +55,7 @@ class ExecutionRow:
     cost_per_hour: Decimal
     ended_at: datetime | None = None
     slots: int = 1
+    head_tier_name: str = ""  # of a cluster; `tier` is its workers'
     framework: str = ""  # of a cluster
     attached_to: str = ""  # of a cluster: the workspace or job that it belongs to
 
@@ -173,19 +175,36 @@ def _row(execution: Execution, members: frozenset[int]) -> ExecutionRow:
         object_name=execution.object_name,
         cost_per_hour=_cost(execution),
         slots=execution.slots,
-        framework=str(((execution.spec or {}).get("cluster") or {}).get("framework", "")),
+        head_tier_name=str(_head_tier(execution).get("name", "")),
+        framework=str(_cluster(execution).get("framework", "")),
         attached_to=execution.attached_to_id or "",
     )
 
 
 def _cost(execution: Execution) -> Decimal:
-    """As it was at launch; the tier's present cost where the launch did not record one."""
+    """An hour as it was at launch, the tier's present cost where the launch did not record one; of a cluster, its head and the
+    fewest workers that it keeps, because how many there are now is for Kubernetes to say."""
     recorded: Any = (execution.spec or {}).get("tier", {}).get("cost_per_hour")
+    each = _amount(recorded, execution.tier.cost_per_hour)
+    if execution.kind != Kind.CLUSTER:
+        return each * execution.slots
+    head = _amount(_head_tier(execution).get("cost_per_hour"), Decimal(0))
+    return head + each * int(_cluster(execution).get("workers_minimum") or 1)
+
+
+def _amount(recorded: Any, otherwise: Decimal) -> Decimal:
     try:
-        each = Decimal(str(recorded)) if recorded is not None else execution.tier.cost_per_hour
+        return otherwise if recorded is None else Decimal(str(recorded))
     except InvalidOperation:
-        each = execution.tier.cost_per_hour
-    return each * execution.slots
+        return otherwise
+
+
+def _cluster(execution: Execution) -> dict[str, Any]:
+    return (execution.spec or {}).get("cluster") or {}
+
+
+def _head_tier(execution: Execution) -> dict[str, Any]:
+    return _cluster(execution).get("head_tier") or {}
 
 
 async def _in_thread(read: Callable[[datetime], Any], now: datetime) -> Any:

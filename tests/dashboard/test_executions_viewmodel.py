@@ -9,12 +9,14 @@ from django.http import QueryDict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.viewmodels.executions import ExecutionLine, Source, choices, execution_rows, pod_state
+from dashboard.viewmodels.execution_entry import pod_state
+from dashboard.viewmodels.executions import ExecutionLine, Source, choices, execution_rows
 from dashboard.viewmodels.executions_view import ExecutionsView, bounds
 from dashboard.viewmodels.listing import Paging
 from grid.diagnosis.pods import Diagnosis
 from grid.kube.objects import Pod, RawObject
 from grid.labels import APP_COMPONENT, KEYS
+from grid.metrics.usage import Usage
 from grid.runtime.executions import ExecutionRow
 from tests.dashboard.executing import ROW, pod_of
 from tests.support import builders
@@ -30,6 +32,7 @@ def source(
     pods: Sequence[RawObject] = (),
     strays: Sequence[RawObject] = (),
     explained: dict[str, Diagnosis] | None = None,
+    used: dict[str, Usage] | None = None,
     is_operator: bool = False,
 ) -> Source:
     decoded = [decode(pod, Pod) for pod in pods]
@@ -37,6 +40,7 @@ def source(
         rows=rows,
         pods_of=lambda id: [pod for pod in decoded if pod.metadata.labels[KEYS.execution] == id],
         strays=[decode(pod, Pod) for pod in strays],
+        usage_of=(used or {}).get,
         explain=lambda pod: (explained or {}).get(pod.metadata.name, FINE),
         keys=KEYS,
         is_operator=is_operator,
@@ -260,3 +264,49 @@ def test_choices_come_from_visible_rows_and_keep_what_the_link_asks_for() -> Non
     found = choices([ROW, replace(ROW, owner_username="Bob")], ExecutionsView(user="zed"))
     assert found.users == (("alice", "alice"), ("Bob", "Bob"), ("zed", "zed"))
     assert found.projects == (("churn", "Customer churn"),)
+
+
+DASK = replace(
+    ROW, id="c1", kind="cluster", framework="dask", tier_name="Large", head_tier_name="Small", title="Features"
+)
+DASK_PODS = (
+    pod_of("c1", name="cluster-c1-worker-b", node="n2", phase="Running", ready=True, labels={APP_COMPONENT: "worker"}),
+    pod_of("c1", name="cluster-c1-worker-a", labels={APP_COMPONENT: "worker"}),
+    pod_of("c1", name="cluster-c1-head-z", node="n1", phase="Running", ready=True, labels={APP_COMPONENT: "head"}),
+)
+
+
+def test_head_and_workers_are_rows_of_their_own_below_their_cluster() -> None:
+    found = lines(source(DASK, pods=DASK_PODS))
+    assert [(one.kind, one.tier, one.node) for one in found] == [
+        ("Dask cluster", "Large", "2 nodes"),
+        ("Head", "Small", "n1"),
+        ("Worker", "Large", ""),
+        ("Worker", "Large", "n2"),
+    ]
+    assert {(one.user, one.project) for one in found} == {("alice", "Customer churn")}
+
+
+def test_what_is_used_stands_at_each_pod_and_summed_at_the_cluster() -> None:
+    used = {
+        f"{builders.NAMESPACE}/cluster-c1-head-z": Usage(250, 2**30, MOMENT),
+        f"{builders.NAMESPACE}/cluster-c1-worker-b": Usage(1500, 2**31, MOMENT),
+    }
+    found = lines(source(DASK, pods=DASK_PODS, used=used))
+    assert [(one.used_cpu, one.used_memory) for one in found] == [
+        ("1.75", "3 GiB"), ("0.25", "1 GiB"), ("", ""), ("1.5", "2 GiB"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("sort", ["name", "-name", "node", "-cpu", "age", "-restarts", "tier"])
+def test_a_cluster_stays_together_whatever_the_sort(sort: str) -> None:
+    others = [replace(ROW, id=id, object_name=f"workspace-{id}", title=id) for id in ("Alpha", "Zulu")]
+    pods = [*DASK_PODS, pod_of("Alpha", node="n3"), pod_of("Zulu", node="n0")]
+    shapes = [one.shape for one in lines(source(*others, DASK, pods=pods), f"sort={sort}")]
+    start = shapes.index("head")
+    assert shapes[start : start + 4] == ["head", "member", "member", "member"]
+
+
+def test_a_filter_keeps_the_cluster_above_the_workers_that_fit() -> None:
+    found = lines(source(DASK, pods=DASK_PODS), "node=n2")
+    assert [(one.shape, one.pod_name) for one in found] == [("head", ""), ("member", "cluster-c1-worker-b")]

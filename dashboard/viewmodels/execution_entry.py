@@ -1,0 +1,95 @@
+"""One row of the Executions page before it is put into words: the cheap facts that filter and sort look at; pure."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from dashboard.viewmodels.clusters import framework_name
+from grid.diagnosis.requests import Amounts, has_ended, pod_requests
+from grid.kube.objects import Pod
+from grid.labels import APP_COMPONENT, HEAD, Keys
+from grid.runtime.executions import ExecutionRow
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One row's cheap facts; `pod` is None while there is none, and for a cluster's own row."""
+
+    row: ExecutionRow | None
+    pod: Pod | None
+    keys: Keys
+    is_member: bool = False
+
+    @property
+    def execution_id(self) -> str:
+        return self.row.id if self.row else self._label(self.keys.execution)
+
+    @property
+    def name(self) -> str:
+        if self.is_member or self.row is None:
+            return self.pod.metadata.name if self.pod else ""
+        return self.row.title or self.row.object_name
+
+    @property
+    def kind(self) -> str:
+        return self.row.kind if self.row else self._label(self.keys.workload_type).lower()
+
+    @property
+    def part(self) -> str:
+        """What a cluster's pod is in it: "Head" or "Worker"; of the cluster itself, what it is made of: "Dask cluster"."""
+        if self.is_member:
+            return self._label(APP_COMPONENT).capitalize()
+        return f"{framework_name(self.row.framework)} cluster" if self.row and self.row.framework else ""
+
+    @property
+    def tier(self) -> str:
+        """A cluster's is its workers'; its head has one of its own."""
+        if self.row is None:
+            return self._label(self.keys.tier)
+        is_head = self.is_member and self._label(APP_COMPONENT) == HEAD
+        return (is_head and self.row.head_tier_name) or self.row.tier_name
+
+    @property
+    def user(self) -> str:
+        return self.row.owner_username if self.row else self._label(self.keys.user)
+
+    @property
+    def project(self) -> str:
+        return self.row.project_name if self.row else self._label(self.keys.project)
+
+    @property
+    def state(self) -> str:
+        """The execution's state; of a cluster's pod, and of a pod that nobody knows, its own."""
+        if self.pod is not None and (self.row is None or self.is_member):
+            return pod_state(self.pod)
+        return self.row.state if self.row else ""
+
+    @property
+    def node(self) -> str:
+        return self.pod.spec.node_name if self.pod else ""
+
+    @property
+    def since(self) -> datetime | None:
+        return self.pod.metadata.creation_timestamp if self.pod else self.row.requested_at if self.row else None
+
+    @property
+    def restarts(self) -> int:
+        return sum(status.restart_count for status in self.pod.status.container_statuses) if self.pod else 0
+
+    @property
+    def requests(self) -> Amounts:
+        return pod_requests(self.pod) if self.pod else Amounts()
+
+    def _label(self, key: str) -> str:
+        return self.pod.metadata.labels.get(key, "") if self.pod else ""
+
+
+def pod_state(pod: Pod) -> str:
+    """The state that its pod alone would give an execution."""
+    if has_ended(pod):
+        return "succeeded" if pod.status.phase == "Succeeded" else "failed"
+    if pod.metadata.deletion_timestamp is not None:
+        return "stopping"
+    if not pod.spec.node_name:
+        return "deploying"
+    is_ready = any(condition.type == "Ready" and condition.status == "True" for condition in pod.status.conditions)
+    return "running" if is_ready else "preparing"

@@ -38,6 +38,7 @@
   };
   const sayNearest = (u) => {
     const { left } = u.cursor;
+    if (!(left >= 0)) u.setLegend({ idx: shown.times.length - 1 }, false);  // nobody points: the newest values
     const newest = shown.events.at(-1);
     let nearest = left >= 0 ? null : newest;
     let least = 14;
@@ -75,9 +76,9 @@
       tzDate: (at) => uPlot.tzDate(new Date(at * 1000), "Etc/UTC"),
       scales: { workers: { range: (u, low, high) => [0, Math.max(2, (high || 0) + 1)] }, "%": { range: (u, low, high) => [0, Math.max(100, high || 0)] } },
       axes: [
-        { ...axis },
+        { ...axis, values: (u, times, index, space, step) => times.map((at) => new Date(at * 1000).toISOString().slice(...(step < 60 ? [11, 19] : step < 86400 ? [11, 16] : [5, 10]))) },
         { ...axis, scale: "workers", label: "workers", labelSize: 18, size: 42, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000] },
-        { ...axis, scale: "%", side: 1, grid: { show: false }, size: 48, values: (u, values) => values.map((value) => `${value} %`) },
+        { ...axis, scale: "%", side: 1, grid: { show: false }, size: 60, values: (u, values) => values.map((value) => `${value} %`) },
       ],
       series: series,
       hooks: { draw: [eventLines], setCursor: [sayNearest] },

@@ -55,7 +55,8 @@ def autoscaler_of(runtime: Runtime, id: str) -> Autoscaler | None:
 
 def cluster_diagnosis(look: ClusterLook, found: Sequence[Diagnosis]) -> Diagnosis:
     """The whole cluster as one: the sentence about its members, as bad as the worst that is said of it."""
-    worst = found[0].severity if found and look.ready < look.minimum else "ok"
+    is_short = not look.head_is_up or look.ready < look.minimum
+    worst = found[0].severity if found and is_short else "ok"
     return Diagnosis("cluster", summary(look), worst, "")
 
 

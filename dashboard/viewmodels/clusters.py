@@ -77,12 +77,9 @@ def average_cost_per_hour(cluster: ClusterRecord, worker_cost_per_hour: Decimal)
     return cluster.head_cost_per_hour + worker_cost_per_hour * workers
 
 
-def cluster_price(cluster: ClusterRecord, worker_cost_per_hour: Decimal, *, workers: int) -> str:
-    """ "$1.40 an hour with 3 workers; $0.60 an hour with 1 worker, $3.00 an hour with 5 workers"."""
-    now = _price(cluster, worker_cost_per_hour, workers)
-    if cluster.workers_minimum == cluster.workers_maximum:
-        return now
-    return f"{now}; {price_at_bounds(cluster, worker_cost_per_hour)}"
+def price_now(cluster: ClusterRecord, worker_cost_per_hour: Decimal, *, workers: int) -> str:
+    """ "$1.40 an hour with 3 workers"."""
+    return _price(cluster, worker_cost_per_hour, workers)
 
 
 def price_at_bounds(cluster: ClusterRecord, worker_cost_per_hour: Decimal) -> str:

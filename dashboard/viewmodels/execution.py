@@ -10,7 +10,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Literal
 
-from dashboard.viewmodels.clusters import ClusterRecord, Companion, average_cost_per_hour, cluster_price
+from dashboard.viewmodels.clusters import ClusterRecord, Companion, average_cost_per_hour, price_at_bounds, price_now
 from dashboard.viewmodels.format import plural
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.nodes import Status
@@ -153,6 +153,7 @@ class Facts:
     head_tier: str
     head_size: str
     price: str
+    price_bounds: str
     cost: str
     slots: str
     node: str
@@ -253,6 +254,7 @@ def facts(
     shown_node = node or record.node_name
     end = record.ended_at or now
     started = record.started_at
+    price, price_bounds = _prices(record, workers)
     return Fragment(
         "facts",
         f"{_FRAGMENTS}execution_facts.html",
@@ -266,7 +268,8 @@ def facts(
             size=size_words(record.cores, record.memory, record.gpus, record.shared_memory),
             head_tier=cluster.head_tier_name if cluster else "",
             head_size=size_words(cluster.head_cores, cluster.head_memory, cluster.head_gpus) if cluster else "",
-            price=_price(record, workers),
+            price=price,
+            price_bounds=price_bounds,
             cost=money(cost_so_far(record, now)) if started else "nothing" if record.is_final else "nothing yet",
             slots=_slots(record),
             node=shown_node,
@@ -303,16 +306,21 @@ def cost_so_far(record: ExecutionRecord, now: datetime) -> Decimal:
     return each_hour * int(seconds // 60) / 60
 
 
-def _price(record: ExecutionRecord, workers: int) -> str:
-    """An end makes a price of what was had at the end, which nobody asks for: the bounds say what it could cost."""
-    if record.cluster is None:
-        return price_words(record.cost_per_hour)
-    return cluster_price(record.cluster, record.cost_per_hour, workers=workers or record.cluster.workers_minimum)
+def _prices(record: ExecutionRecord, workers: int) -> tuple[str, str]:
+    """What an hour costs now, and between which bounds it moves; of what has ended, and where they are equal, no bounds."""
+    cluster = record.cluster
+    if cluster is None:
+        return price_words(record.cost_per_hour), ""
+    if record.is_final:
+        return "", ""
+    now = price_now(cluster, record.cost_per_hour, workers=workers or cluster.workers_minimum)
+    is_fixed = cluster.workers_minimum == cluster.workers_maximum
+    return now, "" if is_fixed else price_at_bounds(cluster, record.cost_per_hour)
 
 
 def _slots(record: ExecutionRecord) -> str:
     if record.cluster is not None:
-        return f"{plural(record.slots, 'slot')} for the head and each worker that it may have"
+        return f"{record.slots}: one for the head, one for each worker that it may have"
     return plural(record.slots, "slot") if record.slots > 1 else ""
 
 

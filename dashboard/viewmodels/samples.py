@@ -133,6 +133,12 @@ def cause_in_words(reason: str) -> str:
     return f"{reason}." if reason else ""
 
 
+def rescale_words(message: str) -> str:
+    """The autoscaler's own message of a change for people: "To 16 workers: CPU use is above its target."."""
+    found = _RESCALE.search(message)
+    return ScaleEvent(datetime.min, None, int(found[1]), cause_in_words(found[2].strip())).words if found else message
+
+
 def chart(cluster: ClusterRecord, samples: Sequence[SamplePoint], events: Sequence[ScaleEvent]) -> dict[str, Any]:
     """What the page's script draws. Times are seconds since 1970; a target of 0 is not drawn."""
     return {

@@ -5,13 +5,15 @@ count is newer.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 
 from dashboard.viewmodels.execution import ExecutionRecord, LifecycleLine
+from dashboard.viewmodels.format import plural
 from dashboard.viewmodels.ids import element_id
 from dashboard.viewmodels.listing import Nothing
 from dashboard.viewmodels.live import Fragment
+from dashboard.viewmodels.samples import rescale_words
 from dashboard.viewmodels.states import state_word
 from grid.kube.objects import Event, Node
 
@@ -90,6 +92,7 @@ class TimelineItem:
     times: int = 1
 
 
+_TOGETHER = timedelta(minutes=1)
 _Placed = tuple[str, str, TimelineItem]
 """Element id, step in the usual course, what is shown."""
 
@@ -108,10 +111,32 @@ def timeline(
     for node in nodes:
         items += _arrival(node, record, assigned_node)
     items.sort(key=_when, reverse=True)
+    items = _together(items) if record.cluster is not None else items
     if not items:
         nothing = Nothing("Nothing yet.", "Every step appears here as it happens.")
         return [Fragment("timeline-none", f"{_FRAGMENTS}nothing_item.html", nothing, region=REGION)]
     return [Fragment(id, f"{_FRAGMENTS}timeline_item.html", item, region=REGION) for id, _, item in items[:ITEMS_SHOWN]]
+
+
+def _together(items: Sequence[_Placed]) -> list[_Placed]:
+    """What happened to several pods of a cluster within a minute is one item, under the id of the first that it happened to."""
+    found: list[_Placed] = []
+    pods: set[str] = set()
+    for id, step, item in items:
+        before = found[-1][2] if found else None
+        if before is not None and _is_same(before, item):
+            pods.add(item.about)
+            found[-1] = (id, step, replace(before, about=plural(len(pods), "pod")))
+        else:
+            pods = {item.about}
+            found.append((id, step, item))
+    return found
+
+
+def _is_same(newer: TimelineItem, older: TimelineItem) -> bool:
+    is_pods = older.about.startswith("Pod/") and (newer.about.startswith("Pod/") or newer.about.endswith(" pods"))
+    is_near = newer.at is not None and older.at is not None and newer.at - older.at <= _TOGETHER
+    return is_pods and is_near and (newer.reason, newer.message) == (older.reason, older.message)
 
 
 def _when(placed: _Placed) -> tuple[datetime, int, datetime, str]:
@@ -143,6 +168,10 @@ def _mark(is_warning: bool, reason: str) -> str:
     return "problem" if is_warning and reason not in _USUAL else ""
 
 
+def _words(reason: str, message: str) -> str:
+    return rescale_words(message) if reason == "SuccessfulRescale" else message
+
+
 def _stored(line: LifecycleLine) -> TimelineItem:
     if line.to_state:
         mark = "problem" if line.to_state in ("failed", "error") else "ok" if line.to_state == "running" else ""
@@ -151,7 +180,7 @@ def _stored(line: LifecycleLine) -> TimelineItem:
         line.at,
         _mark(line.level != "Normal", line.reason),
         _HEADLINES.get(line.reason, line.reason),
-        line.message,
+        _words(line.reason, line.message),
         reason=line.reason,
         about=line.about,
         times=line.count,
@@ -164,7 +193,7 @@ def _live(event: Event) -> TimelineItem:
         event.last_seen,
         _mark(event.type != "Normal", event.reason),
         _HEADLINES.get(event.reason, event.reason),
-        event.message.strip(),
+        _words(event.reason, event.message.strip()),
         reason=event.reason,
         about=f"{about.kind}/{about.name}",
         times=event.times,

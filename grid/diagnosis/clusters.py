@@ -18,7 +18,7 @@ from grid.labels import POD_DELETION_COST
 Phase = Literal["ready", "start", "image", "volume", "node", "trouble", "ending"]
 
 THRASHING_SPAN = timedelta(minutes=15)
-THRASHING_TURNS = 4
+THRASHING_TURNS = 3
 _OUT_OF_MEMORY = "OOMKilled"
 _WEIGHT = ("problem", "wait", "ok")
 

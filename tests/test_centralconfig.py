@@ -1,5 +1,7 @@
 """Central configuration: typed, bounded, audited, and in force at once."""
 
+from pathlib import Path
+
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -154,3 +156,10 @@ def test_putting_a_bound_back_is_refused_while_a_target_needs_it(people: People)
     centralconfig.reset(target, actor=people.admin)
     centralconfig.reset(lowest, actor=people.admin)
     assert cluster_policy("dask").minimum_target == 20
+
+
+def test_the_documentation_names_every_key_with_its_default() -> None:
+    page = (Path(__file__).parent.parent / "docs" / "configuration.md").read_text()
+    for setting in centralconfig.REGISTRY.values():
+        if not setting.general:
+            assert f"| `{setting.key}` | {setting.written(setting.default)} |" in page, setting.key

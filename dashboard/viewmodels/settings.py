@@ -135,7 +135,7 @@ def _row(setting: SettingLike, values: Mapping[str, int], record: RecordLike | N
         inherited=f"as for all frameworks ({_short(setting, values[setting.general])})" if setting.general else "",
         help=_help(setting, values),
         now=in_force(setting, now),
-        back="Back to all frameworks'" if setting.general else "Back to the default",
+        back="Do as for all frameworks" if setting.general else "Back to the default",
         errors=typed.errors if is_wrong else (),
         set_by=(record.updated_by or "somebody") if record else "",
         set_at=record.updated_at if record else None,

@@ -63,7 +63,7 @@ def test_a_group_opens_when_something_in_it_is_set_or_wrong() -> None:
     own = groups({DASK_DRAIN.key: 20}, {DASK_DRAIN.key: ConfigRecord(updated_by="ada")})
     group = own["Dask clusters, where they differ"]
     assert (group.is_open, group.note) == (True, "1 of 14 differ from all frameworks.")
-    assert (row(DASK_DRAIN, own).value, row(DASK_DRAIN, own).back) == ("20", "Back to all frameworks'")
+    assert (row(DASK_DRAIN, own).value, row(DASK_DRAIN, own).back) == ("20", "Do as for all frameworks")
 
     wrong = groups(typed=Typed(DASK_DRAIN.key, "soon", ("No.",)))
     assert wrong["Dask clusters, where they differ"].is_open

@@ -20,7 +20,7 @@ WORKER_PORT, WORKER_UI_PORT = 7078, 8081
 DRIVER_UI_PORT = 4040
 _MIB = 2**20
 # The worker's own process: its heap, and what a small Java process takes beside it.
-_WORKER_HEAP, _WORKER_BESIDE = 192, 128
+_WORKER_HEAP, _WORKER_BESIDE = 128, 128
 # Beside an executor's heap live its threads and buffers, and the Python processes of its tasks.
 _LEAST_BESIDE, _SHARE_BESIDE = 384, 0.3
 _LEAST_EXECUTOR = 450  # Spark refuses to start one with less

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+from yarl import URL
 
+from grid.launch.frameworks import ui_path
 from grid.launch.frameworks.base import ClusterReport, FrameworkSilent, WorkerPod
 from grid.launch.frameworks.dask import Dask
 from grid.launch.spec import ExecutionSpec
@@ -237,17 +239,20 @@ async def test_a_worker_waits_for_a_head_that_comes_later(dask: DaskCluster) -> 
 async def test_the_ui_and_all_that_its_page_needs_lie_under_the_clusters_path(dask: DaskCluster) -> None:
     await dask.until(lambda report: True, "the head answers")
     base = f"http://{dask.head.address}:{DASK.ui_port}"
-    async with dask.http.get(f"{base}/w/abc/status") as answer:
+    patient = aiohttp.ClientTimeout(total=PATIENCE)  # Dask draws its first page for seconds
+    async with dask.http.get(f"{base}{ui_path(dask.spec)}", timeout=patient) as answer:
         page = await answer.text()
-    assert answer.status == 200
-    linked = {
-        one
-        for one in re.findall(r'(?:src|href)="([^"#]+)"', page)
-        if not one.startswith(("http", "data:", "javascript:"))
-    }
+    assert (answer.status, answer.url.path) == (200, "/w/abc/status")
+    elsewhere = ("http", "data:", "javascript:")
+    linked = {one for one in re.findall(r'(?:src|href)="([^"#]+)"', page) if not one.startswith(elsewhere)}
     assert linked
     for link in linked:
-        async with dask.http.get(answer.url.join(type(answer.url)(link))) as part:
+        async with dask.http.get(answer.url.join(URL(link)), timeout=patient) as part:
             assert (part.status, part.url.path.startswith("/w/abc/")) == (200, True), link
-    async with dask.http.get(f"{base}/health") as answer:
-        assert answer.status == 404, "nothing is served beside the cluster's path"
+    async with dask.http.get(f"{base}/health") as outside:
+        assert outside.status == 404, "nothing is served beside the cluster's path"
+    token = re.findall(r'"token":"([^"]+)"', page)[0]
+    async with dask.http.ws_connect(
+        f"{base}/w/abc/status/ws", protocols=("bokeh", token), headers={"Origin": "https://grid.example"}
+    ) as live:
+        assert "ACK" in (await live.receive_str(timeout=PATIENCE)), "the page stays live behind another name"

@@ -5,6 +5,7 @@ Nodes are estimated as if they were empty: first fit, largest first, on the larg
 executions leave free makes it less, what Kubernetes' own pods take makes it more.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -24,11 +25,13 @@ _HALF = 2  # a node of which more than this part stays unused is worth a word
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What one pod asks for: its tier's name, size and price an hour."""
+    """What one pod asks for: its tier's name, size and price an hour; of how many executions at once it runs how many now."""
 
     tier: str
     size: TierSize
     price: Decimal
+    places: int | None = None
+    running: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +82,11 @@ def estimate(plan: Plan, slots: Slots, offers: Mapping[str, PoolOffer] | None) -
         sentence=f"{taken}; you use {slots.used:,} of {slots.maximum:,}.",
         columns=tuple(plural(workers, "worker") for workers in counts),
         rows=tuple(rows),
-        notes=(_slots_note(plan, slots, high), *(_node_notes(plan, offers) if offers is not None else ())),
+        notes=(
+            _slots_note(plan, slots, high),
+            *_place_notes(plan),
+            *(_node_notes(plan, offers) if offers is not None else ()),
+        ),
     )
 
 
@@ -173,6 +180,8 @@ def node_size(offer: PoolOffer | None, gpu_resource: str) -> Amounts | None:
 
 
 def _slots_note(plan: Plan, slots: Slots, most: int) -> Note:
+    if not slots.maximum:
+        return Note("wait", "Launching is switched off by your admin; this waits until that changes.")
     if most > slots.maximum:
         return Note("problem", f"That is more than your {plural(slots.maximum, 'slot')}; choose fewer workers.")
     kept = f"{plural(most, 'slot')} {'is' if most == 1 else 'are'} kept for it from the start"
@@ -181,6 +190,23 @@ def _slots_note(plan: Plan, slots: Slots, most: int) -> Note:
         return Note("wait", f"{kept}, and {free:,} are free: it waits in the queue until something of yours ends.")
     reason = ", so that it can always grow" if plan.maximum > plan.minimum else ""
     return Note("ok", f"{kept}{reason}.")
+
+
+def _place_notes(plan: Plan) -> list[Note]:
+    """A cluster is one execution on the tier of its workers and one on that of its head, however many workers it has."""
+    machines = [one for one in (plan.worker, plan.head, plan.companion) if one is not None and one.places is not None]
+    notes = []
+    for tier, wanted in Counter(machines).items():
+        if tier.places is None or wanted <= tier.places - tier.running:
+            continue
+        takes = (
+            f"This takes {plural(wanted, 'place')} on the tier {tier.tier}, which runs at most {tier.places:,} at once"
+        )
+        if wanted > tier.places:
+            notes.append(Note("problem", f"{takes}. Choose another tier for the head or the workers."))
+        else:
+            notes.append(Note("wait", f"{takes} and {tier.running:,} now: it waits in the queue until one ends."))
+    return notes
 
 
 def _node_notes(plan: Plan, offers: Mapping[str, PoolOffer]) -> list[Note]:

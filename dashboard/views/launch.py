@@ -8,7 +8,6 @@ from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
-from django.db.models import Count
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
@@ -19,7 +18,14 @@ from dashboard.forms.launch import LaunchForm, new_token
 from dashboard.records import visible_executions
 from dashboard.viewmodels.executions_view import KINDS
 from dashboard.viewmodels.launch import Slots, TierOffer, tier_cards
-from dashboard.views.launch_cluster import cluster_context, cluster_initial, facts_of, slots_of, workers_left
+from dashboard.views.launch_cluster import (
+    cluster_context,
+    cluster_initial,
+    facts_of,
+    running_by_tier,
+    slots_of,
+    workers_left,
+)
 from grid.errors import Rejected
 from grid.launch.clusters.request import ClusterFacts
 from grid.launch.request import LAUNCHABLE_KINDS, environments_for, submit
@@ -142,8 +148,7 @@ def _context(form: LaunchForm, kinds: list[str], nodes: Mapping[str, int] | None
 
 
 def _offers(tiers: Iterable[HardwareTier]) -> list[TierOffer]:
-    holding = Execution.objects.filter(slots_reserved_at__isnull=False, slots_freed_at__isnull=True).order_by()
-    running = dict(holding.values_list("tier_id").annotate(Count("pk")))
+    running = running_by_tier()
 
     def offer(tier: HardwareTier) -> TierOffer:
         return TierOffer(

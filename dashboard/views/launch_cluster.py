@@ -1,11 +1,13 @@
 """The launch form's part about a cluster: what it would take, while somebody types, and what is offered for a framework."""
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
-from django.db.models import Sum
+from django.db.models import Count, Sum
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_POST
@@ -116,6 +118,15 @@ def slots_of(user: User) -> Slots:
     )
 
 
+def running_by_tier() -> dict[str, int]:
+    """Executions of everybody that hold slots, by tier; a cluster counts on its head's tier as well, as it does in the queue."""
+    holding = Execution.objects.filter(slots_reserved_at__isnull=False, slots_freed_at__isnull=True).order_by()
+    counts: Counter[str] = Counter()
+    for column in ("tier_id", "head_tier_id"):
+        counts.update(dict(holding.exclude(**{column: None}).values_list(column).annotate(Count("pk"))))
+    return dict(counts)
+
+
 def workers_left(held: Slots, kind: str) -> int:
     """Slots that workers could have now: the head takes one, and what it is attached to."""
     return held.maximum - held.used - 1 - (kind in ATTACHABLE_KINDS)
@@ -145,18 +156,19 @@ def _plan(form: LaunchForm, part: ClusterForm) -> Plan | None:
     own = form.tiers.filter(pk=form.chosen("tier")).first()
     if head is None or worker is None or not 1 <= minimum <= maximum or not (form.is_cluster or own):
         return None
+    running = running_by_tier()
     return Plan(
-        head=_machine(head),
-        worker=_machine(worker),
+        head=_machine(head, running),
+        worker=_machine(worker, running),
         minimum=minimum,
         maximum=maximum,
-        companion=_machine(own) if own else None,
+        companion=_machine(own, running) if own else None,
     )
 
 
-def _machine(tier: HardwareTier) -> Machine:
+def _machine(tier: HardwareTier, running: Mapping[str, int]) -> Machine:
     size = TierSize(tier.node_pool, tier.cores, tier.memory, tier.gpus, tier.gpu_resource)
-    return Machine(tier.name, size, tier.cost_per_hour)
+    return Machine(tier.name, size, tier.cost_per_hour, tier.maximum_simultaneous, running.get(tier.pk, 0))
 
 
 def _mismatch(form: LaunchForm, part: ClusterForm) -> str:

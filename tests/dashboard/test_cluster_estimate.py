@@ -1,5 +1,6 @@
 """What a cluster would take: slots, nodes, prices and the words about them, from plain data."""
 
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -74,6 +75,20 @@ def test_more_slots_than_one_may_hold_is_a_problem_and_more_than_are_free_a_wait
     assert "problem: That is more than your 25 slots; choose fewer workers." in sentences(told(machine(), maximum=40))
     waits = sentences(told(machine(), room=slots(used=22, queued=0, maximum=25)))
     assert "wait: 6 slots are kept for it from the start, and 3 are free: it waits in the queue" in waits
+
+
+def test_what_one_may_launch_nothing_with_is_told_apart_from_too_few_slots() -> None:
+    waits = sentences(told(machine(), room=slots(used=0, queued=0, maximum=0)))
+    assert "wait: Launching is switched off by your admin" in waits
+
+
+def test_a_tier_without_a_place_left_is_said() -> None:
+    full, small, unlimited = replace(machine(), places=4, running=3), replace(machine(), places=1), machine("2")
+    both = estimate(Plan(full, full, 1, 5), ROOM, None)
+    assert "wait: This takes 2 places on the tier Small, which runs at most 4 at once and 3 now" in sentences(both)
+    assert "places on" not in sentences(estimate(Plan(unlimited, full, 1, 5), ROOM, None))
+    never = estimate(Plan(small, small, 1, 5), ROOM, None)
+    assert "problem: This takes 2 places on the tier Small, which runs at most 1 at once." in sentences(never)
 
 
 def test_what_a_node_takes_and_what_stays_unused_is_said() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import Group, User
 from django.test import Client
+from django.utils import timezone
 
 from grid.centralconfig import CLUSTER_SETTINGS, FRAMEWORK_SETTINGS, MAXIMUM_EXECUTIONS_PER_USER, NAMESPACE
 from grid.kube.resources import NODES
@@ -247,6 +248,15 @@ def test_the_estimate_shows_numbers_also_of_what_is_refused(people: People, offe
     assert "one user may hold 25" in error_at(shown, "workers_maximum")
     _, shown = sent(people.owner, ALONE | {"workers_maximum": "0"}, "/launch/estimate/")
     assert "The numbers come when what is missing is filled in." in shown
+
+
+def test_places_of_a_tier_are_taken_by_heads_and_workers(people: People, offered: Project) -> None:
+    HardwareTier.objects.filter(pk="medium").update(maximum_simultaneous=2)
+    assert sent(people.owner, ALONE | {"head_tier": "medium"})[0] == 302
+    Execution.objects.update(slots_reserved_at=timezone.now())
+    _, shown = sent(people.owner, ALONE, "/launch/estimate/")
+    assert "This takes 1 place on the tier Medium, which runs at most 2 at once and 2 now" in shown
+    assert "All 2 places of this tier are taken" in page(people.owner)
 
 
 def test_a_tier_that_fits_no_node_is_refused_at_its_field(

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from grid.kube.resources import CONFIG_MAPS, EVENTS, NODES, PODS
+from grid.kube.resources import AUTOSCALERS, CONFIG_MAPS, EVENTS, NODES, PODS
 from grid.labels import NODE_POOL
 from grid.metrics.usage import Measured, Usage
 from tests.browser.server import Stage
@@ -20,7 +20,7 @@ nodeGroups:
 async def empty(stage: Stage) -> None:
     """No objects, everything answers."""
     stage.cluster.available = True
-    for resource in (PODS, NODES, EVENTS, CONFIG_MAPS):
+    for resource in (PODS, NODES, EVENTS, CONFIG_MAPS, AUTOSCALERS):
         for obj in stage.cluster.objects(resource):
             stage.cluster.remove(resource, obj["metadata"]["name"], namespace=obj["metadata"].get("namespace", ""))
 

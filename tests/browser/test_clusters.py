@@ -1,0 +1,107 @@
+"""A cluster's page in a real browser: live, by keyboard, without a script, at every width and in both themes."""
+
+import os
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
+from playwright.sync_api import expect
+
+from tests.browser import clustering
+from tests.browser.conftest import Visit
+from tests.browser.stage import StageProcess
+
+PATH = f"/executions/{clustering.ID}/"
+PAGES = {
+    "growing": (clustering.growing, PATH),
+    "resting": (clustering.resting, PATH),
+    "troubled": (clustering.troubled, PATH),
+    "wide": (clustering.wide, PATH),
+    "ended": (clustering.ended, PATH),
+    "log": (clustering.growing, f"{PATH}?tab=log"),
+    "workspace": (clustering.growing, f"/executions/{clustering.WORKSPACE}/"),
+    "resize": (clustering.growing, f"{PATH}resize/"),
+    "restart": (clustering.growing, f"{PATH}restart-head/"),
+    "executions": (clustering.growing, "/executions/"),
+}
+
+
+def test_a_cluster_grows_before_ones_eyes(stage: StageProcess, visit: Visit) -> None:
+    stage.play(clustering.growing)
+    page = visit("alice", PATH)
+    expect(page.locator("#freshness")).to_contain_text("Live")
+    expect(page.locator("#head")).to_contain_text("6 of 16 workers; 8 wait for node 2 of 3, 2 for image pull.")
+    expect(page.locator("#workers .cell-node")).not_to_have_count(0)
+    page.evaluate("document.body.dataset.loaded = 'once'")
+    stage.play(clustering.grown)
+    expect(page.locator("#head")).to_contain_text("16 of 16 workers.")
+    expect(page.locator("#workers .cell-ready")).to_have_count(16)
+    assert page.evaluate("document.body.dataset.loaded") == "once"
+
+
+def test_the_chart_is_drawn_and_says_why_it_grew(stage: StageProcess, visit: Visit) -> None:
+    stage.play(clustering.growing)
+    page = visit("bob", PATH)
+    expect(page.locator(".uplot canvas")).to_be_visible()
+    expect(page.locator(".chart-event")).to_contain_text("Grows from 6 to 16 workers: CPU use is above its target.")
+    with page.expect_response(lambda answer: "/samples/" in answer.url and "table" not in answer.url, timeout=30_000):
+        stage.play(clustering.sample_now, ready=7, wanted=17)
+    expect(page.locator(".chart-event")).to_contain_text("Grows from 16 to 17 workers")
+
+
+def test_a_worker_is_reached_by_keyboard_and_leads_to_its_pod(stage: StageProcess, visit: Visit) -> None:
+    stage.play(clustering.growing)
+    page = visit("alice", PATH)
+    cell = page.get_by_role("link", name="worker b7x2p: ready, on default-7f4k2")
+    cell.focus()
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="worker c4kqm: ready")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("h1")).to_contain_text("c4kqm")
+
+
+def test_without_a_script_the_table_and_the_forms_do_the_same(
+    stage: StageProcess, visit: Visit, console_errors: list[str]
+) -> None:
+    stage.play(clustering.growing)
+    page = visit("alice", PATH, javascript=False)
+    page.locator(".samples-table summary").click()
+    expect(page.locator("#samples-rows")).to_contain_text("Grows from 6 to 16 workers: CPU use is above its target.")
+    page.get_by_role("link", name="Change workers").click()
+    page.fill("#id_maximum", "0")
+    page.get_by_role("button", name="Change").click()
+    expect(page.locator("#id_maximum_error")).to_be_visible()
+    page.fill("#id_minimum", "2")
+    page.fill("#id_maximum", "18")
+    page.get_by_role("button", name="Change").click()
+    expect(page.locator("h1")).to_have_text("Feature building")
+    assert stage.play(clustering.size) == [2, 18]
+    console_errors.clear()  # the refusal is a 422, which Chromium reports
+
+
+def test_a_pair_leads_to_each_other(stage: StageProcess, visit: Visit) -> None:
+    stage.play(clustering.growing)
+    page = visit("alice", f"/executions/{clustering.WORKSPACE}/")
+    expect(page.locator("#companion")).to_contain_text("6 of 16 workers")
+    page.get_by_role("link", name="Feature building").click()
+    page.locator("#companion").get_by_role("link", name="Churn exploration").click()
+    expect(page.locator("h1")).to_have_text("Churn exploration")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", PAGES)
+def test_axe_finds_nothing_serious(stage: StageProcess, visit: Visit, name: str, scheme: str) -> None:
+    """Pictures are kept where GRID_SCREENSHOTS says."""
+    scene, path = PAGES[name]
+    stage.play(scene)
+    for width in (1440, 390):
+        page = visit("alice", path, width=width, scheme=scheme)
+        expect(page.locator("h1")).to_be_visible()
+        if page.locator("[data-samples]").count():
+            expect(page.locator(".uplot canvas")).to_be_visible()
+        if folder := os.environ.get("GRID_SCREENSHOTS"):
+            page.screenshot(path=Path(folder) / f"{name}-{width}-{scheme}.png", full_page=True)
+        found = Axe().run(page).response["violations"]
+        serious = [one for one in found if one["impact"] in ("serious", "critical")]
+        assert serious == [], [(one["id"], [node["html"] for node in one["nodes"]][:3]) for one in serious]
+        assert page.evaluate("document.documentElement.scrollWidth") <= width

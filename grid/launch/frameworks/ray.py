@@ -38,8 +38,8 @@ _ASK_SECONDS = 10
 _NODE = Path(__file__).with_name("ray_node.py").read_text(encoding="utf-8")
 # Told to all: no statistics to Ray's makers, metrics of dashboard and autoscaler on any free port (the fixed ones are open on all
 # addresses), an object store on disk, which is slow, rather than none when the tier has no shared memory, and no drain of its own on
-# SIGTERM: the hook before it has drained the node already, and a head has nowhere to go. Ten seconds, Ray's own patience with a node
-# that starts, are too few on a machine that starts several.
+# SIGTERM: the hook before it has drained the node already, and a head has nowhere to go. Ray's own patience with what starts, ten and
+# sixty seconds, is too little on a machine that starts several nodes at once.
 _VARIABLES = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_OBJECT_STORE_ALLOW_SLOW_STORAGE": "1",
@@ -47,6 +47,7 @@ _VARIABLES = {
     "AUTOSCALER_METRIC_PORT": "0",
     "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": "0",
     "RAY_raylet_start_wait_time_s": "120",
+    "RAY_DASHBOARD_STARTUP_TIMEOUT_S": "300",
 }
 # As KubeRay has it: a head that is replaced loses everything, so it gets ten minutes.
 _LIVENESS = {
@@ -118,8 +119,8 @@ class Ray:
     ) -> ClusterReport:
         root = f"http://{head_ip}:{UI_PORT}"
         try:
-            async with asyncio.timeout(_ASK_SECONDS):
-                answers = await asyncio.gather(*(_get(http, root + path) for path in ray_report.PATHS))
+            async with asyncio.timeout(http.timeout.total or _ASK_SECONDS):
+                answers = [await _get(http, root + path) for path in ray_report.PATHS]
         except TimeoutError as error:
             raise FrameworkSilent("Ray's dashboard did not answer in time.") from error
         except aiohttp.ClientError as error:
@@ -153,7 +154,6 @@ def _for_every_node(tier: TierSpec) -> tuple[str, ...]:
         "--block",
         f"--node-ip-address={POD_IP}",
         f"--node-name={POD_NAME}",
-        "--dashboard-agent-listen-port=0",
         "--min-worker-port=0",
         "--max-worker-port=0",
         f"--object-store-memory={store}",

@@ -5,8 +5,10 @@ no seconds to spare. What it needs to know is in its arguments and in POD_IP.
 """
 
 import contextlib
+import fcntl
 import http.client
 import os
+import random
 import shutil
 import signal
 import socket
@@ -18,6 +20,13 @@ from types import FrameType
 from typing import Any
 
 AGENT_PORT_FILE = "dashboard_agent_listen_port_"
+# A raylet that is to find out its agents' ports gives up after 15 seconds, too few on a busy machine, so the ports are chosen here: any
+# free ones, as several nodes may share a machine. Between those of Ray's client server and those that Linux gives out by itself, so
+# that none is taken before the agents are up.
+_AGENT_PORTS = range(24000, 32768)
+_AGENTS = ("dashboard-agent-listen", "dashboard-agent-grpc", "runtime-env-agent", "metrics-export")
+_TURNS = "/tmp/ray-starting"
+_TURN_SECONDS = 60.0
 _PROBE_SECONDS = 4
 _POLL_SECONDS = 1.0
 _POLLS_BETWEEN_WORDS = 15
@@ -41,7 +50,9 @@ def start(scratch: str, head: str, *command: str) -> None:
     if head:
         host, _, port = head.rpartition(":")
         _wait_for_head(host, int(port))
-    os.execvp(command[0], [*command, f"--temp-dir={link}"])
+    _take_turns(link)
+    ports = zip(_AGENTS, free_ports(len(_AGENTS)), strict=True)
+    os.execvp(command[0], [*command, f"--temp-dir={link}", *(f"--{agent}-port={port}" for agent, port in ports)])
 
 
 def probe(*more: str) -> None:
@@ -79,9 +90,37 @@ def drain(head: str, seconds: str) -> None:
     _wait_until(lambda: not _is_alive(gcs, NodeID.from_hex(node)), deadline)
 
 
+def _take_turns(link: Path) -> None:
+    """A node whose agents are not up after 15 seconds gives up, and they need all of a core for some of these. So where nodes share a
+    machine, and with it /tmp, one starts after the other: a child keeps the lock until this one is up, or has had time enough."""
+    lock = os.open(_TURNS, os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    if os.fork() == 0:
+        deadline = time.monotonic() + _TURN_SECONDS
+        while _agent_of(link) is None and time.monotonic() < deadline:
+            time.sleep(_POLL_SECONDS)
+        os._exit(0)
+
+
+def free_ports(count: int) -> list[int]:
+    """That nobody listens on now, at any address of this machine."""
+    found: list[int] = []
+    for port in random.sample(_AGENT_PORTS, len(_AGENT_PORTS)):
+        if len(found) == count:
+            break
+        with contextlib.suppress(OSError), socket.socket() as tried:
+            tried.bind(("", port))
+            found.append(port)
+    return found
+
+
 def _agent(address: str) -> tuple[str, int] | None:
     """This node's id and the port of its dashboard agent, as Ray wrote them down; None before it did."""
-    for path in temp_directory(address).glob(f"session_2*/{AGENT_PORT_FILE}*"):
+    return _agent_of(temp_directory(address))
+
+
+def _agent_of(place: Path) -> tuple[str, int] | None:
+    for path in place.glob(f"session_2*/{AGENT_PORT_FILE}*"):
         with contextlib.suppress(OSError, ValueError):
             return path.name.removeprefix(AGENT_PORT_FILE), int(path.read_text())
     return None

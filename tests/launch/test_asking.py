@@ -1,0 +1,255 @@
+"""Asking running clusters: what their workers are told, what the autoscaler is told, and that one slow head delays nobody."""
+
+import asyncio
+import itertools
+import random
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Any
+
+import aiohttp
+import msgspec
+import pytest
+
+from grid.errors import ClusterUnavailable
+from grid.kube.objects import RawObject
+from grid.kube.resources import AUTOSCALERS, PODS
+from grid.labels import KEYS, POD_DELETION_COST
+from grid.launch.clusters.asking import Asking
+from grid.launch.controller import Controller
+from grid.launch.frameworks.base import ClusterReport, FrameworkSilent, WorkerPod, WorkerReport
+from grid.launch.request import request_stop
+from grid.launch.spec import ExecutionSpec
+from grid.metrics.demand import read_demand
+from grid.models import ClusterSample, Execution
+from tests.launch.conftest import Shop
+from tests.launch.test_cluster_life import to_running
+from tests.launch.world import World, fresh, in_world
+from tests.support.virtual import cancelled, loop_time, passes
+
+
+class FakeFramework:
+    """Says what a test has told it to, by cluster; a cluster of `slow` is never done with its answer."""
+
+    def __init__(self) -> None:
+        self.holds: dict[str, WorkerReport] = {}
+        self.pending = 0
+        self.wanted = 0
+        self.slow: set[str] = set()
+        self.silent: set[str] = set()
+        self.broken: set[str] = set()
+        self.asked: list[tuple[str, float]] = []
+
+    async def ask(
+        self, http: aiohttp.ClientSession, head_ip: str, spec: ExecutionSpec, workers: Sequence[WorkerPod]
+    ) -> ClusterReport:
+        self.asked.append((spec.id, loop_time()))
+        if spec.id in self.slow:
+            await asyncio.sleep(3600)
+        if spec.id in self.silent:
+            raise FrameworkSilent("The scheduler does not answer.")
+        if spec.id in self.broken:
+            raise KeyError("nobody expected this")
+        report = {one.name: self.holds.get(one.name, WorkerReport(0)) for one in workers}
+        return ClusterReport(report, self.pending, self.wanted)
+
+    def times(self, execution: Execution) -> list[float]:
+        return [at for id, at in self.asked if id == execution.pk]
+
+
+async def running_clusters(world: World, framework: FakeFramework, *executions: Execution) -> Controller:
+    chosen: Any = lambda name: framework  # noqa: E731
+    controller = world.controller(monotonic=loop_time, framework_of=chosen)
+    for execution in executions:
+        await to_running(world, controller, execution)
+    for number, pod in enumerate(world.pods()):
+        pod["status"]["podIP"] = f"127.4.0.{number + 1}"
+        world.cluster.put(PODS, pod)
+    world.refresh(controller)
+    return controller
+
+
+@asynccontextmanager
+async def asking(world: World, controller: Controller) -> AsyncIterator[None]:
+    """Its loop runs, and the caches follow the cluster."""
+
+    async def refresh() -> None:
+        while True:
+            world.now += timedelta(seconds=1)
+            world.refresh(controller)
+            await asyncio.sleep(1)
+
+    tasks = [asyncio.create_task(controller.asking.run()), asyncio.create_task(refresh())]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            await cancelled(task)
+
+
+def annotations(pod: RawObject) -> dict[str, str]:
+    return dict(pod["metadata"].get("annotations", {}))
+
+
+def costs_of(world: World, execution: Execution) -> list[int]:
+    return [int(annotations(pod).get(POD_DELETION_COST, "0")) for pod in world.workers_of(execution)]
+
+
+def name_of(pod: RawObject) -> str:
+    return str(pod["metadata"]["name"])
+
+
+@in_world
+async def test_workers_are_told_what_they_hold_and_the_busy_one_stays(shop: Shop) -> None:
+    world, execution, framework = World(), shop.launch_cluster(), FakeFramework()
+    controller = await running_clusters(world, framework, execution)
+    busy, idle = world.workers_of(execution)
+    framework.holds[name_of(busy)] = WorkerReport(tasks=3, bytes_held=5_123_456_789)
+    async with asking(world, controller):
+        await passes(12)
+        first, second = world.workers_of(execution)
+        assert msgspec.json.decode(annotations(first)[KEYS.worker_report]) == {"tasks": 3, "bytes": 5_100_000_000}
+        assert msgspec.json.decode(annotations(second)[KEYS.worker_report]) == {"tasks": 0, "bytes": 0}
+        assert costs_of(world, execution)[0] > costs_of(world, execution)[1] == 0
+        heard = controller.asking.reports[execution.pk]
+        assert heard.report.workers[name_of(busy)].tasks == 3
+        written = world.cluster.count("patch", PODS)
+        await passes(60)
+        assert world.cluster.count("patch", PODS) == written, "nothing has changed"
+        framework.holds[name_of(idle)] = WorkerReport(tasks=1)
+        await passes(12)
+        assert costs_of(world, execution)[1] > 0
+    request_stop(execution, by="alice", now=world.now)
+
+
+@in_world
+async def test_restlessness_is_written_four_times_a_minute_at_most(shop: Shop) -> None:
+    world, execution, framework = World(), shop.launch_cluster(), FakeFramework()
+    controller = await running_clusters(world, framework, execution)
+    restless = name_of(world.workers_of(execution)[0])
+    async with asking(world, controller):
+        for number in range(120):
+            framework.holds[restless] = WorkerReport(tasks=number % 50 + 1)
+            await passes(1)
+        assert 4 <= world.cluster.count("patch", PODS) <= 10
+
+
+@in_world
+async def test_one_slow_head_and_one_silent_one_delay_nobody(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
+    world, framework = World(), FakeFramework()
+    slow, silent, broken, well = [shop.launch_cluster(after=n) for n in range(4)]
+    controller = await running_clusters(world, framework, slow, silent, broken, well)
+    framework.slow, framework.silent, framework.broken = {slow.pk}, {silent.pk}, {broken.pk}
+    async with asking(world, controller):
+        await passes(120)
+        times = framework.times(well)
+        assert all(3 < after - before < 9 for before, after in itertools.pairwise(times))
+        assert len(times) > 18
+        assert len(framework.times(slow)) > 10
+        assert controller.asking.reports.keys() == {well.pk}
+        for one in (slow, silent, broken):
+            told = [
+                record for record in caplog.records if one.pk in record.getMessage() and "cannot be" in record.message
+            ]
+            assert len(told) == 1, "told once"
+        framework.silent.clear()
+        framework.slow.clear()
+        framework.broken.clear()
+        await passes(20)
+        assert controller.asking.reports.keys() == {slow.pk, silent.pk, broken.pk, well.pk}
+
+
+@in_world
+async def test_samples_are_written_every_quarter_of_a_minute_also_of_a_silent_cluster(shop: Shop) -> None:
+    world, framework = World(), FakeFramework()
+    well, silent = shop.launch_cluster(), shop.launch_cluster(after=1)
+    controller = await running_clusters(world, framework, well, silent)
+    (autoscaler, *_) = [
+        one for one in world.cluster.objects(AUTOSCALERS) if one["metadata"]["labels"][KEYS.execution] == well.pk
+    ]
+    current = {"averageUtilization": 93}
+    autoscaler["status"] = {
+        "desiredReplicas": 4,
+        "currentMetrics": [{"type": "Resource", "resource": {"name": "cpu", "current": current}}],
+    }
+    world.cluster.put(AUTOSCALERS, autoscaler)
+    world.refresh(controller)
+    framework.pending, framework.silent = 7, {silent.pk}
+    async with asking(world, controller):
+        await passes(121)
+    samples = list(ClusterSample.objects.filter(execution=well))
+    assert 7 <= len(samples) <= 10
+    last = samples[-1]
+    assert (last.workers, last.ready, last.wanted) == (2, 2, 4)
+    assert (last.cpu_percent, last.memory_percent, last.pending_tasks) == (93, None, 7)
+    other = ClusterSample.objects.filter(execution=silent).latest("at")
+    assert (other.workers, other.wanted, other.pending_tasks) == (2, 2, None)
+
+
+@in_world
+async def test_what_the_framework_would_like_to_have_is_written_onto_the_autoscaler_that_asks_for_it(
+    shop: Shop,
+) -> None:
+    world, framework = World(), FakeFramework()
+    asked, not_asked = shop.launch_cluster(on_demand=True), shop.launch_cluster(after=1)
+    controller = await running_clusters(world, framework, asked, not_asked)
+    framework.wanted = 9
+
+    def demand(execution: Execution) -> Any:
+        (found,) = [
+            one
+            for one in world.cluster.objects(AUTOSCALERS)
+            if one["metadata"]["labels"][KEYS.execution] == execution.pk
+        ]
+        return read_demand(found["metadata"].get("annotations", {}).get(KEYS.demand, ""))
+
+    async with asking(world, controller):
+        await passes(12)
+        first = demand(asked)
+        assert (first.wanted, demand(not_asked)) == (9, None)
+        await passes(120)
+        assert (world.now - demand(asked).at) < timedelta(seconds=60), "never as old as the metrics API refuses"
+        assert world.cluster.count("patch", AUTOSCALERS) <= 5
+        framework.wanted = 0
+        await passes(12)
+        assert demand(asked).wanted == 0
+
+
+@in_world
+async def test_outages_of_the_cluster_and_the_database_are_waited_out(shop: Shop) -> None:
+    world, execution, framework = World(), shop.launch_cluster(), FakeFramework()
+    controller = await running_clusters(world, framework, execution)
+    framework.holds[name_of(world.workers_of(execution)[0])] = WorkerReport(tasks=1)
+    world.cluster.fail_next(ClusterUnavailable("gone"), times=6, verb="patch")
+    async with asking(world, controller):
+        await passes(90)
+        assert sorted(costs_of(world, execution)) == [0, 1_000_000]
+        assert ClusterSample.objects.filter(execution=execution).count() >= 5, "no gap in the chart"
+
+
+@in_world
+async def test_a_stopped_cluster_is_asked_no_more(shop: Shop) -> None:
+    world, execution, framework = World(), shop.launch_cluster(), FakeFramework()
+    controller = await running_clusters(world, framework, execution)
+    async with asking(world, controller):
+        await passes(20)
+        request_stop(execution, by="alice", now=world.now)
+        await passes(8)
+        asked = len(framework.asked)
+        await passes(60)
+        assert len(framework.asked) == asked
+        assert controller.asking.reports == {}
+    assert fresh(execution).stop_requested_at is not None
+
+
+def test_the_session_is_for_heads_only() -> None:
+    @in_world
+    async def look() -> None:
+        controller = World().controller()
+        asks = Asking(controller._reconciler._context, rng=random.Random(1))
+        async with asks._session() as http:
+            assert http.timeout.total == 3.0
+            assert not http.trust_env
+
+    look()

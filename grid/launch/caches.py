@@ -12,7 +12,9 @@ from grid.watch.events import EventStore, age_order
 from grid.watch.store import Store
 
 # A run's objects have the execution's name; a cluster's have its head's or workers', and those that their controllers make add to it.
-_OBJECT_NAME = re.compile(rf"(?:{'|'.join(Kind.values)})-([a-z0-9]+)(?:-(?:{HEAD}|{WORKER})(?:-[a-z0-9-]+)?)?")
+_OBJECT_NAME = re.compile(
+    rf"(?:(?:{'|'.join(Kind.values)})-([a-z0-9]+)|{Kind.CLUSTER.value}-([a-z0-9]+)-(?:{HEAD}|{WORKER})(?:-[a-z0-9-]+)?)"
+)
 
 Marks = Callable[[str], None]
 
@@ -24,7 +26,7 @@ def execution_of(labelled: Pod | Autoscaler) -> str:
 def execution_of_event(event: Event) -> str:
     """By the name of its object, which is derived from the execution's id; "" for any other object's."""
     found = _OBJECT_NAME.fullmatch(event.involved_object.name)
-    return found[1] if found else ""
+    return (found[1] or found[2]) if found else ""
 
 
 class PodCache(Store[Pod]):

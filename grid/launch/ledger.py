@@ -3,7 +3,7 @@
 Synchronous: the controller runs each function in Django's thread. See `lifecycle` for how two writers are kept apart.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -19,6 +19,7 @@ from grid.models.environment import Kind
 from grid.models.execution import FINAL_STATES
 
 _UNSETTLED = ~Q(state__in=FINAL_STATES) | Q(slots_reserved_at__isnull=False, slots_freed_at__isnull=True)
+MOST_NOTED = 500
 _MESSAGE_LENGTH = 4000
 _REASON_LENGTH = 80
 
@@ -135,29 +136,53 @@ def update(row: Row, columns: Mapping[str, Any], *, now: datetime) -> bool:
 
 
 def note_events(execution_id: str, events: Sequence[Noted]) -> None:
-    """Add what is new to the history, and count up what repeats; a count never goes down."""
+    """Add what is new to the history, and count up what repeats; a count never goes down.
+
+    An execution keeps `MOST_NOTED` lines of this sort: a cluster that grows and shrinks for weeks makes events without end. What
+    says least goes first, and does not come back: events about single pods without a warning, and of those the oldest.
+    """
     with transaction.atomic():
         rows = LifecycleEntry.objects.filter(execution_id=execution_id, source=LifecycleEntry.Source.KUBERNETES)
-        known = {entry.event_uid: entry for entry in rows}
+        known = {entry.event_uid: entry for entry in rows.only("event_uid", "count", "at", "level", "object")}
+        new = {event.uid: event for event in events if event.uid not in known}
+        dropped = set(_least(known.values(), new.values()))
         for event in events:
-            entry = known.get(event.uid)
-            if entry is None:
-                LifecycleEntry.objects.get_or_create(
-                    execution_id=execution_id,
-                    source=LifecycleEntry.Source.KUBERNETES,
-                    event_uid=event.uid,
-                    defaults={
-                        "at": event.at,
-                        "object": event.object[:300],
-                        "level": event.level[:10],
-                        "reason": _clean(event.reason)[:_REASON_LENGTH],
-                        "message": _clean(event.message)[:_MESSAGE_LENGTH],
-                        "count": event.count,
-                    },
-                )
-            elif event.count > entry.count:
+            if event.uid in new and event.uid not in dropped:
+                _note(execution_id, event)
+            elif event.uid in known and event.count > known[event.uid].count:
                 message = _clean(event.message)[:_MESSAGE_LENGTH]
-                LifecycleEntry.objects.filter(pk=entry.pk).update(count=event.count, message=message)
+                rows.filter(event_uid=event.uid).update(count=event.count, message=message)
+        old = [entry.pk for uid, entry in known.items() if uid in dropped]
+        if old:
+            LifecycleEntry.objects.filter(pk__in=old[:MOST_NOTED]).delete()
+
+
+def _note(execution_id: str, event: Noted) -> None:
+    LifecycleEntry.objects.get_or_create(
+        execution_id=execution_id,
+        source=LifecycleEntry.Source.KUBERNETES,
+        event_uid=event.uid,
+        defaults={
+            "at": event.at,
+            "object": event.object[:300],
+            "level": event.level[:10],
+            "reason": _clean(event.reason)[:_REASON_LENGTH],
+            "message": _clean(event.message)[:_MESSAGE_LENGTH],
+            "count": event.count,
+        },
+    )
+
+
+def _least(known: Collection[LifecycleEntry], new: Collection[Noted]) -> list[str]:
+    """The uids of those that are too many."""
+    order = [(*_weight(one.level, one.object), one.at, one.event_uid) for one in known]
+    order += [(*_weight(one.level, one.object), one.at, one.uid) for one in new]
+    excess = len(order) - MOST_NOTED
+    return [uid for *_, uid in sorted(order)[:excess]] if excess > 0 else []
+
+
+def _weight(level: str, about: str) -> tuple[bool, bool]:
+    return level != "Normal", not about.startswith("Pod/")
 
 
 def _clean(text: str) -> str:

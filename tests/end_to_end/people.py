@@ -42,15 +42,40 @@ def was_not_reloaded(page: Page) -> bool:
     return bool(page.evaluate("document.documentElement.dataset.witness === 'here'"))
 
 
-def launch(page: Page, *, tier: str, title: str) -> str:
+def launch(page: Page, *, tier: str, title: str, environment: str = "JupyterLab") -> str:
     """Fill the form as a person does; gives the execution's id."""
-    page.goto("/launch/")
+    fill_launch_form(page, tier=tier, title=title, environment=environment)
+    return press_launch(page)
+
+
+def fill_launch_form(page: Page, *, tier: str, title: str, environment: str, kind: str = "workspace") -> None:
+    page.goto(f"/launch/?kind={kind}")
     page.get_by_label("Title").fill(title)
-    page.get_by_role("radio", name=re.compile(r"^JupyterLab")).check()
+    page.get_by_role("radio", name=re.compile(rf"^{environment}")).check()
     page.get_by_role("radio", name=re.compile(rf"^{tier}")).check()
+
+
+def press_launch(page: Page) -> str:
     page.get_by_role("button", name="Launch").click()
     page.wait_for_url(re.compile(r"/executions/\w+/"))
     return page.url.rstrip("/").rsplit("/", 1)[1]
+
+
+def attach_cluster(page: Page, *, framework: str, worker: str, maximum: int) -> None:
+    """The form's part about a cluster; `worker` is a tier's id, and the rest stays as the form proposes it."""
+    page.get_by_label("Attach a cluster").check()
+    page.get_by_role("radio", name=re.compile(rf"^{framework} [0-9]")).check()
+    page.get_by_label("Each worker", exact=True).select_option(value=worker)
+    page.get_by_label("Workers at most").fill(str(maximum))
+
+
+def configure(page: Page, setting: str, value: str) -> None:
+    """An admin's page: one setting of the central configuration."""
+    page.goto("/configuration/")
+    field = page.get_by_label(setting, exact=True)
+    field.fill(value)
+    field.press("Enter")
+    expect(page.locator("body")).to_contain_text(f"{setting} is now {value}")
 
 
 def open_lab(context: BrowserContext, page: Page) -> Page:

@@ -1,0 +1,64 @@
+"""People without a browser: a session over HTTP that logs in, sends forms and reads pages."""
+
+import re
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from http.cookiejar import CookieJar
+
+from tests.end_to_end.grid import Grid
+
+_TOKEN = re.compile(r'name="csrfmiddlewaretoken" value="(\w+)"')
+_TICKET = re.compile(r'name="token" value="([\w-]+)"')
+_STATE = re.compile(r'<strong class="status [^"]*" role="status">([^<]+)</strong>')
+
+
+class Session:
+    """One logged-in person."""
+
+    def __init__(self, grid: Grid, username: str) -> None:
+        self._url = grid.url
+        self._opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(CookieJar()))
+        self.post("/login/", {"username": username, "password": grid.password(username)}, page="/login/")
+
+    def get(self, path: str) -> str:
+        with self._opener.open(self._url + path, timeout=30) as answer:
+            return str(answer.read().decode())
+
+    def post(self, path: str, fields: dict[str, str], *, page: str) -> str:
+        """Send a form of `page`; gives the address that it led to. An HTTPError carries what a refusal says."""
+        form = self.get(page)
+        tokens = {"csrfmiddlewaretoken": _found(_TOKEN, form)}
+        ticket = _TICKET.search(form)
+        if ticket:
+            tokens["token"] = ticket[1]
+        body = urllib.parse.urlencode({**tokens, **fields}).encode()
+        request = urllib.request.Request(self._url + path, body, headers={"Referer": self._url + page})
+        with self._opener.open(request, timeout=30) as answer:
+            return str(answer.geturl())
+
+    def launch(self, fields: dict[str, str]) -> str:
+        """The id of the new execution."""
+        address = self.post("/launch/", fields, page=f"/launch/?kind={fields['kind']}")
+        return address.rstrip("/").rsplit("/", 1)[1]
+
+    def state(self, execution_id: str) -> str:
+        return _found(_STATE, self.get(f"/executions/{execution_id}/"))
+
+    def wait_for(self, execution_id: str, *states: str, seconds: float) -> str:
+        """Look until it is in one of the states, and fail when it has ended in another."""
+        deadline = time.monotonic() + seconds
+        while (state := self.state(execution_id)) not in states:
+            assert state not in ("Succeeded", "Stopped", "Failed", "Error"), self.get(
+                f"/executions/{execution_id}/log/"
+            )
+            assert time.monotonic() < deadline, f"still {state} after {seconds:.0f} s"
+            time.sleep(1)
+        return state
+
+
+def _found(pattern: re.Pattern[str], text: str) -> str:
+    match = pattern.search(text)
+    assert match, f"{pattern.pattern} is not in the page:\n{text[:3000]}"
+    return match[1]

@@ -68,6 +68,7 @@ def test_a_worker() -> None:
     assert worker.liveness is None
     assert worker.variables == {
         "DASK_SCHEDULER_ADDRESS": "tcp://10.0.0.9:8786",
+        "DASK_DISTRIBUTED__WORKER__MEMORY__TERMINATE": "False",
         "DASK_TEMPORARY_DIRECTORY": "/mnt/local",
         "DASK_DISTRIBUTED__DASHBOARD__LINK": "/w/abc/status",
     }

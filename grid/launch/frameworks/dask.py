@@ -33,7 +33,7 @@ _WORKER_HTTP = Port("http", 8790)
 _HEAD = Path(__file__).with_name("dask_head.py").read_text()
 _DRAIN = Path(__file__).with_name("dask_drain.py").read_text()
 _REPORT = "json/compute-grid.json"
-# Each worker has a nanny, which starts it anew when a task crashes it or fills its memory, and needs memory itself.
+# Each worker has a nanny, which starts it anew when a task crashes it or a client says so, and needs memory itself.
 _NANNY_BYTES = 128 * 2**20
 
 
@@ -80,7 +80,12 @@ class Dask:
             # Two minutes: a task that holds Python's lock makes its worker answer late, and of all workers those that are not ready
             # are ended first when the cluster shrinks.
             readiness=_health("/health", _WORKER_HTTP, period=2, failures=60),
-            variables={"DASK_SCHEDULER_ADDRESS": _address(head_address), **_variables(spec)},
+            variables={
+                "DASK_SCHEDULER_ADDRESS": _address(head_address),
+                # The limit ends a worker that fills its memory, which everybody sees; its nanny would do so unseen, a moment before.
+                "DASK_DISTRIBUTED__WORKER__MEMORY__TERMINATE": "False",
+                **_variables(spec),
+            },
             pre_stop=("python", "-c", _DRAIN, str(_WORKER.number), str(_drain_seconds(spec))),
         )
 

@@ -30,6 +30,17 @@
     }
   };
   document.addEventListener("htmx:after:swap", markRefused);
+  document.addEventListener("htmx:error", (event) => {
+    const summary = document.getElementById("cluster-summary");
+    if (summary && event.target.id === "cluster-estimate") setText(summary, "The server does not answer; the numbers are from before.");
+  });
+
+  // Whoever is not logged in any more gets the login page as a page, not inside the one that asked for a part of itself.
+  document.addEventListener("htmx:before:response", (event) => {
+    if (!event.detail.ctx.response.raw.redirected) return;
+    event.preventDefault();
+    location.reload();
+  });
 
   let lost = null;
   const sayLost = () => {

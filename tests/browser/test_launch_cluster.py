@@ -3,6 +3,7 @@
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
@@ -16,6 +17,14 @@ from tests.browser.stage import StageProcess
 @pytest.fixture(autouse=True)
 def team(stage: StageProcess) -> None:
     stage.play(launching.team)
+
+
+def form(visit: Visit, path: str, **options: Any) -> Page:
+    """With its script loaded: before that, typing would tell nobody."""
+    page = visit("alice", path, **options)
+    page.wait_for_url("**/launch/**")
+    page.wait_for_load_state("load")
+    return page
 
 
 def estimate(page: Page) -> Locator:
@@ -36,7 +45,7 @@ def tab_to(page: Page, target: Locator) -> None:
 
 
 def test_two_clicks_attach_a_cluster_of_one_to_five_workers(stage: StageProcess, visit: Visit) -> None:
-    page = visit("alice", "/launch/")
+    page = form(visit, "/launch/")
     expect(estimate(page)).to_be_hidden()
     page.get_by_label("Attach a cluster").check()
     expect(estimate(page)).to_contain_text("3 slots at minimum, 7 at maximum; you use 0 of 25.")
@@ -49,7 +58,7 @@ def test_two_clicks_attach_a_cluster_of_one_to_five_workers(stage: StageProcess,
 
 
 def test_the_numbers_follow_the_typing_and_a_refusal_comes_and_goes_at_its_field(visit: Visit) -> None:
-    page = visit("alice", "/launch/?kind=cluster")
+    page = form(visit, "/launch/?kind=cluster")
     most = page.get_by_label("Workers at most")
     expect(row(page, "Slots")).to_have_text(["2", "6"])
     most.fill("")
@@ -74,7 +83,7 @@ def test_the_numbers_follow_the_typing_and_a_refusal_comes_and_goes_at_its_field
 
 
 def test_a_fixed_number_of_workers_needs_no_targets(stage: StageProcess, visit: Visit) -> None:
-    page = visit("alice", "/launch/?kind=cluster")
+    page = form(visit, "/launch/?kind=cluster")
     page.get_by_label("Grow and shrink with the load").uncheck()
     expect(page.get_by_label("Workers at most")).to_be_hidden()
     expect(page.get_by_label("CPU target")).to_be_hidden()
@@ -86,7 +95,7 @@ def test_a_fixed_number_of_workers_needs_no_targets(stage: StageProcess, visit: 
 
 
 def test_another_framework_brings_its_environments_and_says_that_versions_differ(visit: Visit) -> None:
-    page = visit("alice", "/launch/")
+    page = form(visit, "/launch/")
     page.get_by_label("Attach a cluster").check()
     environment = page.get_by_label("Environment of the cluster")
     page.get_by_label("Workers at most").fill("8")
@@ -107,7 +116,7 @@ def test_another_framework_brings_its_environments_and_says_that_versions_differ
 def test_a_cluster_is_launched_with_the_keyboard_alone(
     stage: StageProcess, visit: Visit, console_errors: list[str]
 ) -> None:
-    page = visit("alice", "/launch/")
+    page = form(visit, "/launch/")
     tab_to(page, page.get_by_label("Attach a cluster"))
     page.keyboard.press("Space")
     tab_to(page, page.get_by_role("radio", name="Dask"))
@@ -133,7 +142,7 @@ def test_a_cluster_is_launched_with_the_keyboard_alone(
 
 
 def test_everything_works_without_javascript(stage: StageProcess, visit: Visit, console_errors: list[str]) -> None:
-    page = visit("alice", "/launch/", javascript=False)
+    page = form(visit, "/launch/", javascript=False)
     page.get_by_label("Attach a cluster").check()
     page.get_by_role("radio", name="Spark").check()
     page.get_by_label("Workers at most").fill("9")
@@ -147,7 +156,7 @@ def test_everything_works_without_javascript(stage: StageProcess, visit: Visit, 
 
 
 def test_an_answer_that_comes_late_changes_nothing_of_what_was_typed_since(visit: Visit) -> None:
-    page = visit("alice", "/launch/?kind=cluster")
+    page = form(visit, "/launch/?kind=cluster")
     held: list[Route] = []
 
     def hold_the_first(route: Route) -> None:
@@ -165,11 +174,32 @@ def test_an_answer_that_comes_late_changes_nothing_of_what_was_typed_since(visit
     expect(most).to_have_value("8")
 
 
+def test_numbers_that_cannot_be_fetched_are_said_to_be_old_and_come_again(
+    visit: Visit, console_errors: list[str]
+) -> None:
+    page = form(visit, "/launch/?kind=cluster")
+    page.route("**/launch/estimate/", lambda route: route.abort())
+    page.get_by_label("Workers at most").fill("7")
+    expect(estimate(page)).to_contain_text("The server does not answer; the numbers are from before.")
+    page.unroute("**/launch/estimate/")
+    page.get_by_label("Workers at most").fill("8")
+    expect(estimate(page)).to_contain_text("2 slots at minimum, 9 at maximum; you use 0 of 25.")
+    console_errors.clear()  # the browser's own words about the request that failed
+
+
+def test_who_is_logged_out_meanwhile_gets_the_login_page_as_a_page(visit: Visit) -> None:
+    page = form(visit, "/launch/?kind=cluster")
+    expect(estimate(page)).to_be_visible()
+    page.context.clear_cookies(name="grid_session")
+    page.get_by_label("Workers at most").fill("7")
+    expect(page).to_have_url(re.compile(r"/login/\?next=/launch/"))
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1440, 390])
 def test_axe_finds_nothing_serious(visit: Visit, width: int, scheme: str) -> None:
     """Pictures are kept where GRID_SCREENSHOTS says."""
-    page = visit("alice", "/launch/", width=width, scheme=scheme)
+    page = form(visit, "/launch/", width=width, scheme=scheme)
     page.get_by_label("Attach a cluster").check()
     keep(page, "attached", width, scheme)
     page.get_by_role("radio", name="Spark").check()

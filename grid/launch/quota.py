@@ -2,8 +2,9 @@
 
 Promises: nobody holds more slots than the limit because of a decision made here; no tier runs more executions than its
 maximum; each user is served first in first out, except that what waits only for a full tier lets the user's launches that do
-without that tier pass; users are served in turn; whatever may start does start; a workspace or job and its cluster start
-together or not at all; every refusal says why and what happens next.
+without that tier pass; users are served in turn; whatever may start does start, unless it is somebody else's turn who needs
+several places of a tier; a workspace or job and its cluster start together or not at all; every refusal says why and what
+happens next.
 """
 
 import heapq
@@ -86,7 +87,7 @@ def admit(snapshot: Snapshot) -> Decisions:
     admitted: list[str] = []
 
     def stand_in_line(user: int) -> None:
-        one = lines[user].next_startable()
+        one = lines[user].next_hopeful()
         if one is not None:
             heapq.heappush(heap, (_turn(one, snapshot, served), one.requested_at, one.execution_id, user))
 
@@ -94,10 +95,8 @@ def admit(snapshot: Snapshot) -> Decisions:
         stand_in_line(user)
     while heap:
         *_, wanted, user = heapq.heappop(heap)
-        one = lines[user].next_startable()
-        if one is not None and one.execution_id == wanted:
-            room.take(one)
-            lines[user].advance()
+        one = lines[user].next_hopeful()
+        if one is not None and one.execution_id == wanted and lines[user].serve(one):
             served.update({(user, tier): len(admitted) for tier in one.tiers})
             admitted.append(wanted)
         stand_in_line(user)
@@ -138,6 +137,7 @@ class _Room:
             slots[held.user] += held.slots
             executions[held.tier] += held.executions
         self._users = {user: Allowance(self.most, count) for user, count in slots.items()}
+        self._kept: set[str] = set()
         self._tiers = {tier: Allowance(most, executions[tier]) for tier, most in snapshot.tier_maximum.items()}
 
     def user(self, user: int) -> Allowance:
@@ -147,6 +147,10 @@ class _Room:
         return self._tiers.get(tier, Allowance(None))
 
     def full_tier(self, one: Waiting) -> str:
+        """The first of its tiers without any place; "" when each has one."""
+        return next((tier for tier in one.tiers if tier in self._kept or not self.tier(tier).covers(1)), "")
+
+    def short_tier(self, one: Waiting) -> str:
         """The first of its tiers without enough places; "" when it finds all of them."""
         wanted = Counter(one.tiers)
         return next((tier for tier, places in wanted.items() if not self.tier(tier).covers(places)), "")
@@ -155,6 +159,10 @@ class _Room:
         """The first of its tiers that has never enough places for it; "" when it may start some day."""
         wanted = Counter(one.tiers)
         return next((tier for tier, places in wanted.items() if not self.tier(tier).could_cover(places)), "")
+
+    def keep(self, tier: str) -> None:
+        """Its last places are for whoever's turn it was and needs more of them; else singles would take them again and again."""
+        self._kept.add(tier)
 
     def take(self, one: Waiting) -> None:
         self._users[one.user] = self.user(one.user).plus(one.slots)
@@ -167,15 +175,12 @@ class _Line:
 
     def __init__(self, room: _Room, line: list[Waiting]) -> None:
         self.refused: dict[str, _Cause] = {}
-        self._waited_for: set[str] = set()  # tiers that an earlier one of the line needs more places on
         self._room = room
         self._line = line
         self._place = 0
 
-    def advance(self) -> None:
-        self._place += 1
-
-    def next_startable(self) -> Waiting | None:
+    def next_hopeful(self) -> Waiting | None:
+        """The next that may start, or will keep the places that it finds when its turn comes."""
         while self._place < len(self._line):
             one = self._line[self._place]
             never = self._room.too_small_tier(one)
@@ -186,17 +191,23 @@ class _Line:
             elif not self._room.user(one.user).covers(one.slots):
                 self._refuse_rest()
                 return None
-            elif tier := self._full_tier(one):
-                self.refused[one.execution_id] = _Cause("over_tier_maximum", tier)
-                self._waited_for.add(tier)
+            elif full := self._room.full_tier(one):
+                self.refused[one.execution_id] = _Cause("over_tier_maximum", full)
             else:
                 return one
             self._place += 1
         return None
 
-    def _full_tier(self, one: Waiting) -> str:
-        """Also a tier with a place left that an earlier one waits for: else what needs two would be passed again and again."""
-        return next((tier for tier in one.tiers if tier in self._waited_for), "") or self._room.full_tier(one)
+    def serve(self, one: Waiting) -> bool:
+        """Its turn has come: it starts, or waits on with places kept for it."""
+        self._place += 1
+        short = self._room.short_tier(one)
+        if short:
+            self._room.keep(short)
+            self.refused[one.execution_id] = _Cause("over_tier_maximum", short)
+        else:
+            self._room.take(one)
+        return not short
 
     def _refuse_rest(self) -> None:
         """Even what is small enough: passing by would let a large one wait for ever."""
@@ -222,7 +233,7 @@ def _refused(snapshot: Snapshot, room: _Room, one: Waiting, cause: _Cause, posit
     most = snapshot.slots_per_user
     if cause.code == "larger_than_limit":
         message = (
-            f"This takes {one.slots} slots{_breakdown(one)}, and one user may hold {most}. Stop it and launch a smaller one, "
+            f"This takes {one.slots} slots{_breakdown(one)}, and one user may hold {most}. {_smaller(one)}, "
             "or ask your admin for more slots."
         )
     elif cause.code == "over_tier_maximum":
@@ -254,6 +265,11 @@ def _full_tier_words(snapshot: Snapshot, room: _Room, one: Waiting, tier: str) -
     return (
         f"{running}, and this takes {wanted} places{_places(one, tier)}; it starts by itself when enough of them end."
     )
+
+
+def _smaller(one: Waiting) -> str:
+    has_cluster = any(part.kind == "cluster" for part in one.parts)
+    return "Give the cluster fewer workers" if has_cluster else "Stop it and launch a smaller one"
 
 
 def _breakdown(one: Waiting) -> str:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import combinations
 
 from hypothesis import given, settings
@@ -126,23 +126,28 @@ def test_each_user_is_served_first_in_first_out_on_each_tier(snapshot: Snapshot)
 
 @given(snapshots())
 def test_whatever_may_start_does_start(snapshot: Snapshot) -> None:
-    """Each that is left behind lacks slots or places, or stands behind an earlier one of its user that lacks the same."""
+    """Each that is left behind lacks slots or places, or stands behind one that lacks the same: of its user for slots, of
+    anybody for several places of a tier."""
     decisions = admit(snapshot)
     held, alone = Held(snapshot), Held(replace(snapshot, holding=()))
     for one in snapshot.waiting:
         if one.execution_id in decisions.admitted:
             held.take(one)
+    kept = {
+        tier
+        for one in snapshot.waiting
+        if one.execution_id in decisions.refused
+        for tier in held.full_for(one) - alone.full_for(one)
+        if one.tiers.count(tier) > 1
+    }
     for line in lines(snapshot.waiting).values():
-        waits_for: set[str] = set()
         lacks_slots = False
         for one in line:
             if one.execution_id in decisions.refused:
-                full = held.full_for(one)
                 if (snapshot.slots_per_user and not alone.has_slots_for(one)) or alone.full_for(one):
                     continue  # it never may, and is in nobody's way
                 lacks_slots = lacks_slots or not held.has_slots_for(one)
-                assert lacks_slots or full or waits_for & set(one.tiers)
-                waits_for |= full
+                assert lacks_slots or held.full_for(one) or kept & set(one.tiers)
 
 
 @given(st.integers(0, 30), st.integers(0, 30), st.integers(0, 30))
@@ -284,6 +289,39 @@ def test_what_waits_for_two_places_is_not_passed_on_that_tier_by_its_own_user() 
     decisions = admit(snapshot)
     assert decisions.admitted == ("else",)
     assert {id: refused.position for id, refused in decisions.refused.items()} == {"w": 1, "later": 2}
+
+
+def test_nobody_starves_who_needs_two_places_where_others_need_one() -> None:
+    """One place becomes free at a time, and there is always somebody else who would take it."""
+    others = [waiting(f"u{number}", user=number, after=number) for number in range(2, 40)]
+    left = [pair("w", 1, cluster_tiers=("small",)), *others]
+    served: dict[tuple[int, str], datetime] = {}
+    for turn, free in enumerate([0, 1, 0, 1, 2]):
+        snapshot = Snapshot(
+            tuple(left), (Holding(99, "small", 2 - free, 2 - free),), 25, {"small": 2}, last_served=served
+        )
+        for id in admit(snapshot).admitted:
+            one = next(one for one in left if one.execution_id == id)
+            served[one.user, "small"] = NOW + timedelta(hours=turn)
+            left.remove(one)
+    assert "w" not in {one.execution_id for one in left}
+    assert len(left) == len(others)
+
+
+def test_whose_turn_comes_first_takes_the_place_before_it_is_kept() -> None:
+    queue = (pair("w", 1, cluster_tiers=("small",)), waiting("other", 2, after=1))
+    snapshot = Snapshot(
+        queue, (Holding(3, "small", 1, 1),), 25, {"small": 2}, last_served={(1, "small"): NOW - timedelta(hours=1)}
+    )
+    assert admit(snapshot).admitted == ("other",)
+    assert admit(replace(snapshot, last_served={(2, "small"): NOW})).admitted == ()
+
+
+def test_a_cluster_too_large_for_a_lowered_limit_can_be_made_smaller() -> None:
+    cluster = unit(1, Part("c", "cluster", ("small", "large"), 11))
+    assert messages(Snapshot((cluster,), (), slots_per_user=10)) == [
+        "This takes 11 slots, and one user may hold 10. Give the cluster fewer workers, or ask your admin for more slots."
+    ]
 
 
 def test_who_was_served_on_any_full_tier_of_a_cluster_lately_goes_behind() -> None:

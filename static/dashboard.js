@@ -30,9 +30,15 @@
     }
   };
   document.addEventListener("htmx:after:swap", markRefused);
-  document.addEventListener("htmx:error", (event) => {
+  const sayOld = () => {
     const summary = document.getElementById("cluster-summary");
-    if (summary && event.target.id === "cluster-estimate") setText(summary, "The server does not answer; the numbers are from before.");
+    if (summary) setText(summary, "The server does not answer; the numbers are from before.");
+  };
+  document.addEventListener("htmx:error", sayOld);
+  document.addEventListener("htmx:before:response", (event) => {
+    if (!event.target.closest(".cluster-form") || event.detail.ctx.response.status < 400) return;
+    event.preventDefault();
+    sayOld();
   });
 
   // Whoever is not logged in any more gets the login page as a page, not inside the one that asked for a part of itself.

@@ -174,13 +174,16 @@ def test_an_answer_that_comes_late_changes_nothing_of_what_was_typed_since(visit
     expect(most).to_have_value("8")
 
 
+@pytest.mark.parametrize("status", [None, 500])
 def test_numbers_that_cannot_be_fetched_are_said_to_be_old_and_come_again(
-    visit: Visit, console_errors: list[str]
+    visit: Visit, console_errors: list[str], status: int | None
 ) -> None:
     page = form(visit, "/launch/?kind=cluster")
-    page.route("**/launch/estimate/", lambda route: route.abort())
+    fail = (lambda route: route.fulfill(status=status, body="<h1>Oh</h1>")) if status else (lambda route: route.abort())
+    page.route("**/launch/estimate/", fail)
     page.get_by_label("Workers at most").fill("7")
     expect(estimate(page)).to_contain_text("The server does not answer; the numbers are from before.")
+    expect(row(page, "Slots")).to_have_text(["2", "6"])
     page.unroute("**/launch/estimate/")
     page.get_by_label("Workers at most").fill("8")
     expect(estimate(page)).to_contain_text("2 slots at minimum, 9 at maximum; you use 0 of 25.")

@@ -30,6 +30,12 @@ class Entry:
         return self.row.title or self.row.object_name
 
     @property
+    def short_name(self) -> str:
+        """Of a cluster's pod what tells it from the others: "worker t6vgn"."""
+        part = self._label(APP_COMPONENT)
+        return f"{part} {self.name.rpartition('-')[2]}" if self.is_member and part else self.name
+
+    @property
     def kind(self) -> str:
         return self.row.kind if self.row else self._label(self.keys.workload_type).lower()
 

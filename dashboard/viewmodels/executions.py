@@ -233,7 +233,7 @@ def _line(entry: Entry, source: Source, *, shape: str, of: _Group | None = None)
     return ExecutionLine(
         shape=shape,
         execution_id=entry.execution_id,
-        name=entry.name,
+        name=entry.short_name,
         kind=entry.part or KINDS.get(entry.kind, entry.kind),
         tier=entry.tier,
         user=entry.user,

@@ -227,10 +227,10 @@ def _about_memory(look: ClusterLook, now: datetime) -> Sequence[Diagnosis]:
     killed = [one.pod for one in look.workers if _died_of_memory(one.pod)]
     if not killed:
         return ()
-    was = "was" if len(killed) == 1 else "were"
+    was, they = ("was", "it") if len(killed) == 1 else ("were", "they")
     sentence = (
         f"{plural(len(killed), 'worker')} {was} ended for using more memory than the tier has, and started again; "
-        "what only they held had to be computed again."
+        f"what only {they} held had to be computed again."
     )
     restarts = sum(status.restart_count for pod in killed for status in pod.status.container_statuses)
     evidence = quoted(f"{_OUT_OF_MEMORY}, {plural(restarts, 'restart')}: " + ", ".join(p.metadata.name for p in killed))

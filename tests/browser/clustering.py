@@ -94,6 +94,7 @@ async def resting(stage: Stage) -> None:
             {"deletionTimestamp": builders.stamp(now + timedelta(seconds=40))} if place == 2 else {}
         )
         stage.cluster.put(PODS, worker_pod(ID, name, node="default-7f4k2", cost=place, tasks=place * 2, **leaving))
+    await usage(stage, {}, {f"{NAMESPACE}/cluster-{ID}-worker-6468bd54f7-{name}": [220, 900] for name in _NAMES[:3]})
     stabilised = condition("AbleToScale", "True", "ScaleDownStabilized", "recent recommendations were higher")
     active = condition("ScalingActive", "True", "ValidMetricFound", "the HPA was able to successfully calculate")
     limited = condition("ScalingLimited", "False", "DesiredWithinRange", "within the acceptable range")
@@ -116,6 +117,7 @@ async def troubled(stage: Stage) -> None:
     waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 40s restarting failed container=run"}}
     crashed = container_status(restarts=4, state=waiting, lastState={"terminated": ended})
     stage.cluster.put(PODS, head_pod(ID, node="default-7f4k2", ready=False, statuses=[crashed]))
+    await usage(stage, {})
     killed = {"exitCode": 137, "reason": "OOMKilled", "finishedAt": builders.stamp(now - timedelta(seconds=90))}
     again = container_status(ready=True, restarts=2, lastState={"terminated": killed})
     stage.cluster.put(PODS, worker_pod(ID, "b7x2p", node="default-7f4k2", statuses=[again], tasks=3))

@@ -1,0 +1,348 @@
+"""A cluster in words and cells: stored states, the autoscaler's reasons, samples over time, costs, logs as one."""
+
+from dataclasses import replace
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dashboard.fragments import render_fragment
+from dashboard.viewmodels.autoscaling import autoscaling, condition_lines
+from dashboard.viewmodels.clusters import CompanionCard, average_cost_per_hour, price_at_bounds
+from dashboard.viewmodels.execution import Person, actions, cost_so_far, facts, head
+from dashboard.viewmodels.listing import Nothing
+from dashboard.viewmodels.live import Fragment
+from dashboard.viewmodels.log import merged
+from dashboard.viewmodels.restart import lost_by_restart
+from dashboard.viewmodels.samples import (
+    SamplePoint,
+    cause_in_words,
+    chart,
+    sample_rows,
+    scale_events,
+    thinned,
+)
+from dashboard.viewmodels.timeline import timeline
+from dashboard.viewmodels.troubles import troubles
+from dashboard.viewmodels.workers import COMPACT_FROM, WorkerCell, worker_cells
+from grid.diagnosis.clusters import ClusterLook, explain_cluster, summary
+from grid.diagnosis.diagnosis import Diagnosis
+from grid.kube.objects import Autoscaler, Event, RawObject
+from grid.labels import KEYS
+from grid.metrics.usage import Usage
+from tests.dashboard import clustering, executing
+from tests.dashboard.clustering import autoscaler, head_pod, minutes, sample, waiting_worker, worker_pod
+from tests.dashboard.executing import entered
+from tests.diagnosis.test_clusters import LEAVING, look, member, pulling, ready, starting
+from tests.support import builders
+from tests.support.builders import MOMENT, condition, container_status, decode, stamp
+from tests.support.golden import assert_golden
+
+NOW = MOMENT + timedelta(minutes=5)
+OWNER = Person(may_open=True, may_stop=True, is_operator=False)
+RECORD = replace(
+    executing.RECORD, id="c", kind="cluster", title="Features", object_name="cluster-c", state="running", slots=6,
+    cost_per_hour=Decimal("0.40"), started_at=MOMENT, cluster=clustering.RECORD,
+)  # fmt: skip
+NOTHING = Nothing("There are no workers yet.", "They come.")
+_BROKEN = container_status(state={"waiting": {"reason": "ImagePullBackOff", "message": "not found"}})
+BROKEN = member(worker_pod("c", "broken", ready=False, phase="Pending", statuses=[_BROKEN]))
+_AGAIN = container_status(
+    ready=True, restarts=2,
+    lastState={"terminated": {"exitCode": 137, "reason": "OOMKilled", "finishedAt": stamp(NOW)}},
+)  # fmt: skip
+_DOWN = member(
+    head_pod("c", ready=False, statuses=[container_status(state={"waiting": {"reason": "CrashLoopBackOff"}})])
+)
+LOOKS: dict[str, ClusterLook] = {
+    "growing": look(
+        [
+            member(worker_pod("c", "busy", cost=40, tasks=12, held=3 * 2**30)),
+            member(worker_pod("c", "idle", cost=0, tasks=0)),
+            pulling("pulls"),
+            member(starting("starts")),
+            member(waiting_worker("c", "waits")),
+            LEAVING,
+        ],
+        desired=5,
+    ),
+    "starting": look([], head=member(head_pod("c", node="", phase="Pending", ready=False))),
+    "troubled": look([member(worker_pod("c", "killed", statuses=[_AGAIN])), BROKEN], head=_DOWN),
+    "full": look(
+        ready(3), maximum=3, autoscaler=decode(autoscaler("c", maximum=3, current=3, desired=3, cpu=97), Autoscaler)
+    ),
+}
+
+
+def used(key: str) -> Usage | None:
+    return Usage(1660, 2 * 2**30, MOMENT) if key.endswith(("busy", "r000")) else None
+
+
+def cells(seen: ClusterLook) -> list[Fragment]:
+    return worker_cells(seen, used, KEYS.worker_report, nothing=NOTHING)
+
+
+@pytest.mark.parametrize("name", LOOKS)
+def test_each_state_of_a_cluster_looks_as_stored(name: str) -> None:
+    seen = LOOKS[name]
+    found = explain_cluster(seen, now=NOW)
+    whole = [
+        head(RECORD, Diagnosis("cluster", summary(seen), found[0].severity if found else "ok", "")),
+        actions(RECORD, OWNER, is_ready=seen.head_is_up),
+        facts(RECORD, OWNER, pods=[], node="node-a", workers=len(seen.staying), now=NOW),
+        troubles(found, is_operator=False),
+        *cells(seen),
+        autoscaling(clustering.RECORD, seen.autoscaler, is_final=False),
+    ]
+    assert_golden(f"cluster-{name}", "\n".join(render_fragment(one, now=NOW) for one in whole))
+
+
+def test_the_other_half_of_a_pair_looks_as_stored() -> None:
+    card = CompanionCard("c", "Dask cluster", "Features <b>", "Running", "ok", "2 of 3 workers; 1 waits for a node.")
+    fragment = Fragment("companion", "dashboard/fragments/companion.html", card)
+    assert_golden("cluster-companion", render_fragment(fragment, now=NOW))
+
+
+def cell(seen: ClusterLook, name: str) -> WorkerCell:
+    found = [one.context for one in cells(seen) if one.id.endswith(f"-{name}")]
+    assert isinstance(found[0], WorkerCell)
+    return found[0]
+
+
+def test_a_cell_says_use_tasks_and_what_it_holds() -> None:
+    busy = cell(LOOKS["growing"], "busy")
+    assert (busy.letter, busy.cpu, busy.memory, busy.tasks, busy.held) == ("R", 83, 25, "12 tasks", "3 GiB")
+    assert (busy.cpu_step, busy.memory_step) == (8, 2)
+    assert cell(LOOKS["growing"], "idle").cpu is None, "not measured is not zero"
+
+
+@pytest.mark.parametrize(
+    "written", ["", "nonsense", "[]", '{"tasks": "many"}', '{"tasks": 1e99}', "null", '{"tasks": 3, "more": true}']
+)
+def test_a_report_that_somebody_else_wrote_breaks_nothing(written: str) -> None:
+    pod = worker_pod("c", "odd", annotations={KEYS.worker_report: written})
+    assert cell(look([member(pod)]), "odd").tasks in ("", "3 tasks")
+
+
+def test_only_a_worker_beyond_the_minimum_goes_next() -> None:
+    def next_to_go(seen: ClusterLook) -> list[str]:
+        return [
+            one.context.short_name
+            for one in cells(seen)
+            if isinstance(one.context, WorkerCell) and one.context.goes_next
+        ]
+
+    dear, cheap = member(worker_pod("c", "dear", cost=9)), member(worker_pod("c", "cheap", cost=1))
+    assert next_to_go(look([dear, cheap], minimum=1)) == ["cheap"]
+    assert next_to_go(look([dear, cheap], minimum=2)) == []
+    assert next_to_go(look([dear, cheap, LEAVING], minimum=2)) == []
+
+
+def test_cells_keep_their_place_whatever_their_state() -> None:
+    pods = [worker_pod("c", name, created=minutes(place)) for place, name in enumerate("dbca")]
+    order = [one.id[-1] for one in cells(look([member(pod) for pod in reversed(pods)]))]
+    assert order == list("dbca")
+
+
+def test_many_workers_are_small_cells() -> None:
+    few, many = cells(look(ready(COMPACT_FROM - 1))), cells(look(ready(COMPACT_FROM)))
+    assert "cell-compact" not in render_fragment(few[0], now=NOW)
+    assert "cell-compact" in render_fragment(many[0], now=NOW)
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "reason", "severity", "words"),
+    [
+        ("AbleToScale", "True", "ReadyForNewScale", "ok", "right for the load"),
+        ("AbleToScale", "True", "SucceededRescale", "ok", "has just changed"),
+        ("AbleToScale", "True", "ScaleDownStabilized", "wait", "waits whether that stays so before it takes any away"),
+        ("AbleToScale", "False", "BackoffDownscale", "wait", "taken workers away lately"),
+        ("AbleToScale", "False", "FailedGetScale", "problem", "cannot read how many"),
+        ("ScalingActive", "True", "ValidMetricFound", "ok", "can measure"),
+        ("ScalingActive", "False", "FailedGetResourceMetric", "problem", "cannot measure"),
+        ("ScalingActive", "False", "ScalingDisabled", "wait", "no workers"),
+        ("ScalingLimited", "False", "DesiredWithinRange", "ok", "between minimum and maximum"),
+        ("ScalingLimited", "True", "TooManyReplicas", "wait", "the maximum is reached"),
+        ("ScalingLimited", "True", "TooFewReplicas", "ok", "the minimum is reached"),
+        ("ScalingLimited", "True", "ScaleUpLimit", "wait", "more than it may add at once"),
+        ("ScalingLimited", "True", "SomethingNew", "problem", "its own words"),
+        ("AbleToScale", "True", "SomethingNew", "ok", "its own words"),
+    ],
+)
+def test_conditions_are_in_words(kind: str, status: str, reason: str, severity: str, words: str) -> None:
+    told = decode(autoscaler("c", conditions=[condition(kind, status, reason, "its own words")]), Autoscaler)
+    (line,) = condition_lines(told)
+    assert (line.status.severity, line.reason) == (severity, reason)
+    assert words in line.status.word
+
+
+def shown(cluster: Any, told: RawObject | None) -> Any:
+    return autoscaling(cluster, decode(told, Autoscaler) if told else None, is_final=False).context
+
+
+def test_the_autoscalers_present_is_one_sentence() -> None:
+    assert shown(clustering.RECORD, autoscaler("c", current=3, desired=5)).now == "It grows from 3 to 5 workers."
+    assert shown(clustering.RECORD, autoscaler("c", current=5, desired=1)).now == "It shrinks from 5 to 1 worker."
+    assert shown(clustering.RECORD, autoscaler("c", current=2, desired=2)).now == "It keeps 2 workers."
+    assert shown(clustering.RECORD, autoscaler("c", desired=0)).now == "It has not worked out a number yet."
+
+
+def test_how_the_number_is_chosen_is_said() -> None:
+    record = clustering.RECORD
+    assert shown(record, None).sentence == (
+        "1 to 5 workers, as the load asks. It grows when the average of what they asked for passes CPU 80 % or memory 80 %."
+    )
+    demand = replace(record, on_demand=True, target_memory=0, pending_tasks=7)
+    assert "passes CPU 80 %, or when Dask has more waiting" in shown(demand, None).sentence
+    assert shown(demand, None).demand == "7 tasks wait for a worker."
+    fixed = replace(record, autoscale=False, workers_minimum=3, workers_maximum=3)
+    assert shown(fixed, autoscaler("c")).sentence == "3 workers; their number changes only by “Change workers”."
+    assert shown(fixed, autoscaler("c")).conditions == ()
+
+
+def rescale(minute: float, size: int, reason: str, **fields: Any) -> Any:
+    message = f"New size: {size}; reason: {reason}"
+    return entered("", minute=minute, reason="SuccessfulRescale", message=message, event_uid=f"e{minute}", **fields)
+
+
+ABOVE = "cpu resource utilization (percentage of request) above target"
+
+
+def test_each_change_has_the_cause_that_the_history_tells() -> None:
+    samples = [sample(0, ready=1, wanted=1), sample(1, ready=1, wanted=3), sample(2, ready=3, wanted=3), sample(3, ready=3, wanted=2),
+               sample(9, ready=2, wanted=4)]  # fmt: skip
+    lines = [
+        rescale(0.9, 3, ABOVE),
+        entered("", minute=3, reason="Resized", message="alice changed it from 1 to 5 workers to 1 to 2 workers."),
+        entered("running", minute=0, message="not about workers"),
+    ]
+    assert [one.words for one in scale_events(samples, lines)] == [
+        "Grows from 1 to 3 workers: CPU use is above its target.",
+        "Shrinks from 3 to 2 workers: alice changed it from 1 to 5 workers to 1 to 2 workers.",
+        "Grows from 2 to 4 workers.",
+    ]
+
+
+def test_what_no_sample_saw_is_told_by_the_history_alone() -> None:
+    events = scale_events(
+        [sample(0, ready=1, wanted=1), sample(10, ready=1, wanted=1)], [rescale(5, 1, "All metrics below target")]
+    )
+    assert [one.words for one in events] == ["To 1 worker: everything that is measured is below its target."]
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        ("memory resource utilization (percentage of request) above target", "memory use is above its target."),
+        ("external metric compute_grid_wanted_workers(nil) above target", "the framework has more waiting"),
+        ("Current number of replicas above Spec.MaxReplicas", "there were more than the maximum."),
+        ("Current number of replicas below Spec.MinReplicas", "there were fewer than the minimum."),
+        ("", ""),
+        ("a reason of tomorrow", "a reason of tomorrow."),
+    ],
+)
+def test_kubernetes_reasons_are_in_words(reason: str, words: str) -> None:
+    assert cause_in_words(reason).startswith(words)
+
+
+points = st.lists(
+    st.builds(
+        lambda second, ready, wanted: SamplePoint(MOMENT + timedelta(seconds=second), ready, ready, wanted, None, None, None),
+        st.integers(0, 10**6), st.integers(0, 50), st.integers(0, 50),
+    ),
+    max_size=200, unique_by=lambda one: one.at,
+).map(lambda found: sorted(found, key=lambda one: one.at))  # fmt: skip
+
+
+@given(points, st.integers(6, 60))
+def test_thinning_keeps_the_ends_the_peak_and_the_dip_in_order(samples: list[SamplePoint], limit: int) -> None:
+    found = thinned(samples, limit)
+    assert len(found) <= limit
+    assert found == sorted(set(found), key=lambda one: one.at)
+    assert set(found) <= set(samples)
+    if samples:
+        assert (found[0], found[-1]) == (samples[0], samples[-1])
+        assert max(one.wanted for one in found) == max(one.wanted for one in samples)
+        assert min(one.ready for one in found) == min(one.ready for one in samples)
+
+
+def test_a_week_becomes_a_chart_and_a_table_that_can_be_read() -> None:
+    week = [sample(minute / 4, ready=1 + minute // 4000, wanted=1 + minute // 4000) for minute in range(40_000)]
+    events = scale_events(week, [])
+    drawn = chart(clustering.RECORD, thinned(week), events)
+    assert len(drawn["times"]) <= 500
+    assert len(drawn["events"]) == 9
+    rows = sample_rows(week, events)
+    assert len(rows) <= 60
+    assert rows[0].at == week[-1].at
+    assert sum(bool(row.event) for row in rows) == 9
+
+
+def test_without_samples_there_is_an_empty_chart_and_table() -> None:
+    assert chart(clustering.RECORD, [], [])["times"] == []
+    assert sample_rows([], []) == []
+
+
+def test_the_cost_is_the_heads_time_and_the_workers_time() -> None:
+    measured = replace(RECORD, cluster=replace(clustering.RECORD, average_workers=2.5))
+    assert cost_so_far(measured, MOMENT + timedelta(hours=2)) == Decimal("2.20")
+    assert average_cost_per_hour(clustering.RECORD, Decimal("0.40")) == Decimal("0.50"), (
+        "the minimum before the first sample"
+    )
+    assert (
+        price_at_bounds(clustering.RECORD, Decimal("0.40"))
+        == "$0.50 an hour with 1 worker, $2.10 an hour with 5 workers"
+    )
+
+
+@pytest.mark.parametrize("framework", ["dask", "ray", "spark", "tomorrow"])
+def test_what_a_restart_loses_is_said_for_each_framework(framework: str) -> None:
+    lost = lost_by_restart(framework)
+    assert len(lost) > 1
+    assert "stay" in lost[-1]
+
+
+def test_what_happened_to_many_workers_at_once_is_one_line() -> None:
+    pods = [waiting_worker("c", name) for name in "abc"]
+    events = [
+        decode(builders.event(f"e{place}", about=pod, reason="TriggeredScaleUp", message="1->3", at=minutes(1)), Event)
+        for place, pod in enumerate(pods)
+    ]
+    other = decode(
+        builders.event("late", about=pods[0], reason="TriggeredScaleUp", message="1->3", at=minutes(9)), Event
+    )
+    record = replace(RECORD, lifecycle=(entered("queued"), rescale(0.5, 3, ABOVE)))
+    html = [render_fragment(one, now=NOW) for one in timeline(record, [*events, other], [], assigned_node="")]
+    assert sum("A new node was asked for" in one for one in html) == 2
+    assert sum("3 pods" in one for one in html) == 1
+    assert sum("To 3 workers: CPU use is above its target." in one for one in html) == 1
+    alone = timeline(replace(record, cluster=None), events, [], assigned_node="")
+    assert sum("A new node was asked for" in render_fragment(one, now=NOW) for one in alone) == 3
+
+
+def test_logs_become_one_in_the_order_of_time() -> None:
+    logs = {
+        "head": "2026-03-04T09:00:01Z one\n2026-03-04T09:00:03.5Z four\n",
+        "abcde": "2026-03-04T09:00:02Z two\n  of two lines\n2026-03-04T09:00:03.25Z three\n",
+    }
+    assert merged(logs, lines=10).splitlines() == [
+        "head  09:00:01 one",
+        "abcde 09:00:02 two",
+        "abcde   of two lines",
+        "abcde 09:00:03 three",
+        "head  09:00:03 four",
+    ]
+    assert merged(logs, lines=1) == "head  09:00:03 four\n"
+    assert merged({}, lines=5) == ""
+
+
+def test_a_head_that_is_up_is_needed_to_open_it_and_workers_are_not() -> None:
+    def why(state: str, *, is_ready: bool) -> str:
+        return str(actions(replace(RECORD, state=state), OWNER, is_ready=is_ready).context.why_not_open)  # type: ignore[attr-defined]
+
+    assert why("preparing", is_ready=True) == ""
+    assert why("preparing", is_ready=False) == "You can open it as soon as its head is up."
+    assert why("queued", is_ready=False) == "You can open it as soon as it runs."

@@ -14,6 +14,7 @@ import msgspec
 import pytest
 from aiohttp import web
 
+from dashboard.proxy.app import BEGIN_PATH
 from grid.launch import frameworks
 from grid.launch.frameworks.base import ClusterReport, FrameworkSilent, WorkerPod, WorkerReport
 from grid.launch.frameworks.dask import Dask
@@ -43,10 +44,7 @@ def test_the_head() -> None:
     health = {"httpGet": {"path": "/w/abc/health", "port": 8787}, "timeoutSeconds": 5, "failureThreshold": 15}
     assert head.readiness == {**health, "periodSeconds": 2}
     assert head.liveness == {**health, "periodSeconds": 20}
-    assert head.variables == {
-        "DASK_TEMPORARY_DIRECTORY": "/mnt/local",
-        "DASK_DISTRIBUTED__DASHBOARD__LINK": "/w/abc/status",
-    }
+    assert head.variables == {"DASK_TEMPORARY_DIRECTORY": "/mnt/local"}
     assert head.pre_stop == ()
 
 
@@ -70,7 +68,6 @@ def test_a_worker() -> None:
         "DASK_SCHEDULER_ADDRESS": "tcp://10.0.0.9:8786",
         "DASK_DISTRIBUTED__WORKER__MEMORY__TERMINATE": "False",
         "DASK_TEMPORARY_DIRECTORY": "/mnt/local",
-        "DASK_DISTRIBUTED__DASHBOARD__LINK": "/w/abc/status",
     }
     assert worker.pre_stop == ("python", "-c", (PROGRAMS / "dask_drain.py").read_text(), "8788", "90")
 
@@ -103,14 +100,8 @@ def test_a_client_without_an_address_finds_the_cluster() -> None:
         "DASK_SCHEDULER_ADDRESS": "tcp://10.0.0.9:8786",
         "DASK_SCHEDULER_SERVICE_HOST": "10.0.0.9",
         "DASK_SCHEDULER_SERVICE_PORT": "8786",
-        "DASK_DISTRIBUTED__DASHBOARD__LINK": "/w/abc/status",
+        "DASK_DISTRIBUTED__DASHBOARD__LINK": f"/w/abc/{BEGIN_PATH}",
     }
-
-
-def test_its_ui_starts_below_the_clusters_path() -> None:
-    assert frameworks.ui_path(SPEC) == "/w/abc/status"
-    assert frameworks.ui_path(spec(of=cluster("ray"))) == "/w/abc/"
-    assert frameworks.ui_path(spec(kind="workspace", cluster=None)) == "/w/abc/"
 
 
 @pytest.mark.parametrize("name", ["dask_head.py", "dask_drain.py"])

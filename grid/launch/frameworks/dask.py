@@ -33,6 +33,9 @@ _WORKER_HTTP = Port("http", 8790)
 _HEAD = Path(__file__).with_name("dask_head.py").read_text()
 _DRAIN = Path(__file__).with_name("dask_drain.py").read_text()
 _REPORT = "json/compute-grid.json"
+_SCRATCH = {"DASK_TEMPORARY_DIRECTORY": LOCAL_PATH}
+# Where the proxy begins to let a browser in; beyond it only the browser that was let in gets an answer.
+_OPENING = "__grid_begin__"
 # Each worker has a nanny, which starts it anew when a task crashes it or a client says so, and needs memory itself.
 _NANNY_BYTES = 128 * 2**20
 
@@ -64,7 +67,7 @@ class Dask:
             readiness=_health(f"{spec.base_url}health", _UI, period=2, failures=15),
             # Five minutes: a scheduler that takes in a large graph answers late, and restarting it loses everything.
             liveness=_health(f"{spec.base_url}health", _UI, period=20, failures=15),
-            variables=_variables(spec),
+            variables=_SCRATCH,
         )
 
     def worker(self, spec: ExecutionSpec, head_address: str) -> Program:
@@ -84,7 +87,7 @@ class Dask:
                 "DASK_SCHEDULER_ADDRESS": _address(head_address),
                 # The limit ends a worker that fills its memory, which everybody sees; its nanny would do so unseen, a moment before.
                 "DASK_DISTRIBUTED__WORKER__MEMORY__TERMINATE": "False",
-                **_variables(spec),
+                **_SCRATCH,
             },
             pre_stop=("python", "-c", _DRAIN, str(_WORKER.number), str(_drain_seconds(spec))),
         )
@@ -94,8 +97,8 @@ class Dask:
             "DASK_SCHEDULER_ADDRESS": _address(head_address),
             "DASK_SCHEDULER_SERVICE_HOST": head_address,
             "DASK_SCHEDULER_SERVICE_PORT": str(_SCHEDULER.number),
-            # What a client shows as the address of its dashboard: the page that the browser reaches.
-            "DASK_DISTRIBUTED__DASHBOARD__LINK": f"{spec.base_url}status",
+            # What a client shows as the address of its dashboard, for a click in a notebook.
+            "DASK_DISTRIBUTED__DASHBOARD__LINK": f"{spec.base_url}{_OPENING}",
         }
 
     async def ask(
@@ -118,10 +121,6 @@ class Dask:
 
 def _address(head_address: str) -> str:
     return f"tcp://{head_address}:{_SCHEDULER.number}"
-
-
-def _variables(spec: ExecutionSpec) -> dict[str, str]:
-    return {"DASK_TEMPORARY_DIRECTORY": LOCAL_PATH, "DASK_DISTRIBUTED__DASHBOARD__LINK": f"{spec.base_url}status"}
 
 
 def _health(path: str, port: Port, *, period: int, failures: int) -> dict[str, Any]:

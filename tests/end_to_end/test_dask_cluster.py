@@ -83,14 +83,14 @@ def test_a_dask_cluster_grows_to_five_workers_and_shrinks_to_one(grid: Grid, bro
     expect(cluster.locator(".chart canvas")).to_be_visible()
     table = cluster.locator(".samples-table")
     table.locator("summary").click()
-    expect(table).to_contain_text(re.compile("above target"), timeout=SOON)
+    expect(table).to_contain_text(re.compile("above (its )?target"), timeout=SOON)
 
     ui = open_ui(cluster)
     expect(ui.locator("body")).to_contain_text("Task Stream", timeout=SOON)
     ui.close()
 
     expect(cluster.locator("#workers .cell")).to_have_count(1, timeout=GROWTH)
-    expect(cluster.locator("#timeline")).to_contain_text("below target", timeout=SOON)
+    expect(cluster.locator("#timeline")).to_contain_text(re.compile("below (its |their )?target"), timeout=SOON)
     eventually_fewer(grid, nodes_at_most)
     assert was_not_reloaded(cluster)
 

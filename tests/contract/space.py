@@ -16,12 +16,16 @@ POLL_SECONDS = 0.05
 
 GROUPS = {
     "": "/api/v1",
+    "apiregistration.k8s.io": "/apis/apiregistration.k8s.io/v1",
     "apps": "/apis/apps/v1",
+    "autoscaling": "/apis/autoscaling/v2",
     "coordination.k8s.io": "/apis/coordination.k8s.io/v1",
     "policy": "/apis/policy/v1",
 }
 GROUP_OF = {
+    "apiservices": "apiregistration.k8s.io",
     "deployments": "apps",
+    "horizontalpodautoscalers": "autoscaling",
     "replicasets": "apps",
     "leases": "coordination.k8s.io",
     "poddisruptionbudgets": "policy",

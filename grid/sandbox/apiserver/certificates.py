@@ -1,4 +1,4 @@
-"""The server's own certificate authority and certificate, made at the first start.
+"""The server's own certificate authorities and certificates, made at the first start.
 
 The server speaks HTTPS although it listens on loopback only, because kubectl sends no credentials over plain HTTP.
 Clients trust the authority through the kubeconfig. Both keys stay in the data directory, readable by its owner
@@ -44,10 +44,26 @@ def _make(authority: Path, chain: Path, now: datetime) -> None:
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "sandbox-apiserver")])
     ca = _signed(ca_name, ca_name, ca_key, ca_key, now, is_authority=True)
     certificate = _signed(name, ca_name, key, ca_key, now, is_authority=False)
+    _write(chain, key, certificate)
+    write_private(authority, ca.public_bytes(serialization.Encoding.PEM).decode())
+
+
+def make_client(authority: Path, chain: Path, *, authority_name: str, name: str) -> None:
+    """An authority, and a certificate of a client that it signed, with its key; the authority's own key is not kept."""
+    now = datetime.now(UTC)
+    ca_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
+    ca_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, authority_name)])
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    ca = _signed(ca_name, ca_name, ca_key, ca_key, now, is_authority=True)
+    certificate = _signed(subject, ca_name, key, ca_key, now, is_authority=False, is_client=True)
+    _write(chain, key, certificate)
+    write_private(authority, ca.public_bytes(serialization.Encoding.PEM).decode())
+
+
+def _write(chain: Path, key: ec.EllipticCurvePrivateKey, certificate: x509.Certificate) -> None:
     pem = serialization.Encoding.PEM
     private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     write_private(chain, (private + certificate.public_bytes(pem)).decode())
-    write_private(authority, ca.public_bytes(pem).decode())
 
 
 def _signed(
@@ -58,6 +74,7 @@ def _signed(
     now: datetime,
     *,
     is_authority: bool,
+    is_client: bool = False,
 ) -> x509.Certificate:
     builder = (
         x509.CertificateBuilder()
@@ -72,7 +89,9 @@ def _signed(
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False)
         .add_extension(_usage(is_authority=is_authority), critical=True)
     )
-    if not is_authority:
+    if is_client:
+        builder = builder.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
+    elif not is_authority:
         names = [x509.IPAddress(ipaddress.ip_address("127.0.0.1")), x509.DNSName("localhost")]
         builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
         builder = builder.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)

@@ -203,6 +203,13 @@ def _event(event: Object) -> None:
     event.setdefault("reportingInstance", "")
 
 
+def _api_service(api: Object) -> None:
+    service = api.setdefault("spec", {}).get("service")
+    if service is not None:
+        service.setdefault("port", 443)
+    api.setdefault("status", {})
+
+
 def _quota(quota: Object) -> None:
     quota.setdefault("spec", {})
     quota.setdefault("status", {})
@@ -222,4 +229,5 @@ _DEFAULTS: Mapping[str, Callable[[Object], None]] = {
     "networkpolicies.networking.k8s.io": _network_policy,
     "events": _event,
     "resourcequotas": _quota,
+    "apiservices.apiregistration.k8s.io": _api_service,
 }

@@ -1,8 +1,9 @@
 """Discovery: what the server says about itself, in the three shapes that clients ask for. Built from the table of
-kinds.
+kinds, and from what others serve under this server's address.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from grid.sandbox.apiserver.kinds import KINDS, Kind, Object, Subresource
 
@@ -18,6 +19,15 @@ VERSION: Object = {
     "platform": "linux/amd64",
 }
 _LAST_GROUP = "metrics.k8s.io"
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A version of a group that others serve, with the resources that they named; None while they cannot be asked."""
+
+    group: str
+    version: str
+    resources: Sequence[Object] | None
 
 
 def serves(group: str, version: str = "") -> bool:
@@ -48,17 +58,20 @@ def api_versions(address: str) -> Object:
     }
 
 
-def group_list() -> Object:
-    return {"kind": "APIGroupList", "apiVersion": "v1", "groups": [_group(group) for group in _groups()]}
+def group_list(others: Mapping[str, Sequence[str]] | None = None) -> Object:
+    """`others` are the versions of groups that others serve."""
+    groups = [_group(group, _versions(group)) for group in _groups()]
+    groups += [_group(group, versions) for group, versions in (others or {}).items()]
+    return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
 
 
-def one_group(group: str) -> Object:
-    return {"kind": "APIGroup", "apiVersion": "v1", **_group(group)}
+def one_group(group: str, versions: Sequence[str] = ()) -> Object:
+    return {"kind": "APIGroup", "apiVersion": "v1", **_group(group, versions or _versions(group))}
 
 
-def _group(group: str) -> Object:
-    versions = [{"groupVersion": f"{group}/{version}", "version": version} for version in _versions(group)]
-    return {"name": group, "versions": versions, "preferredVersion": versions[0]}
+def _group(group: str, versions: Sequence[str]) -> Object:
+    named = [{"groupVersion": f"{group}/{version}", "version": version} for version in versions]
+    return {"name": group, "versions": named, "preferredVersion": named[0]}
 
 
 def resource_list(group: str, version: str) -> Object:
@@ -100,7 +113,7 @@ def _sub(kind: Kind, sub: Subresource) -> Object:
     return {**body, "kind": sub.kind or kind.kind, "verbs": list(sub.verbs)}
 
 
-def aggregated(groups: Sequence[str] | None = None) -> Object:
+def aggregated(groups: Sequence[str] | None = None, *, others: Iterable[Served] = ()) -> Object:
     """All groups with all resources in one answer; [""] for the core group."""
     items = [
         {
@@ -116,7 +129,27 @@ def aggregated(groups: Sequence[str] | None = None) -> Object:
         }
         for group in (_groups() if groups is None else groups)
     ]
+    by_group: dict[str, list[Object]] = {}
+    for served in others:
+        by_group.setdefault(served.group, []).append(_served_version(served))
+    items += [{"metadata": {"name": group}, "versions": versions} for group, versions in by_group.items()]
     return {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items}
+
+
+def _served_version(served: Served) -> Object:
+    resources = [
+        {
+            "resource": item["name"],
+            "responseKind": {"group": "", "version": "", "kind": item.get("kind", "")},
+            "scope": "Namespaced" if item.get("namespaced") else "Cluster",
+            "singularResource": item.get("singularName", ""),
+            "verbs": item.get("verbs") or [],
+        }
+        for item in served.resources or ()
+        if "/" not in item["name"]
+    ]
+    freshness = "Stale" if served.resources is None else "Current"
+    return {"version": served.version, "resources": resources, "freshness": freshness}
 
 
 def _aggregated_resource(kind: Kind) -> Object:

@@ -156,6 +156,7 @@ KINDS: tuple[Kind, ...] = (
         fields=_same("spec.clusterIP", "spec.type"),
         returns_deleted=True,
     ),
+    Kind("APIService", "apiservices", "apiregistration.k8s.io", namespaced=False, subresources=(STATUS,)),
     Kind(
         "Deployment",
         "deployments",

@@ -18,6 +18,7 @@ import yaml
 from aiohttp import web
 
 from grid.sandbox.apiserver import discovery, openapi
+from grid.sandbox.apiserver.aggregation import Aggregator
 from grid.sandbox.apiserver.answers import json_answer
 from grid.sandbox.apiserver.bodies import JSON, Form, negotiate
 from grid.sandbox.apiserver.certificates import load_or_make
@@ -33,6 +34,7 @@ from grid.sandbox.apiserver.changing import (
     validated,
 )
 from grid.sandbox.apiserver.deletion import DeleteOptions
+from grid.sandbox.apiserver.frontproxy import FrontProxy
 from grid.sandbox.apiserver.garbage import Janitor
 from grid.sandbox.apiserver.identity import KUBELET_CLIENT, Identity, Tokens, kubeconfig
 from grid.sandbox.apiserver.kinds import Object, stored_kinds
@@ -76,17 +78,20 @@ class ApiServer:
             self.store, clock=clock, rng=rng or random.SystemRandom(), authority=self.certificate.authority
         )
         self.janitor = Janitor(self.registry)
+        self._front_proxy = FrontProxy.load_or_make(data_dir)
+        self.aggregator = Aggregator(self.registry, self._front_proxy)
         self._kubelets = Kubelets(self.store, token=tokens.by_name[KUBELET_CLIENT])
         self._special = Special(self.registry, self._kubelets, tokens)
         self.streams = streams or StreamSettings()
         self.address = ""
         self._stopping = asyncio.Event()
         self._runner: web.AppRunner | None = None
-        self._janitor_task: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
         for name in _START_NAMESPACES:
             if self.store.get("namespaces", name) is None:
                 namespace = {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name}}
                 self.registry.create(stored_kinds()["namespaces"], "", namespace)
+        self._front_proxy.announce(self.registry)
 
     def kubeconfig(self) -> str:
         """The kubeconfig for clients of this server; only once it listens."""
@@ -101,14 +106,17 @@ class ApiServer:
         site = web.TCPSite(self._runner, host, port, backlog=1024, ssl_context=self.certificate.context)
         await site.start()
         self.address = "{}:{}".format(*self._runner.addresses[0])
-        self._janitor_task = asyncio.create_task(self.janitor.run(), name="janitor")
+        self._tasks = [
+            asyncio.create_task(self.janitor.run(), name="janitor"),
+            asyncio.create_task(self.aggregator.run(), name="aggregator"),
+        ]
         return f"https://{self.address}"
 
     async def stop(self) -> None:
         self._stopping.set()
-        if self._janitor_task is not None:
-            self._janitor_task.cancel()
-            await asyncio.gather(self._janitor_task, return_exceptions=True)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._runner is not None:
             await self._runner.cleanup()
         await self._kubelets.close()
@@ -138,6 +146,9 @@ class ApiServer:
         identity = self.tokens.identify(request.headers.get("Authorization", ""), self.clock())
         if identity is None:
             raise Failure(401, "Unauthorized", "Unauthorized")
+        others = self.aggregator.responsible(path)
+        if others is not None:
+            return await self.aggregator.forward(request, identity, others)
         described = self._describe(request, path)
         if described is not None:
             return described
@@ -152,17 +163,21 @@ class ApiServer:
         if path in ("/api", "/apis"):
             form = negotiate(request.headers.get("Accept", ""))
         if form.discovery:
-            body = discovery.aggregated([""] if path == "/api" else None)
+            body = (
+                discovery.aggregated([""]) if path == "/api" else discovery.aggregated(others=self.aggregator.served())
+            )
             return json_answer(body, content_type=f"{JSON};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
         match parts:
             case ["api"]:
                 return json_answer(discovery.api_versions(self.address))
             case ["apis"]:
-                return json_answer(discovery.group_list())
+                return json_answer(discovery.group_list(self.aggregator.groups()))
             case ["api", "v1"]:
                 return json_answer(discovery.resource_list("", "v1"))
             case ["apis", group] if discovery.serves(group):
                 return json_answer(discovery.one_group(group))
+            case ["apis", group] if group in (others := self.aggregator.groups()):
+                return json_answer(discovery.one_group(group, others[group]))
             case ["apis", group, version] if discovery.serves(group, version):
                 return json_answer(discovery.resource_list(group, version))
             case ["openapi", "v3"]:

@@ -198,6 +198,15 @@ def _budget(obj: Object, now: datetime) -> list[Any]:
     return [obj["metadata"]["name"], least, most, _count(obj, "status.disruptionsAllowed"), age(obj, now)]
 
 
+def _api_service(obj: Object, now: datetime) -> list[Any]:
+    service = obj["spec"].get("service")
+    conditions = (obj.get("status") or {}).get("conditions") or ()
+    found = next((item for item in conditions if item["type"] == "Available"), {"status": "Unknown"})
+    shown = f"{found['status']} ({found['reason']})" if found["status"] == "False" else found["status"]
+    where = f"{service['namespace']}/{service['name']}" if service else "Local"
+    return [obj["metadata"]["name"], where, shown, age(obj, now)]
+
+
 def _network_policy(obj: Object, now: datetime) -> list[Any]:
     return [obj["metadata"]["name"], selector_text(obj["spec"].get("podSelector")) or "<none>", age(obj, now)]
 
@@ -270,6 +279,7 @@ _TABLES: Mapping[str, Table] = {
     "poddisruptionbudgets.policy": Table(
         _columns("Name", "Min Available", "Max Unavailable", "Allowed Disruptions", "Age"), _budget
     ),
+    "apiservices.apiregistration.k8s.io": Table(_columns("Name", "Service", "Available", "Age"), _api_service),
     "networkpolicies.networking.k8s.io": Table(_columns("Name", "Pod-Selector", "Age"), _network_policy),
     "leases.coordination.k8s.io": Table(_columns("Name", "Holder", "Age"), _lease),
     "resourcequotas": Table(_columns("Name", "Request", "Limit", "Age"), _quota),

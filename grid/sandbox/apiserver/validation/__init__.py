@@ -25,6 +25,7 @@ _NEW: Mapping[str, Check] = {
     "persistentvolumeclaims": others.check_claim,
     "resourcequotas": others.check_quota,
     "leases.coordination.k8s.io": others.check_lease,
+    "apiservices.apiregistration.k8s.io": others.check_api_service,
     "events": others.check_event,
     "events.events.k8s.io": others.check_new_event,
 }

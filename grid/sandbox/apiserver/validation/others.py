@@ -114,6 +114,29 @@ def check_lease(lease: Object) -> list[Cause]:
     return causes
 
 
+def check_api_service(api: Object) -> list[Cause]:
+    spec, name = api["spec"], api["metadata"]["name"]
+    expected = f"{spec.get('version', '')}.{spec.get('group', '')}"
+    causes = (
+        []
+        if name == expected
+        else [wrong("metadata.name", name, f'must be `spec.version+"."+spec.group`: "{expected}"')]
+    )
+    if not spec.get("version"):
+        causes.append(required("spec.version"))
+    for field, most in (("groupPriorityMinimum", 20000), ("versionPriority", 1000)):
+        if not 0 < spec.get(field, 0) <= most:
+            value = spec.get(field, 0)
+            causes.append(wrong(f"spec.{field}", value, f"must be positive and less than {most}"))
+    service = spec.get("service")
+    if service is not None:
+        causes += [required(f"spec.service.{field}") for field in ("namespace", "name") if not service.get(field)]
+        causes += check_port_number(service.get("port"), "spec.service.port")
+        if spec.get("insecureSkipTLSVerify") and spec.get("caBundle"):
+            causes.append(wrong("spec.insecureSkipTLSVerify", True, "may not be true if caBundle is present"))
+    return causes
+
+
 def check_event(event: Object) -> list[Cause]:
     """Events about something belong into its namespace; about what has none, into "default"."""
     about, namespace = event.get("involvedObject") or {}, event["metadata"]["namespace"]

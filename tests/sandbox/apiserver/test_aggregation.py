@@ -1,0 +1,167 @@
+"""What the promises about aggregation leave open: pods behind a Service, and what is told when there is no way through."""
+
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from grid.sandbox.apiserver import ApiServer, Tokens
+from grid.sandbox.kubelet.certificate import serving_context
+from tests.sandbox.apiserver.conftest import Api, pod
+from tests.sandbox.support import eventually
+
+SERVICES = "/api/v1/namespaces/default/services"
+API_SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
+NAME = "v1.things.example.com"
+
+
+def api_service(**spec: Any) -> Any:
+    service = {"namespace": "default", "name": "things", "port": 443}
+    given = {"group": "things.example.com", "version": "v1", "groupPriorityMinimum": 1, "versionPriority": 1}
+    return {"metadata": {"name": NAME}, "spec": {**given, "service": service, "insecureSkipTLSVerify": True, **spec}}
+
+
+async def condition(api: Api) -> tuple[str, str]:
+    found = (await api.ask("GET", f"{API_SERVICES}/{NAME}")).body
+    conditions = found["status"].get("conditions") or [{"reason": "", "message": ""}]
+    return conditions[0]["reason"], conditions[0]["message"]
+
+
+async def until(api: Api, reason: str) -> str:
+    """The message once the reason is that."""
+    seen: list[tuple[str, str]] = []
+    for _ in range(1000):
+        seen.append(await condition(api))
+        if seen[-1][0] == reason:
+            return seen[-1][1]
+    raise AssertionError(f"never {reason}: {seen[-1]}")
+
+
+@asynccontextmanager
+async def things(folder: Path) -> AsyncIterator[int]:
+    """A program that serves the API; its port."""
+
+    async def answer(request: web.Request) -> web.Response:
+        if request.path.endswith("/broken"):
+            raise web.HTTPInternalServerError(text="on its own account")
+        resource = {"name": "things", "singularName": "thing", "namespaced": True, "kind": "Thing", "verbs": ["get"]}
+        return web.json_response(
+            {"kind": "APIResourceList", "resources": [resource, {**resource, "name": "things/status"}]}
+        )
+
+    app = web.Application()
+    app.router.add_get("/{rest:.*}", answer)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=serving_context(folder)).start()
+    try:
+        yield int(runner.addresses[0][1])
+    finally:
+        await runner.cleanup()
+
+
+async def test_ready_pods_behind_a_service_serve_it(api: Api, tmp_path: Path) -> None:
+    async with things(tmp_path) as port:
+        await api.make(API_SERVICES, api_service())
+        assert await until(api, "ServiceNotFound") == 'service/things in "default" is not present'
+        ports = [{"port": 444, "targetPort": port}]
+        await api.make(SERVICES, {"metadata": {"name": "things"}, "spec": {"selector": {"app": "t"}, "ports": ports}})
+        told = 'service/things in "default" is not listening on port 443'
+        assert await until(api, "ServicePortError") == told
+        change = {"spec": {"ports": [{"port": 443, "targetPort": port}]}}
+        await api.ask("PATCH", f"{SERVICES}/things", change, media="application/merge-patch+json")
+        assert "no pod is ready" in await until(api, "MissingEndpoints")
+        assert (await api.ask("GET", "/apis/things.example.com/v1")).status == 503
+        body = pod("t")
+        body["metadata"]["labels"] = {"app": "t"}
+        await api.make("/api/v1/namespaces/default/pods", body)
+        ready = {"phase": "Running", "podIP": "127.0.0.1", "conditions": [{"type": "Ready", "status": "True"}]}
+        path = "/api/v1/namespaces/default/pods/t/status"
+        await api.ask("PATCH", path, {"status": ready}, media="application/merge-patch+json")
+        # Pods come and go too often to look at each change; a change of the Service, or some seconds, bring the news.
+        labels = {"spec": {"sessionAffinity": "ClientIP"}}
+        await api.ask("PATCH", f"{SERVICES}/things", labels, media="application/merge-patch+json")
+        assert await until(api, "Passed") == "all checks passed"
+        found = (await api.ask("GET", "/apis/things.example.com/v1")).body
+        assert [resource["name"] for resource in found["resources"]] == ["things", "things/status"]
+        broken = await api.ask("GET", "/apis/things.example.com/v1/broken")
+        assert (broken.status, broken.body) == (500, "on its own account")
+
+
+async def test_everything_is_discovered_in_one_answer(api: Api, tmp_path: Path) -> None:
+    async with things(tmp_path) as port:
+        service = {"type": "ExternalName", "externalName": "127.0.0.1"}
+        await api.make(SERVICES, {"metadata": {"name": "things"}, "spec": service})
+        where = {"namespace": "default", "name": "things", "port": port}
+        await api.make(API_SERVICES, api_service(service=where))
+        await until(api, "Passed")
+        accept = {"Accept": "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"}
+        (found,) = (
+            item
+            for item in (await api.ask("GET", "/apis", **accept)).body["items"]
+            if item["metadata"]["name"] == "things.example.com"
+        )
+        assert found["versions"][0]["freshness"] == "Current"
+        assert [resource["resource"] for resource in found["versions"][0]["resources"]] == ["things"]
+        table = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
+        rows = (await api.ask("GET", API_SERVICES, **table)).body["rows"]
+        assert rows[0]["cells"][:3] == [NAME, "default/things", "True"]
+    await api.ask("GET", "/apis/things.example.com/v1")  # nobody is there any more, which is noticed by asking
+    assert "failing or missing response from https://127.0.0.1:" in await until(api, "FailedDiscoveryCheck")
+    (found,) = (
+        item
+        for item in (await api.ask("GET", "/apis", **accept)).body["items"]
+        if item["metadata"]["name"] == "things.example.com"
+    )
+    assert found["versions"][0]["freshness"] == "Stale"
+    rows = (await api.ask("GET", API_SERVICES, **table)).body["rows"]
+    assert rows[0]["cells"][2] == "False (FailedDiscoveryCheck)"
+
+
+async def test_authorities_that_are_none_are_told(api: Api) -> None:
+    service = {"type": "ExternalName", "externalName": "127.0.0.1"}
+    await api.make(SERVICES, {"metadata": {"name": "things"}, "spec": service})
+    await api.make(API_SERVICES, api_service(insecureSkipTLSVerify=False, caBundle="bm9uZQ=="))
+    assert "spec.caBundle holds no certificates" in await until(api, "FailedDiscoveryCheck")
+
+
+async def test_what_this_server_serves_itself_stays_its_own(api: Api) -> None:
+    body = api_service(group="apps", version="v2")
+    await api.make(API_SERVICES, {**body, "metadata": {"name": "v2.apps"}})
+    assert (await api.ask("GET", "/apis/apps/v2")).status == 404
+    groups = [group for group in (await api.ask("GET", "/apis")).body["groups"] if group["name"] == "apps"]
+    assert [version["version"] for version in groups[0]["versions"]] == ["v1"]
+
+
+async def test_the_certificate_for_other_apis_is_kept_and_announced_again(tmp_path: Path) -> None:
+    def announced(server: ApiServer) -> str:
+        record = server.store.get("configmaps", "kube-system/extension-apiserver-authentication")
+        assert record is not None
+        return str(record.obj["data"]["requestheader-client-ca-file"])
+
+    tokens = Tokens.load_or_make(tmp_path / "tokens.json")
+    server = ApiServer(tmp_path, tokens)
+    before = announced(server)
+    await server.stop()
+    (tmp_path / "front-proxy-client.pem").unlink()
+    again = ApiServer(tmp_path, tokens)
+    after = announced(again)
+    await again.stop()
+    assert before != after
+    context = ssl.create_default_context(cadata=after)
+    assert context.cert_store_stats()["x509_ca"] == 1
+
+
+@pytest.mark.parametrize("path", ["/apis/things.example.com", "/apis/things.example.com/v1/things"])
+async def test_an_api_of_which_nothing_is_known_is_not_found(api: Api, path: str) -> None:
+    assert (await api.ask("GET", path)).status == 404
+
+
+async def test_an_api_service_without_service_is_local(api: Api) -> None:
+    await api.make(API_SERVICES, api_service(service=None, insecureSkipTLSVerify=False))
+    assert await until(api, "Local") == "Local APIServices are always available"
+    await eventually(lambda: not api.server.aggregator.groups(), "it is no other program's")

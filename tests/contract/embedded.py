@@ -30,7 +30,13 @@ class EmbeddedCluster:
             "GRID_SECRET_KEY": "contract-tests",
             "GRID_VAR": str(self._folder / "var"),
         }
-        options = {"--data": self._folder / "data", "--port": self._port, "--kubeconfig": self.kubeconfig}
+        options = {
+            "--data": self._folder / "data",
+            "--port": self._port,
+            "--kubeconfig": self.kubeconfig,
+            "--hpa-sync-seconds": 1,
+            "--hpa-down-seconds": 0,
+        }
         command = [sys.executable, "manage.py", "sandbox", *(str(each) for pair in options.items() for each in pair)]
         log = self._folder / "sandbox.log"
         with log.open("ab") as output:

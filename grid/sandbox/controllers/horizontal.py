@@ -1,9 +1,10 @@
 """The HorizontalPodAutoscaler controller: looks at each autoscaler once per period and resizes its target through `scale`.
 
-What follows from what it finds is decided in `scaling.sync`; here it is fetched and written: usage from metrics.k8s.io, pods
-from the mirror, the target by discovery, so anything with a `scale` subresource can be a target. A look that fails is told in
-the autoscaler's conditions and events, and the next one comes a period later: never sooner, so failing costs no more
-than working. What it remembers of recent recommendations and rescales is lost with the process, as with the real one.
+What follows from what it finds is decided in `scaling.sync`; here it is fetched and written: usage from metrics.k8s.io, other
+numbers from external.metrics.k8s.io, pods from the mirror, the target by discovery, so anything with a `scale` subresource can be
+a target. A look that fails is told in the autoscaler's conditions and events, and the next one comes a period later: never sooner,
+so failing costs no more than working. What it remembers of recent recommendations and rescales is lost with the process, as
+with the real one.
 """
 
 import logging
@@ -11,7 +12,9 @@ import random
 import re
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import quote
 
+from grid.quantity import millicores
 from grid.sandbox.client import (
     PODS,
     Api,
@@ -29,7 +32,8 @@ from grid.sandbox.client import (
     reference_to,
     uid_of,
 )
-from grid.sandbox.controllers.scaling.model import Happening, Memory, Settings, Usage
+from grid.sandbox.controllers.scaling.external import name_of_metric, query_of
+from grid.sandbox.controllers.scaling.model import External, Happening, Memory, Settings, Usage
 from grid.sandbox.controllers.scaling.reading import read_pod, read_selector, read_usage
 from grid.sandbox.controllers.scaling.sync import Scale, Situation, conclude, decide, reads_metrics, without_scale
 from grid.sandbox.controllers.selectors import matches_labels
@@ -39,6 +43,11 @@ logger = logging.getLogger(__name__)
 
 AUTOSCALERS = Resource("/apis/autoscaling/v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler")
 POD_METRICS = Resource("/apis/metrics.k8s.io/v1beta1", "pods", "PodMetrics")
+EXTERNAL_METRICS = "/apis/external.metrics.k8s.io/v1beta1"
+_WITHOUT_STATUS = {
+    404: "the server could not find the requested resource",
+    503: "the server is currently unable to handle the request",
+}
 _GROUP_VERSION = re.compile(r"(?:[a-z0-9][a-z0-9.-]*/)?v[a-z0-9]+")
 
 
@@ -137,7 +146,8 @@ class HorizontalController:
     async def _situation(self, key: str, autoscaler: Object, found: Object) -> Situation:
         namespace = namespace_of(autoscaler)
         text = str((found.get("status") or {}).get("selector") or "")
-        scale = Scale(int((found.get("spec") or {}).get("replicas") or 0), text)
+        present = int((found.get("status") or {}).get("replicas") or 0)
+        scale = Scale(int((found.get("spec") or {}).get("replicas") or 0), text, present)
         if not reads_metrics(autoscaler["spec"], scale) or not text:
             return Situation(autoscaler, scale)
         selector = self._selectors[key] = read_selector(text)
@@ -147,8 +157,17 @@ class HorizontalController:
             if namespace_of(pod) == namespace and matches_labels(selector, labels_of(pod))
         ]
         rivals = self._rivals(namespace, pods)
-        usage = await self._usage(namespace, text) if len(rivals) < 2 else Usage(namespace)
-        return Situation(autoscaler, scale, [read_pod(pod) for pod in pods], usage, rivals)
+        usage, external = Usage(namespace), {}
+        if len(rivals) < 2:
+            metrics = autoscaler["spec"].get("metrics") or ()
+            if any(metric["type"] in ("Resource", "ContainerResource") for metric in metrics):
+                usage = await self._usage(namespace, text)
+            external = {
+                (name_of_metric(metric), query_of(metric)): await self._external(namespace, metric)
+                for metric in metrics
+                if metric["type"] == "External"
+            }
+        return Situation(autoscaler, scale, [read_pod(pod) for pod in pods], usage, rivals, external)
 
     def _rivals(self, namespace: str, pods: list[Object]) -> tuple[str, ...]:
         """All autoscalers of the namespace that select one of these pods, as far as their targets are known yet."""
@@ -167,6 +186,20 @@ class HorizontalController:
             problem = f"unable to fetch metrics from resource metrics API: {error.message or error.reason}"
             return Usage(namespace, problem=problem)
         return read_usage(namespace, found.items)
+
+    async def _external(self, namespace: str, metric: Mapping[str, Any]) -> External:
+        path = f"{EXTERNAL_METRICS}/namespaces/{namespace}/{quote(name_of_metric(metric), safe='')}"
+        try:
+            found = await self._client.list(path, label_selector=query_of(metric))
+            return External([millicores(item["value"]) for item in found.items])
+        except ApiError as error:
+            problem = error.message or error.reason
+            if not error.reason and error.status in _WITHOUT_STATUS:
+                # Nobody serves the API, or it is away: in the words of the real one's client, who was told no more.
+                problem = f"{_WITHOUT_STATUS[error.status]} (get {name_of_metric(metric)}.external.metrics.k8s.io)"
+        except (KeyError, ValueError):
+            problem = "it answered something that is no list of values"
+        return External(problem=f"unable to fetch metrics from external metrics API: {problem}")
 
     async def _resize(self, path: str, found: Object, replicas: int) -> str:
         """Returns why the server refused, or nothing."""

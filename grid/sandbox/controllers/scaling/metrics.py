@@ -6,11 +6,12 @@ from datetime import datetime
 from typing import Any
 
 from grid.sandbox.client import format_time
+from grid.sandbox.controllers.scaling.external import name_of_metric, propose_external, shown_name
 from grid.sandbox.controllers.scaling.model import CannotCompute, Happening, View
 from grid.sandbox.controllers.scaling.proposal import Proposal, propose
 from grid.sandbox.controllers.scaling.reading import read_target, write_amount
 
-_SOURCES = {"Resource": "resource", "ContainerResource": "containerResource"}
+_SOURCES = {"Resource": "resource", "ContainerResource": "containerResource", "External": "external"}
 _FAILED = {
     "Resource": "FailedGetResourceMetric",
     "ContainerResource": "FailedGetContainerResourceMetric",
@@ -67,14 +68,14 @@ def compute(metrics: Sequence[Mapping[str, Any]], selector: str, view: View, riv
     failures: list[_Failure] = []
     for metric in metrics:
         try:
-            proposal = _propose(metric, view)
+            replicas, status = _propose(metric, view)
         except _Failed as failed:
             failures.append(failed.failure)
             statuses.append(_NOTHING_KNOWN)
             continue
-        statuses.append(_status(metric, proposal))
-        if best == 0 or proposal.replicas > best:
-            best, name = proposal.replicas, _name(metric)
+        statuses.append(status)
+        if best == 0 or replicas > best:
+            best, name = replicas, _name(metric)
     events = tuple(Happening(failure.reason, failure.told, "Warning") for failure in failures)
     if failures and (len(failures) == len(metrics) or best < view.current):
         first = failures[0]
@@ -111,14 +112,18 @@ class _Failed(Exception):
         self.failure = failure
 
 
-def _propose(metric: Mapping[str, Any], view: View) -> Proposal:
+def _propose(metric: Mapping[str, Any], view: View) -> tuple[int, Mapping[str, Any]]:
+    """Replicas, and what the status says of the metric."""
     kind = metric["type"]
     if kind not in _SOURCES:
-        told = f"this cluster serves no metrics of type {kind}, only Resource and ContainerResource"
+        told = f"this cluster serves no metrics of type {kind}, only Resource, ContainerResource and External"
         raise _Failed(_Failure(_FAILED.get(kind, "InvalidMetricSourceType"), told, told))
+    if kind == "External":
+        return _propose_external(metric, view)
     target = read_target(metric)
     try:
-        return propose(target, view)
+        proposal = propose(target, view)
+        return proposal.replicas, _status(metric, proposal)
     except CannotCompute as problem:
         told = f"failed to get {target.resource} {'utilization' if target.average is None else 'usage'}: {problem}"
         where = "resource" if kind == "Resource" else "container"
@@ -126,7 +131,22 @@ def _propose(metric: Mapping[str, Any], view: View) -> Proposal:
         raise _Failed(_Failure(_FAILED[kind], message, told)) from problem
 
 
+def _propose_external(metric: Mapping[str, Any], view: View) -> tuple[int, Mapping[str, Any]]:
+    source = metric["external"]
+    try:
+        replicas, current = propose_external(metric, view)
+    except CannotCompute as problem:
+        name, told = name_of_metric(metric), str(problem)
+        per_pod = (source.get("target") or {}).get("averageValue") is not None
+        which = f"{name} external metric" if per_pod else f"external metric {name}"
+        raise _Failed(_Failure(_FAILED["External"], f"failed to get {which}: {told}", told)) from problem
+    amounts = {key: write_amount("", amount) for key, amount in current.items()}
+    return replicas, {"type": "External", "external": {"metric": source["metric"], "current": amounts}}
+
+
 def _name(metric: Mapping[str, Any]) -> str:
+    if metric["type"] == "External":
+        return shown_name(metric)
     target = read_target(metric)
     if target.average is not None:
         return f"{target.resource} resource"

@@ -49,6 +49,14 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class External:
+    """All values of one external metric, in thousandths; `problem` says why there are none."""
+
+    values: Sequence[int] = ()
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Tolerance:
     """How far usage may be from its target, as a share of the target, before anything happens."""
 
@@ -61,7 +69,10 @@ class Tolerance:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """All that a metric is judged by: the present size, the pods and what they use, at that moment."""
+    """All that a metric is judged by, at that moment: the size that is asked for, the pods and what they use.
+
+    `present` is how many replicas there are, and `external` has the values of external metrics by name and selector.
+    """
 
     current: int
     pods: Sequence[PodState]
@@ -69,6 +80,8 @@ class View:
     tolerance: Tolerance
     settings: Settings
     now: datetime
+    present: int = 0
+    external: Mapping[tuple[str, str], External] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

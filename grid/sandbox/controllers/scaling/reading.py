@@ -96,7 +96,7 @@ def _thousandths(quantities: Mapping[str, Any] | None) -> dict[str, int]:
 
 def write_amount(resource: str, thousandths: int) -> str:
     """A quantity in its shortest exact form: memory in powers of 1024, everything else in powers of 1000."""
-    if resource != "cpu":
+    if resource == "memory":
         whole = -(-thousandths // 1000)
         for suffix, size in _BINARY:
             if whole and whole % size == 0:

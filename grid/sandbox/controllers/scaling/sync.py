@@ -19,7 +19,7 @@ from grid.sandbox.controllers.scaling.behaviour import (
     stabilise,
 )
 from grid.sandbox.controllers.scaling.metrics import Computed, Conditions, compute
-from grid.sandbox.controllers.scaling.model import Happening, Memory, PodState, Settings, Usage, View
+from grid.sandbox.controllers.scaling.model import External, Happening, Memory, PodState, Settings, Usage, View
 
 _ABOVE_MAXIMUM = "Current number of replicas above Spec.MaxReplicas"
 _BELOW_MINIMUM = "Current number of replicas below Spec.MinReplicas"
@@ -27,10 +27,11 @@ _BELOW_MINIMUM = "Current number of replicas below Spec.MinReplicas"
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """A target's scale: how many replicas it is to have, and which pods they are."""
+    """A target's scale: how many replicas it is to have, which pods they are, and how many there are at present."""
 
     replicas: int
     selector: str
+    present: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,7 @@ class Situation:
     pods: Sequence[PodState] = ()
     usage: Usage = field(default_factory=Usage)
     rivals: Sequence[str] = ()
+    external: Mapping[tuple[str, str], External] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +109,17 @@ def decide(situation: Situation, memory: Memory, settings: Settings, now: dateti
                 "scaling is disabled since the replica count of the target is zero",
             )
         return Decision(current, replicas, reason, conditions, None, (), memory)
-    view = View(current, situation.pods, situation.usage, read_tolerance(spec, settings), settings, now)
+    tolerance = read_tolerance(spec, settings)
+    view = View(
+        current,
+        situation.pods,
+        situation.usage,
+        tolerance,
+        settings,
+        now,
+        present=situation.scale.present,
+        external=situation.external,
+    )
     computed = compute(spec.get("metrics") or (), situation.scale.selector, view, situation.rivals)
     conditions.set("ScalingActive", computed.replicas is not None, computed.reason, computed.message)
     if computed.replicas is None:

@@ -1,0 +1,179 @@
+"""A HorizontalPodAutoscaler follows a number from outside: the sum of an external metric's values, in all or for each pod.
+
+Here the pods are nobody's, so what the autoscaler reads is served by the tests. Its words are compared whole: they are shown to people.
+"""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from tests.contract.aggregated import OwnApi, api_service, external_name, own_api
+from tests.contract.client import Object
+from tests.contract.kubeconfig import Connection
+from tests.contract.manifests import RUNNING_AND_READY, deployment
+from tests.contract.space import Space, eventually
+
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+API = "v1beta1.external.metrics.k8s.io"
+PATIENCE_SECONDS = 60.0  # an autoscaler is looked at every 15 seconds where nobody says otherwise
+SELECTOR = {"matchLabels": {"execution-id": "abc"}}
+SHOWN = (
+    "&LabelSelector{MatchLabels:map[string]string{execution-id: abc,},MatchExpressions:[]LabelSelectorRequirement{},}"
+)
+
+
+@pytest_asyncio.fixture
+async def api(space: Space, cluster: Space, name: str, tmp_path: Path, connection: Connection) -> AsyncIterator[OwnApi]:
+    """The cluster's external metrics, for as long as the test runs."""
+    if not any(here in connection.server for here in ("//127.", "//localhost", "//[::1]")):
+        pytest.skip("the server under test is on another machine and does not reach what this one serves")
+    if (await cluster.get("apiservices", API)).status != 404:
+        pytest.skip("this cluster has external metrics already")
+    config = await Space(space.client, "kube-system").get("configmaps", "extension-apiserver-authentication")
+    authority = config.ok(200)["data"]["requestheader-client-ca-file"]
+    server_name = f"{name}.{space.namespace}.svc"
+    served = own_api("external.metrics.k8s.io", "v1beta1", server_name, tmp_path, client_authority=authority)
+    async with served as api:
+        (await space.create("services", external_name(name))).ok(201)
+        body = api_service(api, space.namespace, name, insecureSkipTLSVerify=True)
+        (await cluster.create("apiservices", body)).ok(201)
+        try:
+            await allow(cluster, name)
+            yield api
+        finally:
+            await cluster.delete("apiservices", API)
+            for kind in ("clusterrolebindings", "clusterroles"):
+                await cluster.client.request("DELETE", f"{RBAC}/{kind}/{name}")
+
+
+async def allow(cluster: Space, name: str) -> None:
+    """The autoscaler's controller may read external metrics only if told so, where there is authorization at all."""
+    head: Object = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": name}}
+    rule = {"apiGroups": ["external.metrics.k8s.io"], "resources": ["*"], "verbs": ["get", "list"]}
+    role = head | {"kind": "ClusterRole", "rules": [rule]}
+    answer = await cluster.client.request("POST", f"{RBAC}/clusterroles", body=role)
+    if answer.status == 404:
+        return
+    answer.ok(201)
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
+    account = {"kind": "ServiceAccount", "name": "horizontal-pod-autoscaler", "namespace": "kube-system"}
+    binding = head | {"kind": "ClusterRoleBinding", "roleRef": reference, "subjects": [account]}
+    (await cluster.client.request("POST", f"{RBAC}/clusterrolebindings", body=binding)).ok(201)
+
+
+def autoscaler(name: str, target: Object, *, selector: Object | None = SELECTOR) -> Object:
+    metric: Object = {"name": "wanted"} | ({"selector": selector} if selector else {})
+    return {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": name},
+        "spec": {
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
+            "minReplicas": 1,
+            "maxReplicas": 5,
+            "metrics": [{"type": "External", "external": {"metric": metric, "target": target}}],
+        },
+    }
+
+
+async def until(space: Space, name: str, holds: Any, why: str) -> Object:
+    async def look() -> Object | None:
+        found = (await space.get("horizontalpodautoscalers", name)).ok(200)
+        return found if holds(found) else None
+
+    return await eventually(look, why, PATIENCE_SECONDS)
+
+
+def condition(found: Object, kind: str) -> Object:
+    conditions = found["status"].get("conditions") or ()
+    return next((dict(item) for item in conditions if item["type"] == kind), {})
+
+
+def current(found: Object) -> Object:
+    metrics = found["status"].get("currentMetrics") or [{}]
+    return dict(metrics[0].get("external", {}).get("current", {}))
+
+
+async def messages(space: Space, name: str, reason: str) -> list[str]:
+    fields = f"involvedObject.name={name},reason={reason}"
+    return [event["message"] for event in (await space.listing("events", fieldSelector=fields)).ok(200)["items"]]
+
+
+async def test_each_pod_has_its_share(space: Space, api: OwnApi, name: str) -> None:
+    api.values = ["2", "1500m"]
+    (await space.create("deployments", deployment(name, replicas=1))).ok(201)
+    target = {"type": "AverageValue", "averageValue": "1"}
+    (await space.create("horizontalpodautoscalers", autoscaler(name, target))).ok(201)
+    found = await until(space, name, lambda found: found["status"].get("currentReplicas") == 4, "3.5 are 4 pods")
+    active = condition(found, "ScalingActive")
+    assert (active["status"], active["reason"]) == ("True", "ValidMetricFound")
+    shown = f"external metric wanted({SHOWN})"
+    assert active["message"] == f"the HPA was able to successfully calculate a replica count from {shown}"
+    assert await messages(space, name, "SuccessfulRescale") == [f"New size: 4; reason: {shown} above target"]
+    assert "execution-id=abc" in api.asked
+    steady = await until(space, name, lambda found: current(found).get("averageValue") == "875m", "3.5 by 4")
+    assert steady["status"]["currentMetrics"][0]["external"]["metric"] == {"name": "wanted", "selector": SELECTOR}
+    api.values = ["0"]
+    found = await until(space, name, lambda found: found["status"].get("currentReplicas") == 1, "nothing is 1 pod")
+    assert "New size: 1; reason: All metrics below target" in await messages(space, name, "SuccessfulRescale")
+    assert condition(found, "ScalingLimited")["reason"] == "TooFewReplicas"
+
+
+async def test_all_pods_together_have_a_value(space: Space, api: OwnApi, name: str) -> None:
+    api.values = ["30"]
+    (await space.create("deployments", deployment(name, replicas=2))).ok(201)
+
+    def two(items: list[Object]) -> bool:
+        return len(items) == 2
+
+    for pod in await space.until_items("pods", two, "two pods", labelSelector=f"app={name}"):
+        (await space.patch("pods", pod["metadata"]["name"], RUNNING_AND_READY, sub="status")).ok(200)
+    target = {"type": "Value", "value": "20"}
+    (await space.create("horizontalpodautoscalers", autoscaler(name, target, selector=None))).ok(201)
+    # One and a half times as much as wanted: three of two ready pods; the third is nobody's and never ready.
+    found = await until(space, name, lambda found: found["status"].get("currentReplicas") == 3, "half as much again")
+    assert current(found)["value"] == "30"
+    shown = "external metric wanted(nil)"
+    assert await messages(space, name, "SuccessfulRescale") == [f"New size: 3; reason: {shown} above target"]
+    assert "" in api.asked
+
+
+async def test_without_values_it_says_so_and_keeps_its_size(space: Space, api: OwnApi, name: str) -> None:
+    (await space.create("deployments", deployment(name, replicas=2))).ok(201)
+    target = {"type": "AverageValue", "averageValue": "1"}
+    (await space.create("horizontalpodautoscalers", autoscaler(name, target))).ok(201)
+
+    def failed(found: Object) -> bool:
+        told = condition(found, "ScalingActive")
+        return told.get("reason") == "FailedGetExternalMetric" and "no metrics returned" in told["message"]
+
+    found = await until(space, name, failed, "no values are no zero")
+    problem = (
+        f"unable to get external metric {space.namespace}/wanted/{SHOWN}: no metrics returned from external metrics API"
+    )
+    told = condition(found, "ScalingActive")
+    assert (told["status"], told["message"]) == ("False", f"the HPA was unable to compute the replica count: {problem}")
+    assert problem in await messages(space, name, "FailedGetExternalMetric")
+    summary = f"invalid metrics (1 invalid out of 1), first error is: failed to get wanted external metric: {problem}"
+    assert summary in await messages(space, name, "FailedComputeMetricsReplicas")
+    assert (await space.get("deployments", name)).ok(200)["spec"]["replicas"] == 2
+
+
+async def test_an_api_that_is_away_is_told(space: Space, cluster: Space, api: OwnApi, name: str) -> None:
+    (await cluster.delete("apiservices", API)).ok(200)
+    (await space.create("deployments", deployment(name, replicas=1))).ok(201)
+    target = {"type": "Value", "value": "1"}
+    (await space.create("horizontalpodautoscalers", autoscaler(name, target))).ok(201)
+
+    def failed(found: Object) -> bool:
+        return "could not find" in condition(found, "ScalingActive").get("message", "")
+
+    found = await until(space, name, failed, "there is no such API")
+    assert condition(found, "ScalingActive")["message"] == (
+        "the HPA was unable to compute the replica count: unable to get external metric "
+        f"{space.namespace}/wanted/{SHOWN}: unable to fetch metrics from external metrics API: "
+        "the server could not find the requested resource (get wanted.external.metrics.k8s.io)"
+    )

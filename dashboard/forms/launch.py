@@ -86,7 +86,7 @@ class LaunchForm(forms.Form):
         if self.is_cluster:
             # Alone, it has no environment and tier beside those of its workers.
             del self.fields["environment"], self.fields["tier"]
-        part = ClusterForm(data, user=user, initial=dict(initial or {}), slots=cluster_slots)
+        part = ClusterForm(data, user=user, initial=self._cluster_initial(), slots=cluster_slots)
         self.cluster = part if part.is_offered and (self.is_cluster or kind in ATTACHABLE_KINDS) else None
 
     def chosen(self, name: str) -> str:
@@ -159,6 +159,13 @@ class LaunchForm(forms.Form):
         )
         text = "\x00".join(parts)
         return hmac.new(settings.SECRET_KEY.encode(), text.encode(), hashlib.sha256).hexdigest()[:_ID_LENGTH]
+
+    def _cluster_initial(self) -> dict[str, Any]:
+        """The first framework is one that the environment is made for."""
+        environment = self.environments.filter(pk=self.chosen("environment")).first()
+        made_for = next(iter(environment.frameworks), "") if environment else ""
+        first: dict[str, Any] = {"framework": made_for}
+        return first | dict(self.initial)
 
     def _offer(self, name: str, queryset: Any) -> None:
         field = self.fields[name]

@@ -130,6 +130,15 @@ def test_two_clicks_from_the_first_page_make_one_to_five_workers(people: People,
     assert "Workers beside this workspace" in shown
 
 
+def test_the_first_framework_is_one_of_the_environment(people: People, offered: Project) -> None:
+    Environment.objects.filter(pk="jupyterlab").update(frameworks={"ray": "2.60.0"})
+    shown = page(people.owner)
+    assert re.search(r'name="framework" value="ray" checked', shown)
+    assert "<span>Ray 2.60.0</span>" in shown
+    Environment.objects.filter(pk="jupyterlab").update(frameworks={"spark": "4.3.0"})  # no cluster can be made of it
+    assert re.search(r'name="framework" value="dask" checked', page(people.owner))
+
+
 def test_the_first_maximum_is_what_ones_slots_allow(people: People, offered: Project) -> None:
     configure(MAXIMUM_EXECUTIONS_PER_USER.key, 4)
     assert value_of(page(people.owner), "workers_maximum") == "2"

@@ -34,7 +34,7 @@ class Container:
 
     def run_hook(self, seconds: float) -> int:
         """Its pre-stop command, as the kubelet would run it; the exit code."""
-        command = [self.mounts.rewrite(word) for word in self.program.pre_stop]
+        command = [self.mounts.rewrite(word) for word in expand_all(self.program.pre_stop, self.environment)]
         return subprocess.run(command, env=self.environment, timeout=seconds, check=False).returncode
 
     def end(self, seconds: float = 15) -> None:
@@ -62,8 +62,12 @@ class Machine:
     containers: dict[str, Container] = field(default_factory=dict)
     _numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
 
+    def address(self) -> str:
+        """One that nobody else has."""
+        return f"{_NETWORK}.{next(self._numbers)}"
+
     def start(self, name: str, program: Program, address: str = "") -> Container:
-        address = address or f"{_NETWORK}.{next(self._numbers)}"
+        address = address or self.address()
         root = self.folder / name
         (root / "local").mkdir(parents=True, exist_ok=True)
         mounts = Mounts({LOCAL_PATH: str(root / "local")})

@@ -52,19 +52,35 @@ if command -v getent >/dev/null && ! getent passwd `id -u` >/dev/null; then
       break
     fi
   done
+  if [ -z "${NSS_WRAPPER_PASSWD:-}" ]; then
+    echo "Spark will not start: user `id -u` has no name in this image. Add the user, or the package libnss-wrapper." >&2
+  fi
 fi
 """
 _BECOME = 'exec "$SPARK_HOME/bin/spark-class" "$@"\n'
 # The shell's own number, which the worker keeps because the shell becomes it.
 _NOTE_PID = f"sh -c 'echo \"$PPID\"' > {_PID_FILE}\n"
-# An executor is a child of its worker, and ends by itself once its tasks are done and its blocks are elsewhere.
+# The worker tells the master, the master the applications, and they their executors. An executor is a child of its worker; told
+# directly, it leaves although the master be away. It ends by itself once its tasks are done and its blocks are elsewhere.
 _DECOMMISSION = f"""
 worker=`cat {_PID_FILE}` || exit 0
-kill -PWR "$worker" || exit 0
 end=$((`date +%s` + $1))
+executors() {{
+  cat /proc/$worker/task/*/children 2>/dev/null
+}}
+kill -PWR "$worker" || exit 0
 sleep 2
-while [ -d "/proc/$worker" ] && [ -n "`cat /proc/$worker/task/*/children 2>/dev/null`" ]; do
-  [ "`date +%s`" -lt "$end" ] || exit 0
+for executor in `executors`; do
+  kill -PWR "$executor"
+done
+while [ -d "/proc/$worker" ]; do
+  if [ -e "/proc/$worker/task/$worker/children" ] && [ -z "`executors`" ]; then
+    exit 0
+  fi
+  if [ "`date +%s`" -ge "$end" ]; then
+    echo "The drain time is over, and executors still have work or data." >&2
+    exit 1
+  fi
   sleep 1
 done
 """
@@ -93,7 +109,7 @@ class Spark:
             command=("sh", "-c", _START + _BECOME, "spark", "org.apache.spark.deploy.master.Master", *master),
             ports=(Port("spark", MASTER_PORT), Port("ui", MASTER_UI_PORT)),
             variables=_daemon(spec, heap, settings),
-            readiness=_answers(MASTER_UI_PORT, period=2, failures=3),
+            readiness=_answers(MASTER_UI_PORT, period=2, failures=15),
             liveness=_answers(MASTER_UI_PORT, period=10, failures=6, delay=60),
         )
 
@@ -122,8 +138,9 @@ class Spark:
                 "SPARK_LOCAL_DIRS": LOCAL_PATH,
                 "PYSPARK_PYTHON": "python3",
             },
-            readiness=_answers(WORKER_UI_PORT, period=2, failures=3),
-            # Its executors may keep the machine so busy that it answers late; ending it would lose their work.
+            # Its executors may keep the machine so busy that it answers late. Ending it would lose their work, and Kubernetes ends
+            # workers that are not ready first.
+            readiness=_answers(WORKER_UI_PORT, period=2, failures=60),
             liveness=_answers(WORKER_UI_PORT, period=10, failures=12, delay=60),
             pre_stop=("sh", "-c", _DECOMMISSION, "decommission", str(_drain_seconds(spec))),
         )
@@ -150,8 +167,8 @@ class Spark:
 
 
 def worker_cores(tier: TierSpec) -> int:
-    """How many tasks a worker runs at once: its whole cores, and one if it has less."""
-    return max(millicores(tier.cores_limit) // 1000, 1)
+    """How many tasks a worker runs at once: its cores rounded up, so that it can use all of them and passes a target for CPU."""
+    return max(-(-millicores(tier.cores_limit) // 1000), 1)
 
 
 def executor_mebibytes(tier: TierSpec) -> int:

@@ -58,6 +58,10 @@ class Objects(Protocol):
         """The sentence for a stop that was asked for."""
         ...
 
+    def stopped(self, row: Row) -> str:
+        """The sentence for its end."""
+        ...
+
 
 class Reconciler:
     """`look` is called by one worker at a time for one execution; it returns seconds until it wants to look again, or None."""
@@ -121,13 +125,16 @@ class Reconciler:
         try:
             columns = await self._objects(row).create(row)
         except NotYet as error:
-            await self._keep_waiting(row, "waiting", str(error))
-            return NOT_YET_SECONDS
+            return await self._try_again(row, "waiting", str(error), NOT_YET_SECONDS)
         except (ValueError, Rejected, apply.NameTaken) as error:
             change = Change(State.ERROR, "not_created", f"The cluster did not take it: {error}", level="Warning")
             return await self._enter(row, change, None)
         except NotAllowed as error:
-            return await self._not_allowed(row, error)
+            # Perhaps a quota of the namespace that is used up for the moment.
+            message = f"The cluster does not allow it: {error}"
+            if row.message != message:
+                logger.warning("not allowed to create execution=%s reason=%s", row.id, error)
+            return await self._try_again(row, "not_allowed", message, RETRY_SECONDS)
         except NotFound:
             await apply.ensure_namespace(self._context.api, self._context.namespace)
             return 1.0
@@ -135,21 +142,14 @@ class Reconciler:
         await self._database(ledger.update, row, written, now=self._context.clock())
         return 0.0
 
-    async def _not_allowed(self, row: Row, error: NotAllowed) -> float | None:
-        """Perhaps a quota of the namespace that is used up for the moment: try again until it is too late."""
+    async def _try_again(self, row: Row, reason: str, message: str, seconds: float) -> float:
+        """Until it is too late for it."""
         timeouts, now = await self._database(ledger.timeouts), self._context.clock()
-        message = f"The cluster does not allow it: {error}"
         if (now - row.state_since).total_seconds() > timeouts[State.DEPLOYING]:
-            return await self._enter(row, Change(State.ERROR, "not_allowed", message, level="Warning"), None)
-        if row.message != message:
-            logger.warning("not allowed to create execution=%s reason=%s", row.id, error)
-        await self._keep_waiting(row, "not_allowed", message)
-        return RETRY_SECONDS
-
-    async def _keep_waiting(self, row: Row, reason: str, message: str) -> None:
+            return await self._enter(row, Change(State.ERROR, reason, message, level="Warning"), None)
         if (row.reason, row.message) != (reason, message):
-            columns = {"reason": reason, "message": message}
-            await self._database(ledger.update, row, columns, now=self._context.clock())
+            await self._database(ledger.update, row, {"reason": reason, "message": message}, now=now)
+        return seconds
 
     async def _follow(self, row: Row) -> float | None:
         found = await self._objects(row).follow(row)
@@ -174,8 +174,8 @@ class Reconciler:
         if row.state == State.FINISHING:
             change = progress.outcome(row)
         else:
-            by = row.stop_wanted_by
-            change = Change(State.STOPPED, "stopped", f"Stopped by {by}. The project's files are kept.", actor=by)
+            message = f"{self._objects(row).stopped(row)} The project's files are kept."
+            change = Change(State.STOPPED, "stopped", message, actor=row.stop_wanted_by)
         now = self._context.clock()
         await self._write(row, change, now, {"slots_freed_at": now} if row.holds_slots else {})
         return 0.0

@@ -54,6 +54,9 @@ class Runs:
     def stopping(self, row: Row) -> str:
         return f"{row.stop_wanted_by} asked to stop it; the program is given time to close its files."
 
+    def stopped(self, row: Row) -> str:
+        return f"Stopped by {row.stop_wanted_by}."
+
     async def _attached(self, spec: ExecutionSpec) -> Attached | None:
         """Its cluster with its address; None without one, or when that has ended or is about to. Raises NotYet."""
         if spec.attached is None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from grid.centralconfig import OVER_QUOTA_TIMEOUT, PREPARING_TIMEOUT
+from grid.centralconfig import DEPLOYING_TIMEOUT, OVER_QUOTA_TIMEOUT, PREPARING_TIMEOUT
 from grid.errors import ClusterUnavailable
 from grid.kube.objects import RawObject
 from grid.kube.resources import PODS, SERVICES
@@ -58,6 +58,25 @@ async def test_the_workspace_waits_for_the_address_and_says_so(shop: Shop) -> No
 
 
 @in_world
+async def test_an_address_that_never_comes_ends_in_an_error_that_says_so(shop: Shop, configure: Configure) -> None:
+    world = World()
+    workspace, cluster = shop.launch_with_cluster()
+    controller = world.controller()
+    world.cluster.gives_addresses = False
+    await world.step(controller)
+    assert fresh(cluster).message == "Waits for the address of its head; the cluster gives it out."
+    configure(DEPLOYING_TIMEOUT, 90)
+    world.passes(91)
+    for _ in range(4):
+        await passes(3)
+        await world.step(controller)
+        world.behave()
+    assert (fresh(cluster).state, cluster.reason) == ("error", "waiting")
+    assert fresh(workspace).state == "error"
+    assert left(world) == []
+
+
+@in_world
 async def test_the_workspace_comes_up_alone_when_its_cluster_has_ended(shop: Shop) -> None:
     world = World()
     workspace, cluster = shop.launch_with_cluster()
@@ -108,6 +127,7 @@ def test_the_cluster_ends_with_its_workspace(shop: Shop, configure: Configure, h
         await to_end(world, controller, workspace)
         await to_end(world, controller, cluster)
         assert (fresh(cluster).state, cluster.stop_requested_by) == ("stopped", "its workspace")
+        assert cluster.message.startswith("Stopped with its workspace.")
         assert states_of(cluster)[-2:] == ["stopping", "stopped"]
         assert left(world) == []
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from grid.errors import NotAllowed
 from grid.kube.objects import RawObject
 from grid.kube.resources import (
     AUTOSCALERS,
@@ -223,3 +224,19 @@ async def test_a_changed_autoscaler_is_set_right_without_an_audit(shop: Shop) ->
     world.cluster.put(AUTOSCALERS, changed)
     await world.step(controller)
     assert bounds(world) == (2, 5)
+
+
+@in_world
+async def test_what_cannot_be_made_again_is_told(shop: Shop) -> None:
+    world, execution = World(), shop.launch_cluster()
+    controller = world.controller()
+    await to_running(world, controller, execution)
+    world.cluster.remove(DISRUPTION_BUDGETS, f"cluster-{execution.pk}-head", namespace=NAMESPACE)
+    await controller.audit()
+    world.cluster.fail_next(NotAllowed("exceeded quota"), times=3, verb="create")
+    for _ in range(6):
+        await world.step(controller)
+        await passes(30)
+    (line,) = notes(execution, "not_made_again")
+    assert "does not allow to make it again: exceeded quota" in line.message
+    assert len(notes(execution, "made_again")) == 1

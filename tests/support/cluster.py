@@ -68,6 +68,7 @@ class FakeCluster:
         self.unserved: set[Resource] = set()
         self.bookmark_seconds = bookmark_seconds
         self.list_seconds = 0.0  # how long each page takes
+        self.gives_addresses = True  # to Services
         self.closed = False
         self._clock = clock
         self._objects: dict[Resource, dict[str, RawObject]] = {}
@@ -259,7 +260,7 @@ class FakeCluster:
             raise Conflict(f'{resource.plural} "{meta["name"]}" already exists')
         if dry_run:
             return obj
-        if resource == SERVICES:
+        if resource == SERVICES and self.gives_addresses:
             self._give_address(obj.setdefault("spec", {}))
         return copy.deepcopy(self._store(resource, obj, None))
 

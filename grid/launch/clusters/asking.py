@@ -167,12 +167,12 @@ class Asking:
 
     async def _look(self, http: aiohttp.ClientSession, id: str, visits: _Visits) -> str:
         """Ask, tell, and take a sample; a sentence when something of it did not work."""
-        failure, report = "", None
+        failure, report = visits.failure, None  # a head that is down is not asked, so nothing is known to be well again
         spec = visits.spec = visits.spec or thaw(visits.stored)
         seen = self._seen(id)
         if seen.head_is_ready:
             try:
-                report = await self._ask(http, id, spec, seen)
+                report, failure = await self._ask(http, id, spec, seen), ""
             except FrameworkSilent as error:
                 failure = str(error)
         # First what only needs the database, so that an outage of the cluster leaves no gap in the chart.

@@ -46,7 +46,6 @@ class Clusters:
         """1. Enter the next state, if it is time. 2. Tell what happened. 3. Keep the objects as they must be.
         4. Write what there is to remember. 5. Grant a wish for a new head. 6. Give back slots after its maximum was lowered."""
         context = self._context
-        was_doubted = row.id in context.doubted
         seen = Seen(await context.find_pods(row.id), context.events.of(row.id))
         timeouts = await context.database(ledger.timeouts)
         change = progress.next_change(row, seen, timeouts=timeouts, now=context.clock())
@@ -56,7 +55,7 @@ class Clusters:
         if row.state == State.RUNNING:
             await self._tell(row, seen)
         is_bare = row.state != State.DEPLOYING and not (seen.head and seen.workers)
-        address = await self._upkeep.keep(row, spec, doubtful=was_doubted or is_bare)
+        address = await self._upkeep.keep(row, spec, doubtful=is_bare)
         if await self._remember(row, seen, address) or await self._restart_head(row, seen):
             return Finding(None, again=0.0)
         return Finding(None, again=await self._give_back_slots(row, spec))
@@ -75,6 +74,10 @@ class Clusters:
         if row.stop_wanted_by in attached.PARENTS:
             return f"{row.stop_wanted_by.capitalize()} ends, and it ends with it."
         return f"{row.stop_wanted_by} asked to stop it; head and workers are ended."
+
+    def stopped(self, row: Row) -> str:
+        how = "with" if row.stop_wanted_by in attached.PARENTS else "by"
+        return f"Stopped {how} {row.stop_wanted_by}."
 
     def forget(self, execution_id: str) -> None:
         """It is settled."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from grid.errors import Rejected
+from grid.errors import NotAllowed, Rejected
 from grid.kube.objects import RawObject
 from grid.kube.resources import (
     AUTOSCALERS,
@@ -24,7 +24,7 @@ from grid.launch import apply, ledger
 from grid.launch.clusters import manifests, memory, objects
 from grid.launch.context import Context
 from grid.launch.ledger import Noted, Row
-from grid.launch.manifests import Manifest
+from grid.launch.manifests import Manifest, anchor
 from grid.launch.spec import ExecutionSpec
 
 logger = logging.getLogger(__name__)
@@ -131,7 +131,9 @@ class Upkeep:
         return any((one.spec.min_replicas, one.spec.max_replicas) == (size.minimum, size.maximum) for one in known)
 
     async def _anchor(self, spec: ExecutionSpec) -> str:
-        return await apply.create_anchor(self._context.api, spec, namespace=self._context.namespace)
+        api, namespace = self._context.api, self._context.namespace
+        found = await objects.find(api, anchor(spec, namespace=namespace))
+        return str(found["metadata"]["uid"]) if found else await apply.create_anchor(api, spec, namespace=namespace)
 
     async def _keep_all(self, row: Row, spec: ExecutionSpec, known: str) -> str:
         uid = await self._anchor(spec)
@@ -183,8 +185,16 @@ class Upkeep:
             logger.info("changed execution=%s kind=%s %s", row.id, manifest.resource.kind, changes)
 
     async def _make_again(self, row: Row, manifest: Manifest) -> RawObject:
-        made = await apply.get_or_create(self._context.api, manifest, row.id)
         kind, name = manifest.resource.kind, manifest.name
+        try:
+            made = await apply.get_or_create(self._context.api, manifest, row.id)
+        except NotAllowed as error:
+            message = f"{kind} {name} had been deleted, and the cluster does not allow to make it again: {error}"
+            uid = f"{name}/{kind}/refused"[-64:]
+            await self._note(
+                row, Noted(uid, self._context.clock(), f"{kind}/{name}", "Warning", "not_made_again", message, 1)
+            )
+            raise
         message = f"{kind} {name} had been deleted by somebody; it was made again."
         uid = f"{made['metadata']['uid']}/made_again"[-64:]
         await self._note(row, Noted(uid, self._context.clock(), f"{kind}/{name}", "Warning", "made_again", message, 1))

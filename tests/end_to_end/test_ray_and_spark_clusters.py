@@ -82,7 +82,7 @@ def running(grid: Grid) -> Iterator[Grid]:
     grid.start()
     admin = Session(grid, "admin")
     # Little work makes a worker busy, and three of them fill a node: growing needs another one.
-    tier = {"id": "wide", "name": "Wide", "node_pool": "default", "cores": "250m", "memory": "10Gi"}
+    tier = {"id": "wide", "name": "Wide", "node_pool": "default", "cores": "100m", "memory": "10Gi"}
     admin.post("/tiers/new/", {**tier, "cost_per_hour": "0.1", "is_visible": "on"}, page="/tiers/new/")
     patience = "com.cerebro.computegrid.clusters.scaleDownStabilisationSeconds"
     admin.post("/configuration/change/", {"key": patience, "value": "20"}, page="/configuration/")

@@ -1,15 +1,9 @@
 """Spark's programs and what it says of itself, without Spark: answers of the real one are in `recorded`."""
 
 import asyncio
-import contextlib
 import json
-import os
 import shlex
-import signal
-import subprocess
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import aiohttp
@@ -24,8 +18,6 @@ from grid.launch.frameworks import framework
 from grid.launch.frameworks.base import ClusterReport, FrameworkSilent, WorkerPod, WorkerReport
 from grid.launch.frameworks.spark import executor_mebibytes, worker_cores
 from grid.launch.frameworks.spark_status import Driver, Executor, Master, MasterWorker, Stage, ask, report
-from grid.sandbox.kubelet.environment import expand_all
-from grid.sandbox.kubelet.mounts import Mounts
 from tests.frameworks.spark_cluster import spark_spec, tier
 
 RECORDED = Path(__file__).parent / "recorded" / "spark-4.3.0"
@@ -274,53 +266,3 @@ async def test_a_master_that_says_nothing_useful_is_silent(
 async def test_a_head_that_nobody_listens_at_is_silent(http: aiohttp.ClientSession) -> None:
     with pytest.raises(FrameworkSilent, match="cannot be reached"):
         await SPARK.ask(http, "127.0.0.77", spark_spec(), [])
-
-
-@dataclass
-class Hook:
-    """The pre-stop hook of a worker whose process is one of ours."""
-
-    folder: Path
-    worker: subprocess.Popen[bytes] | None = None
-
-    def worker_that_is(self, script: str) -> None:
-        self.worker = subprocess.Popen(["sh", "-c", script], start_new_session=True)
-        (self.folder / "worker.pid").write_text(f"{self.worker.pid}\n")
-
-    def run(self, seconds: int) -> tuple[int, float, str]:
-        mounts = Mounts({"/mnt/local": str(self.folder)})
-        command = [mounts.rewrite(word) for word in SPARK.worker(spark_spec(drain_seconds=seconds + 2), HEAD).pre_stop]
-        started = time.monotonic()
-        done = subprocess.run(expand_all(command, {}), capture_output=True, text=True, check=False)
-        return done.returncode, time.monotonic() - started, done.stderr
-
-
-@pytest.fixture
-def hook(tmp_path: Path) -> Iterator[Hook]:
-    hook = Hook(tmp_path)
-    yield hook
-    if hook.worker is not None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(hook.worker.pid, signal.SIGKILL)
-        hook.worker.wait()
-
-
-def test_a_worker_whose_executors_stay_is_said_to_have_lost_work_when_its_drain_time_is_over(hook: Hook) -> None:
-    hook.worker_that_is("trap '' PWR; sleep 60 & wait")
-    code, seconds, words = hook.run(3)
-    assert code == 1
-    assert seconds >= 3
-    assert words == "The drain time is over, and executors still have work or data.\n"
-
-
-def test_a_worker_is_drained_once_its_executors_have_gone(hook: Hook) -> None:
-    hook.worker_that_is("trap : PWR; sleep 60 & wait; wait; exec sleep 60")
-    code, seconds, _ = hook.run(60)
-    assert code == 0
-    assert seconds < 30
-
-
-def test_a_worker_that_never_started_has_nothing_to_drain(hook: Hook) -> None:
-    code, seconds, _ = hook.run(60)
-    assert code == 0
-    assert seconds < 10

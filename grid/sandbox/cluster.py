@@ -9,9 +9,10 @@ import asyncio
 import fcntl
 import logging
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from grid.sandbox.apiserver import ApiServer, Tokens
 from grid.sandbox.apiserver.files import write_private
@@ -26,6 +27,7 @@ from grid.sandbox.controllers.scheduler import Scheduler
 from grid.sandbox.images import BadCatalogue, Catalogue, ImageStore
 from grid.sandbox.kubelet import Fleet, FleetSettings, run_kubelets
 from grid.sandbox.kubelet.simulated_runtime import SimulatedImages
+from grid.sandbox.metricsserver import MetricsServer
 from grid.sandbox.pools import DEFAULT_POOLS, NodePool
 
 log = logging.getLogger(__name__)
@@ -39,7 +41,11 @@ class CannotStart(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ClusterSettings:
-    """Where things are kept, how large it may become, and how long things take. `catalogue` is a TOML file with further images."""
+    """Where things are kept, how large it may become, and how long things take.
+
+    `catalogue` is a TOML file with further images; with `metrics_server` another cluster gets metrics.k8s.io for the nodes that
+    join it.
+    """
 
     data: Path
     port: int
@@ -51,6 +57,7 @@ class ClusterSettings:
     patience: Patience = field(default_factory=Patience)
     scaling: ScalingSettings = field(default_factory=ScalingSettings)
     fleet: FleetSettings = field(default_factory=FleetSettings)
+    metrics_server: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +135,7 @@ async def run_nodes(settings: ClusterSettings, stop: asyncio.Event) -> None:
                     images=images,
                     pools=settings.pools,
                     settings=settings.fleet,
+                    beside=lambda fleet: _beside(settings, client, fleet),
                 )
             )
             stopping = asyncio.create_task(stop.wait())
@@ -139,6 +147,12 @@ async def run_nodes(settings: ClusterSettings, stop: asyncio.Event) -> None:
                 raise ended
     finally:
         lock.release()
+
+
+def _beside(settings: ClusterSettings, client: Client, fleet: Fleet) -> Sequence[Coroutine[Any, Any, None]]:
+    if not settings.metrics_server:
+        return ()
+    return (MetricsServer(client, fleet.summaries, settings.data / "machine").run(),)
 
 
 def _image_store(settings: ClusterSettings) -> ImageStore:

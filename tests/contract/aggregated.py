@@ -93,7 +93,7 @@ async def own_api(group: str, version: str, name: str, folder: Path, *, client_a
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
     try:
-        site = web.TCPSite(runner, "localhost", 0, ssl_context=context)
+        site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)
         await site.start()
         api.port = int(runner.addresses[0][1])
         yield api

@@ -34,6 +34,11 @@ class Command(BaseCommand):
             "--kubelet-only", action="store_true", help="only join this machine's nodes to the cluster of --kubeconfig"
         )
         parser.add_argument(
+            "--metrics-server",
+            action="store_true",
+            help="with --kubelet-only: register metrics.k8s.io with that cluster, for the nodes of this machine",
+        )
+        parser.add_argument(
             "--simulated",
             action="store_true",
             help="containers only walk through their states and nothing is executed: for demonstrations with thousands of pods",
@@ -76,6 +81,10 @@ class Command(BaseCommand):
         data: Path = options["data"].absolute()
         if options["kubelet_only"] and options["kubeconfig"] is None:
             raise CommandError("--kubelet-only needs --kubeconfig: the file that says which cluster the nodes join.")
+        if options["metrics_server"] and not options["kubelet_only"]:
+            raise CommandError(
+                "--metrics-server goes with --kubelet-only: the embedded cluster has metrics of its own."
+            )
         if options["hpa_sync_seconds"] <= 0 or options["hpa_down_seconds"] < 0:
             raise CommandError("--hpa-sync-seconds must be above 0, and --hpa-down-seconds 0 or more.")
         if options["maximum_nodes"] is not None and options["maximum_nodes"] < 1:
@@ -92,6 +101,7 @@ class Command(BaseCommand):
             ),
             scaling=ScalingSettings(sync_seconds=options["hpa_sync_seconds"], down_seconds=options["hpa_down_seconds"]),
             fleet=FleetSettings(boot_seconds=options["boot_seconds"], simulated=options["simulated"]),
+            metrics_server=options["metrics_server"],
         )
         try:
             asyncio.run(self._run(settings, kubelet_only=options["kubelet_only"]))

@@ -1,4 +1,4 @@
-"""The serving certificate of this machine's kubelets: self-signed, made once, kept.
+"""The serving certificates of this machine's kubelets and of its metrics server: self-signed, made once, kept.
 
 API servers do not check a kubelet's certificate unless told to; one that wants to can pin this file.
 """
@@ -16,11 +16,11 @@ _DAYS = 3650
 _RENEW_DAYS = 30
 
 
-def serving_context(directory: Path) -> ssl.SSLContext:
-    """TLS with the certificate in `kubelet.crt` and `kubelet.key`, which are made if missing, unusable or about to expire."""
-    certificate, key = directory / "kubelet.crt", directory / "kubelet.key"
+def serving_context(directory: Path, name: str = "kubelet", host: str = "compute-grid-kubelet") -> ssl.SSLContext:
+    """TLS with the certificate in NAME.crt and NAME.key for a host, made if missing, unusable or about to expire."""
+    certificate, key = directory / f"{name}.crt", directory / f"{name}.key"
     if not _usable(certificate, key):
-        _make(certificate, key)
+        _make(certificate, key, host)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
     return context
@@ -36,9 +36,9 @@ def _usable(certificate: Path, key: Path) -> bool:
     return left.days > _RENEW_DAYS and parsed.public_key() == private.public_key()
 
 
-def _make(certificate: Path, key: Path) -> None:
+def _make(certificate: Path, key: Path, host: str) -> None:
     private = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "compute-grid-kubelet")])
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
     now = datetime.datetime.now(datetime.UTC)
     made = (
         x509.CertificateBuilder()
@@ -48,7 +48,7 @@ def _make(certificate: Path, key: Path) -> None:
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - datetime.timedelta(minutes=5))
         .not_valid_after(now + datetime.timedelta(days=_DAYS))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("compute-grid-kubelet")]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         .sign(private, hashes.SHA256())
     )

@@ -12,11 +12,12 @@ import logging
 import random
 import shutil
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from grid.sandbox.client import Api, Clock, SystemClock
+from grid.sandbox.client import Api, Clock, Object, SystemClock
 from grid.sandbox.images import ImageStore
 from grid.sandbox.kubelet.addresses import AddressBook
 from grid.sandbox.kubelet.backoff import Delays
@@ -152,6 +153,11 @@ class Fleet:
         await self._web.close()
         self._addresses.close()
 
+    def summaries(self) -> dict[str, Object]:
+        """What the nodes use, by name; nodes that have not come up yet are left out."""
+        machines = self._machines.items()
+        return {name: machine.kubelet.summary() for name, machine in machines if machine.kubelet is not None}
+
     # Cloud
 
     def instances(self, pool: str) -> list[str]:
@@ -275,12 +281,19 @@ async def run_kubelets(
     images: ImageStore,
     pools: Sequence[NodePool] = DEFAULT_POOLS,
     settings: FleetSettings | None = None,
+    beside: Callable[[Fleet], Iterable[Coroutine[Any, Any, None]]] = lambda _: (),
 ) -> None:
-    """Joins the pools' nodes to an API server that is not ours and runs their pods until cancelled; then ends all containers."""
+    """Joins the pools' nodes to an API server that is not ours and runs their pods until cancelled; then ends all containers.
+
+    `beside` is what runs as long as the fleet does.
+    """
     settings = dataclasses.replace(settings or FleetSettings(), addresses_only=True)
     fleet = Fleet(api, data_dir=data_dir, images=images, pools=pools, settings=settings)
     await fleet.start()
     try:
-        await LocalVolumes(api, data_dir / "volumes").run()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(LocalVolumes(api, data_dir / "volumes").run())
+            for part in beside(fleet):
+                group.create_task(part)
     finally:
         await fleet.stop()

@@ -1,0 +1,134 @@
+"""A real control plane sees what our nodes' pods use: `kubectl top`, and a real HorizontalPodAutoscaler that follows real work.
+
+Needs a cluster of its own without nodes: REAL_KUBECONFIG names the kubeconfig of its administrator.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.grid import wait_until
+from tests.end_to_end.real import RealGrid
+
+ADMIN = os.environ.get("REAL_KUBECONFIG", "")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(
+        not ADMIN, reason="REAL_KUBECONFIG names no administrator's kubeconfig of a cluster without nodes"
+    ),
+]
+
+NAMESPACE = "busy-workers"
+# Works while the file is there, on one core as much as it gets.
+_WORKER = """
+import os, sys, time
+while True:
+    if os.path.exists(sys.argv[1]):
+        until = time.monotonic() + 0.05
+        while time.monotonic() < until:
+            pass
+    else:
+        time.sleep(0.05)
+"""
+
+
+@pytest.fixture
+def grid(tmp_path: Path) -> Iterator[RealGrid]:
+    """Nodes with a metrics server; the cluster is left as it was found."""
+    grid = RealGrid(tmp_path, Path(ADMIN))
+    strangers = grid.kubectl("get", "nodes", "-o", "name")
+    assert not strangers, f"This test wants a cluster of its own, and this one has {' '.join(strangers.split())}."
+    start_nodes(grid)
+    try:
+        grid.kubectl("create", "namespace", NAMESPACE)
+        yield grid
+    finally:
+        grid.try_kubectl("delete", "namespace", NAMESPACE, "--wait", "--timeout=60s")
+        grid.stop("nodes")
+        grid.try_kubectl("delete", "nodes", "--all")
+
+
+def start_nodes(grid: RealGrid) -> None:
+    places = ["--data", str(grid.folder / "machine"), "--images", str(grid.folder / "images")]
+    command = ["sandbox", "--kubelet-only", "--metrics-server", "--kubeconfig", str(grid.admin), *places]
+    grid.start("nodes", command, grid.settings())
+    wait_until(lambda: len(grid.ready_nodes()) == 3, 60, "three nodes that are Ready")
+    wait_until(lambda: registered(grid), 60, "metrics that are available")
+
+
+def registered(grid: RealGrid) -> bool:
+    """Seen by the API server itself: the condition may still be that of the last time."""
+    return grid.try_kubectl("get", "--raw", "/apis/metrics.k8s.io/v1beta1").returncode == 0
+
+
+def objects(busy: Path) -> str:
+    container = {
+        "name": "run",
+        "image": "compute-grid/test:1",
+        "command": ["python3", "-c", _WORKER, str(busy)],
+        "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}},
+    }
+    template = {
+        "metadata": {"labels": {"app": "worker"}},
+        "spec": {"containers": [container], "terminationGracePeriodSeconds": 1},
+    }
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "worker"},
+        "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "worker"}}, "template": template},
+    }
+    target = {"type": "Utilization", "averageUtilization": 60}
+    scaler = {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "worker"},
+        "spec": {
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "worker"},
+            "minReplicas": 1,
+            "maxReplicas": 3,
+            "metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": target}}],
+            "behavior": {"scaleDown": {"stabilizationWindowSeconds": 0}},
+        },
+    }
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": [deployment, scaler]})
+
+
+def test_busy_workers_become_more_and_idle_ones_fewer(grid: RealGrid, tmp_path: Path) -> None:
+    busy = tmp_path / "busy"
+    busy.touch()
+    manifest = tmp_path / "objects.json"
+    manifest.write_text(objects(busy))
+    grid.kubectl("apply", "-n", NAMESPACE, "-f", str(manifest))
+    wait_until(lambda: "worker-" in grid.try_kubectl("top", "pods", "-n", NAMESPACE).stdout, 120, "kubectl top pods")
+    _, cpu, memory = grid.kubectl("top", "pods", "-n", NAMESPACE, "--no-headers").splitlines()[0].split()
+    assert cpu.endswith("m")
+    assert memory.endswith("Mi")
+    assert len(grid.kubectl("top", "nodes", "--no-headers").splitlines()) == 3
+    wait_until(lambda: replicas(grid) == 3, 120, "three busy workers")
+    reasons = grid.kubectl("get", "events", "-n", NAMESPACE, "-o", "jsonpath={.items[*].message}")
+    assert "cpu resource utilization (percentage of request) above target" in reasons
+
+    # Killed, the next one puts itself in the place of the old one, which has left an API that nobody serves.
+    kill(grid)
+    start_nodes(grid)
+    assert "worker-" in grid.kubectl("top", "pods", "-n", NAMESPACE)
+    busy.unlink()
+    wait_until(lambda: replicas(grid) == 1, 180, "one idle worker")
+    grid.stop("nodes")
+    assert "v1beta1.metrics.k8s.io" not in grid.kubectl("get", "apiservices", "-o", "name")
+    start_nodes(grid)
+
+
+def replicas(grid: RealGrid) -> int:
+    return int(grid.kubectl("get", "deployment", "worker", "-n", NAMESPACE, "-o", "jsonpath={.spec.replicas}"))
+
+
+def kill(grid: RealGrid) -> None:
+    process = grid._parts.pop("nodes")
+    process.kill()
+    process.wait()

@@ -24,6 +24,14 @@ def pods_of(runtime: Runtime, execution_id: str) -> list[Pod]:
     return [pod for pod in found if pod.metadata.namespace == settings.GRID_NAMESPACE]
 
 
+def execution_of(runtime: Runtime, pod: Pod) -> ExecutionRow | None:
+    """The execution that a pod belongs to, when it is active or has ended lately; labels are believed as above."""
+    if pod.metadata.namespace != settings.GRID_NAMESPACE:
+        return None
+    execution = pod.metadata.labels.get(Keys.under(settings.LABEL_PREFIX).execution, "")
+    return runtime.executions.get(execution) if execution else None
+
+
 def explain(runtime: Runtime, pod: Pod, now: datetime) -> Diagnosis:
     meta = pod.metadata
     events = runtime.events.about(kind="Pod", name=meta.name, namespace=meta.namespace, uid=meta.uid)

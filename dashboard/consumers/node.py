@@ -8,6 +8,7 @@ from django.conf import settings
 from django.http import QueryDict
 
 from dashboard.access import Viewer, may_operate
+from dashboard.consumers.executions import execution_of
 from dashboard.consumers.infrastructure import SCALE_DOWN, ScaleDownAnswers
 from dashboard.consumers.page import LivePage
 from dashboard.viewmodels.events import history
@@ -29,7 +30,7 @@ class NodeView:
 
 class NodePage(LivePage[NodeView]):
     name = "node"
-    topics = frozenset({"nodes", "pods", "events", "config_maps", "usage"})
+    topics = frozenset({"nodes", "pods", "events", "config_maps", "usage", "executions"})
     refusal = "The cluster's nodes are for operators and admins."
     regions = frozenset({"pods", "events"})
 
@@ -52,7 +53,7 @@ class NodePage(LivePage[NodeView]):
         row = None if node is None else self._row(runtime, node, rules)
         return [
             node_facts(view.name, node, row),
-            *pod_rows(pod_row(pod, runtime.usage.pod(pod.metadata.key)) for pod in pods),
+            *pod_rows(pod_row(pod, runtime.usage.pod(pod.metadata.key), execution_of(runtime, pod)) for pod in pods),
             *history(runtime.events.about(kind="Node", name=view.name)),
         ]
 

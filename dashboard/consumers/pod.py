@@ -8,6 +8,7 @@ from django.conf import settings
 from django.http import QueryDict
 
 from dashboard.access import Viewer, may_operate, may_see_execution
+from dashboard.consumers.executions import execution_of
 from dashboard.consumers.page import LivePage
 from dashboard.viewmodels.events import history
 from dashboard.viewmodels.live import Fragment
@@ -54,16 +55,14 @@ class PodPage(LivePage[PodView]):
             return [Fragment("facts", "dashboard/fragments/pod_facts.html", gone)]
         events = runtime.events.about(kind="Pod", name=view.name, namespace=view.namespace, uid=pod.metadata.uid)
         diagnosis = explain_pod(pod, events, now=now)
-        facts = pod_facts(pod, runtime.usage.pod(view.key), Keys.under(settings.LABEL_PREFIX), diagnosis)
+        facts = pod_facts(
+            pod, runtime.usage.pod(view.key), Keys.under(settings.LABEL_PREFIX), diagnosis, execution_of(runtime, pod)
+        )
         return [Fragment("facts", "dashboard/fragments/pod_facts.html", facts), *history(events)]
 
 
 def _belongs_to(runtime: Runtime, viewer: Viewer, pod: Pod) -> bool:
-    """Labels are believed in the executions' own namespace only: elsewhere others may write them."""
-    if pod.metadata.namespace != settings.GRID_NAMESPACE:
-        return False
-    execution = pod.metadata.labels.get(Keys.under(settings.LABEL_PREFIX).execution, "")
-    row = runtime.executions.get(execution) if execution else None
+    row = execution_of(runtime, pod)
     return row is not None and may_see_execution(viewer, row)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
+from dashboard.viewmodels.clusters import framework_name
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.nodes import Status
 from dashboard.viewmodels.states import state_status
@@ -15,6 +16,8 @@ _FINAL = frozenset({"succeeded", "stopped", "failed", "error"})
 
 @dataclass(frozen=True, slots=True)
 class MyExecution:
+    """`environment` is what it runs: of a cluster, the framework."""
+
     id: str
     name: str
     environment: str
@@ -46,7 +49,7 @@ def _line(row: ExecutionRow) -> MyExecution:
     return MyExecution(
         id=row.id,
         name=row.title or row.object_name,
-        environment=row.environment_name,
+        environment=row.environment_name if not row.framework else f"{framework_name(row.framework)} cluster",
         tier=row.tier_name,
         project=row.project_name,
         status=state_status(row.state, message=row.message)[0],

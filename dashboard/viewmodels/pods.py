@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
+from dashboard.viewmodels.clusters import framework_name
 from dashboard.viewmodels.ids import element_id
 from dashboard.viewmodels.listing import Nothing
 from dashboard.viewmodels.live import Fragment
@@ -11,15 +12,18 @@ from dashboard.viewmodels.nodes import Status
 from grid.diagnosis.diagnosis import Diagnosis
 from grid.diagnosis.requests import pod_requests
 from grid.kube.objects import ContainerStatus, Pod
-from grid.labels import Keys
+from grid.labels import APP_COMPONENT, Keys
 from grid.metrics.usage import Usage
 from grid.quantity import format_bytes, format_cores
+from grid.runtime.executions import ExecutionRow
 
 _FRAGMENTS = "dashboard/fragments/"
 
 
 @dataclass(frozen=True, slots=True)
 class PodRow:
+    """`part` says what the pod is in the execution that it belongs to: "Worker of Feature building", "" of no execution's pod."""
+
     namespace: str
     name: str
     status: Status
@@ -30,6 +34,8 @@ class PodRow:
     gpus: str
     used_cpu: str
     used_memory: str
+    part: str = ""
+    execution: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +87,8 @@ def pod_status(pod: Pod) -> Status:
     return Status("wait", "Starting")
 
 
-def pod_row(pod: Pod, usage: Usage | None) -> PodRow:
+def pod_row(pod: Pod, usage: Usage | None, row: ExecutionRow | None = None) -> PodRow:
+    """`row` is the execution that it belongs to, as far as its labels are believed."""
     asked = pod_requests(pod)
     return PodRow(
         namespace=pod.metadata.namespace,
@@ -94,7 +101,18 @@ def pod_row(pod: Pod, usage: Usage | None) -> PodRow:
         gpus=str(asked.gpus) if asked.gpus else "",
         used_cpu="" if usage is None else format_cores(usage.cpu_millicores),
         used_memory="" if usage is None else format_bytes(usage.memory_bytes),
+        part=_part(pod, row),
+        execution=row.id if row else "",
     )
+
+
+def _part(pod: Pod, row: ExecutionRow | None) -> str:
+    if row is None:
+        return ""
+    component = pod.metadata.labels.get(APP_COMPONENT, "") if row.kind == "cluster" else ""
+    if component:
+        return f"{framework_name(row.framework)} {component} of {row.title or row.object_name}"
+    return f"{row.kind.capitalize()} {row.title}".strip()
 
 
 def pod_rows(rows: Iterable[PodRow]) -> list[Fragment]:
@@ -109,13 +127,15 @@ def pod_rows(rows: Iterable[PodRow]) -> list[Fragment]:
     ]
 
 
-def pod_facts(pod: Pod, usage: Usage | None, keys: Keys, diagnosis: Diagnosis) -> PodFacts:
+def pod_facts(
+    pod: Pod, usage: Usage | None, keys: Keys, diagnosis: Diagnosis, row: ExecutionRow | None = None
+) -> PodFacts:
     owner = next((owner for owner in pod.metadata.owner_references if owner.controller), None)
     statuses = {status.name: status for status in (*pod.status.init_container_statuses, *pod.status.container_statuses)}
     return PodFacts(
         namespace=pod.metadata.namespace,
         name=pod.metadata.name,
-        row=pod_row(pod, usage),
+        row=pod_row(pod, usage, row),
         node=pod.spec.node_name,
         address=pod.status.pod_ip,
         owner=f"{owner.kind} {owner.name}" if owner else "",

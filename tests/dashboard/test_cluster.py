@@ -296,3 +296,18 @@ def test_an_ended_cluster_keeps_its_chart_and_its_cost(
     assert "data-final" in page
     assert "Change workers" not in page
     assert "$1.00" in page, "two hours of a head at 0.10 and of one worker on average at 0.40"
+
+
+def test_a_clusters_pods_are_named_by_what_they_are_wherever_they_stand(
+    people: People, running: Execution, runtime: Runtime
+) -> None:
+    operator, pod = client_of(people.operator), f"cluster-{running.pk}-worker-6468bd54f7-aaaaa"
+    Execution.objects.filter(pk=running.pk).update(title="Features")
+    read_executions(runtime)
+    page = operator.get("/nodes/node-a/").content.decode()
+    assert "Dask worker of Features" in page
+    assert "Dask head of Features" in page
+    assert "Dask worker of Features" in operator.get(f"/pods/{NAMESPACE}/{pod}/").content.decode()
+    assert "Dask cluster on Small" in client_of(people.owner).get("/").content.decode()
+    listed = client_of(people.teammate).get("/executions/").content.decode()
+    assert f'title="{pod}">worker aaaaa</a>' in listed

@@ -46,7 +46,7 @@ _VARIABLES = {
     "DASHBOARD_METRIC_PORT": "0",
     "AUTOSCALER_METRIC_PORT": "0",
     "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": "0",
-    "RAY_raylet_start_wait_time_s": "120",
+    "RAY_raylet_start_wait_time_s": "40",
     "RAY_DASHBOARD_STARTUP_TIMEOUT_S": "300",
 }
 # As KubeRay has it: a head that is replaced loses everything, so it gets ten minutes.

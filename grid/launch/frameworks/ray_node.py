@@ -9,6 +9,7 @@ import fcntl
 import http.client
 import os
 import random
+import secrets
 import shutil
 import signal
 import socket
@@ -20,13 +21,14 @@ from types import FrameType
 from typing import Any
 
 AGENT_PORT_FILE = "dashboard_agent_listen_port_"
-# A raylet that is to find out its agents' ports gives up after 15 seconds, too few on a busy machine, so the ports are chosen here: any
-# free ones, as several nodes may share a machine. Between those of Ray's client server and those that Linux gives out by itself, so
-# that none is taken before the agents are up.
-_AGENT_PORTS = range(24000, 32768)
+# Of a node's agents. Any free ones, as several nodes may share a machine; between those of Ray's client server and those that Linux
+# gives out by itself, so that none is taken before the agents are up.
 _AGENTS = ("dashboard-agent-listen", "dashboard-agent-grpc", "runtime-env-agent", "metrics-export")
+_AGENT_PORTS = range(24000, 32768)
 _TURNS = "/tmp/ray-starting"
 _TURN_SECONDS = 60.0
+_TURN_POLL_SECONDS = 0.2
+_RAYLET_LIVES = "/api/local_raylet_healthz"
 _PROBE_SECONDS = 4
 _POLL_SECONDS = 1.0
 _POLLS_BETWEEN_WORDS = 15
@@ -39,9 +41,8 @@ def temp_directory(address: str) -> Path:
 
 def start(scratch: str, head: str, *command: str) -> None:
     """Become `ray start`, in an empty directory on the scratch volume. `head`: wait until it answers there, "" for the head itself."""
-    signal.signal(
-        signal.SIGTERM, _leave
-    )  # the first process of a container is not ended by a signal that it does not handle
+    # The first process of a container is not ended by a signal that it does not handle.
+    signal.signal(signal.SIGTERM, _leave)
     place, link = Path(scratch, "ray"), temp_directory(os.environ["POD_IP"])
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
@@ -50,9 +51,12 @@ def start(scratch: str, head: str, *command: str) -> None:
     if head:
         host, _, port = head.rpartition(":")
         _wait_for_head(host, int(port))
-    _take_turns(link)
-    ports = zip(_AGENTS, free_ports(len(_AGENTS)), strict=True)
-    os.execvp(command[0], [*command, f"--temp-dir={link}", *(f"--{agent}-port={port}" for agent, port in ports)])
+    ports = dict(zip(_AGENTS, free_ports(len(_AGENTS)), strict=True))
+    node = os.environ["RAY_OVERRIDE_NODE_ID_FOR_TESTING"] = secrets.token_hex(28)
+    _take_turns(link, node, ports[_AGENTS[0]])
+    os.execvp(
+        command[0], [*command, f"--temp-dir={link}", *(f"--{agent}-port={port}" for agent, port in ports.items())]
+    )
 
 
 def probe(*more: str) -> None:
@@ -61,7 +65,7 @@ def probe(*more: str) -> None:
     found = _agent(address)
     if found is None:
         raise SystemExit("Ray has not started yet.")
-    _expect_ok(address, found[1], "/api/local_raylet_healthz")
+    _expect_ok(address, found[1], _RAYLET_LIVES)
     for item in more:
         kind, _, port = item.partition(":")
         if kind == "gcs":
@@ -90,16 +94,22 @@ def drain(head: str, seconds: str) -> None:
     _wait_until(lambda: not _is_alive(gcs, NodeID.from_hex(node)), deadline)
 
 
-def _take_turns(link: Path) -> None:
-    """A node whose agents are not up after 15 seconds gives up, and they need all of a core for some of these. So where nodes share a
-    machine, and with it /tmp, one starts after the other: a child keeps the lock until this one is up, or has had time enough."""
+def _take_turns(link: Path, node: str, port: int) -> None:
+    """Where nodes share a machine, and with it /tmp, one starts after the other: a child keeps the lock until this one is up, or has had
+    time enough. It also writes down the agent's port, which the agent itself does once it is up: a raylet waits 15 seconds for that and
+    gives up, and an agent needs a whole core for some of them. That is why the node's id is ours to give."""
     lock = os.open(_TURNS, os.O_RDWR | os.O_CREAT, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)
-    if os.fork() == 0:
-        deadline = time.monotonic() + _TURN_SECONDS
-        while _agent_of(link) is None and time.monotonic() < deadline:
-            time.sleep(_POLL_SECONDS)
-        os._exit(0)
+    if os.fork():
+        return
+    deadline = time.monotonic() + _TURN_SECONDS
+    written = False
+    while time.monotonic() < deadline and not _answers(os.environ["POD_IP"], port, _RAYLET_LIVES):
+        for session in () if written else link.glob("session_2*"):
+            (session / f"{AGENT_PORT_FILE}{node}").write_text(str(port))
+            written = True
+        time.sleep(_TURN_POLL_SECONDS)
+    os._exit(0)
 
 
 def free_ports(count: int) -> list[int]:
@@ -116,11 +126,7 @@ def free_ports(count: int) -> list[int]:
 
 def _agent(address: str) -> tuple[str, int] | None:
     """This node's id and the port of its dashboard agent, as Ray wrote them down; None before it did."""
-    return _agent_of(temp_directory(address))
-
-
-def _agent_of(place: Path) -> tuple[str, int] | None:
-    for path in place.glob(f"session_2*/{AGENT_PORT_FILE}*"):
+    for path in temp_directory(address).glob(f"session_2*/{AGENT_PORT_FILE}*"):
         with contextlib.suppress(OSError, ValueError):
             return path.name.removeprefix(AGENT_PORT_FILE), int(path.read_text())
     return None

@@ -31,6 +31,10 @@ def estimate(page: Page) -> Locator:
     return page.locator(".estimate")
 
 
+def framework(page: Page, name: str) -> Locator:
+    return page.get_by_role("group", name="Framework").get_by_role("radio", name=name)
+
+
 def row(page: Page, name: str) -> Locator:
     return estimate(page).get_by_role("row", name=name).get_by_role("cell")
 
@@ -99,14 +103,14 @@ def test_another_framework_brings_its_environments_and_says_that_versions_differ
     page.get_by_label("Attach a cluster").check()
     environment = page.get_by_label("Environment of the cluster")
     page.get_by_label("Workers at most").fill("8")
-    page.get_by_role("radio", name="Ray").check()
+    framework(page, "Ray").check()
     expect(environment).to_contain_text("Ray (Ray 2.60.0)")
     expect(environment.locator("option")).to_have_count(1)
-    expect(page.get_by_role("radio", name="Ray")).to_be_focused()
+    expect(framework(page, "Ray")).to_be_focused()
     expect(page.get_by_label("Workers at most")).to_have_value("8")
     expect(estimate(page)).to_contain_text("JupyterLab has Ray 2.59.0 and the cluster would have 2.60.0")
     expect(page.locator(".cluster-form .field-error p")).to_have_count(0)
-    page.get_by_role("radio", name="Dask").check()
+    framework(page, "Dask").check()
     expect(environment.locator("option")).to_have_count(2)
     expect(estimate(page)).not_to_contain_text("the cluster would have")
     environment.select_option("lake")
@@ -119,7 +123,7 @@ def test_a_cluster_is_launched_with_the_keyboard_alone(
     page = form(visit, "/launch/")
     tab_to(page, page.get_by_label("Attach a cluster"))
     page.keyboard.press("Space")
-    tab_to(page, page.get_by_role("radio", name="Dask"))
+    tab_to(page, framework(page, "Dask"))
     page.keyboard.press("ArrowRight")
     expect(page.get_by_label("Environment of the cluster")).to_contain_text("Ray (Ray 2.60.0)")
     tab_to(page, page.get_by_label("Workers", exact=True))
@@ -144,7 +148,7 @@ def test_a_cluster_is_launched_with_the_keyboard_alone(
 def test_everything_works_without_javascript(stage: StageProcess, visit: Visit, console_errors: list[str]) -> None:
     page = form(visit, "/launch/", javascript=False)
     page.get_by_label("Attach a cluster").check()
-    page.get_by_role("radio", name="Spark").check()
+    framework(page, "Spark").check()
     page.get_by_label("Workers at most").fill("9")
     page.get_by_role("button", name="Work out the numbers").click()
     expect(page.locator("#id_cluster_environment_error")).to_contain_text("does not contain Spark")
@@ -205,7 +209,7 @@ def test_axe_finds_nothing_serious(visit: Visit, width: int, scheme: str) -> Non
     page = form(visit, "/launch/", width=width, scheme=scheme)
     page.get_by_label("Attach a cluster").check()
     keep(page, "attached", width, scheme)
-    page.get_by_role("radio", name="Spark").check()
+    framework(page, "Spark").check()
     expect(page.get_by_label("Environment of the cluster")).to_contain_text("Data lake tools (Spark 4.3.0)")
     page.get_by_label("Workers at most").fill("60")
     page.get_by_label("Local storage").fill("lots")

@@ -103,7 +103,10 @@ def _locked(execution: Execution) -> Execution:
 
 
 def _living_cluster(row: Execution) -> ClusterSpec:
-    cluster = thaw(row.spec).cluster if row.kind == Kind.CLUSTER else None
+    try:
+        cluster = thaw(row.spec).cluster if row.kind == Kind.CLUSTER else None
+    except ValueError as error:
+        raise Rejected([Problem("", str(error), "unreadable")]) from error
     if cluster is None:
         raise Rejected([Problem("", "Only a cluster has workers and a head.", "kind")])
     if row.is_final or row.stop_requested_at is not None or row.state in (State.STOPPING, State.FINISHING):

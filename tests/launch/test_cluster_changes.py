@@ -171,6 +171,12 @@ def test_a_workspace_has_neither_workers_nor_a_head(shop: Shop) -> None:
         restart_head(workspace, by="alice", now=NOW)
 
 
+def test_a_spec_that_cannot_be_read_is_a_refusal_with_a_sentence(running: Execution) -> None:
+    Execution.objects.filter(pk=running.pk).update(spec={"id": 3})
+    with pytest.raises(Rejected, match="What was stored at launch cannot be read"):
+        resize(running, minimum=1, maximum=2, by="alice", now=NOW)
+
+
 def test_a_restart_of_the_head_is_a_wish_with_its_time_and_survives_a_resize(running: Execution) -> None:
     restart_head(running, by="alice", now=NOW)
     resize(running, minimum=1, maximum=4, by="alice", now=NOW)

@@ -32,6 +32,7 @@ from pathlib import Path
 from distributed import Client, wait
 
 notes, enough, seconds, batch = Path(sys.argv[1]), Path(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4])
+endless = len(sys.argv) > 5
 
 def note(name, number):
     with notes.open("a") as file:
@@ -43,6 +44,8 @@ def chunk(number):
 
 def work(data, number):
     time.sleep(seconds)
+    while endless and not enough.exists():
+        time.sleep(0.05)
     note("work", number)
     return len(data) * data[0] + number
 
@@ -105,12 +108,13 @@ class DaskCluster:
             logs = "\n".join(f"{one.name}:\n{one.text}" for one in (self.head, *self.workers))
             raise AssertionError(f"waited in vain until {what}; said at last: {said}\n{logs}") from None
 
-    def compute(self, *, seconds: float, batch: int = 40) -> "Computation":
-        """The notebook of the workspace that it is attached to; `seconds` is how long each task takes."""
+    def compute(self, *, seconds: float, batch: int = 40, endless: bool = False) -> "Computation":
+        """The notebook of the workspace that it is attached to; `seconds` is how long each task takes, unless it is to take until
+        the end."""
         notes, enough = self.machine.folder / "notes", self.machine.folder / "enough"
         python = str(self.machine.image / "bin" / "python")
         program = subprocess.Popen(
-            [python, "-c", COMPUTATION, str(notes), str(enough), str(seconds), str(batch)],
+            [python, "-c", COMPUTATION, str(notes), str(enough), str(seconds), str(batch), *["endless"] * endless],
             env={**self.head.environment, **DASK.client_variables(self.spec, self.head.address)},
             cwd=self.machine.folder,
             stdout=subprocess.PIPE,
@@ -194,7 +198,7 @@ async def test_a_computation_survives_that_its_cluster_shrinks_from_five_workers
 async def test_what_runs_for_longer_than_the_drain_time_is_computed_again_elsewhere(dask: DaskCluster) -> None:
     dask.add_workers(2)
     await dask.until(lambda report: len(report.workers) == 2, "two workers have joined")
-    computation = dask.compute(seconds=3, batch=6)
+    computation = dask.compute(seconds=0, batch=6, endless=True)
     assert await computation.line() == "begun"
     await dask.until(lambda report: all(w.tasks for w in report.workers.values()), "both have work")
     assert await dask.remove(dask.workers[1]) == 1
@@ -217,11 +221,11 @@ async def test_draining_twice_changes_nothing_and_without_a_head_it_ends_at_once
     dask.add_workers(2)
     await dask.until(lambda report: len(report.workers) == 2, "two workers have joined")
     leaving, staying = dask.workers
-    assert leaving.run_hook(15) == leaving.run_hook(15) == 0
+    assert leaving.run_hook(30) == leaving.run_hook(30) == 0
     assert (await dask.ask()).workers.keys() == {staying.name}
     dask.head.process.kill()
     dask.head.process.wait()
-    assert staying.run_hook(5) == 0
+    assert staying.run_hook(9) == 0, "sooner than it gives up on a head that is silent"
     # Its container ends with its head, and Kubernetes starts it anew until the new head is there.
     assert await asyncio.to_thread(staying.process.wait, PATIENCE) == 0
     with pytest.raises(FrameworkSilent, match="Dask's scheduler cannot be asked"):

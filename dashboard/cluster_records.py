@@ -5,10 +5,8 @@ from datetime import datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from django.db.models import Avg
-
 from dashboard.viewmodels.clusters import ClusterRecord, Companion
-from dashboard.viewmodels.samples import SamplePoint
+from dashboard.viewmodels.samples import SamplePoint, average_workers
 from grid.models import ClusterSample, Execution
 
 RECENT = timedelta(minutes=20)
@@ -21,12 +19,9 @@ def cluster_record(execution: Execution, *, now: datetime | None = None) -> Clus
         return None
     spec = _dict(_dict(execution.spec).get("cluster"))
     head, scaling = _dict(spec.get("head_tier")), _dict(spec.get("scaling"))
-    average, recent = None, list[tuple[datetime, int, int | None]]()
-    if now is not None:
-        samples = ClusterSample.objects.filter(execution=execution.pk)
-        average = samples.aggregate(average=Avg("workers"))["average"]
-        since = (execution.ended_at or now) - RECENT
-        recent = list(samples.filter(at__gt=since).order_by("at").values_list("at", "wanted", "pending_tasks"))
+    end = execution.ended_at or now
+    samples = read_samples(execution.pk) if end is not None and now is not None else ()
+    recent = [one for one in samples if end is not None and one.at > end - RECENT]
     minimum = int(spec.get("workers_minimum") or 1)
     return ClusterRecord(
         framework=str(spec.get("framework", "")),
@@ -43,9 +38,9 @@ def cluster_record(execution: Execution, *, now: datetime | None = None) -> Clus
         target_memory=int(scaling.get("target_memory", 80)),
         on_demand=bool(scaling.get("on_demand", False)),
         local_storage=str(spec.get("local_storage", "")),
-        average_workers=average,
-        pending_tasks=recent[-1][2] if recent else None,
-        wanted_before=tuple((at, wanted) for at, wanted, _ in recent),
+        average_workers=average_workers(samples, end) if end is not None else None,
+        pending_tasks=recent[-1].pending_tasks if recent else None,
+        wanted_before=tuple((one.at, one.wanted) for one in recent),
     )
 
 
@@ -69,7 +64,7 @@ def companion(execution: Execution) -> Companion | None:
 
 
 def read_samples(execution_id: str) -> Sequence[SamplePoint]:
-    """All of them, oldest first; a week is some forty thousand."""
+    """All of them, oldest first. The controller thins them as they grow old: a week of a steady cluster is some 2,500."""
     found = ClusterSample.objects.filter(execution=execution_id).order_by("at").values_list(*_SAMPLE)
     return [SamplePoint(*values) for values in found]
 

@@ -93,26 +93,52 @@ def thinned(samples: Sequence[SamplePoint], limit: int = POINTS) -> list[SampleP
     return [kept[at] for at in sorted(kept)]
 
 
+def average_workers(samples: Sequence[SamplePoint], end: datetime) -> float | None:
+    """Over the time, because old samples lie further apart than new ones; None without any. A worker counts until it is seen gone."""
+    if not samples:
+        return None
+    ends = [one.at for one in samples[1:]] + [max(end, samples[-1].at)]
+    spans = [(until - one.at).total_seconds() for one, until in zip(samples, ends, strict=True)]
+    whole = sum(spans)
+    if not whole:
+        return float(samples[-1].workers)
+    return sum(one.workers * span for one, span in zip(samples, spans, strict=True)) / whole
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """A line of history about the number of workers; `size` is None when it does not name it. Kubernetes tells of the same change
+    again by counting, at the time of the first."""
+
+    at: datetime
+    size: int | None
+    cause: str
+    is_repeated: bool
+
+
 def scale_events(samples: Sequence[SamplePoint], lines: Iterable[LifecycleLine]) -> list[ScaleEvent]:
     """Oldest first: each change that the samples show, with its cause from the history; and what the history alone knows."""
-    told = [(line.at, size, cause) for line in lines for size, cause in (_told(line),) if cause]
-    used: set[int] = set()
+    told = [one for line in lines if (one := _told(line)) is not None]
+    unused = list(told)
     found: list[ScaleEvent] = []
     for before, after in pairwise(samples):
         if before.wanted == after.wanted:
             continue
-        cause, at = "", after.at
-        for place, (told_at, size, words) in enumerate(told):
-            is_near = before.at - _CLOSE <= told_at <= after.at + _CLOSE
-            if place not in used and is_near and size in (None, after.wanted):
-                used.add(place)
-                cause, at = words, max(before.at, min(told_at, after.at))
-                break
-        found.append(ScaleEvent(at, before.wanted, after.wanted, cause))
-    for place, (told_at, size, words) in enumerate(told):
-        if place not in used and size is not None:
-            found.append(ScaleEvent(told_at, None, size, words))
+        why = next((one for one in unused if _is_about(one, before, after)), None)
+        if why is not None:
+            unused.remove(why)
+            at = max(before.at, min(why.at, after.at))
+            found.append(ScaleEvent(at, before.wanted, after.wanted, why.cause))
+            continue
+        again = [one for one in told if one.is_repeated and one.size == after.wanted and one.at <= after.at]
+        found.append(ScaleEvent(after.at, before.wanted, after.wanted, again[-1].cause if again else ""))
+    found += [ScaleEvent(one.at, None, one.size, one.cause) for one in unused if one.size is not None]
     return sorted(found, key=lambda event: event.at)
+
+
+def _is_about(one: _Told, before: SamplePoint, after: SamplePoint) -> bool:
+    is_near = before.at - _CLOSE <= one.at <= after.at + _CLOSE
+    return is_near and one.size in (None, after.wanted)
 
 
 def cause_in_words(reason: str) -> str:
@@ -169,13 +195,11 @@ def sample_rows(samples: Sequence[SamplePoint], events: Sequence[ScaleEvent]) ->
     return sorted(rows, key=lambda row: row.at, reverse=True)
 
 
-def _told(line: LifecycleLine) -> tuple[int | None, str]:
-    """The size that a line of history speaks of and why; no cause when it is about something else."""
+def _told(line: LifecycleLine) -> _Told | None:
+    """None of a line about something else."""
     if line.reason == _RESCALE_REASON and (found := _RESCALE.search(line.message)):
-        return int(found[1]), cause_in_words(found[2].strip())
-    if line.reason == _RESIZED:
-        return None, line.message
-    return None, ""
+        return _Told(line.at, int(found[1]), cause_in_words(found[2].strip()), line.count > 1)
+    return _Told(line.at, None, line.message, False) if line.reason == _RESIZED else None
 
 
 def _spread(samples: Sequence[SamplePoint], count: int) -> list[SamplePoint]:

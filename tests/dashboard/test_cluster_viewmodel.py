@@ -19,6 +19,7 @@ from dashboard.viewmodels.log import merged
 from dashboard.viewmodels.restart import lost_by_restart
 from dashboard.viewmodels.samples import (
     SamplePoint,
+    average_workers,
     cause_in_words,
     chart,
     sample_rows,
@@ -231,6 +232,24 @@ def test_what_no_sample_saw_is_told_by_the_history_alone() -> None:
         [sample(0, ready=1, wanted=1), sample(10, ready=1, wanted=1)], [rescale(5, 1, "All metrics below target")]
     )
     assert [one.words for one in events] == ["To 1 worker: everything that is measured is below its target."]
+
+
+def test_a_change_that_kubernetes_only_counts_has_its_cause_again() -> None:
+    samples = [sample(minute, ready=1, wanted=wanted) for minute, wanted in ((0, 1), (1, 3), (9, 1), (30, 3))]
+    lines = [rescale(0.8, 3, ABOVE, count=2), rescale(8.8, 1, "All metrics below target")]
+    assert [one.words for one in scale_events(samples, lines)] == [
+        "Grows from 1 to 3 workers: CPU use is above its target.",
+        "Shrinks from 3 to 1 worker: everything that is measured is below its target.",
+        "Grows from 1 to 3 workers: CPU use is above its target.",
+    ]
+
+
+def test_the_average_is_over_time_however_far_apart_the_samples_are() -> None:
+    ten_hours = [sample(minute, ready=10, wanted=10) for minute in range(0, 600, 10)]
+    last_hour = [sample(600 + minute / 4, ready=1, wanted=1) for minute in range(240)]
+    assert average_workers([*ten_hours, *last_hour], minutes(660)) == pytest.approx((600 * 10 + 60) / 660)
+    assert average_workers([], NOW) is None
+    assert average_workers([sample(5, ready=3, wanted=3)], NOW) == 3
 
 
 @pytest.mark.parametrize(

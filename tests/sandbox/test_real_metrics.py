@@ -3,8 +3,6 @@
 Needs a cluster of its own without nodes: REAL_KUBECONFIG names the kubeconfig of its administrator.
 """
 
-import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,17 +10,10 @@ import pytest
 
 from tests.end_to_end.grid import wait_until
 from tests.end_to_end.real import RealGrid
+from tests.sandbox.real import NAMESPACE, apply, joined, needs_real_cluster, start_nodes
 
-ADMIN = os.environ.get("REAL_KUBECONFIG", "")
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.timeout(600),
-    pytest.mark.skipif(
-        not ADMIN, reason="REAL_KUBECONFIG names no administrator's kubeconfig of a cluster without nodes"
-    ),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600), needs_real_cluster]
 
-NAMESPACE = "busy-workers"
 # Works while the file is there, on one core as much as it gets.
 _WORKER = """
 import os, sys, time
@@ -38,34 +29,11 @@ while True:
 
 @pytest.fixture
 def grid(tmp_path: Path) -> Iterator[RealGrid]:
-    """Nodes with a metrics server; the cluster is left as it was found."""
-    grid = RealGrid(tmp_path, Path(ADMIN))
-    strangers = grid.kubectl("get", "nodes", "-o", "name")
-    assert not strangers, f"This test wants a cluster of its own, and this one has {' '.join(strangers.split())}."
-    start_nodes(grid)
-    try:
-        grid.kubectl("create", "namespace", NAMESPACE)
+    with joined(tmp_path) as grid:
         yield grid
-    finally:
-        grid.try_kubectl("delete", "namespace", NAMESPACE, "--wait", "--timeout=60s")
-        grid.stop("nodes")
-        grid.try_kubectl("delete", "nodes", "--all")
 
 
-def start_nodes(grid: RealGrid) -> None:
-    places = ["--data", str(grid.folder / "machine"), "--images", str(grid.folder / "images")]
-    command = ["sandbox", "--kubelet-only", "--metrics-server", "--kubeconfig", str(grid.admin), *places]
-    grid.start("nodes", command, grid.settings())
-    wait_until(lambda: len(grid.ready_nodes()) == 3, 60, "three nodes that are Ready")
-    wait_until(lambda: registered(grid), 60, "metrics that are available")
-
-
-def registered(grid: RealGrid) -> bool:
-    """Seen by the API server itself: the condition may still be that of the last time."""
-    return grid.try_kubectl("get", "--raw", "/apis/metrics.k8s.io/v1beta1").returncode == 0
-
-
-def objects(busy: Path) -> str:
+def objects(busy: Path) -> list[object]:
     container = {
         "name": "run",
         "image": "compute-grid/test:1",
@@ -95,15 +63,13 @@ def objects(busy: Path) -> str:
             "behavior": {"scaleDown": {"stabilizationWindowSeconds": 0}},
         },
     }
-    return json.dumps({"apiVersion": "v1", "kind": "List", "items": [deployment, scaler]})
+    return [deployment, scaler]
 
 
 def test_busy_workers_become_more_and_idle_ones_fewer(grid: RealGrid, tmp_path: Path) -> None:
     busy = tmp_path / "busy"
     busy.touch()
-    manifest = tmp_path / "objects.json"
-    manifest.write_text(objects(busy))
-    grid.kubectl("apply", "-n", NAMESPACE, "-f", str(manifest))
+    apply(grid, objects(busy))
     wait_until(lambda: "worker-" in grid.try_kubectl("top", "pods", "-n", NAMESPACE).stdout, 120, "kubectl top pods")
     _, cpu, memory = grid.kubectl("top", "pods", "-n", NAMESPACE, "--no-headers").splitlines()[0].split()
     assert cpu.endswith("m")

@@ -121,16 +121,17 @@ def answer(pod: Object) -> str:
         return server.recv(100).decode()
 
 
+def client_pod(name: str, cluster_ip: str, count: int) -> Object:
+    """Asks until so many pods have answered, and leaves their names as its termination message."""
+    address = [{"name": "ADDRESS", "value": f"tcp://{cluster_ip}:18786"}]
+    run = container(_CLIENT, str(count), "/dev/termination-log", env=address)
+    spec = {"restartPolicy": "Never", "containers": [run]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+
+
 async def answers(client: Client, name: str, service: Object, count: int) -> set[str]:
     """Which pods answered a client that was told the cluster IP."""
-    address = [{"name": "ADDRESS", "value": f"tcp://{service['spec']['clusterIP']}:18786"}]
-    spec = {
-        "restartPolicy": "Never",
-        "containers": [container(_CLIENT, str(count), "/dev/termination-log", env=address)],
-    }
-    await client.create(
-        PODS.path("default"), {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
-    )
+    await client.create(PODS.path("default"), client_pod(name, service["spec"]["clusterIP"], count))
     path = PODS.path("default", name)
     done = await until(lambda: client.get(path), lambda pod: pod["status"].get("phase") == "Succeeded")
     return set(done["status"]["containerStatuses"][0]["state"]["terminated"]["message"].split())

@@ -7,6 +7,7 @@ so failing costs no more than working. What it remembers of recent recommendatio
 with the real one.
 """
 
+import asyncio
 import logging
 import random
 import re
@@ -44,6 +45,7 @@ logger = logging.getLogger(__name__)
 AUTOSCALERS = Resource("/apis/autoscaling/v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler")
 POD_METRICS = Resource("/apis/metrics.k8s.io/v1beta1", "pods", "PodMetrics")
 EXTERNAL_METRICS = "/apis/external.metrics.k8s.io/v1beta1"
+_LONGEST_ANSWER_SECONDS = 10.0
 _WITHOUT_STATUS = {
     404: "the server could not find the requested resource",
     503: "the server is currently unable to handle the request",
@@ -190,13 +192,17 @@ class HorizontalController:
     async def _external(self, namespace: str, metric: Mapping[str, Any]) -> External:
         path = f"{EXTERNAL_METRICS}/namespaces/{namespace}/{quote(name_of_metric(metric), safe='')}"
         try:
-            found = await self._client.list(path, label_selector=query_of(metric))
+            async with asyncio.timeout(_LONGEST_ANSWER_SECONDS):
+                found = await self._client.list(path, label_selector=query_of(metric))
             return External([millicores(item["value"]) for item in found.items])
         except ApiError as error:
             problem = error.message or error.reason
             if not error.reason and error.status in _WITHOUT_STATUS:
                 # Nobody serves the API, or it is away: in the words of the real one's client, who was told no more.
                 problem = f"{_WITHOUT_STATUS[error.status]} (get {name_of_metric(metric)}.external.metrics.k8s.io)"
+        except TimeoutError:
+            # A server that hangs must not keep the other autoscalers waiting.
+            problem = f"no answer within {_LONGEST_ANSWER_SECONDS:g} seconds"
         except (KeyError, ValueError):
             problem = "it answered something that is no list of values"
         return External(problem=f"unable to fetch metrics from external metrics API: {problem}")

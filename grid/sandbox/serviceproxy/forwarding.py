@@ -7,7 +7,6 @@ A connection lives as long as its two sides, whatever becomes of the Service mea
 
 import asyncio
 import contextlib
-import errno
 import logging
 import socket
 import struct
@@ -22,7 +21,6 @@ _BACKLOG = 512
 _CONNECT_SECONDS = 5.0
 _BREATHER_SECONDS = 0.2
 _RESET = struct.pack("ii", 1, 0)  # linger on, for no time: closing sends a reset
-_OUT_OF_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _BIND_ADDRESS_NO_PORT = getattr(socket, "IP_BIND_ADDRESS_NO_PORT", 24)
 
 
@@ -75,9 +73,9 @@ class Listener:
             try:
                 client, _ = await loop.sock_accept(self._socket)
             except OSError as error:
-                if error.errno in _OUT_OF_FILES:
-                    logger.warning("service connections wait: %s", error)
-                    await asyncio.sleep(_BREATHER_SECONDS)
+                # Mostly out of files, which others have to close first; never worth asking again at once.
+                logger.warning("service connections wait: %s", error)
+                await asyncio.sleep(_BREATHER_SECONDS)
                 continue
             self._connections.add(client, self._in_turn())
 

@@ -138,6 +138,8 @@ PROMETHEUS_URL = env.str("GRID_PROMETHEUS_URL", default="")
 # Port on which the web process serves external.metrics.k8s.io, by which clusters grow with what waits in them; 0: not served.
 DEMAND_PORT = env.int("GRID_DEMAND_PORT", default=0)
 DEMAND_HOST = env.str("GRID_DEMAND_HOST", default="127.0.0.1")
+# Whether clusters may be asked for that also grow for waiting tasks.
+DEMAND_IS_SERVED = DEMAND_PORT > 0
 
 # --- Static files ----------------------------------------------------------------------------------------------------
 STATIC_URL = "static/"

@@ -12,3 +12,4 @@ from grid.settings import *  # noqa: E402, F403
 
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 WHITENOISE_AUTOREFRESH = True
+DEMAND_IS_SERVED = True

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django import forms
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.db.models import Model
 
@@ -101,6 +102,7 @@ class ClusterForm(forms.Form):
         """`slots` is how many a first maximum of workers may count on."""
         self.user = user
         self.typed: Mapping[str, Any] = {}
+        self.offers_demand: bool = settings.DEMAND_IS_SERVED
         environments = list(environments_for(user, Kind.CLUSTER))
         self.frameworks = [name for name in Framework if any(name.value in one.frameworks for one in environments)]
         sent = data if data is not None and "framework" in data else None

@@ -9,6 +9,7 @@ import pytest
 from django.contrib.auth.models import Group, User
 from django.test import Client
 from django.utils import timezone
+from pytest_django.fixtures import Settings
 
 from grid.centralconfig import CLUSTER_SETTINGS, FRAMEWORK_SETTINGS, MAXIMUM_EXECUTIONS_PER_USER, NAMESPACE
 from grid.kube.resources import NODES
@@ -170,6 +171,17 @@ def test_where_autoscaling_is_off_it_is_not_offered_and_a_forged_wish_is_refused
     assert "switched off by your admin" in error_at(shown, "autoscale")
     assert sent(people.owner, {name: value for name, value in ALONE.items() if name != "autoscale"})[0] == 302
     assert Execution.objects.get().slots == 2
+
+
+def test_growing_for_what_waits_is_offered_only_where_it_is_served(
+    people: People, offered: Project, settings: Settings
+) -> None:
+    assert "Also grow for waiting tasks" in page(people.owner, "?kind=cluster")
+    settings.DEMAND_IS_SERVED = False
+    assert "Also grow for waiting tasks" not in page(people.owner, "?kind=cluster")
+    status, shown = sent(people.owner, ALONE | {"on_demand": "on"})
+    assert (status, Execution.objects.count()) == (422, 0)
+    assert "not set up here" in error_at(shown, "on_demand")
 
 
 def test_with_a_fixed_number_nothing_of_the_hidden_fields_is_refused(people: People, offered: Project) -> None:

@@ -43,7 +43,7 @@ class Grid:
     """`start` returns when the address is printed; `output` is what the terminal shows."""
 
     var: Path
-    port: int = field(default_factory=lambda: free_ports(3))
+    port: int = field(default_factory=lambda: free_ports(4))
     node_idle_seconds: int = 60
     process: subprocess.Popen[bytes] | None = None
 

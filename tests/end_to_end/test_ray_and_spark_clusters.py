@@ -5,12 +5,11 @@ has brought it down to one worker, and reads them again.
 """
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.end_to_end.grid import Grid, wait_until
-from tests.end_to_end.scripts import Session
+from tests.end_to_end.scripts import Session, put_into_project
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 
@@ -120,10 +119,3 @@ def test_a_job_s_cluster_grows_and_shrinks_and_loses_nothing(running: Grid, fram
         assert line in log
     wait_until(lambda: grid.kubectl("get", "pods", "-n", "compute-grid", "-o", "name") == "", 120, "an empty cluster")
     assert grid.kubectl("get", "deployments,services,hpa", "-n", "compute-grid", "-o", "name") == ""
-
-
-def put_into_project(grid: Grid, name: str, text: str) -> None:
-    """As if somebody had written the file in a workspace before: into the directory that is the project's volume."""
-    folder = Path(grid.var) / "cluster" / "machine" / "volumes" / "compute-grid" / "project-churn"
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / name).write_text(text)

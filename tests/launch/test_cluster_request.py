@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import Group
 from django.db import IntegrityError, transaction
+from pytest_django.fixtures import Settings
 
 from grid.centralconfig import CLUSTER_SETTINGS, FRAMEWORK_SETTINGS, GLOBAL_QUEUE_LIMIT, MAXIMUM_EXECUTIONS_PER_USER
 from grid.diagnosis.tierfit import PoolOffer
@@ -320,6 +321,12 @@ def test_autoscaling_that_is_switched_off_cannot_be_asked_for(shop: Shop, config
 
 def test_growing_with_demand_needs_no_other_target(shop: Shop) -> None:
     assert told(alone(shop, target_cpu=0, on_demand=True)) == {}
+
+
+def test_what_waits_is_no_reason_to_grow_where_nobody_serves_it(shop: Shop, settings: Settings) -> None:
+    settings.DEMAND_IS_SERVED = False
+    assert "not set up here" in told(alone(shop, on_demand=True))["on_demand"]
+    assert told(alone(shop, on_demand=False)) == {}
 
 
 @pytest.mark.parametrize("emptied", [{"cores": "0"}, {"memory": "0"}, {"memory": "much"}])

@@ -6,6 +6,7 @@ Reads what the central configuration, the tiers and the environments say now; wh
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from django.conf import settings
 from django.contrib.auth.models import User
 
 from grid.centralconfig import MAXIMUM_EXECUTIONS_PER_USER, ClusterPolicy, cluster_policy, value_of
@@ -137,6 +138,9 @@ class Check:
             elif target and not policy.minimum_target <= target <= policy.maximum_target:
                 bounds = f"{policy.minimum_target} to {policy.maximum_target} percent"
                 yield Problem(path, f"Your admin allows targets of {bounds}.", "bounds")
+        if cluster.on_demand and not settings.DEMAND_IS_SERVED:
+            # An autoscaler that misses one of its metrics never shrinks: better refused than left running for nobody.
+            yield Problem("on_demand", "Growing for waiting tasks is not set up here; ask your admin.", "not_served")
         if not (cluster.target_cpu or cluster.target_memory or cluster.on_demand):
             sentence = (
                 "Say what the cluster grows by: a target of CPU, one of memory, or what waits in it. "

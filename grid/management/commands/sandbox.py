@@ -44,6 +44,12 @@ class Command(BaseCommand):
             help="containers only walk through their states and nothing is executed: for demonstrations with thousands of pods",
         )
         parser.add_argument(
+            "--external-metrics-port",
+            type=int,
+            default=0,
+            help="port on this machine of the program that serves external.metrics.k8s.io (GRID_DEMAND_PORT of the web server)",
+        )
+        parser.add_argument(
             "--maximum-nodes", type=int, help="how many nodes each pool may have that can grow (default: 5, of GPUs 2)"
         )
         parser.add_argument(
@@ -96,6 +102,7 @@ class Command(BaseCommand):
             images=(options["images"] or data / "images").absolute(),
             catalogue=options["catalogue"],
             pools=with_maximum(DEFAULT_POOLS, options["maximum_nodes"]) if options["maximum_nodes"] else DEFAULT_POOLS,
+            external_metrics_port=options["external_metrics_port"],
             autoscaler=AutoscalerSettings(
                 scan_seconds=options["scan_seconds"], unneeded_seconds=options["unneeded_seconds"]
             ),

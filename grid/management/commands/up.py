@@ -37,7 +37,7 @@ class Command(BaseCommand):
     help = __doc__
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--port", type=int, default=8000, help="port of the dashboard; the next two are used too")
+        parser.add_argument("--port", type=int, default=8000, help="port of the dashboard; the next three are used too")
         parser.add_argument(
             "--node-idle-seconds", type=int, default=60, help="how long a node may be unneeded before it is removed"
         )
@@ -57,7 +57,7 @@ class Command(BaseCommand):
         with _only_one(var):
             for name in end_leftovers(var / "run" / "processes.json"):
                 self.stdout.write(f"Ended the {name} that an earlier run left behind.")
-            for taken in (port, port + 1, port + 2):
+            for taken in range(port, port + 4):
                 _check_free(taken)
             self._prepare_database(var, node_idle_seconds=options["node_idle_seconds"])
             supervisor = Supervisor(var / "run" / "processes.json")
@@ -145,7 +145,7 @@ def _programs(var: Path, port: int, *, node_idle_seconds: int) -> list[Program]:
         "GRID_WORKSPACE_ORIGIN": f"http://localhost:{port + 1}",
         "KUBECONFIG": str(var / "kubeconfig"),
     }
-    cluster_port, kubeconfig = port + 2, var / "kubeconfig"
+    cluster_port, demand_port, kubeconfig = port + 2, port + 3, var / "kubeconfig"
     kubeconfig.unlink(missing_ok=True)  # written anew when the API server listens: that is how it says it is ready
 
     def program(name: str, command: list[str], extra: Mapping[str, str], ready: Any, stop_seconds: float) -> Program:
@@ -168,11 +168,17 @@ def _programs(var: Path, port: int, *, node_idle_seconds: int) -> list[Program]:
         str(cluster_port),
     ]
     cluster += ["--kubeconfig", str(kubeconfig), "--unneeded-seconds", str(node_idle_seconds)]
-    cluster += ["--scan-seconds", "5", "--boot-seconds", "6"]
+    cluster += ["--scan-seconds", "5", "--boot-seconds", "6", "--external-metrics-port", str(demand_port)]
     web = ["web", "--port", str(port), "--workspace-port", str(port + 1)]
     return [
         program("embedded cluster", cluster, {}, kubeconfig.exists, 20.0),
-        program("web server", web, {"GRID_KUBE_CONTEXT": "web"}, lambda: _answers(f"http://{_HOST}:{port}/readyz"), 6),
+        program(
+            "web server",
+            web,
+            {"GRID_KUBE_CONTEXT": "web", "GRID_DEMAND_PORT": str(demand_port)},
+            lambda: _answers(f"http://{_HOST}:{port}/readyz"),
+            6,
+        ),
         program("controller", ["controller"], {"GRID_KUBE_CONTEXT": "controller"}, lambda: True, 10.0),
     ]
 

@@ -1,0 +1,70 @@
+"""A cluster grows for work that uses no CPU: what its framework has waiting reaches the autoscaler as an external metric."""
+
+import json
+
+import pytest
+
+from tests.end_to_end.grid import Grid, wait_until
+from tests.end_to_end.scripts import Session, put_into_project
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+# Each task sleeps: nothing that a metrics server measures tells that there is work.
+SLEEPERS = """
+import time
+from distributed import Client
+
+client = Client()
+futures = client.map(lambda number: time.sleep(2) or number, range(400), pure=False)
+while len(client.scheduler_info()["workers"]) < 3:
+    time.sleep(1)
+print("grown", flush=True)
+client.cancel(futures)
+while len(client.scheduler_info()["workers"]) > 1:
+    time.sleep(1)
+print("shrunk", flush=True)
+"""
+
+
+def test_a_cluster_grows_for_what_waits_and_shrinks_when_nothing_does(grid: Grid) -> None:
+    grid.start()
+    patience = "com.cerebro.computegrid.clusters.scaleDownStabilisationSeconds"
+    Session(grid, "admin").post("/configuration/change/", {"key": patience, "value": "10"}, page="/configuration/")
+    put_into_project(grid, "main.py", SLEEPERS)
+    scientist = Session(grid, "scientist")
+    job = scientist.launch(
+        {
+            "kind": "job",
+            "project": "churn",
+            "title": "Sleepers",
+            "environment": "dask-script",
+            "tier": "small",
+            "with_cluster": "on",
+            "framework": "dask",
+            "cluster_environment": "dask-cluster",
+            "head_tier": "tiny",
+            "worker_tier": "tiny",
+            "workers_minimum": "1",
+            "workers_maximum": "3",
+            "autoscale": "on",
+            "on_demand": "on",
+            "target_cpu": "",
+            "target_memory": "",
+            "local_storage": "",
+        }
+    )
+    scientist.wait_for(job, "Running", "Finishing", "Succeeded", seconds=400)
+    wait_until(lambda: demand_of(grid) >= 3, 120, "the framework's wish for three workers")
+    scientist.wait_for(job, "Succeeded", seconds=400)
+    log = scientist.get(f"/executions/{job}/?tab=log")
+    assert "grown" in log
+    assert "shrunk" in log
+
+
+def demand_of(grid: Grid) -> int:
+    """As the autoscaler reads it, through the API server."""
+    autoscalers = json.loads(grid.kubectl("get", "hpa", "-n", "compute-grid", "-o", "json"))["items"]
+    ids = [one["metadata"]["labels"]["dominodatalab.com/execution-id"] for one in autoscalers]
+    path = "/apis/external.metrics.k8s.io/v1beta1/namespaces/compute-grid/compute_grid_wanted_workers"
+    found = [json.loads(grid.kubectl("get", "--raw", f"{path}?labelSelector=execution-id%3D{id}")) for id in ids]
+    return max((int(item["value"]) for one in found for item in one["items"]), default=0)

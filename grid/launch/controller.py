@@ -135,8 +135,9 @@ class Controller:
         for pod in list(self.pods.values()):
             if actual.get(pod.metadata.key) != pod.metadata.resource_version:
                 self._reconciler.doubt(execution_of(pod))
-        await self._reconciler.audit()
         for id in self._known:
+            self._queue.add(id)
+        for id in await self._reconciler.audit():
             self._queue.add(id)
 
     async def work(self) -> None:

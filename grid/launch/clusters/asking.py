@@ -41,6 +41,7 @@ SAMPLE_SECONDS = 15.0
 THIN_SECONDS = 3600.0
 # The metrics API takes a number for old after three minutes, so it is written again long before.
 DEMAND_SECONDS = 45.0
+MOST_WANTED = 1_000_000  # far above any maximum; what a head says is its user's word
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +220,7 @@ class Asking:
         autoscaler = self._autoscaler(id)
         if spec.cluster is None or not spec.cluster.scaling.on_demand or autoscaler is None:
             return
-        now, wanted = self._context.clock(), max(0, report.wanted_workers)
+        now, wanted = self._context.clock(), min(max(0, report.wanted_workers), MOST_WANTED)
         known = read_demand(autoscaler.metadata.annotations.get(KEYS.demand, ""))
         if known and known.wanted == wanted and 0 <= (now - known.at).total_seconds() < DEMAND_SECONDS:
             return

@@ -20,6 +20,7 @@ ABSENT = -1
 _TASK = 1_000_000
 _MOST_TASKS = 2_000  # with the bytes of a whole step this stays below 2**31, Kubernetes' limit
 _MEBIBYTE = 2**20
+_LARGEST = 10**18
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,8 @@ def notes_on(worker: WorkerReport | None) -> Notes:
     """None for one that the framework does not know."""
     if worker is None:
         return Notes(str(ABSENT), _json(0, 0), holds=False)
-    tasks, held = _rounded(max(0, worker.tasks)), _rounded(max(0, worker.bytes_held))
+    # What a head says is its user's word, so any number may come.
+    tasks, held = (_rounded(min(max(0, count), _LARGEST)) for count in (worker.tasks, worker.bytes_held))
     return Notes(str(deletion_cost(tasks, held)), _json(tasks, held), holds=bool(tasks or held))
 
 

@@ -26,8 +26,11 @@ def of_pods(seen: Seen, departed: Sequence[Pod], *, since: datetime, now: dateti
     """The lines for everything that happened `since` the cluster runs and can still be seen; `departed` are pods that went since
     the last look, as they were last."""
     found: dict[str, Noted] = {}
+    events: dict[str, list[Event]] = {}
+    for event in seen.events:
+        events.setdefault(event.involved_object.name, []).append(event)
     for pod in (*departed, *seen.pods):
-        for line in _of_pod(pod, seen.about(pod), since, now):
+        for line in _of_pod(pod, events.get(pod.metadata.name, ()), since, now):
             found[line.uid] = line
     return list(found.values())
 

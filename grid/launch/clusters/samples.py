@@ -15,6 +15,7 @@ from grid.models import ClusterSample
 
 _HOUR, _DAY = timedelta(hours=1), timedelta(days=1)
 _MINUTE, _TEN_MINUTES = 60, 600
+_LARGEST = 2**31 - 1  # of the column; what a head says is its user's word
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ def sample_of(seen: Seen, autoscaler: Autoscaler | None, *, minimum: int, pendin
         wanted=wanted if wanted > 0 else minimum,
         cpu_percent=_percent(autoscaler, "cpu"),
         memory_percent=_percent(autoscaler, "memory"),
-        pending_tasks=None if pending_tasks is None else max(0, pending_tasks),
+        pending_tasks=None if pending_tasks is None else min(max(0, pending_tasks), _LARGEST),
     )
 
 

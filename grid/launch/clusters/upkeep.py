@@ -82,7 +82,7 @@ class Upkeep:
     async def audit(self) -> set[str]:
         """Clusters of which an object is missing, or has another number of replicas than nobody but us decides on."""
         found: dict[tuple[Resource, str], int | None] = {}
-        for resource in _KINDS:
+        for resource in _KINDS if self._kept else ():
             listed = await objects.list_all(
                 self._context.api, resource, namespace=self._context.namespace, label_selector=SELECTOR
             )

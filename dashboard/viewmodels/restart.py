@@ -14,7 +14,7 @@ _LOST = {
     "spark": (
         "The master forgets the applications that are registered; their executors end, and what they had cached is lost.",
         "Workers register with the new master by themselves.",
-        "In notebooks, stop the SparkSession and build it again.",
+        "A cell that runs now would wait without end: interrupt it, stop the SparkSession and build it again.",
     ),
 }
 _KEPT = "Files in the project stay, and so do the cluster's address, its workers' number and its history."

@@ -138,6 +138,13 @@ def test_a_worker_is_drained_once_its_executors_have_gone(hook: Hook) -> None:
     assert seconds < 30
 
 
+def test_a_child_that_has_ended_is_no_executor(hook: Hook) -> None:
+    hook.worker_that_is("trap '' PWR; true & exec sleep 60")
+    code, seconds, _ = hook.run(60)
+    assert code == 0
+    assert seconds < 30
+
+
 def test_a_worker_that_never_started_has_nothing_to_drain(hook: Hook) -> None:
     code, seconds, _ = hook.run(60)
     assert code == 0

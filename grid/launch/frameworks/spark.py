@@ -61,12 +61,15 @@ _BECOME = 'exec "$SPARK_HOME/bin/spark-class" "$@"\n'
 # The shell's own number, which the worker keeps because the shell becomes it.
 _NOTE_PID = f"sh -c 'echo \"$PPID\"' > {_PID_FILE}\n"
 # The worker tells the master, the master the applications, and they their executors. An executor is a child of its worker; told
-# directly, it leaves although the master be away. It ends by itself once its tasks are done and its blocks are elsewhere.
+# directly, it leaves although the master be away. It ends by itself once its tasks are done and its blocks are elsewhere. A
+# child that has ended (Z) is what Spark's own launcher leaves behind.
 _DECOMMISSION = f"""
 worker=`cat {_PID_FILE}` || exit 0
 end=$((`date +%s` + $1))
 executors() {{
-  cat /proc/$worker/task/*/children 2>/dev/null
+  for child in `cat /proc/$worker/task/*/children 2>/dev/null`; do
+    grep -qs '^State:[[:space:]]*[^Z[:space:]]' "/proc/$child/status" && echo "$child"
+  done
 }}
 kill -PWR "$worker" || exit 0
 sleep 2

@@ -36,6 +36,7 @@ _STORE_SHARE_OF_SHARED_MEMORY = 0.9
 _SMALLEST_STORE = 80 * 2**20  # Ray refuses less than 75 MiB
 _ASK_SECONDS = 10
 _NODE = Path(__file__).with_name("ray_node.py").read_text(encoding="utf-8")
+_DRAIN = Path(__file__).with_name("ray_drain.py").read_text(encoding="utf-8")
 # Told to all: no statistics to Ray's makers, metrics of dashboard and autoscaler on any free port (the fixed ones are open on all
 # addresses), an object store on disk, which is slow, rather than none when the tier has no shared memory, and no drain of its own on
 # SIGTERM: the hook before it has drained the node already, and a head has nowhere to go. Ray's own patience with what starts, ten and
@@ -101,7 +102,7 @@ class Ray:
             ports=(),
             variables=_VARIABLES,
             readiness=_probe(),
-            pre_stop=_inside("drain", f"{head_address}:{GCS_PORT}", drain_seconds),
+            pre_stop=_inside("drain", _DRAIN, f"{head_address}:{GCS_PORT}", drain_seconds),
         )
 
     def client_variables(self, spec: ExecutionSpec, head_address: str) -> Mapping[str, str]:

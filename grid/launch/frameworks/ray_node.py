@@ -1,7 +1,7 @@
 """What runs in the containers of a Ray cluster around `ray` itself: starting, probing and draining one node.
 
-Its text is handed to `python -I -c` in a container, so it imports nothing of the product, and Ray only where it must: a probe has
-no seconds to spare. What it needs to know is in its arguments and in POD_IP.
+Its text is handed to `python -I -c` in a container, so it imports nothing of the product, nor Ray: a probe has no seconds to spare.
+What it needs to know is in its arguments and in POD_IP.
 """
 
 import contextlib
@@ -13,12 +13,12 @@ import secrets
 import shutil
 import signal
 import socket
+import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 AGENT_PORT_FILE = "dashboard_agent_listen_port_"
 # Of a node's agents. Any free ones, as several nodes may share a machine; between those of Ray's client server and those that Linux
@@ -74,24 +74,20 @@ def probe(*more: str) -> None:
             socket.create_connection((address, int(port)), timeout=_PROBE_SECONDS).close()
 
 
-def drain(head: str, seconds: str) -> None:
-    """Take no new work, and wait until what runs here has ended and what is held here is not needed any more: then Ray ends the node
-    itself. Returns at the latest after so many seconds."""
-    deadline = time.time() + float(seconds)
-    found = _agent(os.environ["POD_IP"])
+def drain(program: str, head: str, seconds: str) -> None:
+    """Run `program` (ray_drain.py) for at most so many seconds. A node that has ended by itself is drained, whatever became of the program
+    that was connected to it; one that never started needs none."""
+    address = os.environ["POD_IP"]
+    found = _agent(address)
     if found is None:
         return
-    from ray._raylet import GcsClient, NodeID  # type: ignore[import-not-found]
-    from ray.core.generated import autoscaler_pb2  # type: ignore[import-not-found]
-
-    gcs = GcsClient(address=head)
-    node = found[0]
-    # The other reason, idleness, is refused by a node that is busy.
-    reason = autoscaler_pb2.DrainNodeReason.Value("DRAIN_NODE_REASON_PREEMPTION")
-    accepted, why = gcs.drain_node(node, reason, "The cluster shrinks.", int(deadline * 1000))
-    if not accepted:
-        raise SystemExit(f"Ray does not drain this node: {why}")
-    _wait_until(lambda: not _is_alive(gcs, NodeID.from_hex(node)), deadline)
+    command = [sys.executable, "-I", "-c", program, head, seconds, found[0]]
+    try:
+        code = subprocess.run(command, timeout=float(seconds), check=False).returncode
+    except subprocess.TimeoutExpired:
+        code = 1
+    if code and _answers(address, found[1], _RAYLET_LIVES):
+        raise SystemExit(code)
 
 
 def _take_turns(link: Path, node: str, port: int) -> None:
@@ -132,11 +128,6 @@ def _agent(address: str) -> tuple[str, int] | None:
     return None
 
 
-def _is_alive(gcs: Any, node: Any) -> bool:
-    found = gcs.get_all_node_info(timeout=_PROBE_SECONDS).get(node)
-    return found is not None and found.state == 0
-
-
 def _wait_for_head(host: str, port: int) -> None:
     polls = 0
     while not _answers(host, port, "/api/gcs_healthz"):
@@ -144,11 +135,6 @@ def _wait_for_head(host: str, port: int) -> None:
             sys.stdout.write(f"Waiting for the cluster's head at {host}.\n")
             sys.stdout.flush()
         polls += 1
-        time.sleep(_POLL_SECONDS)
-
-
-def _wait_until(done: Callable[[], bool], deadline: float) -> None:
-    while not done() and time.time() < deadline:
         time.sleep(_POLL_SECONDS)
 
 

@@ -99,7 +99,15 @@ async def own_api(group: str, version: str, name: str, folder: Path, *, client_a
         yield api
     finally:
         api.go_on.set()
+        hang_up(runner)
         await runner.cleanup()
+
+
+def hang_up(runner: web.AppRunner) -> None:
+    """A polite TLS goodbye outlives the test's event loop; a server that goes away may just be gone."""
+    for connection in runner.server.connections if runner.server is not None else ():
+        if connection.transport is not None:
+            connection.transport.abort()
 
 
 def _tls(name: str, folder: Path) -> tuple[ssl.SSLContext, bytes]:

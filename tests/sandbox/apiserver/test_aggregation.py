@@ -11,6 +11,7 @@ from aiohttp import web
 
 from grid.sandbox.apiserver import ApiServer, Tokens
 from grid.sandbox.kubelet.certificate import serving_context
+from tests.contract.aggregated import hang_up
 from tests.sandbox.apiserver.conftest import Api, pod
 from tests.sandbox.support import eventually
 
@@ -61,6 +62,7 @@ async def things(folder: Path) -> AsyncIterator[int]:
     try:
         yield int(runner.addresses[0][1])
     finally:
+        hang_up(runner)
         await runner.cleanup()
 
 

@@ -96,11 +96,12 @@ def _take_turns(link: Path, node: str, port: int) -> None:
     gives up, and an agent needs a whole core for some of them. That is why the node's id is ours to give."""
     lock = os.open(_TURNS, os.O_RDWR | os.O_CREAT, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)
+    parent = os.getpid()
     if os.fork():
         return
-    deadline = time.monotonic() + _TURN_SECONDS
+    address, deadline = os.environ["POD_IP"], time.monotonic() + _TURN_SECONDS
     written = False
-    while time.monotonic() < deadline and not _answers(os.environ["POD_IP"], port, _RAYLET_LIVES):
+    while os.getppid() == parent and time.monotonic() < deadline and not _answers(address, port, _RAYLET_LIVES):
         for session in () if written else link.glob("session_2*"):
             (session / f"{AGENT_PORT_FILE}{node}").write_text(str(port))
             written = True

@@ -1,0 +1,101 @@
+"""Ray itself, from its own packages: real heads and workers on loopback addresses of one machine, as on the embedded cluster."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from grid.sandbox.images import ImageStore
+from tests.end_to_end.grid import IMAGES
+from tests.frameworks.ray_cluster import RayCluster, cluster_spec
+from tests.frameworks.spark_processes import Machine
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+_SERVICES = f"127.{os.getpid() // 250 % 250 + 2}.{os.getpid() % 250 + 2}"
+_HELLO = """
+import ray
+ray.init()
+@ray.remote
+def square(number):
+    return number * number, ray.util.get_node_ip_address()
+found = ray.get([square.remote(number) for number in range(20)])
+print(sum(number for number, _ in found), *sorted({address for _, address in found}), ray.cluster_resources()["CPU"])
+"""
+_LONG = """
+import os, time
+import numpy, ray
+ray.init()
+@ray.remote
+def part(number, folder):
+    with open(f"{folder}/begun", "a") as begun:
+        begun.write(f"{number}\\n")
+    time.sleep(4)
+    return numpy.full(500_000, number)
+@ray.remote
+def total(part):
+    return int(part.sum())
+parts = [part.remote(number, os.getcwd()) for number in range(20)]
+while not os.path.exists("shrunk"):
+    time.sleep(0.5)
+print(sum(ray.get([total.remote(part) for part in parts])))
+"""
+
+
+@pytest.fixture
+async def machine(tmp_path: Path) -> AsyncIterator[Machine]:
+    image, _ = await ImageStore(IMAGES).pull("compute-grid/ray:2.60")
+    machine = Machine(tmp_path, image.environment, cluster_spec())
+    yield machine
+    machine.end_all()
+
+
+@pytest.fixture
+async def http() -> AsyncIterator[aiohttp.ClientSession]:
+    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=5)) as session:
+        yield session
+
+
+async def test_two_clusters_run_side_by_side_and_a_notebook_of_each_finds_its_own(
+    machine: Machine, http: aiohttp.ClientSession, tmp_path: Path
+) -> None:
+    clusters = [
+        RayCluster(machine, cluster_spec(cluster_id), f"{_SERVICES}.{200 + number}", http)
+        for number, cluster_id in enumerate(("first", "second"))
+    ]
+    await asyncio.gather(*(cluster.start(workers=1) for cluster in clusters))
+    for cluster in clusters:
+        program = cluster.run_program(_HELLO, tmp_path / cluster.spec.id / "notebook")
+        assert await asyncio.to_thread(program.wait, 300) == 0, (
+            tmp_path / cluster.spec.id / "notebook" / "out"
+        ).read_text()
+        said = (tmp_path / cluster.spec.id / "notebook" / "out").read_text().splitlines()[-1]
+        assert said == f"2470 {cluster.workers[0].address} 1.0"
+    for cluster in clusters:
+        await cluster.close()
+
+
+async def test_a_computation_goes_on_while_five_workers_shrink_to_one_and_nothing_is_computed_twice(
+    machine: Machine, http: aiohttp.ClientSession, tmp_path: Path
+) -> None:
+    cluster = RayCluster(machine, cluster_spec("shrinking", drain_seconds=120), f"{_SERVICES}.210", http)
+    await cluster.start(workers=5)
+    folder = tmp_path / "notebook"
+    program = cluster.run_program(_LONG, folder)
+    # Some results are held, some tasks run, some wait.
+    report = await cluster.until(
+        lambda report: sum(worker.bytes_held for worker in report.workers.values()) > 2 * 4_000_000
+    )
+    assert report.wanted_workers > 1
+    codes = await asyncio.gather(*(cluster.remove(worker) for worker in cluster.workers[1:]))
+    (folder / "shrunk").touch()
+    assert await asyncio.to_thread(program.wait, 300) == 0, (folder / "out").read_text()
+    assert (folder / "out").read_text().splitlines()[-1] == str(500_000 * sum(range(20)))
+    assert sorted(map(int, (folder / "begun").read_text().split())) == list(range(20))
+    assert codes == [0, 0, 0, 0]
+    report = await cluster.until(lambda report: not any(worker.tasks for worker in report.workers.values()))
+    assert list(report.workers) == [cluster.workers[0].name]
+    assert (report.pending_tasks, report.wanted_workers) == (0, 0)
+    await cluster.close()

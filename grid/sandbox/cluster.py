@@ -9,6 +9,7 @@ import asyncio
 import fcntl
 import logging
 import os
+import resource
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -34,6 +35,7 @@ from grid.sandbox.pools import DEFAULT_POOLS, NodePool
 log = logging.getLogger(__name__)
 
 _RESTART_SECONDS = 2.0
+_FILES = 65536
 
 
 class CannotStart(Exception):
@@ -92,6 +94,14 @@ class DataLock:
 
     def release(self) -> None:
         self._file.close()
+
+
+def allow_many_files() -> None:
+    """Watches, and connections through Services, are files of this process; many systems allow 1,024 unless asked for more."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _FILES if hard == resource.RLIM_INFINITY else min(_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 async def run_cluster(settings: ClusterSettings, stop: asyncio.Event, ready: Callable[[str], None]) -> None:

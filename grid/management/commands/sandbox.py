@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from grid.sandbox.cluster import CannotStart, ClusterSettings, run_cluster, run_nodes
+from grid.sandbox.cluster import CannotStart, ClusterSettings, allow_many_files, run_cluster, run_nodes
 from grid.sandbox.controllers.autoscaler import Settings as AutoscalerSettings
 from grid.sandbox.controllers.scaling.model import Settings as ScalingSettings
 from grid.sandbox.kubelet import FleetSettings
@@ -116,6 +116,7 @@ class Command(BaseCommand):
             raise CommandError(str(problem)) from problem
 
     async def _run(self, settings: ClusterSettings, *, kubelet_only: bool) -> None:
+        allow_many_files()
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):

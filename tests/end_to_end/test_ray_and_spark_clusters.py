@@ -82,7 +82,8 @@ def running(grid: Grid) -> Iterator[Grid]:
     admin = Session(grid, "admin")
     # Little work makes a worker busy, and three of them fill a node: growing needs another one.
     tier = {"id": "wide", "name": "Wide", "node_pool": "default", "cores": "100m", "memory": "10Gi"}
-    admin.post("/tiers/new/", {**tier, "cost_per_hour": "0.1", "is_visible": "on"}, page="/tiers/new/")
+    rest = {"gpus": "0", "gpu_resource": "nvidia.com/gpu", "cost_per_hour": "0.1", "is_visible": "on"}
+    admin.post("/tiers/new/", tier | rest, page="/tiers/new/")
     patience = "com.cerebro.computegrid.clusters.scaleDownStabilisationSeconds"
     admin.post("/configuration/change/", {"key": patience, "value": "20"}, page="/configuration/")
     yield grid

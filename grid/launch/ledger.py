@@ -3,13 +3,13 @@
 Synchronous: the controller runs each function in Django's thread. See `lifecycle` for how two writers are kept apart.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from grid.centralconfig import DEPLOYING_TIMEOUT, PREPARING_TIMEOUT, all_values
 from grid.launch import lifecycle
@@ -143,18 +143,29 @@ def note_events(execution_id: str, events: Sequence[Noted]) -> None:
     """
     with transaction.atomic():
         rows = LifecycleEntry.objects.filter(execution_id=execution_id, source=LifecycleEntry.Source.KUBERNETES)
-        known = {entry.event_uid: entry for entry in rows.only("event_uid", "count", "at", "level", "object")}
+        known: dict[str, int] = {}
+        uids = [event.uid for event in events]
+        for start in range(0, len(uids), MOST_NOTED):  # databases limit how many values one query names
+            known |= rows.filter(event_uid__in=uids[start : start + MOST_NOTED]).values_list("event_uid", "count")
         new = {event.uid: event for event in events if event.uid not in known}
-        dropped = set(_least(known.values(), new.values()))
+        dropped = _make_room(rows, new) if new else frozenset()
         for event in events:
             if event.uid in new and event.uid not in dropped:
                 _note(execution_id, event)
-            elif event.uid in known and event.count > known[event.uid].count:
+            elif event.count > known.get(event.uid, event.count):
                 message = _clean(event.message)[:_MESSAGE_LENGTH]
                 rows.filter(event_uid=event.uid).update(count=event.count, message=message)
-        old = [entry.pk for uid, entry in known.items() if uid in dropped]
-        if old:
-            LifecycleEntry.objects.filter(pk__in=old[:MOST_NOTED]).delete()
+
+
+def _make_room(rows: QuerySet[LifecycleEntry], new: Mapping[str, Noted]) -> Set[str]:
+    """Delete what has to go for the new ones; which of these are themselves too many."""
+    if rows.count() + len(new) <= MOST_NOTED:
+        return frozenset()
+    stored = rows.only("event_uid", "at", "level", "object")
+    dropped = frozenset(_least(stored, new.values()))
+    gone = [entry.pk for entry in stored if entry.event_uid in dropped]
+    LifecycleEntry.objects.filter(pk__in=gone).delete()
+    return dropped
 
 
 def _note(execution_id: str, event: Noted) -> None:
@@ -173,7 +184,7 @@ def _note(execution_id: str, event: Noted) -> None:
     )
 
 
-def _least(known: Collection[LifecycleEntry], new: Collection[Noted]) -> list[str]:
+def _least(known: Iterable[LifecycleEntry], new: Iterable[Noted]) -> list[str]:
     """The uids of those that are too many."""
     order = [(*_weight(one.level, one.object), one.at, one.event_uid) for one in known]
     order += [(*_weight(one.level, one.object), one.at, one.uid) for one in new]

@@ -71,7 +71,7 @@ class Reconciler:
         self._database = context.database
         self._runs = Runs(context)
         self._clusters = Clusters(context)
-        self._noted: dict[str, list[tuple[str, int]]] = {}
+        self._noted: dict[str, dict[str, int]] = {}
 
     async def look(self, execution_id: str) -> float | None:
         """The whole procedure:
@@ -204,12 +204,13 @@ class Reconciler:
             logger.debug("execution=%s was written by somebody else meanwhile", row.id)
 
     async def _note_events(self, row: Row) -> None:
-        events = self._context.events.of(row.id)
-        counts = [(_uid(event), event.times) for event in events]
-        if counts and counts != self._noted.get(row.id):
+        events = {_uid(event): event for event in self._context.events.of(row.id)}
+        known = self._noted.get(row.id, {})
+        new = [event for uid, event in events.items() if known.get(uid) != event.times]
+        if new:
             now = self._context.clock()
-            await self._database(ledger.note_events, row.id, [_noted(event, row, now) for event in events])
-            self._noted[row.id] = counts
+            await self._database(ledger.note_events, row.id, [_noted(event, row, now) for event in new])
+            self._noted[row.id] = {uid: event.times for uid, event in events.items()}
 
 
 def _uid(event: Event) -> str:

@@ -179,7 +179,7 @@ WHAT = [
 
 
 def test_after_any_sequence_slots_are_freed_exactly_once_and_nothing_is_left(shop: Shop) -> None:
-    @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
     @given(st.lists(st.sampled_from(WHAT), min_size=5, max_size=30))
     def any_sequence(sequence: list[str]) -> None:
         @in_world

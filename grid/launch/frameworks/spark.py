@@ -185,6 +185,8 @@ def _driver_settings(spec: ExecutionSpec) -> dict[str, str]:
         "spark.driver.host": POD_IP,
         "spark.driver.bindAddress": POD_IP,
         "spark.ui.port": str(DRIVER_UI_PORT),
+        # Bars drawn over and over make one endless line of a job's log, and nobody sees them in a notebook.
+        "spark.ui.showConsoleProgress": "false",
         "spark.executor.cores": str(worker_cores(spec.tier)),
         "spark.executor.memory": f"{executor_mebibytes(spec.tier)}m",
         # An idle executor's heap goes back to the machine, or a cluster that follows its memory would never shrink.

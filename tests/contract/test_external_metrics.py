@@ -19,6 +19,7 @@ from tests.contract.space import Space, eventually
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 API = "v1beta1.external.metrics.k8s.io"
 PATIENCE_SECONDS = 60.0  # an autoscaler is looked at every 15 seconds where nobody says otherwise
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 SELECTOR = {"matchLabels": {"execution-id": "abc"}}
 SHOWN = (
     "&LabelSelector{MatchLabels:map[string]string{execution-id: abc,},MatchExpressions:[]LabelSelectorRequirement{},}"
@@ -116,6 +117,9 @@ async def test_each_pod_has_its_share(space: Space, api: OwnApi, name: str) -> N
     assert "execution-id=abc" in api.asked
     steady = await until(space, name, lambda found: current(found).get("averageValue") == "875m", "3.5 by 4")
     assert steady["status"]["currentMetrics"][0]["external"]["metric"] == {"name": "wanted", "selector": SELECTOR}
+    table = (await space.get("horizontalpodautoscalers", name, accept=TABLE)).ok(200)
+    shown_target = [column["name"] for column in table["columnDefinitions"]].index("Targets")
+    assert table["rows"][0]["cells"][shown_target] == "875m/1 (avg)"
     api.values = ["0"]
     found = await until(space, name, lambda found: found["status"].get("currentReplicas") == 1, "nothing is 1 pod")
     assert "New size: 1; reason: All metrics below target" in await messages(space, name, "SuccessfulRescale")

@@ -169,25 +169,29 @@ def _autoscaler(obj: Object, now: datetime) -> list[Any]:
     ]
 
 
+def _target(metric: Object, current: Object) -> str:
+    source = "containerResource" if metric["type"] == "ContainerResource" else metric["type"].lower()
+    wanted, found = metric.get(source) or {}, (current.get(source) or {}).get("current") or {}
+    target = wanted.get("target") or {}
+    if target.get("averageUtilization") is not None:
+        seen = found.get("averageUtilization")
+        return (
+            f"{wanted.get('name', '')}: {'<unknown>' if seen is None else f'{seen}%'}/{target['averageUtilization']}%"
+        )
+    if metric["type"] == "External":
+        if target.get("averageValue") is not None:
+            return f"{found.get('averageValue', '<unknown>')}/{target['averageValue']} (avg)"
+        return f"{found.get('value', '<unknown>')}/{target.get('value')}"
+    goal = target.get("averageValue") or target.get("value")
+    return f"{wanted.get('name', '')}: {found.get('averageValue') or found.get('value') or '<unknown>'}/{goal}"
+
+
 def _targets(metrics: Sequence[Object], current: Sequence[Object]) -> str:
     if not metrics:
         return "<none>"
-    parts = []
-    for number, metric in enumerate(metrics[:2]):
-        source = "containerResource" if metric["type"] == "ContainerResource" else metric["type"].lower()
-        wanted = metric.get(source) or {}
-        found = ((current[number] if number < len(current) else {}).get(source) or {}).get("current") or {}
-        target = wanted.get("target") or {}
-        if target.get("averageUtilization") is not None:
-            seen = found.get("averageUtilization")
-            parts.append(
-                f"{wanted.get('name', '')}: {'<unknown>' if seen is None else f'{seen}%'}/{target['averageUtilization']}%"
-            )
-        else:
-            goal = target.get("averageValue") or target.get("value")
-            parts.append(
-                f"{wanted.get('name', '')}: {found.get('averageValue') or found.get('value') or '<unknown>'}/{goal}"
-            )
+    parts = [
+        _target(metric, current[number] if number < len(current) else {}) for number, metric in enumerate(metrics[:2])
+    ]
     more = f" + {len(metrics) - 2} more..." if len(metrics) > 2 else ""
     return ", ".join(parts) + more
 

@@ -11,7 +11,19 @@ import logging
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
-from grid.sandbox.client import PODS, SERVICES, Api, Clock, Mirror, Object, SystemClock, key_of, uid_of
+from grid.sandbox.client import (
+    PODS,
+    SERVICES,
+    Api,
+    Clock,
+    EventRecorder,
+    Mirror,
+    Object,
+    SystemClock,
+    key_of,
+    reference_to,
+    uid_of,
+)
 from grid.sandbox.serviceproxy.endpoints import Backend, backends_of, cluster_ip, endpoint_facts, selects
 from grid.sandbox.serviceproxy.forwarding import Connections, Listener
 
@@ -45,6 +57,7 @@ class ServiceProxy:
         self._pods.subscribe(self._pod_changed)
         self._listeners: dict[str, dict[int, Listener]] = {}  # cluster IP -> port of the Service -> who listens
         self._failing: set[tuple[str, int]] = set()
+        self._events = EventRecorder(api, "kube-proxy", clock=self._clock)
         self._dirty: set[str] = set()
         self._woken = asyncio.Event()
         self.connections = Connections()
@@ -137,20 +150,23 @@ class ServiceProxy:
             if port in listeners:
                 listeners[port].lead_to(backends)
             else:
-                self._open(address, port, backends, name=key_of(service or {}))
+                await self._open(address, port, backends, service or {})
         if service is None:
             del self._listeners[address]
             self._failing = {one for one in self._failing if one[0] != address}
             self._addresses.release_service(address)
 
-    def _open(self, address: str, port: int, backends: Sequence[Backend], *, name: str) -> None:
+    async def _open(self, address: str, port: int, backends: Sequence[Backend], service: Object) -> None:
         place = self._addresses.service(address)
         try:
             self._listeners[address][port] = Listener(place, port, backends, self.connections)
         except OSError as error:
             if (address, port) not in self._failing:
-                logger.warning("service key=%s cannot listen on %s:%s: %s", name, place, port, error)
                 self._failing.add((address, port))
+                problem = f"cannot listen on {place}:{port}, where this machine reaches the Service: {error.strerror}"
+                logger.warning("service key=%s %s", key_of(service), problem)
+                about = reference_to(service, kind=SERVICES.kind, api_version=SERVICES.api_version)
+                await self._events.record(about, "FailedToListen", problem, type="Warning")
             self._dirty.add(address)
         else:
             self._failing.discard((address, port))

@@ -156,6 +156,10 @@ async def test_a_port_that_somebody_has_taken_is_tried_again(stage: Stage, caplo
         stage.clock.jump(5)
         await stage.answers("a", taken)
     assert caplog.text.count("cannot listen") == 1
+    (message,) = stage.api.messages("head", "FailedToListen")
+    assert (
+        message == f"cannot listen on {place}:{taken}, where this machine reaches the Service: Address already in use"
+    )
 
 
 def _free(address: str, port: int) -> bool:

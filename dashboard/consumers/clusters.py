@@ -24,7 +24,7 @@ from grid.kube.objects import Autoscaler, Event, Node, Pod
 from grid.labels import APP_COMPONENT, HEAD, Keys
 from grid.runtime import Runtime
 
-_ACTIVE = ("deploying", "preparing", "running")
+CLUSTER_STATES = frozenset({"deploying", "preparing", "running"})  # in which its pods say how it is
 
 
 def is_head(pod: Pod) -> bool:
@@ -66,7 +66,7 @@ def cluster_fragments(
     """What a cluster's page has beyond every execution's."""
     assert record.cluster is not None
     keys = Keys.under(settings.LABEL_PREFIX)
-    shown = found if record.state in _ACTIVE and record.stop_requested_at is None else ()
+    shown = found if record.state in CLUSTER_STATES and record.stop_requested_at is None else ()
     return [
         troubles(shown, is_operator=is_operator),
         *worker_cells(look, runtime.usage.pod, keys.worker_report, nothing=_no_workers(record)),
@@ -82,7 +82,7 @@ def companion_fragment(runtime: Runtime, other: Companion, now: datetime) -> Fra
     sentence, kind = status.note, other.kind.capitalize()
     if other.cluster is not None:
         kind = f"{framework_name(other.cluster.framework)} cluster"
-        if state in _ACTIVE:
+        if state in CLUSTER_STATES:
             sentence = summary(cluster_look(runtime, other.id, other.cluster, other.node_pool, now))
     card = CompanionCard(other.id, kind, other.name, status.word, status.severity, sentence)
     return Fragment("companion", "dashboard/fragments/companion.html", card)

@@ -51,8 +51,11 @@ class Entry:
         """A cluster's is its workers'; its head has one of its own."""
         if self.row is None:
             return self._label(self.keys.tier)
-        is_head = self.is_member and self._label(APP_COMPONENT) == HEAD
-        return (is_head and self.row.head_tier_name) or self.row.tier_name
+        return (self.is_head and self.row.head_tier_name) or self.row.tier_name
+
+    @property
+    def is_head(self) -> bool:
+        return self.is_member and self._label(APP_COMPONENT) == HEAD
 
     @property
     def user(self) -> str:

@@ -263,14 +263,21 @@ def _used(entries: Iterable[Entry], source: Source) -> tuple[str, str]:
 
 
 def _together(group: _Group) -> Status:
-    """A cluster's own row: its state, and how many of its workers below run."""
+    """A cluster's own row: its state, and how many of the workers below run; its head is named while it does not."""
     row = group.head.row
     status, _ = state_status(group.head.state, message=row.message if row else "")
-    running = sum(entry.state == "running" for entry in group.entries)
-    note = f"{running} of {plural(len(group.entries), 'pod')} {'runs' if running == 1 else 'run'}."
+    note = _how_many_run(group.entries)
     if group.head.state == "running":
         return Status(status.severity, status.word, note)
     return Status(status.severity, status.word, f"{status.note} {note}".strip())
+
+
+def _how_many_run(entries: Sequence[Entry]) -> str:
+    heads, others = [one for one in entries if one.is_head], [one for one in entries if not one.is_head]
+    running = sum(one.state == "running" for one in others)
+    what = plural(len(others), "worker" if heads else "pod")
+    note = f"{running} of {what} {'runs' if running == 1 else 'run'}."
+    return note if not heads or any(one.state == "running" for one in heads) else f"Its head does not run. {note}"
 
 
 def _paging(wanted: Sequence[_Group], pages: Sequence[Sequence[_Group]], page: int, view: ExecutionsView) -> Fragment:

@@ -311,3 +311,15 @@ def test_a_clusters_pods_are_named_by_what_they_are_wherever_they_stand(
     assert "Dask cluster on Small" in client_of(people.owner).get("/").content.decode()
     listed = client_of(people.teammate).get("/executions/").content.decode()
     assert f'title="{pod}">worker aaaaa</a>' in listed
+
+
+def test_before_it_has_pods_the_page_says_what_it_waits_for(people: People, runtime: Runtime) -> None:
+    queued = make_cluster(people.owner, make_project(people.owner), state=State.QUEUED)
+    read_executions(runtime)
+    page = text(people.owner, queued)
+    assert "It waits for a free slot." in page
+    assert "There are no workers yet." in page
+    assert "Nothing measured yet" in page
+    Execution.objects.filter(pk=queued.pk).update(state=State.DEPLOYING)
+    read_executions(runtime)
+    assert "The head is being created; workers wait for it." in text(people.owner, queued)

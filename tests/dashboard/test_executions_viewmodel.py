@@ -285,6 +285,12 @@ def test_head_and_workers_are_rows_of_their_own_below_their_cluster() -> None:
         ("Worker", "Large", "n2"),
     ]
     assert {(one.user, one.project) for one in found} == {("alice", "Customer churn")}
+    assert found[0].status.note == "1 of 2 workers runs."
+    starting = pod_of("c1", name="cluster-c1-head-z", labels={APP_COMPONENT: "head"})
+    assert (
+        lines(source(DASK, pods=(DASK_PODS[0], starting)))[0].status.note
+        == "Its head does not run. 1 of 1 worker runs."
+    )
 
 
 def test_what_is_used_stands_at_each_pod_and_summed_at_the_cluster() -> None:

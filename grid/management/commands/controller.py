@@ -17,10 +17,10 @@ from grid.errors import GridError, NotAllowed
 from grid.kube.credentials import Source
 from grid.kube.http import HttpKubeApi
 from grid.launch.apply import ensure_namespace
+from grid.launch.context import Place
 from grid.launch.controller import Controller
 from grid.launch.leader import Election
 from grid.launch.manifests import Storage
-from grid.launch.context import Place
 from grid.launch.token import access_token
 from grid.watch.backoff import Backoff
 

@@ -41,6 +41,8 @@ _DRAIN = Path(__file__).with_name("ray_drain.py").read_text(encoding="utf-8")
 # addresses), an object store on disk, which is slow, rather than none when the tier has no shared memory, and no drain of its own on
 # SIGTERM: the hook before it has drained the node already, and a head has nowhere to go. Ray's own patience with what starts, ten and
 # sixty seconds, is too little on a machine that starts several nodes at once.
+# gRPC's care for children that use it after a fork now and then kills those that Ray's client server is about to turn into other
+# programs ("Starting Ray client server failed"); nobody here needs it.
 _VARIABLES = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_OBJECT_STORE_ALLOW_SLOW_STORAGE": "1",
@@ -49,6 +51,7 @@ _VARIABLES = {
     "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": "0",
     "RAY_raylet_start_wait_time_s": "40",
     "RAY_DASHBOARD_STARTUP_TIMEOUT_S": "300",
+    "GRPC_ENABLE_FORK_SUPPORT": "0",
 }
 # As KubeRay has it: a head that is replaced loses everything, so it gets ten minutes.
 _LIVENESS = {

@@ -110,6 +110,8 @@ def _sentence(cluster: ClusterRecord) -> str:
 def _demand(cluster: ClusterRecord) -> str:
     if cluster.pending_tasks is None:
         return ""
+    if not cluster.pending_tasks:
+        return "No task waits for a worker."
     return f"{plural(cluster.pending_tasks, 'task')} {'waits' if cluster.pending_tasks == 1 else 'wait'} for a worker."
 
 

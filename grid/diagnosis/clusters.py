@@ -182,9 +182,12 @@ def _which_node(look: ClusterLook) -> str:
 
 
 def _about_head(look: ClusterLook, now: datetime) -> Sequence[Diagnosis]:
+    """An ordinary start is told by the sentence alone."""
     if look.head is None or look.head.phase == "ready":
         return ()
     why = look.head.diagnosis
+    if look.head.phase == "start" and why.severity != "problem" and not look.ready:
+        return ()
     severity = "wait" if why.severity == "ok" else why.severity
     lost = " Workers connect to it again by themselves when it is." if look.ready else ""
     return [

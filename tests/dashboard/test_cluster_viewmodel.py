@@ -199,6 +199,7 @@ def test_how_the_number_is_chosen_is_said() -> None:
     demand = replace(record, on_demand=True, target_memory=0, pending_tasks=7)
     assert "passes CPU 80 %, or when Dask has more waiting" in shown(demand, None).sentence
     assert shown(demand, None).demand == "7 tasks wait for a worker."
+    assert shown(replace(demand, pending_tasks=0), None).demand == "No task waits for a worker."
     fixed = replace(record, autoscale=False, workers_minimum=3, workers_maximum=3)
     assert shown(fixed, autoscaler("c")).sentence == "3 workers; their number changes only by “Change workers”."
     assert shown(fixed, autoscaler("c")).conditions == ()

@@ -122,6 +122,12 @@ def test_a_head_that_is_not_up_comes_first_with_the_reason_of_its_pod() -> None:
     assert found.sentence.endswith("Workers connect to it again by themselves when it is.")
 
 
+def test_an_ordinary_start_is_no_trouble_and_a_head_that_starts_again_is() -> None:
+    head = member(head_pod("c", ready=False))
+    assert codes(look([], head=head)) == []
+    assert codes(look(ready(1), desired=1, head=head)) == ["head_down"], "workers were there already"
+
+
 def test_workers_that_wait_for_a_node_are_one_line_for_each_reason() -> None:
     (found,) = explain_cluster(look([*ready(1), growing("a"), growing("b")], desired=3), now=NOW)
     assert (found.code, found.severity) == ("workers_pending", "wait")

@@ -15,7 +15,7 @@ from grid.sandbox.apiserver.patches.merge import merge_patch
 from grid.sandbox.apiserver.patches.strategic import NoMergeKey, strategic_merge
 from grid.sandbox.apiserver.paths import Target
 from grid.sandbox.apiserver.registry import Mutation
-from grid.sandbox.apiserver.schema import conform, strict_failure, type_of
+from grid.sandbox.apiserver.schema import CUSTOM, conform, strict_failure, type_of
 from grid.sandbox.apiserver.status import (
     Failure,
     bad_request,
@@ -73,7 +73,7 @@ def validated(mutation: Mutation, validation: FieldValidation) -> Mutation:
 def patching(body: bytes, content_type: str, type_name: str) -> Mutation:
     """The mutation of any patch but apply, which may also create."""
     media = content_type.partition(";")[0].strip()
-    if media not in (MERGE, STRATEGIC, JSON_PATCH):
+    if media not in (MERGE, STRATEGIC, JSON_PATCH) or (media == STRATEGIC and type_name == CUSTOM):
         raise Failure(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
     patch = _decode(body)
     if media == JSON_PATCH:

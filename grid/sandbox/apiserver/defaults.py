@@ -7,6 +7,7 @@ leave an object that has everything as it is.
 import base64
 from collections.abc import Callable, Mapping
 
+from grid.sandbox.apiserver.customresources import DEFINITIONS, definition_defaults
 from grid.sandbox.apiserver.kinds import Kind, Object
 from grid.sandbox.apiserver.pods import qos_class
 
@@ -230,4 +231,5 @@ _DEFAULTS: Mapping[str, Callable[[Object], None]] = {
     "events": _event,
     "resourcequotas": _quota,
     "apiservices.apiregistration.k8s.io": _api_service,
+    DEFINITIONS: definition_defaults,
 }

@@ -11,8 +11,9 @@ from datetime import timedelta
 
 from grid.sandbox.apiserver import quota
 from grid.sandbox.apiserver.ages import parse_time
+from grid.sandbox.apiserver.customresources import CLEANUP, DEFINITIONS
 from grid.sandbox.apiserver.deletion import FOREGROUND, ORPHAN, DeleteOptions
-from grid.sandbox.apiserver.kinds import Kind, Object, stored_kinds
+from grid.sandbox.apiserver.kinds import Kind, Object
 from grid.sandbox.apiserver.registry import Registry
 from grid.sandbox.apiserver.status import Failure
 from grid.sandbox.apiserver.store import Change, Listener, Record
@@ -35,7 +36,16 @@ class Janitor:
         self._dependents: dict[str, set[tuple[str, str]]] = defaultdict(set)
         self._suspects: set[tuple[str, str]] = set()  # (resource, key) to look at
         self._uncounted: set[str] = set()  # namespaces whose quotas may be out of date
-        for kind in stored_kinds().values():
+        self._followed: set[str] = set()
+        self._store.listen(DEFINITIONS, lambda change: self._follow())
+        self._follow()
+
+    def _follow(self) -> None:
+        """Minds the objects of all kinds that there are, custom ones as soon as they are defined."""
+        for kind in self._registry.kinds.stored().values():
+            if kind.resource in self._followed:
+                continue
+            self._followed.add(kind.resource)
             for record in self._store.records(kind.resource):
                 self._know(kind, record)
                 self._suspects.add((kind.resource, record.key))
@@ -77,6 +87,8 @@ class Janitor:
                 if owner["uid"] in self._uids:
                     owner_kind, key = self._uids[owner["uid"]]
                     suspects.add((owner_kind.resource, key))
+            if kind.custom_storage:
+                suspects.add((DEFINITIONS, kind.resource))
             namespace = metadata.get("namespace")
             if namespace:
                 suspects.add(("namespaces", namespace))
@@ -110,7 +122,7 @@ class Janitor:
         for resource, key in sorted(suspects):
             record = self._store.get(resource, key)
             if record is not None:
-                self._examine(stored_kinds()[resource], record)
+                self._examine(self._registry.kinds.stored()[resource], record)
         namespaces, self._uncounted = self._uncounted, set()
         for namespace in namespaces:
             for record in list(self._store.records("resourcequotas", prefix=f"{namespace}/")):
@@ -121,6 +133,8 @@ class Janitor:
         if kind.resource == "namespaces" and metadata.get("deletionTimestamp"):
             self._empty_namespace(kind, record)
             return
+        if kind.resource == DEFINITIONS and metadata.get("deletionTimestamp"):
+            self._delete_instances(kind, record)
         finalizers = metadata.get("finalizers") or ()
         if metadata.get("deletionTimestamp") and ORPHAN in finalizers:
             self._orphan(kind, record)
@@ -158,7 +172,7 @@ class Janitor:
             dependent = self._store.get(resource, key)
             if dependent is not None:
                 owners = [each for each in dependent.obj["metadata"]["ownerReferences"] if each["uid"] != uid]
-                self._set_owners(stored_kinds()[resource], dependent, owners)
+                self._set_owners(self._registry.kinds.stored()[resource], dependent, owners)
         self._drop_finalizer(kind, record, ORPHAN)
 
     def _delete_dependents_first(self, kind: Kind, record: Record) -> None:
@@ -171,7 +185,7 @@ class Janitor:
             owner = next(each for each in dependent.obj["metadata"]["ownerReferences"] if each["uid"] == uid)
             if not dependent.obj["metadata"].get("deletionTimestamp"):
                 options = DeleteOptions(propagation="Foreground", uid=dependent.obj["metadata"]["uid"])
-                self._delete(stored_kinds()[resource], dependent, options)
+                self._delete(self._registry.kinds.stored()[resource], dependent, options)
             if owner.get("blockOwnerDeletion") and self._store.get(resource, key) is not None:
                 blocked = True
         if not blocked:
@@ -185,10 +199,19 @@ class Janitor:
         if self._store.get(kind.resource, record.key) is not None:
             self._registry.update(kind, record.key, change)
 
+    def _delete_instances(self, kind: Kind, definition: Record) -> None:
+        """A definition goes after its objects."""
+        inner = self._registry.kinds.stored()[definition.key]
+        for record in list(self._store.records(inner.resource))[:_AT_ONCE]:
+            if not record.obj["metadata"].get("deletionTimestamp"):
+                self._delete(inner, record, DeleteOptions(propagation="Background"))
+        if self._store.count(inner.resource) == 0:
+            self._drop_finalizer(kind, definition, CLEANUP)
+
     def _empty_namespace(self, kind: Kind, namespace: Record) -> None:
         prefix = f"{namespace.key}/"
         left = deleted = 0
-        for inner in stored_kinds().values():
+        for inner in self._registry.kinds.stored().values():
             if not inner.namespaced:
                 continue
             for record in list(self._store.records(inner.resource, prefix=prefix)):

@@ -48,6 +48,7 @@ class Kind:
     counts_generations: bool = False
     returns_deleted: bool = False  # DELETE answers with the object instead of a Status
     view_of: str = ""  # the resource that is really stored, when this is the same objects in another version
+    custom_storage: str = ""  # of custom resources: the apiVersion in which they are stored
 
     @property
     def resource(self) -> str:
@@ -109,6 +110,7 @@ _READ_ONLY = ("get", "list")
 
 KINDS: tuple[Kind, ...] = (
     Kind("ConfigMap", "configmaps", short=("cm",)),
+    Kind("Endpoints", "endpoints", short=("ep",)),
     Kind("Event", "events", short=("ev",), fields=_EVENT_FIELDS),
     Kind(
         "Namespace",
@@ -155,6 +157,16 @@ KINDS: tuple[Kind, ...] = (
         subresources=(STATUS,),
         fields=_same("spec.clusterIP", "spec.type"),
         returns_deleted=True,
+    ),
+    Kind(
+        "CustomResourceDefinition",
+        "customresourcedefinitions",
+        "apiextensions.k8s.io",
+        namespaced=False,
+        short=("crd", "crds"),
+        categories=("api-extensions",),
+        subresources=(STATUS,),
+        counts_generations=True,
     ),
     Kind("APIService", "apiservices", "apiregistration.k8s.io", namespaced=False, subresources=(STATUS,)),
     Kind(

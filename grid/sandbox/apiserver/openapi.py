@@ -2,30 +2,31 @@
 to the server.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from grid.sandbox.apiserver.discovery import VERSION
-from grid.sandbox.apiserver.kinds import KINDS, Kind, Object
+from grid.sandbox.apiserver.kinds import Kind, Object
 
 
 def _root(kind: Kind) -> str:
     return f"apis/{kind.group}/{kind.version}" if kind.group else f"api/{kind.version}"
 
 
-def index() -> Object:
-    roots = sorted({_root(kind) for kind in KINDS})
+def index(kinds: Sequence[Kind]) -> Object:
+    roots = sorted({_root(kind) for kind in kinds})
     return {
         "paths": {root: {"serverRelativeURL": f"/openapi/v3/{root}?hash={VERSION['gitVersion']}"} for root in roots}
     }
 
 
-def document(root: str) -> Object | None:
+def document(root: str, kinds: Sequence[Kind]) -> Object | None:
     """The document of one group and version; None when there is none."""
-    kinds = [kind for kind in KINDS if _root(kind) == root]
-    if not kinds:
+    described = [kind for kind in kinds if _root(kind) == root]
+    if not described:
         return None
     paths: dict[str, Any] = {}
-    for kind in kinds:
+    for kind in described:
         place = "namespaces/{namespace}/" if kind.namespaced else ""
         operations = {
             "get": _operation(kind, ()),

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from grid.sandbox.apiserver.kinds import Kind, Subresource, find_kind, has_group, has_version
+from grid.sandbox.apiserver.customresources import Kinds
+from grid.sandbox.apiserver.kinds import Kind, Subresource
 from grid.sandbox.apiserver.status import no_such_path
 
 
@@ -30,28 +31,28 @@ class UnknownGroup(Exception):
     """Answered in plain text, as nothing of Kubernetes is there."""
 
 
-def parse_path(path: str) -> Target:
+def parse_path(path: str, kinds: Kinds) -> Target:
     """Raises UnknownGroup outside the API, and a 404 `Failure` for what the API lacks."""
     parts = [part for part in path.split("/") if part]
     if parts[:2] == ["api", "v1"]:
         group, version, rest = "", "v1", parts[2:]
-    elif parts[:1] == ["apis"] and len(parts) >= 3 and has_group(parts[1]):
+    elif parts[:1] == ["apis"] and len(parts) >= 3 and kinds.has(parts[1]):
         group, version, rest = parts[1], parts[2], parts[3:]
     else:
         raise UnknownGroup(path)
-    if not has_version(group, version):
+    if not kinds.has(group, version):
         raise no_such_path()
     watching = rest[:1] == ["watch"]
-    return _parse_resource(group, version, rest[1:] if watching else rest, watching=watching)
-
-
-def _parse_resource(group: str, version: str, rest: list[str], *, watching: bool) -> Target:
+    rest = rest[1:] if watching else rest
     namespace = ""
     if len(rest) >= 3 and rest[0] == "namespaces" and not _is_namespace_subresource(group, rest):
         namespace, rest = rest[1], rest[2:]
     if not 1 <= len(rest) <= 3:
         raise no_such_path()
-    kind = find_kind(group, version, rest[0])
+    return _parse_resource(kinds.find(group, version, rest[0]), namespace, rest, watching=watching)
+
+
+def _parse_resource(kind: Kind | None, namespace: str, rest: list[str], *, watching: bool) -> Target:
     if kind is None or (bool(namespace) and not kind.namespaced):
         raise no_such_path()
     name = rest[1] if len(rest) > 1 else ""

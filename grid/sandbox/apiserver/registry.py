@@ -14,6 +14,7 @@ from datetime import datetime
 import msgspec
 
 from grid.sandbox.apiserver import admission
+from grid.sandbox.apiserver.customresources import CLEANUP, DEFINITIONS, Kinds, status_of
 from grid.sandbox.apiserver.defaults import apply_defaults
 from grid.sandbox.apiserver.deletion import DeleteOptions, Marked, decide_deletion, may_go
 from grid.sandbox.apiserver.kinds import NAMESPACES, Kind, Object, stored_kinds
@@ -69,6 +70,7 @@ class Registry:
 
     def __init__(self, store: Store, *, clock: Clock, rng: random.Random, authority: str = "") -> None:
         self.store = store
+        self.kinds = Kinds(store)
         self._authority = authority
         self.clock = clock
         self._rng = rng
@@ -106,7 +108,7 @@ class Registry:
         admission.charge_quota(self.store, kind, namespace, obj)
         if kind is NAMESPACES:
             self._furnish(record.key)
-        return record
+        return self._establish(kind, record)
 
     def _name(self, metadata: Object) -> None:
         prefix = metadata.get("generateName") or ""
@@ -145,6 +147,14 @@ class Registry:
         account = {"kind": "ServiceAccount", "apiVersion": "v1", "metadata": {"name": "default"}}
         self.create(kinds["serviceaccounts"], namespace, account)
 
+    def _establish(self, kind: Kind, record: Record) -> Record:
+        """Definitions are looked at as soon as they are stored, so that what they define is served with the answer."""
+        if kind.resource != DEFINITIONS:
+            return record
+        obj = record.fresh()
+        obj["status"] = status_of(self.store, obj, timestamp(self.clock()))
+        return record if obj == record.obj else self.store.put(kind.stored, record.key, obj)
+
     def update(
         self,
         kind: Kind,
@@ -164,7 +174,7 @@ class Registry:
         self._check_identity(kind, old, new)
         new = _allowed_part(kind, old, new, subresource)
         apply_defaults(kind, new)
-        if kind.counts_generations and not subresource and new.get("spec") != old.obj.get("spec"):
+        if kind.counts_generations and not subresource and _content(kind, new) != _content(kind, old.obj):
             new["metadata"]["generation"] = old.obj["metadata"].get("generation", 0) + 1
         if new == old.obj:
             return old
@@ -178,7 +188,7 @@ class Registry:
             with_version(new, old.version)
             self.store.remove(kind.stored, key)
             return Record(key, new, msgspec.json.encode(new), old.version)
-        return self.store.put(kind.stored, key, new)
+        return self._establish(kind, self.store.put(kind.stored, key, new))
 
     def _check_identity(self, kind: Kind, old: Record, new: Object) -> None:
         metadata, name = new["metadata"], old.obj["metadata"]["name"]
@@ -206,6 +216,8 @@ class Registry:
     def delete(self, kind: Kind, key: str, options: DeleteOptions) -> Deletion:
         old = self.read(kind, key)
         admission.check_deletable(kind, old.obj)
+        if kind.resource == DEFINITIONS and not options.dry_run:
+            old = self._hold(kind, old)
         outcome = decide_deletion(kind, old, options, self.clock())
         if outcome is None:
             return Deletion(old, gone=False)
@@ -218,6 +230,21 @@ class Registry:
             change = self.store.remove(kind.stored, key)
             with_version(outcome.obj, change.version)
         return Deletion(Record(key, outcome.obj, msgspec.json.encode(outcome.obj), old.version), gone=True)
+
+    def _hold(self, kind: Kind, definition: Record) -> Record:
+        """A definition stays until its objects are gone."""
+        obj = definition.fresh()
+        finalizers = obj["metadata"].get("finalizers") or []
+        if "deletionTimestamp" in obj["metadata"] or CLEANUP in finalizers:
+            return definition
+        obj["metadata"]["finalizers"] = [*finalizers, CLEANUP]
+        return self.store.put(kind.stored, definition.key, obj)
+
+
+def _content(kind: Kind, obj: Object) -> Object:
+    """What a change of makes a new generation."""
+    parts = ("metadata", *(("status",) if kind.has_status else ())) if kind.custom_storage else ()
+    return {key: value for key, value in obj.items() if key not in parts} if parts else {"spec": obj.get("spec")}
 
 
 def _allowed_part(kind: Kind, old: Record, new: Object, subresource: str) -> Object:
@@ -245,5 +272,7 @@ def _allowed_part(kind: Kind, old: Record, new: Object, subresource: str) -> Obj
         result = {**new}
         if kind.has_status and "status" in old.obj:
             result["status"] = old.obj["status"]
+        elif kind.has_status and kind.custom_storage:
+            result.pop("status", None)
     result["metadata"] = metadata
     return result

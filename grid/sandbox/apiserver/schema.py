@@ -93,11 +93,15 @@ class Schema:
         return cls(types, frozenset(raw["atomic"]))
 
 
+CUSTOM = "CustomResource"
+_FRAME = ("apiVersion", "kind", "metadata")
 SCHEMA = Schema.load(Path(__file__).with_name("schema.json"))
 
 
 def type_of(kind: Kind) -> str:
-    """The struct of a kind; kinds with one name in two groups differ."""
+    """The struct of a kind; kinds with one name in two groups differ, and custom resources have a frame only."""
+    if kind.custom_storage:
+        return CUSTOM
     return "EventsV1Event" if kind.resource == "events.events.k8s.io" else kind.kind
 
 
@@ -108,7 +112,8 @@ def conform(kind: Kind, obj: Object) -> list[str]:
     """
     try:
         walker = _Walker()
-        walker.struct(type_of(kind), obj, "", "")
+        frame = {key: obj[key] for key in _FRAME if key in obj} if kind.custom_storage else obj
+        walker.struct(type_of(kind), frame, "", "")
     except _Mismatch as problem:
         raise bad_request(
             f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {problem}'

@@ -48,7 +48,7 @@ from grid.sandbox.apiserver.status import Failure, details_of, not_allowed, succ
 from grid.sandbox.apiserver.store import Record, Store
 from grid.sandbox.apiserver.streaming import StreamSettings, stream_watch
 from grid.sandbox.apiserver.tables import partial, table
-from grid.sandbox.apiserver.views import outgoing
+from grid.sandbox.apiserver.views import incoming, outgoing
 
 log = logging.getLogger(__name__)
 
@@ -152,38 +152,37 @@ class ApiServer:
         described = self._describe(request, path)
         if described is not None:
             return described
-        target = parse_path(path)
+        target = parse_path(path, self.registry.kinds)
         handler = self._handler(request, target)
         return await handler(request, target, identity)
 
     def _describe(self, request: web.Request, path: str) -> web.Response | None:
         """Discovery; None when the path is none of it."""
         parts = path.strip("/").split("/")
-        form = Form()
+        custom, form = self.registry.kinds.custom(), Form()
         if path in ("/api", "/apis"):
             form = negotiate(request.headers.get("Accept", ""))
         if form.discovery:
-            body = (
-                discovery.aggregated([""]) if path == "/api" else discovery.aggregated(others=self.aggregator.served())
-            )
+            others = self.aggregator.served()
+            body = discovery.aggregated([""]) if path == "/api" else discovery.aggregated(others=others, custom=custom)
             return json_answer(body, content_type=f"{JSON};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
         match parts:
             case ["api"]:
                 return json_answer(discovery.api_versions(self.address))
             case ["apis"]:
-                return json_answer(discovery.group_list(self.aggregator.groups()))
+                return json_answer(discovery.group_list(self.aggregator.groups(), custom))
             case ["api", "v1"]:
                 return json_answer(discovery.resource_list("", "v1"))
-            case ["apis", group] if discovery.serves(group):
-                return json_answer(discovery.one_group(group))
-            case ["apis", group] if group in (others := self.aggregator.groups()):
-                return json_answer(discovery.one_group(group, others[group]))
-            case ["apis", group, version] if discovery.serves(group, version):
-                return json_answer(discovery.resource_list(group, version))
+            case ["apis", group] if self.registry.kinds.has(group):
+                return json_answer(discovery.one_group(group, custom=custom))
+            case ["apis", group] if group in (served := self.aggregator.groups()):
+                return json_answer(discovery.one_group(group, served[group]))
+            case ["apis", group, version] if self.registry.kinds.has(group, version):
+                return json_answer(discovery.resource_list(group, version, custom))
             case ["openapi", "v3"]:
-                return json_answer(openapi.index())
+                return json_answer(openapi.index(self.registry.kinds.all()))
             case ["openapi", "v3", *root]:
-                document = openapi.document("/".join(root))
+                document = openapi.document("/".join(root), self.registry.kinds.all())
                 return None if document is None else json_answer(document)
             case _:
                 return None
@@ -292,10 +291,15 @@ class ApiServer:
         subresource = target.subresource.name if target.subresource else ""
         if self.store.get(kind.stored, target.key) is None and not subresource:
             empty = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": {}}
-            record = self.registry.create(kind, target.namespace, wanted.onto(empty, kind, now), dry_run=dry_run)
+            made = incoming(kind, wanted.onto(empty, kind, now))
+            record = self.registry.create(kind, target.namespace, made, dry_run=dry_run)
             return self._object(request, target, record, form, 201)
         record = self.registry.update(
-            kind, target.key, lambda live: wanted.onto(live, kind, now), subresource=subresource, dry_run=dry_run
+            kind,
+            target.key,
+            lambda live: incoming(kind, wanted.onto(live, kind, now)),
+            subresource=subresource,
+            dry_run=dry_run,
         )
         return self._object(request, target, record, form)
 

@@ -1,4 +1,5 @@
-"""The same objects in another version of the API: events in events.k8s.io/v1, autoscalers in autoscaling/v1."""
+"""The same objects in another version of the API: events in events.k8s.io/v1, autoscalers in autoscaling/v1, custom
+resources in any."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -53,6 +54,8 @@ _OUT: Mapping[str, Callable[[Object], Object]] = {
 
 def outgoing(kind: Kind, obj: Object) -> Object:
     """A stored object as this kind shows it."""
+    if kind.custom_storage:
+        return {**obj, "kind": kind.kind, "apiVersion": kind.api_version}
     if not kind.view_of:
         return obj
     return {**_OUT[kind.resource](obj), "kind": kind.kind, "apiVersion": kind.api_version}
@@ -60,6 +63,8 @@ def outgoing(kind: Kind, obj: Object) -> Object:
 
 def incoming(kind: Kind, obj: Object) -> Object:
     """What a client sent as this kind, as it is stored."""
+    if kind.custom_storage:
+        return {**obj, "kind": kind.kind, "apiVersion": kind.custom_storage}
     if kind.view_of != "events":
         return obj
     return {**_old_event(obj), "kind": "Event", "apiVersion": "v1"}

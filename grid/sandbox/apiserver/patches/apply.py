@@ -12,6 +12,7 @@ from typing import Any
 
 from grid.sandbox.apiserver.kinds import Object
 from grid.sandbox.apiserver.patches.fields import (
+    FREE,
     FieldPath,
     decode,
     element_name,
@@ -154,7 +155,9 @@ def _merge(live: Object, wanted: Object, type_name: str) -> Object:
     result = dict(live)
     for key, value in wanted.items():
         field = known.get(key)
-        if field is None or is_atomic(field, (type_name, key)):
+        if field is None and type_name in FREE and isinstance(value, dict) and isinstance(result.get(key), dict):
+            result[key] = _merge(result[key], value, FREE[-1])
+        elif field is None or is_atomic(field, (type_name, key)):
             result[key] = value
         elif field.container == "list":
             result[key] = _merge_list(result.get(key) or [], value, field)

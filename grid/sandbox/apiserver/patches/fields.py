@@ -11,8 +11,10 @@ from typing import Any, TypeAlias
 import msgspec
 
 from grid.sandbox.apiserver.kinds import Object
-from grid.sandbox.apiserver.schema import SCHEMA, Field
+from grid.sandbox.apiserver.schema import CUSTOM, SCHEMA, Field
 
+_ANYTHING = "anything"
+FREE = (CUSTOM, _ANYTHING)  # without a schema objects have fields, and anything else is one value
 FieldPath: TypeAlias = tuple[str, ...]
 # Maps that are one value although their values are scalars.
 _ATOMIC_MAPS = {("PodSpec", "nodeSelector"), ("ServiceSpec", "selector")}
@@ -43,6 +45,8 @@ def _struct(obj: Object, type_name: str, path: FieldPath) -> Iterator[FieldPath]
         here = (*path, f"f:{key}")
         if key in known:
             yield from _value(value, known[key], here, (type_name, key))
+        elif type_name in FREE and isinstance(value, dict) and value:
+            yield from _struct(value, _ANYTHING, here)
         else:
             yield here
 

@@ -5,6 +5,7 @@ One module for each family of kinds; each gives functions from an object to a li
 
 from collections.abc import Callable, Mapping
 
+from grid.sandbox.apiserver.customresources import DEFINITIONS, check_definition, check_definition_update
 from grid.sandbox.apiserver.deletion import new_finalizers_problem
 from grid.sandbox.apiserver.kinds import Kind, Object
 from grid.sandbox.apiserver.status import Cause, invalid
@@ -26,6 +27,7 @@ _NEW: Mapping[str, Check] = {
     "resourcequotas": others.check_quota,
     "leases.coordination.k8s.io": others.check_lease,
     "apiservices.apiregistration.k8s.io": others.check_api_service,
+    DEFINITIONS: check_definition,
     "events": others.check_event,
     "events.events.k8s.io": others.check_new_event,
 }
@@ -37,6 +39,7 @@ _UPDATES: Mapping[str, UpdateCheck] = {
     "secrets": others.check_data_update,
     "services": others.check_service_update,
     "persistentvolumeclaims": others.check_claim_update,
+    DEFINITIONS: check_definition_update,
 }
 
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 import psutil
 
@@ -38,6 +39,22 @@ def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> None
         time.sleep(0.05)
 
 
+class Place(Protocol):
+    """A Compute Grid that one can log in to."""
+
+    @property
+    def url(self) -> str: ...
+
+    @property
+    def volumes(self) -> Path:
+        """Where this machine keeps the volumes of the executions' namespace."""
+        ...
+
+    def password(self, username: str) -> str: ...
+
+    def kubectl(self, *arguments: str) -> str: ...
+
+
 @dataclass
 class Grid:
     """`start` returns when the address is printed; `output` is what the terminal shows."""
@@ -50,6 +67,10 @@ class Grid:
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def volumes(self) -> Path:
+        return self.var / "cluster" / "machine" / "volumes" / "compute-grid"
 
     @property
     def terminal(self) -> Path:

@@ -1,23 +1,13 @@
 """Browsers of several people on one Compute Grid, and what people do in them."""
 
 import re
-from typing import Protocol
 
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from tests.end_to_end.grid import wait_until
+from tests.end_to_end.grid import Place, wait_until
 
 PULL = 300_000  # milliseconds; JupyterLab is downloaded for real
 SOON = 60_000
-
-
-class Place(Protocol):
-    """A Compute Grid that one can log in to."""
-
-    @property
-    def url(self) -> str: ...
-
-    def password(self, username: str) -> str: ...
 
 
 def log_in(browser: Browser, grid: Place, username: str) -> BrowserContext:

@@ -12,17 +12,26 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
+import yaml
+
 from tests.end_to_end.grid import IMAGES, ROOT, free_ports, wait_until
 
+ADMIN = os.environ.get("REAL_KUBECONFIG", "")
+needs_real_cluster = pytest.mark.skipif(
+    not ADMIN, reason="REAL_KUBECONFIG names no administrator's kubeconfig of a cluster without nodes"
+)
 NAMESPACE = "compute-grid"
 SYSTEM_NAMESPACE = "compute-grid-system"
 DEPLOY = ROOT / "deploy"
 ACCESS = DEPLOY / "access.yaml"
+DEMAND = DEPLOY / "external-metrics.yaml"
 _BIN = Path(sys.executable).parent
 _STOP_SECONDS = 30.0
 
@@ -34,7 +43,7 @@ class RealGrid:
     folder: Path
     admin: Path  # kubeconfig of a cluster administrator
     database_url: str = ""  # an empty database; SQLite in the folder when not given
-    port: int = field(default_factory=lambda: free_ports(2))
+    port: int = field(default_factory=lambda: free_ports(3))
     _password: str = field(default_factory=lambda: secrets.token_urlsafe(12))
     _secret_key: str = field(default_factory=lambda: secrets.token_hex(32))
     _parts: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
@@ -42,6 +51,14 @@ class RealGrid:
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def volumes(self) -> Path:
+        return self.folder / "machine" / "machine" / "volumes" / NAMESPACE
+
+    @property
+    def demand_port(self) -> int:
+        return self.port + 2
 
     def password(self, username: str) -> str:
         return self._password
@@ -124,9 +141,9 @@ class RealGrid:
 
     # --- Its processes
 
-    def start_nodes(self) -> None:
+    def start_nodes(self, *options: str) -> None:
         places = ["--data", str(self.folder / "machine"), "--images", str(IMAGES)]
-        command = ["sandbox", "--kubelet-only", "--kubeconfig", str(self.admin), *places]
+        command = ["sandbox", "--kubelet-only", "--kubeconfig", str(self.admin), *places, *options]
         self.start("nodes", command, self.settings())
         wait_until(lambda: len(self.ready_nodes()) == 3, 60, "three nodes that are Ready")
 
@@ -138,9 +155,9 @@ class RealGrid:
         self.start("controller", ["controller"], self.settings(self.write_kubeconfig("controller")))
         wait_until(lambda: "leading lease=" in self.output("controller"), 30, "a leading controller")
 
-    def start_web(self) -> None:
+    def start_web(self, **extra: str) -> None:
         ports = ["--port", str(self.port), "--workspace-port", str(self.port + 1)]
-        self.start("web", ["web", *ports], self.settings(self.write_kubeconfig("web")))
+        self.start("web", ["web", *ports], {**self.settings(self.write_kubeconfig("web")), **extra})
         wait_until(lambda: self.readiness()[0] == 200, 60, "a web server that is ready")
 
     def start(self, part: str, command: list[str], environment: Mapping[str, str]) -> None:
@@ -167,15 +184,42 @@ class RealGrid:
             process.wait()
             raise
 
+    def serve_demand(self) -> None:
+        """What deploy/external-metrics.yaml says, with this machine's loopback in place of a Service's pods."""
+        objects = list(yaml.safe_load_all(DEMAND.read_text()))
+        by_kind = {one["kind"]: one for one in objects}
+        by_kind["Service"]["spec"] = {"type": "ExternalName", "externalName": "localhost"}
+        by_kind["APIService"]["spec"]["service"]["port"] = self.demand_port
+        adapted = self.folder / "external-metrics.yaml"
+        adapted.write_text(yaml.safe_dump_all(objects))
+        self.kubectl("apply", "-f", str(adapted))
+        path = "/apis/external.metrics.k8s.io/v1beta1"
+        wait_until(lambda: self.try_kubectl("get", "--raw", path).returncode == 0, 60, "external metrics")
+
     def clean_up(self) -> None:
         """Ends everything and leaves the cluster as it was found: executions first, while there are nodes to end them."""
+        # An API that nobody serves keeps namespaces from being deleted.
+        self.try_kubectl("delete", "-f", str(DEMAND), "--ignore-not-found", "--wait", "--timeout=60s")
         self.stop("web")
         self.stop("controller")
-        for kind in ("pods", "persistentvolumeclaims"):
+        for kind in ("deployments", "pods", "persistentvolumeclaims"):
             self.try_kubectl("delete", kind, "--all", "-n", NAMESPACE, "--wait", "--timeout=60s")
         self.try_kubectl("delete", "-f", str(ACCESS), "--wait", "--timeout=60s")
         self.stop("nodes")
         self.try_kubectl("delete", "nodes", "--all")
+
+
+@contextmanager
+def cluster_of_its_own(folder: Path) -> Iterator[RealGrid]:
+    """Nothing is prepared yet; the cluster is left as it was found."""
+    grid = RealGrid(folder, Path(ADMIN), os.environ.get("REAL_DATABASE_URL", ""))
+    namespaces = ("namespace", NAMESPACE, SYSTEM_NAMESPACE, "--ignore-not-found")
+    strangers = grid.kubectl("get", "nodes", "-o", "name") + grid.kubectl("get", *namespaces, "-o", "name")
+    assert not strangers, f"This test wants a cluster of its own, and this one has {' '.join(strangers.split())}."
+    try:
+        yield grid
+    finally:
+        grid.clean_up()
 
 
 def probe(url: str, headers: Mapping[str, str] | None = None) -> tuple[int, str]:

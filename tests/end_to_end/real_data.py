@@ -1,4 +1,4 @@
-"""What an admin would enter into a new installation: accounts, a tier, an environment, a project. Run with its settings.
+"""What an admin would enter into a new installation: accounts, tiers, environments, a project. Run with its settings.
 
 Takes the accounts' password from the environment variable PASSWORD; the superuser is made by `createsuperuser`, as the
 installation guide says.
@@ -19,10 +19,13 @@ def main() -> None:
     scientist = User.objects.create_user("scientist", password=password)
     operator = User.objects.create_user("operator", password=password)
     operator.groups.add(Group.objects.get_or_create(name="operators")[0])
-    tier = HardwareTier(id="small", name="Small", node_pool="default", cores="1", memory="2Gi", is_default=True)
-    tier.full_clean()
-    tier.save()
-    environment = Environment(
+    for tier in (
+        HardwareTier(id="small", name="Small", node_pool="default", cores="1", memory="2Gi", is_default=True),
+        HardwareTier(id="tenth", name="Tenth", node_pool="default", cores="100m", memory="1Gi"),
+    ):
+        tier.full_clean()
+        tier.save()
+    lab = Environment(
         id="jupyterlab",
         name="JupyterLab",
         image="compute-grid/jupyterlab:4.6",
@@ -32,8 +35,14 @@ def main() -> None:
             *("--ServerApp.base_url={base_url}", "--ServerApp.allow_remote_access=True"),
         ],
     )
-    environment.full_clean()
-    environment.save()
+    dask = {"image": "compute-grid/dask:2026.8", "frameworks": {"dask": "2026.8.0"}}
+    for environment in (
+        lab,
+        Environment(id="dask-script", name="Dask script", kind="job", command=["python", "main.py"], **dask),
+        Environment(id="dask-cluster", name="Dask cluster", kind="cluster", **dask),
+    ):
+        environment.full_clean()
+        environment.save()
     Project.objects.create(id="churn", name="Customer churn", owner=scientist)
 
 

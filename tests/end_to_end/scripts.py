@@ -7,7 +7,7 @@ import urllib.parse
 import urllib.request
 from http.cookiejar import CookieJar
 
-from tests.end_to_end.grid import Grid
+from tests.end_to_end.grid import Place
 
 _TOKEN = re.compile(r'name="csrfmiddlewaretoken" value="(\w+)"')
 _TICKET = re.compile(r'name="token" value="([\w-]+)"')
@@ -17,7 +17,7 @@ _STATE = re.compile(r'<strong class="status [^"]*" role="status">([^<]+)</strong
 class Session:
     """One logged-in person."""
 
-    def __init__(self, grid: Grid, username: str) -> None:
+    def __init__(self, grid: Place, username: str) -> None:
         self._url = grid.url
         self._opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(CookieJar()))
         self.post("/login/", {"username": username, "password": grid.password(username)}, page="/login/")
@@ -64,8 +64,8 @@ def _found(pattern: re.Pattern[str], text: str) -> str:
     return match[1]
 
 
-def put_into_project(grid: Grid, name: str, text: str) -> None:
+def put_into_project(grid: Place, name: str, text: str) -> None:
     """As if somebody had written the file in a workspace before: into the directory that is the project's volume."""
-    folder = grid.var / "cluster" / "machine" / "volumes" / "compute-grid" / "project-churn"
+    folder = grid.volumes / "project-churn"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / name).write_text(text)

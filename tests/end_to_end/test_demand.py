@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.end_to_end.grid import Grid, wait_until
+from tests.end_to_end.grid import Grid, Place, wait_until
 from tests.end_to_end.scripts import Session, put_into_project
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -61,7 +61,7 @@ def test_a_cluster_grows_for_what_waits_and_shrinks_when_nothing_does(grid: Grid
     assert "shrunk" in log
 
 
-def demand_of(grid: Grid) -> int:
+def demand_of(grid: Place) -> int:
     """As the autoscaler reads it, through the API server."""
     autoscalers = json.loads(grid.kubectl("get", "hpa", "-n", "compute-grid", "-o", "json"))["items"]
     ids = [one["metadata"]["labels"]["dominodatalab.com/execution-id"] for one in autoscalers]

@@ -9,7 +9,6 @@ import os
 import re
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import yaml
@@ -27,34 +26,19 @@ from tests.end_to_end.people import (
     stop,
     was_not_reloaded,
 )
-from tests.end_to_end.real import DEPLOY, NAMESPACE, SYSTEM_NAMESPACE, RealGrid, probe
+from tests.end_to_end.real import DEPLOY, NAMESPACE, RealGrid, cluster_of_its_own, needs_real_cluster, probe
 
-ADMIN = os.environ.get("REAL_KUBECONFIG", "")
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.browser,
-    pytest.mark.timeout(900),
-    pytest.mark.skipif(
-        not ADMIN, reason="REAL_KUBECONFIG names no administrator's kubeconfig of a cluster without nodes"
-    ),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.timeout(900), needs_real_cluster]
 
 
 @pytest.fixture(scope="module")
 def real_grid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealGrid]:
-    """Prepared and running; the cluster is left as it was found."""
-    grid = RealGrid(tmp_path_factory.mktemp("real"), Path(ADMIN), os.environ.get("REAL_DATABASE_URL", ""))
-    namespaces = ("namespace", NAMESPACE, SYSTEM_NAMESPACE, "--ignore-not-found")
-    strangers = grid.kubectl("get", "nodes", "-o", "name") + grid.kubectl("get", *namespaces, "-o", "name")
-    assert not strangers, f"This test wants a cluster of its own, and this one has {' '.join(strangers.split())}."
-    try:
+    with cluster_of_its_own(tmp_path_factory.mktemp("real")) as grid:
         grid.prepare()
         grid.start_nodes()
         grid.start_controller()
         grid.start_web()
         yield grid
-    finally:
-        grid.clean_up()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,137 @@
+"""A job with a Dask cluster on a real control plane: its own autoscaler, Deployments and scheduler, with our rights only.
+
+As `test_ray_and_spark_clusters` does on the embedded cluster: the cluster grows with the work and shrinks when there is none, and
+what it keeps is still there; and it grows for what waits, which the real autoscaler reads through its aggregation layer. Needs
+REAL_KUBECONFIG, see `test_real_control_plane`.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from tests.end_to_end.grid import wait_until
+from tests.end_to_end.real import NAMESPACE, RealGrid, cluster_of_its_own, needs_real_cluster
+from tests.end_to_end.scripts import Session, put_into_project
+from tests.end_to_end.test_demand import SLEEPERS, demand_of
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200), needs_real_cluster]
+
+PULL_SECONDS = 400.0
+WORK_SECONDS = 600.0
+
+# What is kept is random: work that was lost and done again would not be the same.
+BURNERS = """
+import os, time
+from distributed import Client
+
+client = Client()
+begin = time.monotonic()
+
+def say(*words):
+    print(f"{time.monotonic() - begin:.0f} s:", *words, flush=True)
+
+def workers():
+    return len(client.scheduler_info()["workers"])
+
+def burn(number):
+    return sum(k * k % 7 for k in range(700_000)) + number
+
+def keep(number):
+    time.sleep(0.1)
+    return os.urandom(1000)
+
+EACH = 700_000 // 7 * 14
+rounds = 0
+while workers() < 4:
+    rounds += 1
+    found = sum(client.gather(client.map(burn, range(60), pure=False)))
+    assert found == 60 * EACH + 60 * 59 // 2, found
+say("grown to", workers(), "after", rounds, "rounds")
+kept = client.map(keep, range(100), pure=False)
+before = client.gather(kept)
+assert len({worker for holders in client.who_has(kept).values() for worker in holders}) > 1
+say("kept")
+while workers() > 1:
+    time.sleep(0.5)
+say("shrunk to", workers())
+assert client.gather(kept) == before
+say("nothing is lost")
+"""
+
+CLUSTER = {
+    "kind": "job",
+    "project": "churn",
+    "environment": "dask-script",
+    "tier": "small",
+    "with_cluster": "on",
+    "framework": "dask",
+    "cluster_environment": "dask-cluster",
+    "head_tier": "small",
+    "worker_tier": "tenth",
+    "workers_minimum": "1",
+    "autoscale": "on",
+    "target_memory": "",
+    "local_storage": "",
+}
+
+
+@pytest.fixture(scope="module")
+def real_grid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealGrid]:
+    with cluster_of_its_own(tmp_path_factory.mktemp("real")) as grid:
+        grid.prepare()
+        grid.start_nodes("--metrics-server")
+        grid.start_controller()
+        grid.start_web(GRID_DEMAND_PORT=str(grid.demand_port))
+        grid.serve_demand()
+        patience = {"key": "com.cerebro.computegrid.clusters.scaleDownStabilisationSeconds", "value": "15"}
+        Session(grid, "admin").post("/configuration/change/", patience, page="/configuration/")
+        yield grid
+
+
+def test_a_cluster_grows_and_shrinks_with_its_work_and_loses_nothing(real_grid: RealGrid) -> None:
+    put_into_project(real_grid, "main.py", BURNERS)
+    scientist = Session(real_grid, "scientist")
+    fields = {**CLUSTER, "title": "Burners", "workers_maximum": "4", "target_cpu": "80"}
+    job = scientist.launch(fields)
+    scientist.wait_for(job, "Running", "Finishing", "Succeeded", seconds=PULL_SECONDS)
+    scientist.wait_for(job, "Succeeded", seconds=WORK_SECONDS)
+    log = scientist.get(f"/executions/{job}/?tab=log")
+    for line in ("grown to 4", "shrunk to 1", "nothing is lost"):
+        assert line in log
+    told = rescales(real_grid)
+    assert any("above target" in one for one in told), told
+    assert any("below target" in one for one in told), told
+    nothing_is_left(real_grid)
+
+
+def test_a_cluster_grows_for_what_waits_in_it(real_grid: RealGrid) -> None:
+    put_into_project(real_grid, "main.py", SLEEPERS)
+    scientist = Session(real_grid, "scientist")
+    fields = {**CLUSTER, "title": "Sleepers", "workers_maximum": "3", "target_cpu": "", "on_demand": "on"}
+    job = scientist.launch(fields)
+    scientist.wait_for(job, "Running", "Finishing", "Succeeded", seconds=PULL_SECONDS)
+    wait_until(lambda: demand_of(real_grid) >= 3, 120, "the framework's wish for three workers")
+    scientist.wait_for(job, "Succeeded", seconds=WORK_SECONDS)
+    log = scientist.get(f"/executions/{job}/?tab=log")
+    assert re.search("grown.*shrunk", log, re.DOTALL)
+    assert any("external metric compute_grid_wanted_workers" in one for one in rescales(real_grid))
+    nothing_is_left(real_grid)
+
+
+def rescales(grid: RealGrid) -> list[str]:
+    """What the real autoscaler says that it did."""
+    found = json.loads(grid.kubectl("get", "events", "-n", NAMESPACE, "-o", "json"))["items"]
+    said = [one for one in found if one["source"].get("component") == "horizontal-pod-autoscaler"]
+    return [one["message"] for one in said if one["reason"] == "SuccessfulRescale"]
+
+
+def nothing_is_left(grid: RealGrid) -> None:
+    """Of any execution; and neither process asked for what it may not have, or stumbled."""
+    kinds = "pods,deployments,replicasets,services,hpa,pdb,networkpolicies,configmaps,secrets"
+    executions = ("-n", NAMESPACE, "-l", "dominodatalab.com/execution-id", "-o", "name")
+    wait_until(lambda: grid.kubectl("get", kinds, *executions) == "", 120, "an empty namespace")
+    for part in ("web", "controller"):
+        assert "forbidden" not in grid.output(part).lower(), part
+        assert "Traceback" not in grid.output(part), part

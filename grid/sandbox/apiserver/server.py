@@ -17,7 +17,7 @@ import msgspec
 import yaml
 from aiohttp import web
 
-from grid.sandbox.apiserver import discovery, openapi
+from grid.sandbox.apiserver import counting, discovery, openapi
 from grid.sandbox.apiserver.aggregation import Aggregator
 from grid.sandbox.apiserver.answers import json_answer
 from grid.sandbox.apiserver.bodies import JSON, Form, negotiate
@@ -84,6 +84,7 @@ class ApiServer:
         self._special = Special(self.registry, self._kubelets, tokens)
         self.streams = streams or StreamSettings()
         self.address = ""
+        self._requests = counting.Requests()
         self._stopping = asyncio.Event()
         self._runner: web.AppRunner | None = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -152,7 +153,10 @@ class ApiServer:
         described = self._describe(request, path)
         if described is not None:
             return described
+        if path == "/metrics":
+            return web.Response(text=self._requests.text(), headers={"Content-Type": counting.CONTENT_TYPE})
         target = parse_path(path, self.registry.kinds)
+        self._requests.note(request, target)
         handler = self._handler(request, target)
         return await handler(request, target, identity)
 

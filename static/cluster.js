@@ -76,7 +76,7 @@
       tzDate: (at) => uPlot.tzDate(new Date(at * 1000), "Etc/UTC"),
       scales: { workers: { range: (u, low, high) => [0, Math.max(2, (high || 0) + 1)] }, "%": { range: (u, low, high) => [0, Math.max(100, high || 0)] } },
       axes: [
-        { ...axis, values: (u, times, index, space, step) => times.map((at) => new Date(at * 1000).toISOString().slice(...(step < 60 ? [11, 19] : step < 86400 ? [11, 16] : [5, 10]))) },
+        { ...axis, space: 75, values: (u, times, index, space, step) => times.map((at) => new Date(at * 1000).toISOString().slice(...(step < 60 ? [11, 19] : step < 86400 ? [11, 16] : [5, 10]))) },
         { ...axis, scale: "workers", label: "workers", labelSize: 18, size: 42, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000] },
         { ...axis, scale: "%", side: 1, grid: { show: false }, size: 60, values: (u, values) => values.map((value) => `${value} %`) },
       ],

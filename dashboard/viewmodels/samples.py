@@ -124,9 +124,11 @@ def scale_events(samples: Sequence[SamplePoint], lines: Iterable[LifecycleLine])
     for before, after in pairwise(samples):
         if before.wanted == after.wanted:
             continue
-        why = next((one for one in unused if _is_about(one, before, after)), None)
-        if why is not None:
-            unused.remove(why)
+        near = [one for one in unused if _is_about(one, before, after)]
+        if near:
+            # A person's change makes the autoscaler tell of one as well: that is one change, and the person its cause.
+            why = min(near, key=lambda one: one.size is not None)
+            unused = [one for one in unused if one not in near]
             at = max(before.at, min(why.at, after.at))
             found.append(ScaleEvent(at, before.wanted, after.wanted, why.cause))
             continue

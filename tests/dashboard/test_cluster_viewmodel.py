@@ -235,6 +235,16 @@ def test_what_no_sample_saw_is_told_by_the_history_alone() -> None:
     assert [one.words for one in events] == ["To 1 worker: everything that is measured is below its target."]
 
 
+def test_a_persons_change_and_what_the_autoscaler_makes_of_it_are_one() -> None:
+    samples = [sample(0, ready=1, wanted=1), sample(1, ready=1, wanted=2), sample(2, ready=2, wanted=2)]
+    lines = [
+        entered("", minute=0.8, reason="Resized", message="alice changed it from 1 to 3 workers to 2 to 3 workers."),
+        rescale(0.95, 2, "Current number of replicas below Spec.MinReplicas"),
+    ]
+    (event,) = scale_events(samples, lines)
+    assert event.words == "Grows from 1 to 2 workers: alice changed it from 1 to 3 workers to 2 to 3 workers."
+
+
 def test_a_change_that_kubernetes_only_counts_has_its_cause_again() -> None:
     samples = [sample(minute, ready=1, wanted=wanted) for minute, wanted in ((0, 1), (1, 3), (9, 1), (30, 3))]
     lines = [rescale(0.8, 3, ABOVE, count=2), rescale(8.8, 1, "All metrics below target")]

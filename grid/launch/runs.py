@@ -1,7 +1,8 @@
 """The one pod of a workspace, job or app, as a strategy of `reconcile`.
 
-With a cluster attached, the pod is created once the cluster's address is known, and is told it; when the cluster has ended by
-then, it is created without.
+With a cluster attached, a workspace's pod is created once the cluster's address is known, and is told it, so that both come up together; a
+job's pod is created once the cluster runs, because a script asks for it at once and not every framework waits (a Spark session gives up
+after a minute). When the cluster has ended by then, it is created without.
 """
 
 from collections.abc import Mapping
@@ -15,7 +16,7 @@ from grid.launch.context import Context, NotYet
 from grid.launch.ledger import Row
 from grid.launch.progress import Finding, Seen
 from grid.launch.spec import ExecutionSpec, thaw
-from grid.models import State
+from grid.models import Kind, State
 
 
 class Runs:
@@ -67,4 +68,6 @@ class Runs:
         address = memory.read(cluster.spec).head_address
         if not address:
             raise NotYet("Waits for its cluster's address; it starts by itself.")
+        if spec.kind == Kind.JOB and cluster.state != State.RUNNING:
+            raise NotYet(f"Waits for its cluster and starts by itself when that runs. The cluster: {cluster.message}")
         return Attached(thaw(cluster.spec), address)

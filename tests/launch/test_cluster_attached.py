@@ -58,6 +58,23 @@ async def test_the_workspace_waits_for_the_address_and_says_so(shop: Shop) -> No
 
 
 @in_world
+async def test_a_job_starts_when_its_cluster_runs_and_says_what_it_waits_for(shop: Shop) -> None:
+    world = World()
+    job = shop.launch(kind="job", environment=shop.job, cluster=shop.cluster_request())
+    cluster = Execution.objects.get(attached_to=job)
+    controller = world.controller()
+    for _ in range(3):
+        await world.step(controller)
+        await passes(3)
+    assert fresh(cluster).state in ("deploying", "preparing")
+    assert (fresh(job).state, world.cluster.count("create", PODS)) == ("deploying", 0)
+    assert fresh(job).message.startswith("Waits for its cluster and starts by itself when that runs.")
+    assert fresh(cluster).message in fresh(job).message
+    await both_running(world, controller, job, cluster)
+    assert states_of(job)[-1] == "running"
+
+
+@in_world
 async def test_an_address_that_never_comes_ends_in_an_error_that_says_so(shop: Shop, configure: Configure) -> None:
     world = World()
     workspace, cluster = shop.launch_with_cluster()

@@ -71,7 +71,7 @@ class Autoscaling:
 
 
 def autoscaling(cluster: ClusterRecord, autoscaler: Autoscaler | None, *, is_final: bool) -> Fragment:
-    shown = Autoscaling(_sentence(cluster), "", (), _demand(cluster), ())
+    shown = Autoscaling(_sentence(cluster), "", (), "" if is_final else _demand(cluster), ())
     if cluster.autoscale and autoscaler is not None and not is_final:
         shown = Autoscaling(
             shown.sentence, _now(autoscaler), loads(autoscaler), shown.demand, condition_lines(autoscaler)

@@ -203,15 +203,22 @@ def _about_waiting(look: ClusterLook, now: datetime) -> Sequence[Diagnosis]:
 
 
 def _about_trouble(look: ClusterLook, now: datetime) -> Sequence[Diagnosis]:
-    """Workers that cannot start or start again and again, but for want of memory, which has a rule of its own."""
+    """Workers that cannot start or start again and again, but for want of memory, which has a rule of its own. One that is ready
+    again after an orderly end has only followed its head."""
     troubled = [
         one
         for one in look.workers
         if one.phase not in ("node", "volume", "ending")
         and one.diagnosis.severity == "problem"
         and not _died_of_memory(one.pod)
+        and not (one.phase == "ready" and _ended_in_order(one.pod))
     ]
     return _together("workers_failing", troubled)
+
+
+def _ended_in_order(pod: Pod) -> bool:
+    ends = [status.last_state.terminated for status in pod.status.container_statuses]
+    return all(end is None or end.exit_code == 0 for end in ends)
 
 
 def _together(code: str, members: Sequence[Member]) -> list[Diagnosis]:

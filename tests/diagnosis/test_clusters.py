@@ -153,6 +153,15 @@ def test_workers_that_died_of_memory_are_told_to_take_more_of_it() -> None:
     assert "4 restarts" in found.evidence[0]
 
 
+@pytest.mark.parametrize(("exit_code", "expected"), [(0, []), (1, ["workers_failing"])])
+def test_a_worker_that_only_followed_its_head_is_no_trouble(exit_code: int, expected: list[str]) -> None:
+    ended = {
+        "terminated": {"exitCode": exit_code, "reason": "Completed", "finishedAt": stamp(NOW - timedelta(seconds=20))}
+    }
+    again = container_status(ready=True, restarts=1, lastState=ended)
+    assert codes(look([member(worker_pod("c", "a", statuses=[again]))], desired=1)) == expected
+
+
 NO_ANSWER = "unable to get metrics for resource cpu: no metrics returned from resource metrics API"
 NO_SERVER = (
     "the HPA was unable to compute the replica count: failed to get cpu utilization: unable to get metrics for resource cpu: "

@@ -102,7 +102,7 @@ def _only_at(node: str, owners: dict[bytes, bytes]) -> list[bytes]:
 
 def _targets(gcs: Any, node: str) -> list[str]:
     """Nodes that stay: workers rather than the head, whose memory is everybody's."""
-    leaving = {item.hex() for item in gcs.get_draining_nodes(timeout=_RPC_SECONDS)}
+    leaving = set(gcs.get_draining_nodes(timeout=_RPC_SECONDS))
     staying = [row for row in ray.nodes() if row["Alive"] and row["NodeID"] not in {node, *leaving}]
     workers = [row["NodeID"] for row in staying if row["Resources"].get("CPU")]
     return workers or [row["NodeID"] for row in staying]

@@ -108,7 +108,7 @@ def test_work_survives_what_happens_around_it(grid: Grid) -> None:
 def cluster_of(person: Session, execution_id: str) -> str:
     """The id of its cluster, from the link on its page."""
     page = person.get(f"/executions/{execution_id}/")
-    found = set(re.findall(r'href="/executions/(\w+)/"', page)) - {execution_id}
+    found: set[str] = set(re.findall(r'href="/executions/(\w+)/"', page)) - {execution_id}
     assert len(found) == 1, found
     return found.pop()
 

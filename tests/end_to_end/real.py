@@ -24,6 +24,8 @@ import yaml
 from tests.end_to_end.grid import IMAGES, ROOT, free_ports, wait_until
 
 ADMIN = os.environ.get("REAL_KUBECONFIG", "")
+# Shell commands that end and start the API server.
+API_DOWN, API_UP = os.environ.get("REAL_API_DOWN", ""), os.environ.get("REAL_API_UP", "")
 needs_real_cluster = pytest.mark.skipif(
     not ADMIN, reason="REAL_KUBECONFIG names no administrator's kubeconfig of a cluster without nodes"
 )
@@ -149,7 +151,7 @@ class RealGrid:
 
     def ready_nodes(self) -> list[str]:
         nodes = json.loads(self.kubectl("get", "nodes", "-o", "json"))["items"]
-        return [node["metadata"]["name"] for node in nodes if _is_ready(node)]
+        return [node["metadata"]["name"] for node in nodes if is_ready(node)]
 
     def start_controller(self) -> None:
         self.start("controller", ["controller"], self.settings(self.write_kubeconfig("controller")))
@@ -233,6 +235,7 @@ def probe(url: str, headers: Mapping[str, str] | None = None) -> tuple[int, str]
         return 0, str(error)
 
 
-def _is_ready(node: Mapping[str, Any]) -> bool:
-    conditions = node["status"].get("conditions") or ()
+def is_ready(thing: Mapping[str, Any]) -> bool:
+    """A node or a pod."""
+    conditions = thing["status"].get("conditions") or ()
     return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)

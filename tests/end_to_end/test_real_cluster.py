@@ -1,18 +1,28 @@
 """A job with a Dask cluster on a real control plane: its own autoscaler, Deployments and scheduler, with our rights only.
 
 As `test_ray_and_spark_clusters` does on the embedded cluster: the cluster grows with the work and shrinks when there is none, and
-what it keeps is still there; and it grows for what waits, which the real autoscaler reads through its aggregation layer. Needs
-REAL_KUBECONFIG, see `test_real_control_plane`.
+what it keeps is still there; it grows for what waits, which the real autoscaler reads through its aggregation layer; and it is
+changed and repaired, also after the API server was away. Needs REAL_KUBECONFIG, and for the last REAL_API_DOWN and REAL_API_UP, see
+`test_real_control_plane`.
 """
 
 import json
 import re
+import subprocess
 from collections.abc import Iterator
 
 import pytest
 
 from tests.end_to_end.grid import wait_until
-from tests.end_to_end.real import NAMESPACE, RealGrid, cluster_of_its_own, needs_real_cluster
+from tests.end_to_end.real import (
+    API_DOWN,
+    API_UP,
+    NAMESPACE,
+    RealGrid,
+    cluster_of_its_own,
+    is_ready,
+    needs_real_cluster,
+)
 from tests.end_to_end.scripts import Session, put_into_project
 from tests.end_to_end.test_demand import SLEEPERS, demand_of
 
@@ -118,6 +128,57 @@ def test_a_cluster_grows_for_what_waits_in_it(real_grid: RealGrid) -> None:
     assert re.search("grown.*shrunk", log, re.DOTALL)
     assert any("external metric compute_grid_wanted_workers" in one for one in rescales(real_grid))
     nothing_is_left(real_grid)
+
+
+def test_a_cluster_is_changed_and_repaired_while_it_runs(real_grid: RealGrid) -> None:
+    scientist = Session(real_grid, "scientist")
+    size = {"workers_maximum": "2", "target_cpu": "80"}
+    cluster = scientist.launch({**CLUSTER, "kind": "cluster", "title": "Shared", **size})
+    scientist.wait_for(cluster, "Running", seconds=PULL_SECONDS)
+    page, at = f"/executions/{cluster}/", address(real_grid, cluster)
+
+    scientist.post(f"{page}resize/", {"minimum": "2", "maximum": "3"}, page=f"{page}resize/")
+    wait_until(lambda: len(ready(real_grid, cluster, "worker")) == 2, 120, "two workers")
+    heads = ready(real_grid, cluster, "head")
+    scientist.post(f"{page}restart-head/", {}, page=f"{page}restart-head/")
+    wait_until(lambda: "A new head answers" in scientist.get(page), 120, "another head")
+    assert not heads & ready(real_grid, cluster, "head")
+
+    name = f"cluster-{cluster}-worker"
+    real_grid.kubectl("delete", f"hpa/{name}", f"deployment/{name}", "-n", NAMESPACE)
+    for kind in ("HorizontalPodAutoscaler", "Deployment"):
+        sentence = f"{kind} {name} had been deleted by somebody; it was made again."
+        wait_until(lambda sentence=sentence: sentence in scientist.get(page), 120, sentence)  # type: ignore[misc]
+    wait_until(lambda: len(ready(real_grid, cluster, "worker")) == 2, 120, "two workers again")
+    assert address(real_grid, cluster) == at
+
+    if API_DOWN and API_UP:
+        subprocess.run(API_DOWN, shell=True, check=True, timeout=60)
+        try:
+            wait_until(lambda: real_grid.readiness()[0] == 503, 30, "a web server that says it is not ready")
+        finally:
+            subprocess.run(API_UP, shell=True, check=True, timeout=60)
+        wait_until(lambda: real_grid.readiness()[0] == 200, 60, "a web server that is ready again")
+    assert scientist.state(cluster) == "Running"
+    scientist.post(f"{page}resize/", {"minimum": "1", "maximum": "1"}, page=f"{page}resize/")
+    wait_until(lambda: len(ready(real_grid, cluster, "worker")) == 1, 120, "one worker")
+    scientist.post(f"{page}stop/", {}, page=f"{page}stop/")
+    wait_until(lambda: scientist.state(cluster) == "Stopped", 120, "a stopped cluster")
+    nothing_is_left(real_grid)
+
+
+def address(grid: RealGrid, cluster: str) -> str:
+    """Of its head's Service."""
+    return grid.kubectl(
+        "get", "service", f"cluster-{cluster}-head", "-n", NAMESPACE, "-o", "jsonpath={.spec.clusterIP}"
+    )
+
+
+def ready(grid: RealGrid, cluster: str, component: str) -> set[str]:
+    """Names of its pods of this kind that are ready and not about to end."""
+    labels = f"dominodatalab.com/execution-id={cluster},app.kubernetes.io/component={component}"
+    pods = json.loads(grid.kubectl("get", "pods", "-n", NAMESPACE, "-l", labels, "-o", "json"))["items"]
+    return {pod["metadata"]["name"] for pod in pods if is_ready(pod) and "deletionTimestamp" not in pod["metadata"]}
 
 
 def rescales(grid: RealGrid) -> list[str]:

@@ -5,7 +5,6 @@ REAL_API_UP, shell commands that end and start its API server, the recovery from
 empty database to be used in place of SQLite.
 """
 
-import os
 import re
 import subprocess
 from collections.abc import Iterator
@@ -26,7 +25,16 @@ from tests.end_to_end.people import (
     stop,
     was_not_reloaded,
 )
-from tests.end_to_end.real import DEPLOY, NAMESPACE, RealGrid, cluster_of_its_own, needs_real_cluster, probe
+from tests.end_to_end.real import (
+    API_DOWN,
+    API_UP,
+    DEPLOY,
+    NAMESPACE,
+    RealGrid,
+    cluster_of_its_own,
+    needs_real_cluster,
+    probe,
+)
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.timeout(900), needs_real_cluster]
 
@@ -198,7 +206,7 @@ def operator_sees_pod_and_node(page: Page, grid: RealGrid, title: str) -> None:
 
 
 @pytest.mark.skipif(
-    not (os.environ.get("REAL_API_DOWN") and os.environ.get("REAL_API_UP")),
+    not (API_DOWN and API_UP),
     reason="REAL_API_DOWN and REAL_API_UP do not say how to end and start the API server",
 )
 def test_the_api_server_goes_away_and_comes_back(real_grid: RealGrid, browser: Browser) -> None:
@@ -207,13 +215,13 @@ def test_the_api_server_goes_away_and_comes_back(real_grid: RealGrid, browser: B
     infrastructure.goto("/infrastructure/")
     expect(infrastructure.locator("#freshness")).to_contain_text("Live")
     forbid_reload(infrastructure)
-    subprocess.run(os.environ["REAL_API_DOWN"], shell=True, check=True, timeout=60)
+    subprocess.run(API_DOWN, shell=True, check=True, timeout=60)
     try:
         expect(infrastructure.locator("#freshness")).to_contain_text("does not answer", timeout=SOON)
         wait_until(lambda: real_grid.readiness()[0] == 503, 30, "a web server that says it is not ready")
         execution_id = launch(page, tier="Small", title="Asked for meanwhile")
     finally:
-        subprocess.run(os.environ["REAL_API_UP"], shell=True, check=True, timeout=60)
+        subprocess.run(API_UP, shell=True, check=True, timeout=60)
     expect(infrastructure.locator("#freshness")).to_contain_text("Live", timeout=SOON)
     wait_until(lambda: real_grid.readiness()[0] == 200, 60, "a web server that is ready again")
     expect(page.locator(".execution-state")).to_contain_text("Running", timeout=PULL)

@@ -26,6 +26,7 @@ from grid.sandbox.client import (
 )
 from grid.sandbox.serviceproxy.endpoints import Backend, backends_of, cluster_ip, endpoint_facts, selects
 from grid.sandbox.serviceproxy.forwarding import Connections, Listener
+from grid.sandbox.serviceproxy.index import PodIndex, ServiceIndex
 
 logger = logging.getLogger(__name__)
 
@@ -53,6 +54,7 @@ class ServiceProxy:
         self._clock = clock or SystemClock()
         self._services = Mirror(api, SERVICES.path(), clock=self._clock)
         self._pods = Mirror(api, PODS.path(), clock=self._clock)
+        self._pod_index, self._service_index = PodIndex(), ServiceIndex()
         self._services.subscribe(self._service_changed)
         self._pods.subscribe(self._pod_changed)
         self._listeners: dict[str, dict[int, Listener]] = {}  # cluster IP -> port of the Service -> who listens
@@ -98,19 +100,20 @@ class ServiceProxy:
     # What changed
 
     def _service_changed(self, old: Object | None, new: Object | None) -> None:
+        self._service_index.changed(old, new)
         for service in (old, new):
             if service is not None and (address := cluster_ip(service)):
                 self._touch(address)
 
     def _pod_changed(self, old: Object | None, new: Object | None) -> None:
+        self._pod_index.changed(old, new)
         same = old is not None and new is not None and uid_of(old) == uid_of(new)
         if same and endpoint_facts(old) == endpoint_facts(new):
             return
-        for service in self._services.items():
-            if any(pod is not None and selects(service, pod) for pod in (old, new)) and (
-                address := cluster_ip(service)
-            ):
-                self._touch(address)
+        for pod in [pod for pod in (old, new) if pod is not None]:
+            for service in self._service_index.candidates(pod):
+                if selects(service, pod) and (address := cluster_ip(service)):
+                    self._touch(address)
 
     def _touch(self, address: str) -> None:
         self._dirty.add(address)
@@ -142,7 +145,7 @@ class ServiceProxy:
 
     async def _follow(self, address: str, service: Object | None) -> None:
         """Opens, leads on and closes the Service's ports as its pods are now."""
-        wanted = backends_of(service, self._pods.items()) if service is not None else {}
+        wanted = backends_of(service, self._pod_index.candidates(service)) if service is not None else {}
         listeners = self._listeners.setdefault(address, {})
         for port in listeners.keys() - wanted.keys():
             await listeners.pop(port).close()

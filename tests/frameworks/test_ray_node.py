@@ -75,10 +75,11 @@ def test_starting_becomes_the_program_in_an_empty_directory_with_a_short_name(
 ) -> None:
     left_behind = tmp_path / "ray" / "session_2025"
     left_behind.mkdir(parents=True)
-    said = run("start", str(tmp_path), "", sys.executable, "-c", "import sys; print(*sys.argv[1:])", "--head")
+    tell = "import os, sys; print(os.environ['TMPDIR'], *sys.argv[1:])"
+    said = run("start", str(tmp_path), "", sys.executable, "-c", tell, "--head")
     assert said.returncode == 0, said.stderr
-    head, temp, *ports = said.stdout.split()
-    assert (head, temp) == ("--head", f"--temp-dir=/tmp/ray-{address}")
+    directory, head, temp, *ports = said.stdout.split()
+    assert (directory, head, temp) == (f"/tmp/ray-{address}", "--head", f"--temp-dir=/tmp/ray-{address}")
     assert ray_node.temp_directory(address).readlink() == tmp_path / "ray"
     assert not left_behind.exists()
     names, numbers = zip(*(port.split("=") for port in ports), strict=True)

@@ -48,6 +48,7 @@ def start(scratch: str, head: str, *command: str) -> None:
     place.mkdir(parents=True)
     link.unlink(missing_ok=True)
     link.symlink_to(place)
+    os.environ["TMPDIR"] = str(link)  # the dashboard's own processes talk over sockets in there
     if head:
         host, _, port = head.rpartition(":")
         _wait_for_head(host, int(port))

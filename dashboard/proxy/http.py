@@ -30,21 +30,25 @@ async def forward_http(scope: Scope, receive: Receive, send: Send, route: Route)
                 "headers": encode(to_browser(list(response.headers.items()), place=route.place, asked=route.path)),
             }
         )
-        await _relay_body(response, receive, send, gone)
+        await _relay_body(response, receive, send, gone, route)
 
 
-async def _relay_body(response: aiohttp.ClientResponse, receive: Receive, send: Send, gone: asyncio.Event) -> None:
+async def _relay_body(
+    response: aiohttp.ClientResponse, receive: Receive, send: Send, gone: asyncio.Event, route: Route
+) -> None:
     watcher = asyncio.create_task(_wait_for_disconnect(receive, gone))
     relay = asyncio.create_task(_copy_body(response, send))
+    # An endless answer (server-sent events) must end when the reader leaves, or may not read it any more, not when the pod next
+    # writes. Without its end the server cuts the connection.
+    right = asyncio.create_task(route.until_refused())
     try:
-        # An endless answer (server-sent events) must end when the reader leaves, not when the pod next writes.
-        await asyncio.wait({watcher, relay}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({watcher, relay, right}, return_when=asyncio.FIRST_COMPLETED)
         if relay.done():
             relay.result()
     finally:
-        for task in (watcher, relay):
+        for task in (watcher, relay, right):
             task.cancel()
-        await asyncio.gather(watcher, relay, return_exceptions=True)
+        await asyncio.gather(watcher, relay, right, return_exceptions=True)
 
 
 async def _copy_body(response: aiohttp.ClientResponse, send: Send) -> None:

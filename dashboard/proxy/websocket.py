@@ -83,6 +83,5 @@ async def _from_pod(upstream: aiohttp.ClientWebSocketResponse, send: Send) -> in
 
 
 async def _while_allowed(route: Route) -> int:
-    while await route.still_allowed():  # noqa: ASYNC110 - what changes is in the database
-        await asyncio.sleep(route.recheck_seconds)
+    await route.until_refused()
     return _POLICY_VIOLATION

@@ -224,6 +224,17 @@ async def test_an_endless_answer_ends_when_the_reader_leaves(
     await asyncio.wait_for(pod[0].left.wait(), 10)
 
 
+async def test_an_endless_answer_ends_when_the_right_to_it_ends(
+    browser: aiohttp.ClientSession, gate: OpenToOneSecret, pod: tuple[UserServer, Target]
+) -> None:
+    async with browser.get("/w/abc/stream", headers=COOKIE) as answer:
+        assert await answer.content.readexactly(5) == b"first"
+        gate.is_open = False
+        with pytest.raises(aiohttp.ClientPayloadError):
+            await asyncio.wait_for(answer.content.read(), 10)
+    await asyncio.wait_for(pod[0].left.wait(), 10)
+
+
 async def test_websocket_messages_pass_both_ways_with_the_chosen_protocol(browser: aiohttp.ClientSession) -> None:
     async with browser.ws_connect("/w/abc/ws", headers=COOKIE, origin=ORIGIN, protocols=["other", "v1.kernel"]) as ws:
         assert ws.protocol == "v1.kernel"

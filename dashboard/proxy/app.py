@@ -13,7 +13,17 @@ from django.urls import reverse
 
 from dashboard.proxy.gate import Gate, Target
 from dashboard.proxy.grants import Passage, digest, new_opener
-from dashboard.proxy.headers import Headers, cookie_name, cookies, decode, encode, first, opener_name
+from dashboard.proxy.headers import (
+    Headers,
+    cookie_name,
+    cookies,
+    decode,
+    encode,
+    first,
+    is_from_elsewhere,
+    opener_name,
+    opens_a_page,
+)
 from dashboard.proxy.http import forward_http
 from dashboard.proxy.placing import Place
 from dashboard.proxy.upstream import Receive, Route, Scope, Send
@@ -65,6 +75,15 @@ class WorkspaceProxy:
         if passage is None or not self._same_origin(scope, headers):
             await _refuse(scope, send)
             return
+        if passage.keeps_below_prefix and scope["type"] == "http" and is_from_elsewhere(headers):
+            # Spark ends jobs and Ray ends actors by plain links (`.../kill/?id=1`), which any page that a member of the project
+            # visits could follow in that person's name. So from elsewhere a cluster's pages are only opened, and asked nothing.
+            if not opens_a_page(headers):
+                await _refuse(scope, send)
+                return
+            if scope["query_string"]:
+                await _send_on(send, f"/w/{execution_id}/", [])
+                return
         target = self._gate.target(passage)
         if target is None:
             await _explain(scope, send, HTTPStatus.SERVICE_UNAVAILABLE, _why_not_there(passage))

@@ -77,6 +77,16 @@ def cookies(headers: Headers) -> dict[str, str]:
     return found
 
 
+def is_from_elsewhere(headers: Headers) -> bool:
+    """Whether a page of another origin made the browser ask: only browsers can say it, and on https and localhost they do."""
+    return first(headers, "sec-fetch-site") in ("cross-site", "same-site")
+
+
+def opens_a_page(headers: Headers) -> bool:
+    """In a tab of its own, so that the person sees it."""
+    return (first(headers, "sec-fetch-mode"), first(headers, "sec-fetch-dest")) == ("navigate", "document")
+
+
 def to_upstream(headers: Headers, *, token: str, scheme: str, client: str, place: Place = ANYWHERE) -> Headers:
     """Request headers for the user's server: without our cookies, with the token that its pod was given, and with the prefix
     where the path comes without it."""

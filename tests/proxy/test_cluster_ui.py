@@ -137,3 +137,36 @@ async def test_whoever_opens_it_is_told_that_the_head_is_not_up(
     async with browser.get("/w/abc/") as answer:
         assert answer.status == 503
         assert "This cluster is preparing, and its head is not up. Its image is pulled." in await answer.text()
+
+
+OPENED = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+async def test_a_link_of_another_site_opens_the_page_but_asks_nothing_of_it(
+    browser: aiohttp.ClientSession, site: str
+) -> None:
+    """Spark's and Ray's pages end jobs by links."""
+    led = {"Sec-Fetch-Site": site, **OPENED}
+    async with browser.get("/w/abc/app/?kill=1", headers=led, allow_redirects=False) as answer:
+        assert (answer.status, answer.headers["Location"]) == (303, "/w/abc/")
+    async with browser.get("/w/abc/app/", headers=led) as answer:
+        assert (await answer.json())["target"] == "/app/"
+
+
+@pytest.mark.parametrize(("mode", "dest"), [("no-cors", "image"), ("cors", "empty"), ("navigate", "iframe"), ("", "")])
+@pytest.mark.parametrize("path", ["/w/abc/app/?kill=1", "/w/abc/"])
+async def test_nothing_that_another_sites_page_loads_comes_from_a_cluster(
+    browser: aiohttp.ClientSession, mode: str, dest: str, path: str
+) -> None:
+    loaded = {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": mode, "Sec-Fetch-Dest": dest}
+    async with browser.get(path, headers=loaded, allow_redirects=False) as answer:
+        assert answer.status == 403
+
+
+@pytest.mark.parametrize("site", ["same-origin", "none"])
+async def test_the_clusters_own_links_and_addresses_typed_by_hand_ask_what_they_like(
+    browser: aiohttp.ClientSession, site: str
+) -> None:
+    async with browser.get("/w/abc/?kill=1", headers={"Sec-Fetch-Site": site, **OPENED}) as answer:
+        assert (await answer.json())["target"] == "/?kill=1"

@@ -178,6 +178,26 @@ async def test_an_answer_that_cannot_be_used_is_silence_with_a_reason(body: str,
             await ask()
 
 
+async def test_a_head_that_answers_without_end_or_sends_the_asker_elsewhere_is_silent() -> None:
+    """Whoever runs code in the cluster decides what its head answers."""
+
+    async def endless(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        while True:
+            await response.write(b" " * 2**20)
+
+    async def elsewhere(request: web.Request) -> web.StreamResponse:
+        raise web.HTTPFound("/elsewhere")
+
+    async with head(endless):
+        with pytest.raises(FrameworkSilent, match="longer than 8 MiB"):
+            await ask()
+    async with head(elsewhere):
+        with pytest.raises(FrameworkSilent, match="something unexpected"):
+            await ask()
+
+
 async def test_a_head_that_is_not_there_or_too_busy_is_silent() -> None:
     with pytest.raises(FrameworkSilent, match="cannot be asked"):
         await ask()

@@ -235,6 +235,20 @@ async def _not_json(request: web.Request) -> web.Response:
     return web.Response(text="{", content_type="application/json")
 
 
+async def _endless(request: web.Request) -> web.StreamResponse:
+    response = web.StreamResponse()
+    await response.prepare(request)
+    while True:
+        await response.write(b"[" * 2**20)
+
+
+async def _elsewhere(request: web.Request) -> web.Response:
+    """Followed, this would be an answer of another sort."""
+    if request.path == "/elsewhere":
+        return await _refusing(request)
+    raise web.HTTPFound("/elsewhere")
+
+
 async def _page(request: web.Request) -> web.Response:
     return web.Response(text="<html>", content_type="text/html")
 
@@ -245,11 +259,13 @@ async def _page(request: web.Request) -> web.Response:
         (_broken, "did not answer: 500"),
         (_refusing, "did not tell its nodes: GCS is away"),
         (_not_json, "not JSON"),
-        (_page, "did not answer: 200"),
+        (_page, "not JSON"),
+        (_endless, "longer than 32 MiB"),
+        (_elsewhere, "not JSON"),
     ],
 )
 async def test_an_answer_that_is_none_is_silence(
-    answer: Callable[[web.Request], Awaitable[web.Response]], sentence: str
+    answer: Callable[[web.Request], Awaitable[web.StreamResponse]], sentence: str
 ) -> None:
     async with dashboard(answer), aiohttp.ClientSession() as http:
         with pytest.raises(FrameworkSilent, match=sentence):
@@ -271,7 +287,7 @@ async def test_a_dashboard_that_never_answers_is_silent_when_the_sessions_time_i
 
 
 @asynccontextmanager
-async def dashboard(answer: Callable[[web.Request], Awaitable[web.Response]]) -> AsyncIterator[None]:
+async def dashboard(answer: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> AsyncIterator[None]:
     app = web.Application()
     app.router.add_get("/{path:.*}", answer)
     runner = web.AppRunner(app, shutdown_timeout=0.1)

@@ -11,6 +11,7 @@ from typing import Any
 import aiohttp
 import msgspec
 
+from grid.launch.frameworks.answers import body_of
 from grid.launch.frameworks.base import (
     LOCAL_PATH,
     POD_IP,
@@ -105,9 +106,9 @@ class Dask:
         self, http: aiohttp.ClientSession, head_ip: str, spec: ExecutionSpec, workers: Sequence[WorkerPod]
     ) -> ClusterReport:
         try:
-            async with http.get(f"http://{head_ip}:{_UI.number}{spec.base_url}{_REPORT}") as answer:
-                answer.raise_for_status()
-                said = msgspec.json.decode(await answer.read(), type=_Report)
+            url = f"http://{head_ip}:{_UI.number}{spec.base_url}{_REPORT}"
+            async with http.get(url, allow_redirects=False, raise_for_status=True) as answer:
+                said = msgspec.json.decode(await body_of(answer, of="Dask's scheduler's"), type=_Report)
         except TimeoutError as error:
             raise FrameworkSilent("Dask's scheduler did not answer in time.") from error
         except aiohttp.ClientError as error:

@@ -6,6 +6,7 @@ cluster, its port inside must differ from cluster to cluster, and from its Servi
 """
 
 import asyncio
+import json
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 import aiohttp
 
 from grid.launch.frameworks import ray_report
+from grid.launch.frameworks.answers import body_of
 from grid.launch.frameworks.base import (
     LOCAL_PATH,
     POD_IP,
@@ -35,6 +37,7 @@ _STORE_SHARE_OF_MEMORY = 0.3  # Ray's own default
 _STORE_SHARE_OF_SHARED_MEMORY = 0.9
 _SMALLEST_STORE = 80 * 2**20  # Ray refuses less than 75 MiB
 _ASK_SECONDS = 10
+_LONGEST_ANSWER = 32 * 2**20  # ten thousand tasks, the most that it lists
 _NODE = Path(__file__).with_name("ray_node.py").read_text(encoding="utf-8")
 _DRAIN = Path(__file__).with_name("ray_drain.py").read_text(encoding="utf-8")
 # Told to all: no statistics to Ray's makers, metrics of dashboard and autoscaler on any free port (the fixed ones are open on all
@@ -129,7 +132,7 @@ class Ray:
             raise FrameworkSilent("Ray's dashboard did not answer in time.") from error
         except aiohttp.ClientError as error:
             raise FrameworkSilent(f"Ray's dashboard did not answer: {error}.") from error
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise FrameworkSilent("Ray's dashboard gave an answer that is not JSON.") from error
         return ray_report.read(*answers, workers=workers, cpus=cpus_of(spec.tier), gpus=spec.tier.gpus)
 
@@ -189,6 +192,6 @@ def _cluster(spec: ExecutionSpec) -> ClusterSpec:
 
 
 async def _get(http: aiohttp.ClientSession, url: str) -> object:
-    async with http.get(url, raise_for_status=True) as answer:
-        found: object = await answer.json()
+    async with http.get(url, allow_redirects=False, raise_for_status=True) as answer:
+        found: object = json.loads(await body_of(answer, of="Ray's dashboard's", longest=_LONGEST_ANSWER))
         return found

@@ -16,9 +16,9 @@ from urllib.parse import quote
 import aiohttp
 import msgspec
 
+from grid.launch.frameworks.answers import body_of
 from grid.launch.frameworks.base import ClusterReport, FrameworkSilent, WorkerPod, WorkerReport
 
-_LONGEST_ANSWER = 8 * 2**20
 _MOST_APPLICATIONS = 20
 _WHOLE_SECONDS = 5.0  # when the session has no limit of its own
 _DRIVERS_SHARE = 0.7  # of the whole time; a driver that hangs must not make the master look silent
@@ -144,7 +144,7 @@ async def _get(http: aiohttp.ClientSession, url: str, kind: type[T]) -> T:
         async with http.get(url, allow_redirects=False) as response:
             if response.status != 200:
                 raise FrameworkSilent(f"Spark answered with status {response.status}.")
-            body = await _read(response)
+            body = await body_of(response, of="Spark's")
     except TimeoutError as error:
         raise FrameworkSilent("The Spark master did not answer in time.") from error
     except (aiohttp.ClientError, OSError) as error:
@@ -153,12 +153,3 @@ async def _get(http: aiohttp.ClientSession, url: str, kind: type[T]) -> T:
         return msgspec.json.decode(body, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise FrameworkSilent(f"Spark answered something else than expected: {error}.") from error
-
-
-async def _read(response: aiohttp.ClientResponse) -> bytes:
-    body = bytearray()
-    async for chunk in response.content.iter_any():
-        body += chunk
-        if len(body) > _LONGEST_ANSWER:
-            raise FrameworkSilent(f"Spark's answer is longer than {_LONGEST_ANSWER // 2**20} MiB.")
-    return bytes(body)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Annotated
 
 import msgspec
 
@@ -34,11 +35,14 @@ _STEPS = 10  # bars are drawn in tenths, by classes
 LEGEND = tuple((letter, _WORDS[phase]) for phase, letter in _LETTERS.items())
 
 
+_Count = Annotated[int, msgspec.Meta(ge=0, le=10**18)]
+
+
 class WorkerHolds(msgspec.Struct, frozen=True):
     """The annotation `KEYS.worker_report`, as the controller writes it."""
 
-    tasks: int = 0
-    bytes: int = 0
+    tasks: _Count = 0
+    bytes: _Count = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ The controller writes it as an annotation on the HorizontalPodAutoscaler; the we
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Annotated
 
 import msgspec
 
@@ -31,9 +32,9 @@ def read_demand(text: str) -> Demand | None:
         found = msgspec.json.decode(text, type=_Annotation)
     except (msgspec.DecodeError, UnicodeError):
         return None
-    return Demand(found.wanted, found.at) if found.wanted >= 0 and found.at.tzinfo is not None else None
+    return Demand(found.wanted, found.at) if found.at.tzinfo is not None else None
 
 
 class _Annotation(msgspec.Struct, frozen=True):
-    wanted: int
+    wanted: Annotated[int, msgspec.Meta(ge=0, le=2**31)]  # as far as Kubernetes counts replicas
     at: datetime

@@ -121,7 +121,11 @@ def test_a_cell_says_use_tasks_and_what_it_holds() -> None:
 
 
 @pytest.mark.parametrize(
-    "written", ["", "nonsense", "[]", '{"tasks": "many"}', '{"tasks": 1e99}', "null", '{"tasks": 3, "more": true}']
+    "written",
+    [
+        *("", "nonsense", "[]", '{"tasks": "many"}', '{"tasks": 1e99}', "null", '{"tasks": 3, "more": true}'),
+        *(f'{{"bytes": {"9" * 400}}}', f'{{"tasks": {"9" * 400}}}', '{"tasks": -3, "bytes": -1}'),
+    ],
 )
 def test_a_report_that_somebody_else_wrote_breaks_nothing(written: str) -> None:
     pod = worker_pod("c", "odd", annotations={KEYS.worker_report: written})

@@ -18,6 +18,7 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from grid.sandbox.apiserver import discovery
+from grid.sandbox.apiserver.bodies import parse_bool
 from grid.sandbox.apiserver.frontproxy import PREFIX, FrontProxy, identity_headers
 from grid.sandbox.apiserver.identity import Identity
 from grid.sandbox.apiserver.kinds import Object, stored_kinds
@@ -114,7 +115,7 @@ class Aggregator:
     async def forward(self, request: web.Request, identity: Identity, api: Object) -> web.StreamResponse:
         if not _is_available(api):
             return web.Response(status=503, text="service unavailable\n")
-        watching = request.query.get("watch") in ("1", "true")
+        watching = parse_bool(request.query, "watch")
         limit = aiohttp.ClientTimeout(total=None if watching else _LONGEST_SECONDS, sock_connect=_CONNECT_SECONDS)
         headers = CIMultiDict(
             (name, value)

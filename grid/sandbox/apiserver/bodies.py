@@ -5,6 +5,7 @@ The sentences are those of the real server, which are Go's.
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -235,3 +236,8 @@ def parse_int(text: str) -> int:
     if not _NUMBER.fullmatch(text):
         raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
     return int(text)
+
+
+def parse_bool(query: Mapping[str, str], name: str) -> bool:
+    """A switch in a query as Kubernetes reads it: on when it is there, unless it says "0" or "false" in any case."""
+    return name in query and query[name].lower() not in ("0", "false")

@@ -7,7 +7,15 @@ from typing import Any
 
 import msgspec
 
-from grid.sandbox.apiserver.bodies import JSON, decode_object, decode_yaml, duplicate_fields, json_error, named
+from grid.sandbox.apiserver.bodies import (
+    JSON,
+    decode_object,
+    decode_yaml,
+    duplicate_fields,
+    json_error,
+    named,
+    parse_bool,
+)
 from grid.sandbox.apiserver.kinds import Kind, Object
 from grid.sandbox.apiserver.patches.apply import Conflicts, Manager, apply
 from grid.sandbox.apiserver.patches.json_patch import CannotApply, json_patch
@@ -132,7 +140,7 @@ def application(body: bytes, target: Target, query: Mapping[str, str]) -> Applic
             f"failed to create typed patch object ({where}): .{unknown[0]}: field not declared in schema"
         )
     subresource = target.subresource.name if target.subresource else ""
-    force = query.get("force") in ("1", "true")
+    force = parse_bool(query, "force")
     return Application(wanted, Manager(manager, target.kind.api_version, subresource), force)
 
 

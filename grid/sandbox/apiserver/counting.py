@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from aiohttp import web
 
+from grid.sandbox.apiserver.bodies import parse_bool
 from grid.sandbox.apiserver.paths import Target
 
 CONTENT_TYPE = "text/plain; version=0.0.4"
@@ -44,7 +45,7 @@ class Requests:
 
 def _verb(request: web.Request, target: Target) -> str:
     """As Kubernetes names them in its metrics."""
-    if request.method == "GET" and (target.watching or request.query.get("watch") in ("1", "true")):
+    if request.method == "GET" and (target.watching or parse_bool(request.query, "watch")):
         return "WATCH"
     if request.method == "PATCH" and "apply-patch" in request.headers.get("Content-Type", ""):
         return "APPLY"

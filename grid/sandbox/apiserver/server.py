@@ -20,7 +20,7 @@ from aiohttp import web
 from grid.sandbox.apiserver import counting, discovery, openapi
 from grid.sandbox.apiserver.aggregation import Aggregator
 from grid.sandbox.apiserver.answers import json_answer
-from grid.sandbox.apiserver.bodies import JSON, Form, negotiate
+from grid.sandbox.apiserver.bodies import JSON, Form, negotiate, parse_bool
 from grid.sandbox.apiserver.certificates import load_or_make
 from grid.sandbox.apiserver.changing import (
     APPLY,
@@ -198,7 +198,7 @@ class ApiServer:
             return special
         collection = not target.name
         match request.method:
-            case "GET" if target.watching or request.query.get("watch") in ("1", "true"):
+            case "GET" if target.watching or parse_bool(request.query, "watch"):
                 verb, handler = "watch", self._watch
             case "GET":
                 verb, handler = ("list", self._list) if collection else ("get", self._get)

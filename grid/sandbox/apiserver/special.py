@@ -10,7 +10,7 @@ from aiohttp import web
 
 from grid.sandbox.apiserver import eviction, usage
 from grid.sandbox.apiserver.answers import json_answer
-from grid.sandbox.apiserver.bodies import negotiate, parse_object
+from grid.sandbox.apiserver.bodies import negotiate, parse_bool, parse_object
 from grid.sandbox.apiserver.changing import is_dry_run, patching
 from grid.sandbox.apiserver.identity import Identity, Tokens
 from grid.sandbox.apiserver.kinds import Kind, stored_kinds
@@ -130,7 +130,7 @@ class Special:
     async def _metrics(self, request: web.Request, target: Target, identity: Identity) -> web.StreamResponse:
         negotiate(request.headers.get("Accept", ""))
         kind = target.kind
-        if request.query.get("watch") in ("1", "true"):
+        if parse_bool(request.query, "watch"):
             problem = f'watch is not supported on resources of kind "{kind.plural}.{_METRICS}"'
             raise Failure(405, "MethodNotAllowed", problem, {"group": _METRICS, "kind": kind.plural})
         measured = stored_kinds()["nodes" if kind.kind == "NodeMetrics" else "pods"]

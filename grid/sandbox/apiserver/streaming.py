@@ -12,7 +12,7 @@ from time import monotonic
 import msgspec
 from aiohttp import web
 
-from grid.sandbox.apiserver.bodies import JSON, Form, parse_int
+from grid.sandbox.apiserver.bodies import JSON, Form, parse_bool, parse_int
 from grid.sandbox.apiserver.kinds import Object
 from grid.sandbox.apiserver.listing import predicate_of
 from grid.sandbox.apiserver.paths import Target
@@ -61,9 +61,7 @@ async def stream_watch(
         await response.prepare(request)
         if first:
             await response.write(first)
-        bookmarks = (
-            _Bookmarks(target, settings.bookmark_seconds) if query.get("allowWatchBookmarks") in ("1", "true") else None
-        )
+        bookmarks = _Bookmarks(target, settings.bookmark_seconds) if parse_bool(query, "allowWatchBookmarks") else None
         await _follow(response, watch, store, bookmarks, monotonic() + timeout, stopping)
     except ConnectionResetError:
         return response
@@ -86,7 +84,7 @@ def _start(store: Store, request: web.Request) -> _Start:
         query.get("resourceVersionMatch", ""),
         query.get("sendInitialEvents"),
     )
-    bookmarks = query.get("allowWatchBookmarks") in ("1", "true")
+    bookmarks = parse_bool(query, "allowWatchBookmarks")
     path = "resourceVersionMatch"
     if initial is not None and match != "NotOlderThan":
         problem = prohibited(path, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")

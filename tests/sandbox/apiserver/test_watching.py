@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import pytest
 
 from grid.sandbox.apiserver import ApiServer, Tokens
 from grid.sandbox.apiserver.store import Store
@@ -146,3 +147,12 @@ async def test_many_watchers_see_the_same_changes(api: Api) -> None:
     seen = await asyncio.gather(*watchers)
     assert all(each == seen[0] for each in seen)
     assert len(set(seen[0])) == 50
+
+
+@pytest.mark.parametrize(
+    ("said", "is_watch"), [("True", True), ("", True), ("1", True), ("False", False), ("0", False)]
+)
+async def test_a_watch_is_asked_for_as_every_client_writes_it(api: Api, said: str, is_watch: bool) -> None:
+    await api.config_map("a")
+    answer = await api.ask("GET", f"/api/v1/namespaces/default/configmaps?watch={said}&timeoutSeconds=1")
+    assert ("type" in answer.body) is is_watch

@@ -276,7 +276,7 @@ def problems_in(log: Path) -> Counter[str]:
 
 
 def _is_problem(line: str) -> bool:
-    return " WARNING " in line or " ERROR " in line or "[W " in line or "[E " in line
+    return " WARNING " in line or " ERROR " in line or "[W " in line or "[E " in line or "[C " in line
 
 
 def _kind_of(line: str) -> str:

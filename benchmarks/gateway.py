@@ -43,7 +43,7 @@ _SETTINGS = """
 c.KubeController.address = "127.0.0.1:0"
 c.KubeController.api_url = "http://127.0.0.1:8000/api"
 c.KubeController.gateway_instance = "{instance}"
-c.KubeController.log_level = "WARNING"
+c.KubeController.log_level = "WARN"
 {more}
 """
 _UNLIMITED = "c.KubeController.k8s_api_rate_limit = 100_000\nc.KubeController.k8s_api_rate_limit_burst = 100_000"

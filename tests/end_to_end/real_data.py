@@ -21,7 +21,8 @@ def main() -> None:
     operator.groups.add(Group.objects.get_or_create(name="operators")[0])
     for tier in (
         HardwareTier(id="small", name="Small", node_pool="default", cores="1", memory="2Gi", is_default=True),
-        HardwareTier(id="tenth", name="Tenth", node_pool="default", cores="100m", memory="1Gi"),
+        # Little work makes it busy, and what an idle Dask worker uses, up to 50m on a slow machine, is less than half of a target.
+        HardwareTier(id="worker", name="Worker", node_pool="default", cores="150m", memory="1Gi"),
     ):
         tier.full_clean()
         tier.save()

@@ -108,7 +108,8 @@ class Election:
             async with asyncio.timeout(seconds if within is None else min(seconds, within)):
                 is_ours = await self.attempt()
         except (GridError, TimeoutError) as error:
-            logger.warning("lease cannot be read or renewed lease=%s error=%s", self._name, error)
+            reason = str(error) or "no answer in time"
+            logger.warning("lease cannot be read or renewed lease=%s reason=%s", self._name, reason)
             return False
         if is_ours:
             self._taken_at = started

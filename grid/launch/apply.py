@@ -7,19 +7,22 @@ name without it belongs to somebody else, and nothing of that is touched.
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import msgspec
 
 from grid.errors import Conflict, GridError, NotFound
 from grid.kube.api import KubeApi
 from grid.kube.objects import Metadata, Pod, RawObject
-from grid.kube.resources import CONFIG_MAPS, NAMESPACES, PODS, VOLUME_CLAIMS
+from grid.kube.resources import CONFIG_MAPS, NAMESPACES, PODS, VOLUME_CLAIMS, Resource
 from grid.labels import KEYS, MANAGED_BY, MANAGER
 from grid.launch import manifests
 from grid.launch.manifests import Manifest, Storage
 from grid.launch.spec import ExecutionSpec
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 class NameTaken(GridError):
@@ -34,21 +37,17 @@ class Attached:
     head_address: str
 
 
-class _PodList(msgspec.Struct):
-    items: tuple[Pod, ...] = ()
-
-
 class _Versioned(msgspec.Struct):
     metadata: Metadata
 
 
-class _PageMetadata(msgspec.Struct):
+class _PageMetadata(msgspec.Struct, frozen=True):
     continue_token: str = msgspec.field(default="", name="continue")
 
 
-class _VersionPage(msgspec.Struct):
-    metadata: _PageMetadata
-    items: tuple[_Versioned, ...] = ()
+class _Page(msgspec.Struct, Generic[T]):
+    metadata: _PageMetadata = _PageMetadata()
+    items: tuple[T, ...] = ()
 
 
 async def ensure_namespace(api: KubeApi, namespace: str) -> None:
@@ -100,19 +99,25 @@ async def create_anchor(api: KubeApi, spec: ExecutionSpec, *, namespace: str) ->
 
 async def find_pods(api: KubeApi, execution_id: str, *, namespace: str) -> Sequence[Pod]:
     """The execution's pods as the API server knows them now: never from a cache."""
-    selector = f"{KEYS.execution}={execution_id}"
-    body = await api.list_page(PODS, namespace=namespace, label_selector=selector)
-    return msgspec.json.decode(body, type=_PodList).items
+    return await list_all(api, PODS, Pod, namespace=namespace, label_selector=f"{KEYS.execution}={execution_id}")
 
 
 async def pod_versions(api: KubeApi, *, namespace: str, label_selector: str) -> dict[str, str]:
     """Key and version of every pod that the selector finds, as the API server knows them now."""
-    found: dict[str, str] = {}
+    found = await list_all(api, PODS, _Versioned, namespace=namespace, label_selector=label_selector)
+    return {item.metadata.key: item.metadata.resource_version for item in found}
+
+
+async def list_all(
+    api: KubeApi, resource: Resource, kind: type[T], *, namespace: str, label_selector: str
+) -> Sequence[T]:
+    """Every page of a list, as objects of that kind."""
+    found: list[T] = []
     token = ""
     while True:
-        body = await api.list_page(PODS, namespace=namespace, label_selector=label_selector, continue_token=token)
-        page = msgspec.json.decode(body, type=_VersionPage)
-        found |= {item.metadata.key: item.metadata.resource_version for item in page.items}
+        body = await api.list_page(resource, namespace=namespace, label_selector=label_selector, continue_token=token)
+        page = msgspec.json.decode(body, type=_Page[kind])  # type: ignore[valid-type]
+        found += page.items
         token = page.metadata.continue_token
         if not token:
             return found

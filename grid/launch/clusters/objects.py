@@ -5,7 +5,7 @@ nothing counts as gone in a look that still found one of them.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -34,15 +34,6 @@ class Listed(msgspec.Struct):
 
     metadata: Metadata
     spec: dict[str, Any] = {}
-
-
-class _PageMetadata(msgspec.Struct, frozen=True):
-    continue_token: str = msgspec.field(default="", name="continue")
-
-
-class _Page(msgspec.Struct):
-    metadata: _PageMetadata = _PageMetadata()
-    items: tuple[Listed, ...] = ()
 
 
 async def create_all(api: KubeApi, spec: ExecutionSpec, *, namespace: str, storage: Storage) -> str:
@@ -80,18 +71,6 @@ async def patch(api: KubeApi, manifest: Manifest, spec: Mapping[str, Any]) -> No
     await api.patch(manifest.resource, manifest.name, {"spec": dict(spec)}, namespace=namespace)
 
 
-async def list_all(api: KubeApi, resource: Resource, *, namespace: str, label_selector: str) -> Sequence[Listed]:
-    found: list[Listed] = []
-    token = ""
-    while True:
-        body = await api.list_page(resource, namespace=namespace, label_selector=label_selector, continue_token=token)
-        page = msgspec.json.decode(body, type=_Page)
-        found += page.items
-        token = page.metadata.continue_token
-        if not token:
-            return found
-
-
 async def delete_all(api: KubeApi, object_name: str, execution_id: str, *, namespace: str) -> bool:
     """Ask for the end of everything. True while pods are left, or were still being made."""
     await apply.delete_anchor(api, object_name, execution_id, namespace=namespace)
@@ -99,7 +78,7 @@ async def delete_all(api: KubeApi, object_name: str, execution_id: str, *, names
     for resource in _MAKERS:
         # The garbage collector would do it too; asking ourselves works also for what has lost its owner.
         selector = f"{KEYS.execution}={execution_id}"
-        for listed in await list_all(api, resource, namespace=namespace, label_selector=selector):
+        for listed in await apply.list_all(api, resource, Listed, namespace=namespace, label_selector=selector):
             makers += 1
             if listed.metadata.deletion_timestamp is None:
                 await _delete(api, resource, listed.metadata)

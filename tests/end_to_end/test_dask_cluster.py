@@ -44,9 +44,9 @@ RESULT = TASKS * EACH + TASKS * (TASKS - 1) // 2
 
 
 def make_wide_tier(admin: Page) -> None:
-    """Little work makes it busy, and two of it fill a node: growing needs new nodes."""
+    """Little work makes it busy, idle it uses less than half of its target, and two of it fill a node: growing needs new nodes."""
     admin.goto("/tiers/new/")
-    for label, text in {"Id": "wide", "Name": "Wide", "Cores": "100m", "Memory": "14Gi"}.items():
+    for label, text in {"Id": "wide", "Name": "Wide", "Cores": "150m", "Memory": "14Gi"}.items():
         admin.get_by_label(label, exact=True).fill(text)
     admin.get_by_label("Node pool").fill("default")
     admin.get_by_role("button", name="Save").click()

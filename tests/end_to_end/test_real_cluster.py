@@ -134,12 +134,12 @@ def test_a_cluster_grows_for_what_waits_in_it(real_grid: RealGrid) -> None:
 
 def test_a_cluster_is_changed_and_repaired_while_it_runs(real_grid: RealGrid) -> None:
     scientist = Session(real_grid, "scientist")
-    size = {"workers_maximum": "2", "target_cpu": "80"}
+    size = {"workers_maximum": "1", "target_cpu": "80"}
     cluster = scientist.launch({**CLUSTER, "kind": "cluster", "title": "Shared", **size})
     scientist.wait_for(cluster, "Running", seconds=PULL_SECONDS)
     page, at = f"/executions/{cluster}/", address(real_grid, cluster)
 
-    scientist.post(f"{page}resize/", {"minimum": "2", "maximum": "3"}, page=f"{page}resize/")
+    scientist.post(f"{page}resize/", {"minimum": "2", "maximum": "2"}, page=f"{page}resize/")
     wait_until(lambda: len(ready(real_grid, cluster, "worker")) == 2, 120, "two workers")
     heads = ready(real_grid, cluster, "head")
     scientist.post(f"{page}restart-head/", {}, page=f"{page}restart-head/")

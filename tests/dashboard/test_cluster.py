@@ -2,11 +2,9 @@
 
 import re
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.contrib.auth.models import User
 from django.test import Client
 
 from grid.errors import ClusterUnavailable
@@ -15,6 +13,8 @@ from grid.metrics.usage import Measured, Usage
 from grid.models import Execution, LifecycleEntry, State
 from grid.runtime import Runtime
 from tests.conftest import People
+from tests.dashboard.browsing import client_of
+from tests.dashboard.browsing import execution_page as text
 from tests.dashboard.clustering import (
     autoscaler,
     head_pod,
@@ -55,18 +55,6 @@ def running(people: People, cluster: FakeCluster, runtime: Runtime) -> Execution
     fill(runtime, cluster)
     read_executions(runtime)
     return execution
-
-
-def client_of(user: User, **options: Any) -> Client:
-    client = Client(**options)
-    client.force_login(user)
-    return client
-
-
-def text(user: User, execution: Execution, rest: str = "") -> str:
-    answer = client_of(user).get(f"/executions/{execution.pk}/{rest}")
-    assert answer.status_code == 200
-    return str(answer.content.decode())
 
 
 def test_a_stranger_finds_nothing_and_nobody_goes_to_the_login(people: People, running: Execution) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.contrib.auth.models import User
 from django.test import Client
 
 from grid.errors import ClusterUnavailable
@@ -14,6 +13,8 @@ from grid.kube.resources import EVENTS, NODES, PODS
 from grid.models import Execution, LifecycleEntry, State
 from grid.runtime import Runtime
 from tests.conftest import People
+from tests.dashboard.browsing import client_of
+from tests.dashboard.browsing import execution_page as text
 from tests.dashboard.executing import make_execution, make_project, pod_of, read_executions
 from tests.dashboard.live import changed, connected, connection
 from tests.support import builders
@@ -35,18 +36,6 @@ def running(people: People, cluster: FakeCluster, runtime: Runtime) -> Execution
     fill(runtime, cluster)
     read_executions(runtime)
     return execution
-
-
-def client_of(user: User, **options: Any) -> Client:
-    client = Client(**options)
-    client.force_login(user)
-    return client
-
-
-def text(user: User, execution: Execution, rest: str = "") -> str:
-    answer = client_of(user).get(f"/executions/{execution.pk}/{rest}")
-    assert answer.status_code == 200
-    return str(answer.content.decode())
 
 
 def _plain(answer: Any, id: str) -> str:

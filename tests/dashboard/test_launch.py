@@ -2,7 +2,6 @@
 
 import re
 from decimal import Decimal
-from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group, User
@@ -14,6 +13,7 @@ from grid.kube.resources import NODES
 from grid.models import ConfigRecord, Environment, Execution, HardwareTier, Project, State
 from grid.runtime import Runtime
 from tests.conftest import People
+from tests.dashboard.browsing import client_of
 from tests.dashboard.executing import make_environment, make_execution, make_project, make_tier
 from tests.support import builders
 from tests.support.cluster import FakeCluster
@@ -33,14 +33,8 @@ def offered(people: People) -> Project:
     return make_project(people.owner, people.teammate)
 
 
-def logged_in(user: User, **options: Any) -> Client:
-    client = Client(**options)
-    client.force_login(user)
-    return client
-
-
 def page(user: User, query: str = "") -> str:
-    answer = logged_in(user).get(f"/launch/{query}")
+    answer = client_of(user).get(f"/launch/{query}")
     assert answer.status_code == 200
     return str(answer.content.decode())
 
@@ -65,7 +59,7 @@ def test_the_form_shows_tiers_with_size_and_price_and_marks_the_default(people: 
 
 
 def test_a_launch_goes_to_the_page_of_what_it_started(people: People, offered: Project) -> None:
-    answer = logged_in(people.owner).post("/launch/", filled(title="  My notebook "))
+    answer = client_of(people.owner).post("/launch/", filled(title="  My notebook "))
     execution = Execution.objects.get()
     assert (answer.status_code, answer["Location"]) == (302, f"/executions/{execution.pk}/")
     assert (execution.owner, execution.title, execution.state) == (people.owner, "My notebook", State.QUEUED)
@@ -73,7 +67,7 @@ def test_a_launch_goes_to_the_page_of_what_it_started(people: People, offered: P
 
 
 def test_a_member_launches_as_themselves(people: People, offered: Project) -> None:
-    logged_in(people.teammate).post("/launch/", filled())
+    client_of(people.teammate).post("/launch/", filled())
     assert Execution.objects.get().owner == people.teammate
 
 
@@ -82,7 +76,7 @@ def test_who_is_not_in_the_project_cannot_launch_in_it(people: People, offered: 
     user = getattr(people, who)
     make_project(user, id="own", name="Own")
     assert "Customer churn" not in page(user)
-    answer = logged_in(user).post("/launch/", filled())
+    answer = client_of(user).post("/launch/", filled())
     assert answer.status_code == 422
     assert "Choose one of your projects" in answer.content.decode()
     assert not Execution.objects.exists()
@@ -95,12 +89,12 @@ def test_nobody_logged_in_launches_nothing(offered: Project) -> None:
 
 
 def test_a_foreign_site_cannot_launch(people: People, offered: Project) -> None:
-    assert logged_in(people.owner, enforce_csrf_checks=True).post("/launch/", filled()).status_code == 403
+    assert client_of(people.owner, enforce_csrf_checks=True).post("/launch/", filled()).status_code == 403
     assert not Execution.objects.exists()
 
 
 def test_looking_at_the_form_launches_nothing(people: People, offered: Project) -> None:
-    logged_in(people.owner).get("/launch/", filled())
+    client_of(people.owner).get("/launch/", filled())
     assert not Execution.objects.exists()
 
 
@@ -121,7 +115,7 @@ def test_looking_at_the_form_launches_nothing(people: People, offered: Project) 
 def test_what_is_wrong_is_said_at_its_field(
     people: People, offered: Project, field: str, value: str, sentence: str
 ) -> None:
-    answer = logged_in(people.owner).post("/launch/", filled(**{field: value}))
+    answer = client_of(people.owner).post("/launch/", filled(**{field: value}))
     assert answer.status_code == 422
     shown = answer.content.decode()
     assert re.search(rf'id="id_{field}_error"><p>{re.escape(sentence)}', shown)
@@ -129,7 +123,7 @@ def test_what_is_wrong_is_said_at_its_field(
 
 
 def test_what_was_typed_is_still_there_after_a_refusal(people: People, offered: Project) -> None:
-    answer = logged_in(people.owner).post(
+    answer = client_of(people.owner).post(
         "/launch/", filled(tier="gpu", title='<script>alert("x")</script>', project="zzz")
     )
     shown = answer.content.decode()
@@ -140,7 +134,7 @@ def test_what_was_typed_is_still_there_after_a_refusal(people: People, offered: 
 
 
 def test_a_hostile_title_is_launched_as_text(people: People, offered: Project) -> None:
-    logged_in(people.owner).post("/launch/", filled(title="<script>alert(1)</script>"))
+    client_of(people.owner).post("/launch/", filled(title="<script>alert(1)</script>"))
     assert Execution.objects.get().title == "<script>alert(1)</script>"
 
 
@@ -154,14 +148,14 @@ def test_what_is_hidden_archived_or_for_others_is_not_offered(people: People, of
     shown = page(people.owner)
     for name in ("Old tier", "Hidden tier", "Jobs tier", "Special tier", "Ancient"):
         assert name not in shown
-    assert logged_in(people.owner).post("/launch/", filled(tier="special")).status_code == 422
+    assert client_of(people.owner).post("/launch/", filled(tier="special")).status_code == 422
     people.owner.groups.add(Group.objects.get(name="chosen few"))
     assert "Special tier" in page(people.owner)
 
 
 def test_sending_a_form_twice_launches_once(people: People, offered: Project) -> None:
     """Nothing is looked up first: the database's unique key decides, so it makes no difference how close the two clicks are."""
-    client = logged_in(people.owner)
+    client = client_of(people.owner)
     first, second = client.post("/launch/", filled()), client.post("/launch/", filled())
     assert Execution.objects.count() == 1
     assert first["Location"] == second["Location"]
@@ -169,14 +163,14 @@ def test_sending_a_form_twice_launches_once(people: People, offered: Project) ->
 
 
 def test_going_back_and_choosing_differently_launches_again(people: People, offered: Project) -> None:
-    client = logged_in(people.owner)
+    client = client_of(people.owner)
     client.post("/launch/", filled())
     client.post("/launch/", filled(tier="gpu"))
     assert Execution.objects.count() == 2
 
 
 def test_each_showing_of_the_form_may_launch(people: People, offered: Project) -> None:
-    client = logged_in(people.owner)
+    client = client_of(people.owner)
     tokens = {re.findall(r'name="token" value="([^"]+)"', page(people.owner))[0] for _ in range(2)}
     assert len(tokens) == 2
     for token in tokens:
@@ -186,14 +180,14 @@ def test_each_showing_of_the_form_may_launch(people: People, offered: Project) -
 
 def test_the_same_form_of_two_people_launches_for_each(people: People, offered: Project) -> None:
     for user in (people.owner, people.teammate):
-        assert logged_in(user).post("/launch/", filled()).status_code == 302
+        assert client_of(user).post("/launch/", filled()).status_code == 302
     assert Execution.objects.count() == 2
 
 
 def test_a_full_queue_refuses_with_a_sentence(people: People, offered: Project) -> None:
     ConfigRecord.objects.create(namespace=NAMESPACE, key=GLOBAL_QUEUE_LIMIT.key, value="0")
     ConfigRecord.objects.create(namespace=NAMESPACE, key=MAXIMUM_EXECUTIONS_PER_USER.key, value="0")
-    answer = logged_in(people.owner).post("/launch/", filled())
+    answer = client_of(people.owner).post("/launch/", filled())
     assert answer.status_code == 422
     assert "the queue holds 0" in answer.content.decode()
 
@@ -245,11 +239,11 @@ def test_kinds_are_offered_where_there_is_an_environment_for_them(people: People
     shown = page(people.owner, "?kind=job")
     assert "Python script" in shown
     assert "JupyterLab" not in shown
-    logged_in(people.owner).post("/launch/", filled(kind="job", environment="script"))
+    client_of(people.owner).post("/launch/", filled(kind="job", environment="script"))
     assert Execution.objects.get().kind == "job"
 
 
 def test_an_environment_of_another_kind_is_refused(people: People, offered: Project) -> None:
-    answer = logged_in(people.owner).post("/launch/", filled(kind="job"))
+    answer = client_of(people.owner).post("/launch/", filled(kind="job"))
     assert answer.status_code == 422
     assert not Execution.objects.exists()

@@ -3,7 +3,6 @@
 import html
 import re
 from decimal import Decimal
-from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group, User
@@ -17,6 +16,7 @@ from grid.launch.spec import thaw
 from grid.models import ConfigRecord, Environment, Execution, HardwareTier, Project
 from grid.runtime import Runtime
 from tests.conftest import People
+from tests.dashboard.browsing import client_of
 from tests.dashboard.executing import make_environment, make_project, make_tier
 from tests.support import builders
 from tests.support.cluster import FakeCluster
@@ -58,20 +58,14 @@ def offered(people: People) -> Project:
     return make_project(people.owner, people.teammate)
 
 
-def logged_in(user: User, **options: Any) -> Client:
-    client = Client(**options)
-    client.force_login(user)
-    return client
-
-
 def page(user: User, query: str = "") -> str:
-    answer = logged_in(user).get(f"/launch/{query}")
+    answer = client_of(user).get(f"/launch/{query}")
     assert answer.status_code == 200
     return str(answer.content.decode())
 
 
 def sent(user: User, fields: dict[str, str], path: str = "/launch/") -> tuple[int, str]:
-    answer = logged_in(user).post(path, fields)
+    answer = client_of(user).post(path, fields)
     return answer.status_code, html.unescape(answer.content.decode())
 
 
@@ -106,7 +100,7 @@ def test_a_cluster_alone_is_launched_as_it_is_first_shown_but_for_its_kind(peopl
 
 
 def test_a_workspace_and_its_cluster_are_launched_together(people: People, offered: Project) -> None:
-    answer = logged_in(people.owner).post("/launch/", ATTACHED | {"on_demand": "on", "local_storage": "20Gi"})
+    answer = client_of(people.owner).post("/launch/", ATTACHED | {"on_demand": "on", "local_storage": "20Gi"})
     workspace, cluster = Execution.objects.get(kind="workspace"), Execution.objects.get(kind="cluster")
     assert answer["Location"] == f"/executions/{workspace.pk}/"
     assert cluster.attached_to == workspace
@@ -343,8 +337,8 @@ def test_the_fragments_are_for_people_who_are_logged_in_and_forms_of_this_site(
     people: People, offered: Project, path: str
 ) -> None:
     assert Client().post(path, ALONE)["Location"].startswith("/login/")
-    assert logged_in(people.owner, enforce_csrf_checks=True).post(path, ALONE).status_code == 403
-    assert logged_in(people.owner).get(path).status_code == 405
+    assert client_of(people.owner, enforce_csrf_checks=True).post(path, ALONE).status_code == 403
+    assert client_of(people.owner).get(path).status_code == 405
 
 
 @pytest.mark.parametrize("path", ["/launch/estimate/", "/launch/choices/"])

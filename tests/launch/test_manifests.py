@@ -4,6 +4,7 @@ import base64
 import re
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -228,6 +229,17 @@ def test_texts_of_people_become_valid_label_values(owner: str, title: str) -> No
 def test_two_users_never_share_a_label(one: str, other: str) -> None:
     if one != other:
         assert labels_of(spec(owner=one))[KEYS.user] != labels_of(spec(owner=other))[KEYS.user]
+
+
+def test_what_was_launched_before_there_were_clusters_gives_the_objects_that_it_gave_then() -> None:
+    frozen: dict[str, Any] = msgspec.to_builtins(spec())
+    now = build(thaw(frozen), namespace="compute-grid", token="t")
+    then = build(
+        thaw({key: value for key, value in frozen.items() if key not in ("cluster", "attached")}),
+        namespace="compute-grid",
+        token="t",
+    )
+    assert then == now
 
 
 @pytest.mark.parametrize("stored", [None, {}, [], {"id": 1}, "text"])

@@ -20,7 +20,6 @@ class Command(BaseCommand):
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        scaling, workloads, fleet = AutoscalerSettings(), ScalingSettings(), FleetSettings()
         parser.add_argument("--data", type=Path, required=True, help="directory for the cluster's state")
         parser.add_argument("--port", type=int, default=8002, help="port of the API server on 127.0.0.1; 0 for any")
         parser.add_argument(
@@ -49,39 +48,7 @@ class Command(BaseCommand):
             default=0,
             help="port on this machine of the program that serves external.metrics.k8s.io (GRID_DEMAND_PORT of the web server)",
         )
-        parser.add_argument(
-            "--maximum-nodes", type=int, help="how many nodes each pool may have that can grow (default: 5, of GPUs 2)"
-        )
-        parser.add_argument(
-            "--unneeded-seconds",
-            type=float,
-            default=scaling.unneeded_seconds,
-            help="how long a node must be unneeded before it is removed (default: %(default)s)",
-        )
-        parser.add_argument(
-            "--scan-seconds",
-            type=float,
-            default=scaling.scan_seconds,
-            help="how often the node autoscaler looks (default: %(default)s)",
-        )
-        parser.add_argument(
-            "--hpa-sync-seconds",
-            type=float,
-            default=workloads.sync_seconds,
-            help="how often HorizontalPodAutoscalers are looked at (default: %(default)s)",
-        )
-        parser.add_argument(
-            "--hpa-down-seconds",
-            type=float,
-            default=workloads.down_seconds,
-            help="how long they keep to the largest recent size before they shrink (default: %(default)s)",
-        )
-        parser.add_argument(
-            "--boot-seconds",
-            type=float,
-            default=fleet.boot_seconds,
-            help="how long a new node takes until it joins (default: %(default)s)",
-        )
+        _add_speeds(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         data: Path = options["data"].absolute()
@@ -134,3 +101,41 @@ class Command(BaseCommand):
 
 def _greeting(url: str, settings: ClusterSettings) -> str:
     return f"Sandbox listens on {url}; kubectl --kubeconfig {settings.kubeconfig} get nodes"
+
+
+def _add_speeds(parser: ArgumentParser) -> None:
+    """How far and how fast nodes and workers come and go."""
+    scaling, workloads, fleet = AutoscalerSettings(), ScalingSettings(), FleetSettings()
+    parser.add_argument(
+        "--maximum-nodes", type=int, help="how many nodes each pool may have that can grow (default: 5, of GPUs 2)"
+    )
+    parser.add_argument(
+        "--unneeded-seconds",
+        type=float,
+        default=scaling.unneeded_seconds,
+        help="how long a node must be unneeded before it is removed (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--scan-seconds",
+        type=float,
+        default=scaling.scan_seconds,
+        help="how often the node autoscaler looks (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--hpa-sync-seconds",
+        type=float,
+        default=workloads.sync_seconds,
+        help="how often HorizontalPodAutoscalers are looked at (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--hpa-down-seconds",
+        type=float,
+        default=workloads.down_seconds,
+        help="how long they keep to the largest recent size before they shrink (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--boot-seconds",
+        type=float,
+        default=fleet.boot_seconds,
+        help="how long a new node takes until it joins (default: %(default)s)",
+    )

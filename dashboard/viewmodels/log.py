@@ -63,11 +63,11 @@ def log_source(pods: Sequence[Pod], *, pod: str, container: str, main: str) -> L
 
 
 def started_pods(pods: Sequence[Pod]) -> list[Pod]:
-    """Those whose program has started, the head first; at most `MERGED_PODS`, the newest of the others."""
+    """Those whose program has started, the head first, then the newest."""
     started = [pod for pod in pods if _has_started(pod, MAIN_CONTAINER)]
     started.sort(key=lambda pod: str(pod.metadata.creation_timestamp or ""), reverse=True)
     started.sort(key=lambda pod: pod.metadata.labels.get(APP_COMPONENT) != HEAD)
-    return started[:MERGED_PODS]
+    return started
 
 
 def member_name(pod: Pod) -> str:

@@ -14,6 +14,7 @@ from dashboard.viewmodels.format import plural
 from dashboard.viewmodels.log import (
     ALL,
     MAIN_CONTAINER,
+    MERGED_PODS,
     LogSource,
     all_source,
     log_source,
@@ -64,8 +65,9 @@ def _source(request: HttpRequest, record: ExecutionRecord, pods: list[Pod]) -> L
     return replace(chosen, pods=together.pods) if chosen and together else together
 
 
-async def _all_together(runtime: Runtime, pods: list[Pod]) -> tuple[Fetched, str]:
+async def _all_together(runtime: Runtime, started: list[Pod]) -> tuple[Fetched, str]:
     """The merged logs, and what is missing in them."""
+    pods = started[:MERGED_PODS]
     lines = max(_LEAST_LINES, LOG_LINES // len(pods))
     turn = asyncio.Semaphore(_AT_ONCE)
 
@@ -85,5 +87,9 @@ async def _all_together(runtime: Runtime, pods: list[Pod]) -> tuple[Fetched, str
     if len(problems) == len(pods):
         return Fetched(problem=problems[0]), ""
     texts = {member_name(pod): one.text for pod, one in zip(pods, found, strict=True) if not one.problem}
-    note = f"The logs of {plural(len(problems), 'pod')} could not be fetched: {problems[0]}" if problems else ""
-    return Fetched(text=merged(texts, lines=LOG_LINES)), note
+    notes = [f"The logs of {plural(len(problems), 'pod')} could not be fetched: {problems[0]}"] if problems else []
+    if len(started) > len(pods):
+        notes.append(
+            f"Only {len(pods)} of {len(started)} pods are shown together, the newest ones; choose a pod to see its log."
+        )
+    return Fetched(text=merged(texts, lines=LOG_LINES)), " ".join(notes)

@@ -215,6 +215,16 @@ def test_the_logs_of_all_pods_are_one_in_the_order_of_time(
     assert '<option value="all">all together</option>' in alone
 
 
+def test_of_many_pods_the_newest_logs_are_shown_and_the_page_says_that_others_are_not(
+    people: People, running: Execution, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    for number in range(40):
+        cluster.put(PODS, worker_pod(running.pk, f"more{number}", created=MOMENT + timedelta(hours=1)))
+    fill(runtime, cluster)
+    page = text(people.owner, running, "log/")
+    assert "Only 24 of 43 pods are shown together, the newest ones; choose a pod to see its log." in page
+
+
 def test_a_log_that_cannot_be_fetched_does_not_hide_the_others(
     people: People, running: Execution, cluster: FakeCluster
 ) -> None:

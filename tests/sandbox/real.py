@@ -1,21 +1,14 @@
 """Our nodes joined to a real control plane, for the tests that look at both; the cluster is left as it was found."""
 
 import json
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
-
 from tests.end_to_end.grid import wait_until
-from tests.end_to_end.real import RealGrid
+from tests.end_to_end.real import ADMIN, RealGrid
 
-ADMIN = os.environ.get("REAL_KUBECONFIG", "")
 NAMESPACE = "sandbox-tests"
-needs_real_cluster = pytest.mark.skipif(
-    not ADMIN, reason="REAL_KUBECONFIG names no administrator's kubeconfig of a cluster without nodes"
-)
 
 
 @contextmanager

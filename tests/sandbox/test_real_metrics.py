@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.grid import wait_until
-from tests.end_to_end.real import RealGrid
-from tests.sandbox.real import NAMESPACE, apply, joined, needs_real_cluster, start_nodes
+from tests.end_to_end.real import RealGrid, needs_real_cluster
+from tests.sandbox.real import NAMESPACE, apply, joined, start_nodes
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600), needs_real_cluster]
 

@@ -10,8 +10,8 @@ import pytest
 
 from grid.sandbox.client import Object
 from tests.end_to_end.grid import wait_until
-from tests.end_to_end.real import RealGrid
-from tests.sandbox.real import NAMESPACE, apply, joined, needs_real_cluster
+from tests.end_to_end.real import RealGrid, needs_real_cluster
+from tests.sandbox.real import NAMESPACE, apply, joined
 from tests.sandbox.serviceproxy.test_with_cluster import client_pod, deployment
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600), needs_real_cluster]

@@ -122,9 +122,14 @@ class DisruptionController:
                     self._queue.add(key_of(budget))
 
     def _scale_changed(self, old: Object | None, new: Object | None) -> None:
-        namespace = namespace_of(new or old or {})
+        """Only what says how many pods there should be counts; a status changes with every pod, which tells of itself."""
+        if old and new and old["spec"] == new["spec"] and controller_of(old) == controller_of(new):
+            return
+        changed = new or old or {}
+        template = changed["spec"].get("template") or {}
         for budget in self._budgets.items():
-            if namespace_of(budget) == namespace:
+            same_place = namespace_of(budget) == namespace_of(changed)
+            if same_place and matches_labels(budget["spec"].get("selector"), labels_of(template)):
                 self._queue.add(key_of(budget))
 
     async def _reconcile(self, key: str) -> float | None:

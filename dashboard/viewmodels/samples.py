@@ -85,9 +85,10 @@ def thinned(samples: Sequence[SamplePoint], limit: int = POINTS) -> list[SampleP
             kept |= {found.at: found for found in (lowest, highest) if found is not None}
             lowest = highest = one
             current = place
-        elif one.ready < lowest.ready:
+            continue
+        if one.ready < lowest.ready:
             lowest = one
-        elif one.wanted > highest.wanted:
+        if one.wanted > highest.wanted:
             highest = one
     kept |= {found.at: found for found in (lowest, highest) if found is not None}
     return [kept[at] for at in sorted(kept)]

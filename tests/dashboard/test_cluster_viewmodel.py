@@ -303,6 +303,15 @@ def test_thinning_keeps_the_ends_the_peak_and_the_dip_in_order(samples: list[Sam
         assert min(one.ready for one in found) == min(one.ready for one in samples)
 
 
+def test_a_sample_that_is_both_the_dip_and_the_peak_of_its_stretch_is_kept() -> None:
+    quiet = [sample(second / 60, ready=2, wanted=2) for second in range(20)]
+    quiet[1] = sample(1 / 60, ready=1, wanted=3)
+    quiet[2] = sample(2 / 60, ready=0, wanted=2)
+    found = thinned(quiet, 6)
+    assert max(one.wanted for one in found) == 3
+    assert min(one.ready for one in found) == 0
+
+
 def test_a_week_becomes_a_chart_and_a_table_that_can_be_read() -> None:
     week = [sample(minute / 4, ready=1 + minute // 4000, wanted=1 + minute // 4000) for minute in range(40_000)]
     events = scale_events(week, [])

@@ -144,7 +144,7 @@ async def test_one_slow_head_and_one_silent_one_delay_nobody(shop: Shop, caplog:
     async with asking(world, controller):
         await passes(120)
         times = framework.times(well)
-        assert all(3 < after - before < 9 for before, after in itertools.pairwise(times))
+        assert all(4 < after - before < 6 for before, after in itertools.pairwise(times))
         assert len(times) > 18
         assert len(framework.times(slow)) > 10
         assert controller.asking.reports.keys() == {well.pk}

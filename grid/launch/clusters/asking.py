@@ -33,7 +33,7 @@ from grid.watch.backoff import Backoff
 logger = logging.getLogger(__name__)
 
 PERIOD_SECONDS = 5.0
-SPREAD_SECONDS = 2.0  # visits of one round begin within so much time of each other
+SPREAD_SECONDS = 2.0  # visits of one round begin within so much time of each other, each cluster at its own place
 ANSWER_SECONDS = 3.0
 VISIT_SECONDS = 10.0
 AT_ONCE = 32
@@ -58,6 +58,7 @@ class _Visits:
 
     revision: int
     stored: object
+    place: float  # in a round, drawn once, so that a cluster is visited evenly
     sampled_at: float
     thinned_at: float
     written_at: dict[str, float]
@@ -134,7 +135,8 @@ class Asking:
             if known is None:
                 # Drawn, so that many clusters are not thinned at once.
                 thinned_at = now - self._rng.uniform(0, THIN_SECONDS)
-                self._visits[one.id] = _Visits(one.revision, one.spec, float("-inf"), thinned_at, {})
+                place = self._rng.uniform(0, SPREAD_SECONDS)
+                self._visits[one.id] = _Visits(one.revision, one.spec, place, float("-inf"), thinned_at, {})
             elif known.revision != one.revision:
                 known.revision, known.stored, known.spec = one.revision, one.spec, None
 
@@ -143,7 +145,7 @@ class Asking:
         visits.is_busy = True
         failure = ""
         try:
-            await asyncio.sleep(self._rng.uniform(0, SPREAD_SECONDS))
+            await asyncio.sleep(visits.place)
             async with self._places, asyncio.timeout(VISIT_SECONDS):
                 failure = await self._look(http, id, visits)
         except (GridError, TimeoutError) as error:

@@ -188,6 +188,7 @@ def test_everything_works_without_javascript(visit: Visit, console_errors: list[
     forgive_refusals(console_errors)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1440, 390])
 def test_axe_finds_nothing_serious(visit: Visit, width: int, scheme: str, console_errors: list[str]) -> None:

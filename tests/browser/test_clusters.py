@@ -84,6 +84,7 @@ def test_a_pair_leads_to_each_other(stage: StageProcess, visit: Visit) -> None:
     expect(page.locator("h1")).to_have_text("Churn exploration")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PAGES)
 def test_axe_finds_nothing_serious(stage: StageProcess, visit: Visit, name: str) -> None:
     """At both widths in both themes. Pictures are kept where GRID_SCREENSHOTS says."""

@@ -135,6 +135,7 @@ def test_the_log_follows_its_program(stage: StageProcess, visit: Visit) -> None:
     expect(log).to_contain_text("and so it goes on")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", PAGES)
 def test_axe_finds_nothing_serious(stage: StageProcess, visit: Visit, name: str, scheme: str) -> None:

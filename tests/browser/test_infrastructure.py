@@ -95,6 +95,7 @@ def test_the_page_goes_on_after_the_server_was_killed_and_started_again(
     console_errors[:] = [text for text in console_errors if "WebSocket" not in text and "htmx:ws:error" not in text]
 
 
+@pytest.mark.slow
 def test_after_logging_out_elsewhere_a_page_says_that_it_is_over(stage: StageProcess, visit: Visit) -> None:
     page = visit("olga-operator", PATH)
     follow(page)
@@ -118,6 +119,7 @@ def test_filter_and_sort_are_in_the_address_and_work_without_javascript(stage: S
     assert names(page)[0] == "default-7f4k2"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("path", [PATH, "/nodes/default-7f4k2/", "/pods/compute-grid/job-waiting/", "/", "/nothing/"])
 def test_axe_finds_nothing_serious(

@@ -202,6 +202,7 @@ def test_who_is_logged_out_meanwhile_gets_the_login_page_as_a_page(visit: Visit)
     expect(page).to_have_url(re.compile(r"/login/\?next=/launch/"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1440, 390])
 def test_axe_finds_nothing_serious(visit: Visit, width: int, scheme: str) -> None:

@@ -32,7 +32,7 @@ NAMESPACE = "compute-grid"
 OURS = "compute-grid"  # its User-Agent
 WORKERS = "app.kubernetes.io/component=worker"
 PER_USER = 5
-STEADY_SECONDS = 20.0
+STEADY_SECONDS = 15.0
 LONGEST_SECONDS = 900.0
 PODS_PER_NODE = 100
 

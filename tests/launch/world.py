@@ -239,3 +239,11 @@ def states_of(execution: Execution) -> list[str]:
 def fresh(execution: Execution) -> Execution:
     execution.refresh_from_db()
     return execution
+
+
+async def to_running(world: World, controller: Controller) -> None:
+    """One pod, from the queue, with a kubelet that keeps up; a cluster takes more rounds."""
+    for _ in range(2):
+        await world.step(controller)
+        world.behave()
+    await world.step(controller)

@@ -99,6 +99,13 @@ def shop(people: People) -> Shop:
 
 
 @pytest.fixture
+def worker_tier(shop: Shop) -> HardwareTier:
+    return HardwareTier.objects.create(
+        id="worker", name="Worker", node_pool="default", cores="2", memory="8Gi", cost_per_hour="0.10"
+    )
+
+
+@pytest.fixture
 def configure(db: None) -> Callable[..., None]:
     def set_value(setting: Any, value: int) -> None:
         ConfigRecord.objects.update_or_create(key=setting.key, defaults={"value": str(value)})

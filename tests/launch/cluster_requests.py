@@ -1,0 +1,21 @@
+"""Requests for a cluster, by itself or with a workspace, and what is said against them."""
+
+from typing import Any
+
+from grid.launch.request import ClusterFacts, LaunchRequest, validate
+from tests.launch.conftest import Shop
+
+
+def alone(shop: Shop, **changes: Any) -> LaunchRequest:
+    cluster = shop.cluster_request(**changes)
+    return shop.request(kind="cluster", environment=cluster.environment, tier=cluster.tier, cluster=cluster)
+
+
+def attached(shop: Shop, **changes: Any) -> LaunchRequest:
+    return shop.request(cluster=shop.cluster_request(**changes))
+
+
+def told(request: LaunchRequest, facts: ClusterFacts | None = None) -> dict[str, str]:
+    """The problems by field."""
+    found = validate(request, facts=facts or ClusterFacts())
+    return {problem.path: problem.message for problem in found}

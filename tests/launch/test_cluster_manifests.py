@@ -1,4 +1,4 @@
-"""The objects of a cluster, whole; what its programs are is the frameworks' matter and tested with them."""
+"""The objects of a cluster but for its autoscaler, whole; what its programs are is the frameworks' matter and tested with them."""
 
 import re
 from typing import Any
@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grid.kube.objects import RawObject
 from grid.kube.resources import (
     AUTOSCALERS,
     CONFIG_MAPS,
@@ -19,40 +18,28 @@ from grid.kube.resources import (
     VOLUME_CLAIMS,
 )
 from grid.labels import KEYS
-from grid.launch.clusters.manifests import autoscaler_body, first, worker_replicas, workers
 from grid.launch.frameworks import framework
 from grid.launch.frameworks.base import Program
 from grid.launch.manifests import Storage, build
-from grid.launch.spec import AttachedSpec, EnvironmentSpec, ExecutionSpec, ScalingSpec
-from tests.launch.cluster_specs import HEAD_PODS, LABELS, OWNER, WORKER_PODS, cluster, spec
+from grid.launch.spec import AttachedSpec, EnvironmentSpec, ExecutionSpec
+from tests.launch.cluster_objects import firsts, metadata, one, seconds
+from tests.launch.cluster_specs import HEAD_PODS, LABELS, WORKER_PODS, cluster, spec
 
 FRAMEWORKS = pytest.mark.parametrize("name", ["dask", "ray", "spark"])
 LABEL_VALUE = re.compile(r"([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
-POD_SECURITY = {
-    "runAsNonRoot": True,
-    "runAsUser": 1000,
-    "runAsGroup": 1000,
-    "fsGroup": 1000,
-    "fsGroupChangePolicy": "OnRootMismatch",
-    "seccompProfile": {"type": "RuntimeDefault"},
+EVERY_POD = {
+    "restartPolicy": "Always",
+    "automountServiceAccountToken": False,
+    "enableServiceLinks": False,
+    "securityContext": {
+        "runAsNonRoot": True,
+        "runAsUser": 1000,
+        "runAsGroup": 1000,
+        "fsGroup": 1000,
+        "fsGroupChangePolicy": "OnRootMismatch",
+        "seccompProfile": {"type": "RuntimeDefault"},
+    },
 }
-
-
-def metadata(name: str) -> dict[str, Any]:
-    return {"name": name, "namespace": "grid", "labels": LABELS, "ownerReferences": [OWNER]}
-
-
-def one(manifests: list[Any], resource: Any, name: str = "") -> RawObject:
-    (found,) = [m.body for m in manifests if m.resource == resource and name in ("", m.name)]
-    return dict(found)
-
-
-def firsts(of: ExecutionSpec, **more: Any) -> list[Any]:
-    return first(of, namespace="grid", anchor_uid="anchor-uid", **more)
-
-
-def seconds(of: ExecutionSpec) -> list[Any]:
-    return workers(of, namespace="grid", anchor_uid="anchor-uid", head_address="10.0.0.9")
 
 
 def expected_container(program: Program, resources: dict[str, Any], mounts: list[dict[str, str]]) -> dict[str, Any]:
@@ -222,13 +209,10 @@ def test_the_deployment_of_the_head(name: str) -> None:
                         {"name": "project", "persistentVolumeClaim": {"claimName": "project-churn"}},
                         {"name": "local", "emptyDir": {}},
                     ],
-                    "restartPolicy": "Always",
                     "terminationGracePeriodSeconds": 30,
                     "nodeSelector": {"dominodatalab.com/node-pool": "default"},
                     "tolerations": [],
-                    "automountServiceAccountToken": False,
-                    "enableServiceLinks": False,
-                    "securityContext": POD_SECURITY,
+                    **EVERY_POD,
                 },
             },
         },
@@ -283,16 +267,13 @@ def test_the_deployment_of_workers_with_a_gpu_and_storage_of_their_own(name: str
                             },
                         },
                     ],
-                    "restartPolicy": "Always",
                     "terminationGracePeriodSeconds": 75,
                     "nodeSelector": {"dominodatalab.com/node-pool": "default-gpu"},
                     "tolerations": [
                         {"key": "team", "operator": "Equal", "value": "vision"},
                         {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
                     ],
-                    "automountServiceAccountToken": False,
-                    "enableServiceLinks": False,
-                    "securityContext": POD_SECURITY,
+                    **EVERY_POD,
                 },
             },
         },
@@ -302,92 +283,6 @@ def test_the_deployment_of_workers_with_a_gpu_and_storage_of_their_own(name: str
 def test_workers_without_storage_of_their_own_use_the_nodes() -> None:
     template = one(seconds(spec(of=cluster(local_storage=""))), DEPLOYMENTS)["spec"]["template"]
     assert template["spec"]["volumes"][-1] == {"name": "local", "emptyDir": {}}
-
-
-def test_the_autoscaler_with_all_three_metrics() -> None:
-    scaling = ScalingSpec(target_cpu=70, target_memory=85, on_demand=True, up_stabilisation_seconds=10)
-    of = spec(of=cluster(scaling=scaling))
-    body = one(seconds(of), AUTOSCALERS)
-    assert body == {
-        "apiVersion": "autoscaling/v2",
-        "kind": "HorizontalPodAutoscaler",
-        "metadata": metadata("cluster-abc-worker"),
-        "spec": {
-            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "cluster-abc-worker"},
-            "minReplicas": 2,
-            "maxReplicas": 5,
-            "metrics": [
-                {
-                    "type": "Resource",
-                    "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 70}},
-                },
-                {
-                    "type": "Resource",
-                    "resource": {"name": "memory", "target": {"type": "Utilization", "averageUtilization": 85}},
-                },
-                {
-                    "type": "External",
-                    "external": {
-                        "metric": {
-                            "name": "compute_grid_wanted_workers",
-                            "selector": {"matchLabels": {"execution-id": "abc"}},
-                        },
-                        "target": {"type": "AverageValue", "averageValue": "1"},
-                    },
-                },
-            ],
-            "behavior": {
-                "scaleUp": {
-                    "stabilizationWindowSeconds": 10,
-                    "selectPolicy": "Max",
-                    "policies": [
-                        {"type": "Pods", "value": 4, "periodSeconds": 15},
-                        {"type": "Percent", "value": 100, "periodSeconds": 15},
-                    ],
-                },
-                "scaleDown": {
-                    "stabilizationWindowSeconds": 300,
-                    "selectPolicy": "Max",
-                    "policies": [{"type": "Percent", "value": 100, "periodSeconds": 15}],
-                },
-            },
-        },
-    }
-    assert autoscaler_body(of, namespace="grid", anchor_uid="anchor-uid") == body
-
-
-@pytest.mark.parametrize(
-    ("scaling", "metrics"),
-    [
-        (ScalingSpec(target_cpu=80, target_memory=0), ["cpu"]),
-        (ScalingSpec(target_cpu=0, target_memory=80), ["memory"]),
-        (ScalingSpec(target_cpu=0, target_memory=0, on_demand=True), ["compute_grid_wanted_workers"]),
-    ],
-)
-def test_a_metric_that_is_not_used_is_left_out(scaling: ScalingSpec, metrics: list[str]) -> None:
-    body = one(seconds(spec(of=cluster(scaling=scaling))), AUTOSCALERS)
-    found = [
-        m["resource"]["name"] if "resource" in m else m["external"]["metric"]["name"] for m in body["spec"]["metrics"]
-    ]
-    assert found == metrics
-
-
-@pytest.mark.parametrize(
-    "scaling",
-    [ScalingSpec(autoscale=False, on_demand=True), ScalingSpec(target_cpu=0, target_memory=0)],
-    ids=["switched off", "nothing to scale on"],
-)
-def test_a_cluster_of_a_fixed_size_has_no_autoscaler(scaling: ScalingSpec) -> None:
-    of = spec(of=cluster(scaling=scaling, workers_minimum=3))
-    assert [m.resource for m in seconds(of)] == [DEPLOYMENTS]
-    assert one(seconds(of), DEPLOYMENTS)["spec"]["replicas"] == worker_replicas(of) == 3
-
-
-def test_a_policy_of_nothing_is_left_out_and_no_policy_at_all_is_switched_off() -> None:
-    scaling = ScalingSpec(up_workers=0, down_percent=0)
-    behavior = autoscaler_body(spec(of=cluster(scaling=scaling)), namespace="grid")["spec"]["behavior"]
-    assert behavior["scaleUp"]["policies"] == [{"type": "Percent", "value": 100, "periodSeconds": 15}]
-    assert behavior["scaleDown"]["selectPolicy"] == "Disabled"
 
 
 @given(st.text(max_size=150), st.text(max_size=120))

@@ -1,12 +1,17 @@
-"""A cluster in memory, and a runtime over it that pages and websockets find."""
+"""A cluster in memory, a runtime over it that pages and websockets find, and an admin with a tier to edit."""
 
 from collections.abc import Iterator
 
 import pytest
+from django.test import Client
 
+from grid.kube.objects import Node
+from grid.labels import NODE_POOL
+from grid.models import HardwareTier
 from grid.runtime import Runtime, new_runtime, using_runtime
+from tests.conftest import People
 from tests.dashboard.live import Clock
-from tests.support.builders import MOMENT
+from tests.support.builders import MOMENT, decode, node
 from tests.support.cluster import FakeCluster
 from tests.support.runtime import fill
 
@@ -28,3 +33,28 @@ def runtime(cluster: FakeCluster, clock: Clock) -> Iterator[Runtime]:
     fill(built, cluster)
     with using_runtime(built):
         yield built
+
+
+@pytest.fixture
+def two_pools() -> Iterator[Runtime]:
+    """A runtime that knows two pools of nodes, for the pages of admins."""
+    runtime = new_runtime(FakeCluster())
+    nodes = [decode(node(f"n-{pool}", pool=pool), Node) for pool in ("default", "default-gpu")]
+    runtime.nodes.replace(nodes)
+    runtime.nodes.mark_synced(runtime.monotonic())
+    assert all(one.metadata.labels[NODE_POOL] for one in nodes)
+    with using_runtime(runtime):
+        yield runtime
+
+
+@pytest.fixture
+def admin(people: People) -> Client:
+    """Logged in."""
+    client = Client()
+    client.force_login(people.admin)
+    return client
+
+
+@pytest.fixture
+def tier(people: People) -> HardwareTier:
+    return HardwareTier.objects.create(id="small", name="Small", node_pool="default", cores="1", memory="4Gi")

@@ -2,14 +2,12 @@
 
 from typing import Any
 
-import pytest
 from django.test import Client
 
 from dashboard.viewmodels.settings import SettingGroup, SettingRow, Typed, in_force, setting_groups
 from grid import centralconfig
 from grid.centralconfig import CLUSTER_SETTINGS, FRAMEWORK_SETTINGS, REGISTRY, Setting
 from grid.models import ConfigRecord
-from tests.conftest import People
 
 NOTHING = Typed("", "", ())
 DRAIN, DASK_DRAIN = CLUSTER_SETTINGS["drain_seconds"], FRAMEWORK_SETTINGS["dask"]["drain_seconds"]
@@ -27,13 +25,6 @@ def groups(
 def row(setting: Setting, found: dict[str, SettingGroup]) -> SettingRow:
     (one,) = [one for group in found.values() for one in group.rows if one.key == setting.key]
     return one
-
-
-@pytest.fixture
-def admin(people: People) -> Client:
-    client = Client()
-    client.force_login(people.admin)
-    return client
 
 
 def test_every_setting_is_in_one_group_and_none_is_left_over() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
 
+from grid.kube.objects import RawObject
 from grid.kube.resources import EVENTS, NODES, PODS
 from grid.labels import KEYS
 from grid.models import Environment, Execution, HardwareTier, LifecycleEntry, Project
@@ -124,51 +125,42 @@ async def tell(stage: Stage, id: str, name: str, reason: str, message: str, kind
     stage.cluster.put(EVENTS, builders.event(name, about=pod, reason=reason, message=message, kind=kind, at=at))
 
 
-async def working_day(stage: Stage) -> None:
-    """Something of everything: waiting, fetching, running, in trouble, a cluster with workers, a teammate's, ended ones."""
-    await team(stage)
-    now = datetime.now(UTC)
-    for name, pool in (
-        ("default-7f4k2", "default"),
-        ("default-9x2mc", "default"),
-        ("default-gpu-k3v8d", "default-gpu"),
-    ):
-        stage.cluster.put(NODES, builders.node(name, pool=pool, created=now - timedelta(hours=3)))
+def _executions_of_a_day(now: datetime) -> None:
+    _make("aaaa2222bb", owner="alice", state="running", minutes=190, title="Churn exploration",
+          started_at=now - timedelta(minutes=180), node_name="default-7f4k2")  # fmt: skip
+    _make("bbbb3333cc", owner="alice", state="deploying", minutes=2, tier="gpu", title="Train the churn model")
+    _make(
+        "cccc4444dd",
+        owner="alice",
+        state="queued",
+        minutes=1,
+        message="You use 25 of 25 slots; this starts by itself when one is free. Position 2.",
+    )
+    _make("dddd5555ee", owner="bob", state="preparing", minutes=9, title="Weekly report", project="churn")
+    _make(
+        "eeee6666ff",
+        owner="bob",
+        state="running",
+        minutes=64,
+        kind="cluster",
+        title="Feature building on Dask",
+        tier="large",
+    )
+    _make("ffff7777gg", owner="alice", state="failed", minutes=500, title="Nightly scoring", kind="job",
+          ended_at=now - timedelta(minutes=240), message="The program used more memory than the tier has.",
+          final_log="loading data\nKilled\n")  # fmt: skip
+    _make("gggg8888hh", owner="alice", state="stopped", minutes=5000, title="Old notebook",
+          ended_at=now - timedelta(minutes=3000), message="Stopped by alice.")  # fmt: skip
 
-    def rows() -> None:
-        _make("aaaa2222bb", owner="alice", state="running", minutes=190, title="Churn exploration",
-              started_at=now - timedelta(minutes=180), node_name="default-7f4k2")  # fmt: skip
-        _make("bbbb3333cc", owner="alice", state="deploying", minutes=2, tier="gpu", title="Train the churn model")
-        _make(
-            "cccc4444dd",
-            owner="alice",
-            state="queued",
-            minutes=1,
-            message="You use 25 of 25 slots; this starts by itself when one is free. Position 2.",
-        )
-        _make("dddd5555ee", owner="bob", state="preparing", minutes=9, title="Weekly report", project="churn")
-        _make(
-            "eeee6666ff",
-            owner="bob",
-            state="running",
-            minutes=64,
-            kind="cluster",
-            title="Feature building on Dask",
-            tier="large",
-        )
-        _make("ffff7777gg", owner="alice", state="failed", minutes=500, title="Nightly scoring", kind="job",
-              ended_at=now - timedelta(minutes=240), message="The program used more memory than the tier has.",
-              final_log="loading data\nKilled\n")  # fmt: skip
-        _make("gggg8888hh", owner="alice", state="stopped", minutes=5000, title="Old notebook",
-              ended_at=now - timedelta(minutes=3000), message="Stopped by alice.")  # fmt: skip
 
-    await sync_to_async(rows)()
+def _pods_of_a_day(stage: Stage) -> RawObject:
+    """Those of its executions; the answer is the one that no node has room for."""
     put_pod = stage.cluster.put
     small = {"cpu": "1", "memory": "4Gi"}
     put_pod(PODS, _pod("aaaa2222bb", minutes=189, node="default-7f4k2", phase="Running", ready=True, requests=small))
     no_room = "0/3 nodes are available: 1 node(s) had untolerated taint, 2 Insufficient nvidia.com/gpu."
     unscheduled = builders.condition("PodScheduled", "False", "Unschedulable", no_room)
-    gpu = put_pod(PODS, _pod("bbbb3333cc", minutes=2, requests=GPU, conditions=[unscheduled]))
+    unplaced = put_pod(PODS, _pod("bbbb3333cc", minutes=2, requests=GPU, conditions=[unscheduled]))
     waiting = builders.container_status(
         state={"waiting": {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "reports:9": not found'}}
     )
@@ -181,14 +173,31 @@ async def working_day(stage: Stage) -> None:
     put_pod(
         PODS, _pod("eeee6666ff", name="cluster-eeee6666ff-worker-2", minutes=1, requests={"cpu": "7", "memory": "28Gi"})
     )
+    return unplaced
+
+
+async def working_day(stage: Stage) -> None:
+    """Something of everything: waiting, fetching, running, in trouble, a cluster with workers, a teammate's, ended ones."""
+    await team(stage)
+    now = datetime.now(UTC)
+    for name, pool in (
+        ("default-7f4k2", "default"),
+        ("default-9x2mc", "default"),
+        ("default-gpu-k3v8d", "default-gpu"),
+    ):
+        stage.cluster.put(NODES, builders.node(name, pool=pool, created=now - timedelta(hours=3)))
+    await sync_to_async(_executions_of_a_day)(now)
+    unplaced = _pods_of_a_day(stage)
     for name, reason, message, seconds, component in (
         ("w1", "FailedScheduling", "0/3 nodes are available: 2 Insufficient nvidia.com/gpu.", 110, "default-scheduler"),
         ("w2", "TriggeredScaleUp", "pod triggered scale-up: [{default-gpu 1->2 (max: 2)}]", 80, "cluster-autoscaler"),
     ):
         at = now - timedelta(seconds=seconds)
         kind = "Warning" if reason == "FailedScheduling" else "Normal"
-        event = builders.event(name, about=gpu, reason=reason, message=message, at=at, kind=kind, component=component)
-        put_pod(EVENTS, event)
+        event = builders.event(
+            name, about=unplaced, reason=reason, message=message, at=at, kind=kind, component=component
+        )
+        stage.cluster.put(EVENTS, event)
     stage.cluster.put(
         NODES, builders.node("default-gpu-n7q2p", pool="default-gpu", ready=False, created=now - timedelta(seconds=20))
     )

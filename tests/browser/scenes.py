@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from grid.kube.objects import RawObject
 from grid.kube.resources import AUTOSCALERS, CONFIG_MAPS, EVENTS, NODES, PODS
 from grid.labels import NODE_POOL
 from grid.metrics.usage import Measured, Usage
@@ -65,17 +66,11 @@ async def usage(stage: Stage, nodes: dict[str, list[int]], pods: dict[str, list[
     stage.runtime.hub.publish("usage")
 
 
-async def working_day(stage: Stage) -> None:
-    """Three pools with something of everything: busy, idle and marked, joining, lost, waiting pods, events."""
-    now = datetime.now(UTC)
-    await group_targets(stage, default=4, gpu=2)
-    replicated: dict[str, Any] = {
-        "owner": {"kind": "ReplicaSet", "metadata": {"name": "set", "uid": "1"}, "apiVersion": "apps/v1"}
-    }
+async def _nodes_of_a_day(stage: Stage) -> None:
     big = {"cpu": "8", "memory": "32Gi", "instance_type": "m5.2xlarge"}
     await put_node(stage, "platform-1", pool="platform", age_seconds=9 * 86400, **big)
     await put_node(stage, "default-7f4k2", age_seconds=3 * 3600, **big)
-    mark = str(int((now - timedelta(minutes=6)).timestamp()))
+    mark = str(int((datetime.now(UTC) - timedelta(minutes=6)).timestamp()))
     taints = [{"key": "DeletionCandidateOfClusterAutoscaler", "value": mark, "effect": "PreferNoSchedule"}]
     await put_node(stage, "default-9x2mc", age_seconds=5 * 3600, taints=taints, **big)
     await put_node(stage, "default-b8w6q", age_seconds=40, ready=False, **big)
@@ -83,6 +78,13 @@ async def working_day(stage: Stage) -> None:
     await put_node(stage, "default-zz9p1", age_seconds=86400, conditions=[lost], **big)
     gpu = {"cpu": "8", "memory": "61Gi", "instance_type": "p3.2xlarge", "extended": {"nvidia.com/gpu": "1"}}
     await put_node(stage, "default-gpu-k3v8d", pool="default-gpu", age_seconds=900, **gpu)
+
+
+async def _pods_of_a_day(stage: Stage) -> tuple[RawObject, RawObject]:
+    """The answer is the one that trains on a GPU and the one that waits for another."""
+    replicated: dict[str, Any] = {
+        "owner": {"kind": "ReplicaSet", "metadata": {"name": "set", "uid": "1"}, "apiVersion": "apps/v1"}
+    }
     asked = {"cpu": "500m", "memory": "1Gi"}
     for name in ("controller-0", "web-5d9f8", "web-7c2b1"):
         await put_pod(stage, name, node="platform-1", phase="Running", ready=True, requests=asked, **replicated)
@@ -95,6 +97,14 @@ async def working_day(stage: Stage) -> None:
     stage.cluster.put(PODS, training)
     waiting = builders.pod("job-waiting", requests=wants, spec={"nodeSelector": {NODE_POOL: "default-gpu"}})
     stage.cluster.put(PODS, waiting)
+    return training, waiting
+
+
+async def working_day(stage: Stage) -> None:
+    """Three pools with something of everything: busy, idle and marked, joining, lost, waiting pods, events."""
+    await group_targets(stage, default=4, gpu=2)
+    await _nodes_of_a_day(stage)
+    training, waiting = await _pods_of_a_day(stage)
     await usage(
         stage,
         {

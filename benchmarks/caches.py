@@ -25,16 +25,14 @@ PAGE = 500
 ROUNDS = 5
 
 
-def realistic_pod(number: int) -> RawObject:
-    """What an API server sends for a run pod: three containers, probes, volumes, tolerations and managed fields; about 4.7 kB."""
-    name = f"workspace-{number:010d}"
+def _containers(pod_name: str, number: int) -> list[RawObject]:
     resources = {"cpu": "500m", "memory": "512Mi"}
-    containers: list[RawObject] = [
+    return [
         {
             "name": each,
             "image": f"registry.example.org/compute-grid/{each}:2026.3",
             "command": ["/opt/grid/bin/start", "--port", "8888", "--base-url", f"/w/{number:010d}/"],
-            "env": [{"name": f"GRID_VARIABLE_{i}", "value": f"value {i} of {name}"} for i in range(2)],
+            "env": [{"name": f"GRID_VARIABLE_{i}", "value": f"value {i} of {pod_name}"} for i in range(2)],
             "resources": {"requests": resources, "limits": resources},
             "volumeMounts": [{"name": "project", "mountPath": "/mnt/project"}, {"name": "tmp", "mountPath": "/tmp"}],
             "readinessProbe": {"tcpSocket": {"port": 8888}, "periodSeconds": 5, "failureThreshold": 3},
@@ -44,6 +42,12 @@ def realistic_pod(number: int) -> RawObject:
         }
         for each in ("run", "nginx", "executor")
     ]
+
+
+def realistic_pod(number: int) -> RawObject:
+    """What an API server sends for a run pod: three containers, probes, volumes, tolerations and managed fields; about 4.7 kB."""
+    name = f"workspace-{number:010d}"
+    containers = _containers(name, number)
     fields: RawObject = {
         f"f:{key}": {} for key in ("containers", "dnsPolicy", "nodeSelector", "restartPolicy", "volumes")
     }

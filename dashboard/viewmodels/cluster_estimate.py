@@ -193,8 +193,10 @@ def _slots_note(plan: Plan, slots: Slots, most: int) -> Note:
 
 
 def _place_notes(plan: Plan) -> list[Note]:
-    """A cluster is one execution on the tier of its workers and one on that of its head, however many workers it has."""
-    machines = [one for one in (plan.worker, plan.head, plan.companion) if one is not None and one.places is not None]
+    """A cluster takes one place on the tier of its workers and, if that is another, one on that of its head; what it is attached
+    to takes one of its own."""
+    cluster = dict.fromkeys((plan.worker, plan.head))
+    machines = [one for one in (*cluster, plan.companion) if one is not None]
     notes = []
     for tier, wanted in Counter(machines).items():
         if tier.places is None or wanted <= tier.places - tier.running:
@@ -203,7 +205,7 @@ def _place_notes(plan: Plan) -> list[Note]:
             f"This takes {plural(wanted, 'place')} on the tier {tier.tier}, which runs at most {tier.places:,} at once"
         )
         if wanted > tier.places:
-            notes.append(Note("problem", f"{takes}. Choose another tier for the head or the workers."))
+            notes.append(Note("problem", f"{takes}. Choose another tier for the cluster or what it is attached to."))
         else:
             notes.append(Note("wait", f"{takes} and {tier.running:,} now: it waits in the queue until one ends."))
     return notes

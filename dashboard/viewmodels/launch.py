@@ -112,7 +112,10 @@ def slots(*, used: int, queued: int, maximum: int) -> Slots:
 
 def _tier_note(offer: TierOffer, ready_nodes: Mapping[str, int] | None) -> str:
     if offer.maximum is not None and offer.running >= offer.maximum:
-        return f"All {offer.maximum:,} places of this tier are taken, so it will wait in the queue."
+        taken = (
+            f"All {offer.maximum:,} places of this tier are" if offer.maximum > 1 else "The only place of this tier is"
+        )
+        return f"{taken} taken, so it will wait in the queue."
     if ready_nodes is not None and not ready_nodes.get(offer.node_pool):
         return "Its pool has no node now; one is started for you, which takes some minutes."
     return ""

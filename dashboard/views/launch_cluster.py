@@ -7,7 +7,7 @@ from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
-from django.db.models import Count, Sum
+from django.db.models import Count, F, Sum
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_POST
@@ -119,11 +119,13 @@ def slots_of(user: User) -> Slots:
 
 
 def running_by_tier() -> dict[str, int]:
-    """Executions of everybody that hold slots, by tier; a cluster counts on its head's tier as well, as it does in the queue."""
+    """Executions of everybody that hold slots, by tier; a cluster counts on its head's tier as well if that is another, as it
+    does in the queue."""
     holding = Execution.objects.filter(slots_reserved_at__isnull=False, slots_freed_at__isnull=True).order_by()
+    heads = holding.exclude(head_tier=None).exclude(head_tier=F("tier"))
     counts: Counter[str] = Counter()
-    for column in ("tier_id", "head_tier_id"):
-        counts.update(dict(holding.exclude(**{column: None}).values_list(column).annotate(Count("pk"))))
+    for column, rows in (("tier_id", holding), ("head_tier_id", heads)):
+        counts.update(dict(rows.values_list(column).annotate(Count("pk"))))
     return dict(counts)
 
 

@@ -84,11 +84,18 @@ def test_what_one_may_launch_nothing_with_is_told_apart_from_too_few_slots() -> 
 
 def test_a_tier_without_a_place_left_is_said() -> None:
     full, small, unlimited = replace(machine(), places=4, running=3), replace(machine(), places=1), machine("2")
-    both = estimate(Plan(full, full, 1, 5), ROOM, None)
-    assert "wait: This takes 2 places on the tier Small, which runs at most 4 at once and 3 now" in sentences(both)
+    pair = estimate(Plan(unlimited, full, 1, 5, companion=full), ROOM, None)
+    assert "wait: This takes 2 places on the tier Small, which runs at most 4 at once and 3 now" in sentences(pair)
     assert "places on" not in sentences(estimate(Plan(unlimited, full, 1, 5), ROOM, None))
-    never = estimate(Plan(small, small, 1, 5), ROOM, None)
+    never = estimate(Plan(small, small, 1, 5, companion=small), ROOM, None)
     assert "problem: This takes 2 places on the tier Small, which runs at most 1 at once." in sentences(never)
+
+
+def test_head_and_workers_on_one_tier_take_one_place() -> None:
+    small = replace(machine(), places=1)
+    assert "place" not in sentences(estimate(Plan(small, small, 1, 5), ROOM, None))
+    taken = replace(small, running=1)
+    assert "wait: This takes 1 place on the tier Small" in sentences(estimate(Plan(taken, taken, 1, 5), ROOM, None))
 
 
 def test_what_a_node_takes_and_what_stays_unused_is_said() -> None:

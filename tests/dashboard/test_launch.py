@@ -197,7 +197,7 @@ def test_the_form_says_that_it_will_queue_and_why(people: People, offered: Proje
     HardwareTier.objects.filter(pk="gpu").update(maximum_simultaneous=1)
     assert "will wait in the queue" not in page(people.owner)
     make_execution(people.teammate, offered, tier=HardwareTier.objects.get(pk="gpu"), slots_reserved_at=timezone.now())
-    assert "All 1 places of this tier are taken" in page(people.owner)
+    assert "The only place of this tier is taken" in page(people.owner)
     make_execution(people.owner, offered, slots_reserved_at=timezone.now())
     shown = page(people.owner)
     assert "You use 1 of 1 slot." in shown

@@ -6,8 +6,11 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from dashboard.views.launch_cluster import running_by_tier
 from grid.centralconfig import FRAMEWORK_SETTINGS
 from grid.kube.resources import NODES
+from grid.launch.quota import admit
+from grid.launch.snapshot import take
 from grid.models import Execution, HardwareTier, Project
 from grid.runtime import Runtime
 from tests.conftest import People
@@ -58,12 +61,24 @@ def test_the_estimate_shows_numbers_also_of_what_is_refused(people: People, offe
 
 
 def test_places_of_a_tier_are_taken_by_heads_and_workers(people: People, offered: Project) -> None:
-    HardwareTier.objects.filter(pk="medium").update(maximum_simultaneous=2)
-    assert sent(people.owner, ALONE | {"head_tier": "medium"})[0] == 302
+    HardwareTier.objects.update(maximum_simultaneous=1)
+    assert sent(people.owner, ALONE)[0] == 302
     Execution.objects.update(slots_reserved_at=timezone.now())
     _, shown = sent(people.owner, ALONE, "/launch/estimate/")
-    assert "This takes 1 place on the tier Medium, which runs at most 2 at once and 2 now" in shown
-    assert "All 2 places of this tier are taken" in page(people.owner)
+    assert "This takes 1 place on the tier Small, which runs at most 1 at once and 1 now" in shown
+    assert "This takes 1 place on the tier Medium, which runs at most 1 at once and 1 now" in shown
+    assert "The only place of this tier is taken" in page(people.owner)
+
+
+def test_what_the_form_says_of_places_is_what_the_queue_does(people: People, offered: Project) -> None:
+    HardwareTier.objects.filter(pk="medium").update(maximum_simultaneous=1)
+    on_one_tier = ALONE | {"head_tier": "medium"}
+    assert "on the tier Medium" not in sent(people.owner, on_one_tier, "/launch/estimate/")[1]
+    assert sent(people.owner, on_one_tier)[0] == 302
+    queue = take()
+    assert admit(queue.snapshot).admitted == tuple(queue.units)
+    Execution.objects.update(slots_reserved_at=timezone.now())
+    assert running_by_tier() == {"medium": 1}
 
 
 def test_without_a_script_the_numbers_come_by_a_button_that_launches_nothing(people: People, offered: Project) -> None:

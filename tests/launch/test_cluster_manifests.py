@@ -166,6 +166,40 @@ def test_the_dashboard_reaches_the_page_of_the_head_and_nothing_else(name: str) 
     }
 
 
+def test_the_workspace_of_a_spark_cluster_is_opened_to_the_cluster_and_stays_open_to_the_web_processes() -> None:
+    made = firsts(spec(of=cluster("spark")))
+    assert one(made, NETWORK_POLICIES, "cluster-abc-client") == {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": metadata("cluster-abc-client"),
+        "spec": {
+            "podSelector": {"matchLabels": {"dominodatalab.com/execution-id": "xyz"}},
+            "policyTypes": ["Ingress"],
+            "ingress": [
+                {
+                    "from": [
+                        {"podSelector": {"matchLabels": {"dominodatalab.com/execution-id": "abc"}}},
+                        {
+                            "namespaceSelector": {
+                                "matchLabels": {"kubernetes.io/metadata.name": "compute-grid-system"}
+                            },
+                            "podSelector": {
+                                "matchLabels": {
+                                    "app.kubernetes.io/name": "compute-grid",
+                                    "app.kubernetes.io/component": "web",
+                                }
+                            },
+                        },
+                    ]
+                }
+            ],
+        },
+    }
+    resources = [m.resource for m in made]
+    assert resources.count(NETWORK_POLICIES) == 3
+    assert resources.index(DEPLOYMENTS) > resources.index(NETWORK_POLICIES) + 2, "the rules before the pods"
+
+
 def test_the_head_is_not_moved_while_it_works() -> None:
     assert one(firsts(spec()), DISRUPTION_BUDGETS) == {
         "apiVersion": "policy/v1",

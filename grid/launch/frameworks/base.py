@@ -88,6 +88,8 @@ class Framework(Protocol):
     ui_port: int
     strips_prefix: bool
     """Whether the UI wants to be served from `/`, so that the proxy takes `spec.base_url` off the path."""
+    calls_back: bool
+    """Whether head or workers open connections to the workspace or job that the cluster belongs to."""
 
     def head(self, spec: ExecutionSpec) -> Program: ...
 

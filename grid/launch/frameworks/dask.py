@@ -55,6 +55,7 @@ class Dask:
     name = "dask"
     ui_port = _UI.number
     strips_prefix = False
+    calls_back = False
 
     def head(self, spec: ExecutionSpec) -> Program:
         return Program(

@@ -72,6 +72,7 @@ class Ray:
     name = "ray"
     ui_port = UI_PORT
     strips_prefix = True
+    calls_back = False
 
     def head(self, spec: ExecutionSpec) -> Program:
         """Without CPUs and GPUs: tasks would compete with the cluster's own state for memory, and who loses that loses all."""

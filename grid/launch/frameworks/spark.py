@@ -95,6 +95,7 @@ class Spark:
     name = "spark"
     ui_port = MASTER_UI_PORT
     strips_prefix = True
+    calls_back = True  # executors to the driver at any port, and the master's proxy to its page
 
     def head(self, spec: ExecutionSpec) -> Program:
         heap = min(max(_mebibytes(_cluster_head(spec)) // 2, _LEAST_HEAD_HEAP), _MOST_HEAD_HEAP)

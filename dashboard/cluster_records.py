@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from dashboard.viewmodels.clusters import ClusterRecord, Companion
-from dashboard.viewmodels.samples import SamplePoint, average_workers
+from dashboard.viewmodels.clusters import ClusterRecord, Companion, Worked
+from dashboard.viewmodels.samples import SamplePoint
 from grid.models import ClusterSample, Execution
 
 RECENT = timedelta(minutes=20)
@@ -38,7 +38,7 @@ def cluster_record(execution: Execution, *, now: datetime | None = None) -> Clus
         target_memory=int(scaling.get("target_memory", 80)),
         on_demand=bool(scaling.get("on_demand", False)),
         local_storage=str(spec.get("local_storage", "")),
-        average_workers=average_workers(samples, end) if end is not None else None,
+        worked=_worked(samples),
         pending_tasks=recent[-1].pending_tasks if recent else None,
         wanted_before=tuple((one.at, one.wanted) for one in recent),
     )
@@ -67,6 +67,13 @@ def read_samples(execution_id: str) -> Sequence[SamplePoint]:
     """All of them, oldest first. The controller thins them as they grow old: a week of a steady cluster is some 2,500."""
     found = ClusterSample.objects.filter(execution=execution_id).order_by("at").values_list(*_SAMPLE)
     return [SamplePoint(*values) for values in found]
+
+
+def _worked(samples: Sequence[SamplePoint]) -> Worked:
+    worked = Worked()
+    for one in samples:
+        worked = worked.then(one.at, one.workers)
+    return worked
 
 
 def _dict(value: Any) -> dict[str, Any]:

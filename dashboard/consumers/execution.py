@@ -140,14 +140,14 @@ def execution_fragments(
 def _cluster(
     runtime: Runtime, record: ExecutionRecord, pods: Sequence[Pod], viewer: Person, now: datetime
 ) -> tuple[Pod | None, Diagnosis | None, int, list[Fragment]]:
-    """The head's pod, the state of all pods as one diagnosis, how many workers there are, and the parts of a cluster's page."""
+    """The head's pod, the state of all pods as one diagnosis, how many workers hold a node, and the parts of a cluster's page."""
     assert record.cluster is not None
     look = cluster_look(runtime, record.id, record.cluster, record.node_pool, now)
     found = explain_cluster(look, now=now)
     extra = cluster_fragments(runtime, record, look, found, is_operator=viewer.is_operator)
     first = look.head.pod if look.head is not None else next(filter(is_head, pods), None)
     diagnosis = cluster_diagnosis(look, found) if record.state in CLUSTER_STATES else None
-    return first, diagnosis, len(look.staying), extra
+    return first, diagnosis, look.on_nodes, extra
 
 
 def _is_ready(pod: Pod) -> bool:

@@ -15,9 +15,29 @@ FRAMEWORK_NAMES = {"dask": "Dask", "ray": "Ray", "spark": "Spark"}
 
 
 @dataclass(frozen=True, slots=True)
+class Worked:
+    """For how many seconds workers have held nodes, all together, by the samples up to `until`; from then on there are as many as
+    in the last one, until one is seen gone. Before the first sample there was none: it is written when the first worker is ready."""
+
+    seconds: float = 0.0
+    workers: int = 0
+    until: datetime | None = None
+
+    def at(self, moment: datetime) -> float:
+        """The seconds until then."""
+        if self.until is None:
+            return self.seconds
+        return self.seconds + self.workers * max(0.0, (moment - self.until).total_seconds())
+
+    def then(self, at: datetime, workers: int) -> "Worked":
+        """With the next sample."""
+        return Worked(self.at(at), workers, at)
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterRecord:
     """The workers' tier is the execution's own. Percent of requests; 0 means that the number does not follow that metric.
-    `average_workers` is over all samples so far, None before the first; `wanted_before` is the last quarter of an hour."""
+    `wanted_before` is the last quarter of an hour."""
 
     framework: str
     version: str
@@ -33,7 +53,7 @@ class ClusterRecord:
     target_memory: int
     on_demand: bool
     local_storage: str
-    average_workers: float | None = None
+    worked: Worked = Worked()
     pending_tasks: int | None = None
     wanted_before: tuple[tuple[datetime, int], ...] = ()
 
@@ -71,10 +91,13 @@ def framework_name(framework: str) -> str:
     return FRAMEWORK_NAMES.get(framework, framework.capitalize())
 
 
-def average_cost_per_hour(cluster: ClusterRecord, worker_cost_per_hour: Decimal) -> Decimal:
-    """The head and the workers that it had on average, as far as the samples tell; before the first one, the minimum."""
-    workers = Decimal(str(cluster.workers_minimum if cluster.average_workers is None else cluster.average_workers))
-    return cluster.head_cost_per_hour + worker_cost_per_hour * workers
+def cluster_cost(
+    cluster: ClusterRecord, worker_cost_per_hour: Decimal, *, started_at: datetime, end: datetime
+) -> Decimal:
+    """Whole minutes of the head since it started, and whole minutes of all workers together, each while it held a node."""
+    head_minutes = int(max(0.0, (end - started_at).total_seconds()) // 60)
+    worker_minutes = int(cluster.worked.at(end) // 60)
+    return (cluster.head_cost_per_hour * head_minutes + worker_cost_per_hour * worker_minutes) / 60
 
 
 def price_now(cluster: ClusterRecord, worker_cost_per_hour: Decimal, *, workers: int) -> str:

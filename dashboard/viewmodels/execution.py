@@ -10,7 +10,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Literal
 
-from dashboard.viewmodels.clusters import ClusterRecord, Companion, average_cost_per_hour, price_at_bounds, price_now
+from dashboard.viewmodels.clusters import ClusterRecord, Companion, cluster_cost, price_at_bounds, price_now
 from dashboard.viewmodels.format import plural
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.nodes import Status
@@ -249,7 +249,7 @@ def facts(
     record: ExecutionRecord, person: Person, *, pods: Collection[PodLink], node: str, workers: int = 0, now: datetime
 ) -> Fragment:
     """`node` is where its pod is now, of a cluster its head's; the stored one stays when the pod is gone. `workers` is how
-    many a cluster has now."""
+    many of a cluster hold a node now."""
     cluster = record.cluster
     shown_node = node or record.node_name
     end = record.ended_at or now
@@ -299,21 +299,23 @@ def cost_so_far(record: ExecutionRecord, now: datetime) -> Decimal:
     """Whole minutes since it started to run; of a cluster, its head and the workers that it had."""
     if record.started_at is None:
         return Decimal(0)
-    seconds = max(0.0, ((record.ended_at or now) - record.started_at).total_seconds())
-    each_hour = record.cost_per_hour * record.slots
+    end = record.ended_at or now
     if record.cluster is not None:
-        each_hour = average_cost_per_hour(record.cluster, record.cost_per_hour)
-    return each_hour * int(seconds // 60) / 60
+        return cluster_cost(record.cluster, record.cost_per_hour, started_at=record.started_at, end=end)
+    seconds = max(0.0, (end - record.started_at).total_seconds())
+    return record.cost_per_hour * record.slots * int(seconds // 60) / 60
 
 
 def _prices(record: ExecutionRecord, workers: int) -> tuple[str, str]:
-    """What an hour costs now, and between which bounds it moves; of what has ended, and where they are equal, no bounds."""
+    """What an hour costs now, and between which bounds it moves; of what has ended, and where they are equal, no bounds. Before
+    a cluster runs, what it will cost at least."""
     cluster = record.cluster
     if cluster is None:
         return price_words(record.cost_per_hour), ""
     if record.is_final:
         return "", ""
-    now = price_now(cluster, record.cost_per_hour, workers=workers or cluster.workers_minimum)
+    workers = workers if record.started_at else max(workers, cluster.workers_minimum)
+    now = price_now(cluster, record.cost_per_hour, workers=workers)
     is_fixed = cluster.workers_minimum == cluster.workers_maximum
     return now, "" if is_fixed else price_at_bounds(cluster, record.cost_per_hour)
 

@@ -25,7 +25,7 @@ _RESIZED = "Resized"
 
 @dataclass(frozen=True, slots=True)
 class SamplePoint:
-    """One `ClusterSample`."""
+    """One `ClusterSample`; `workers` hold a node."""
 
     at: datetime
     workers: int
@@ -92,18 +92,6 @@ def thinned(samples: Sequence[SamplePoint], limit: int = POINTS) -> list[SampleP
             highest = one
     kept |= {found.at: found for found in (lowest, highest) if found is not None}
     return [kept[at] for at in sorted(kept)]
-
-
-def average_workers(samples: Sequence[SamplePoint], end: datetime) -> float | None:
-    """Over the time, because old samples lie further apart than new ones; None without any. A worker counts until it is seen gone."""
-    if not samples:
-        return None
-    ends = [one.at for one in samples[1:]] + [max(end, samples[-1].at)]
-    spans = [(until - one.at).total_seconds() for one, until in zip(samples, ends, strict=True)]
-    whole = sum(spans)
-    if not whole:
-        return float(samples[-1].workers)
-    return sum(one.workers * span for one, span in zip(samples, spans, strict=True)) / whole
 
 
 @dataclass(frozen=True, slots=True)

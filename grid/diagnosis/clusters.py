@@ -11,6 +11,7 @@ from typing import Literal
 
 from grid.diagnosis.autoscalers import Load, explain_autoscaler, loads
 from grid.diagnosis.diagnosis import Diagnosis, plural, quoted
+from grid.diagnosis.requests import holds_a_node
 from grid.diagnosis.scheduling import promised_size
 from grid.kube.objects import Autoscaler, Event, Pod
 from grid.labels import POD_DELETION_COST
@@ -58,6 +59,11 @@ class ClusterLook:
     def staying(self) -> tuple[Member, ...]:
         """The workers that exist and are not ending."""
         return tuple(one for one in self.workers if one.phase != "ending")
+
+    @property
+    def on_nodes(self) -> int:
+        """The workers that take room on a node now, those among them that are ending there."""
+        return sum(holds_a_node(one.pod) for one in self.workers)
 
     @property
     def ready(self) -> int:

@@ -43,6 +43,11 @@ def has_ended(pod: Pod) -> bool:
     return pod.status.phase in _ENDED
 
 
+def holds_a_node(pod: Pod) -> bool:
+    """It takes room on a node, also while it ends there."""
+    return bool(pod.spec.node_name) and not has_ended(pod)
+
+
 def pod_requests(pod: Pod) -> Amounts:
     """Containers and sidecars together, or the largest step of the start-up if that is more, plus the pod's overhead.
 

@@ -31,7 +31,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('at', models.DateTimeField()),
-                ('workers', models.PositiveIntegerField(help_text='Worker pods that exist and are not ending.')),
+                ('workers', models.PositiveIntegerField(help_text='Worker pods that hold a node.')),
                 ('ready', models.PositiveIntegerField(help_text='Of those, the ones that are ready.')),
                 ('wanted', models.PositiveIntegerField(help_text='Workers that the autoscaler asks for.')),
                 ('cpu_percent', models.PositiveIntegerField(help_text='Average of requests, as the autoscaler sees it.', null=True)),

@@ -158,7 +158,7 @@ class ClusterSample(models.Model):
 
     execution = models.ForeignKey(Execution, on_delete=models.CASCADE, related_name="samples")
     at = models.DateTimeField()
-    workers = models.PositiveIntegerField(help_text="Worker pods that exist and are not ending.")
+    workers = models.PositiveIntegerField(help_text="Worker pods that hold a node.")
     ready = models.PositiveIntegerField(help_text="Of those, the ones that are ready.")
     wanted = models.PositiveIntegerField(help_text="Workers that the autoscaler asks for.")
     cpu_percent = models.PositiveIntegerField(null=True, help_text="Average of requests, as the autoscaler sees it.")

@@ -11,15 +11,14 @@ from hypothesis import strategies as st
 
 from dashboard.fragments import render_fragment
 from dashboard.viewmodels.autoscaling import autoscaling, condition_lines
-from dashboard.viewmodels.clusters import CompanionCard, average_cost_per_hour, price_at_bounds
-from dashboard.viewmodels.execution import Person, actions, cost_so_far, facts, head
+from dashboard.viewmodels.clusters import CompanionCard, Worked, price_at_bounds
+from dashboard.viewmodels.execution import ExecutionRecord, Facts, Person, actions, cost_so_far, facts, head
 from dashboard.viewmodels.listing import Nothing
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.log import merged
 from dashboard.viewmodels.restart import lost_by_restart
 from dashboard.viewmodels.samples import (
     SamplePoint,
-    average_workers,
     cause_in_words,
     chart,
     sample_rows,
@@ -93,7 +92,7 @@ def test_each_state_of_a_cluster_looks_as_stored(name: str) -> None:
     whole = [
         head(RECORD, Diagnosis("cluster", summary(seen), found[0].severity if found else "ok", "")),
         actions(RECORD, OWNER, is_ready=seen.head_is_up),
-        facts(RECORD, OWNER, pods=[], node="node-a", workers=len(seen.staying), now=NOW),
+        facts(RECORD, OWNER, pods=[], node="node-a", workers=seen.on_nodes, now=NOW),
         troubles(found, is_operator=False),
         *cells(seen),
         autoscaling(clustering.RECORD, seen.autoscaler, is_final=False),
@@ -259,14 +258,6 @@ def test_a_change_that_kubernetes_only_counts_has_its_cause_again() -> None:
     ]
 
 
-def test_the_average_is_over_time_however_far_apart_the_samples_are() -> None:
-    ten_hours = [sample(minute, ready=10, wanted=10) for minute in range(0, 600, 10)]
-    last_hour = [sample(600 + minute / 4, ready=1, wanted=1) for minute in range(240)]
-    assert average_workers([*ten_hours, *last_hour], minutes(660)) == pytest.approx((600 * 10 + 60) / 660)
-    assert average_workers([], NOW) is None
-    assert average_workers([sample(5, ready=3, wanted=3)], NOW) == 3
-
-
 @pytest.mark.parametrize(
     ("reason", "words"),
     [
@@ -329,12 +320,50 @@ def test_without_samples_there_is_an_empty_chart_and_table() -> None:
     assert sample_rows([], []) == []
 
 
+def worked(*samples: tuple[float, int]) -> Worked:
+    """By samples of a minute and so many workers."""
+    found = Worked()
+    for minute, workers in samples:
+        found = found.then(minutes(minute), workers)
+    return found
+
+
+def test_workers_have_worked_for_as_long_as_the_samples_show_however_far_apart_they_are() -> None:
+    ten_hours = [(float(minute), 10) for minute in range(0, 600, 10)]
+    last_hour = [(600 + minute / 4, 1) for minute in range(240)]
+    assert worked(*ten_hours, *last_hour).at(minutes(660)) == pytest.approx((600 * 10 + 60) * 60)
+    assert worked().at(NOW) == 0
+    assert worked((5, 3)).at(minutes(5)) == 0
+    assert worked((5, 3)).at(minutes(4)) == 0, "it ended before its last sample"
+
+
 def test_the_cost_is_the_heads_time_and_the_workers_time() -> None:
-    measured = replace(RECORD, cluster=replace(clustering.RECORD, average_workers=2.5))
+    measured = replace(RECORD, cluster=replace(clustering.RECORD, worked=worked((0, 2), (60, 3), (120, 0))))
     assert cost_so_far(measured, MOMENT + timedelta(hours=2)) == Decimal("2.20")
-    assert average_cost_per_hour(clustering.RECORD, Decimal("0.40")) == Decimal("0.50"), (
-        "the minimum before the first sample"
-    )
+
+
+def test_workers_cost_nothing_before_there_was_one() -> None:
+    late = replace(RECORD, cluster=replace(clustering.RECORD, worked=worked((50, 4))))
+    assert cost_so_far(late, MOMENT + timedelta(hours=1)) == Decimal("0.10") + Decimal("0.40") * 40 / 60
+    assert cost_so_far(RECORD, MOMENT + timedelta(hours=1)) == Decimal("0.10")
+
+
+def test_the_price_now_is_that_of_the_workers_that_hold_a_node() -> None:
+    leaving_without_node = member(waiting_worker("c", "left", deletionTimestamp=stamp(NOW)))
+    seen = look([*ready(2), member(waiting_worker("c", "waits")), LEAVING, leaving_without_node], desired=3)
+    assert seen.on_nodes == 3, "one that leaves holds its node until it is gone"
+    assert price(RECORD, workers=seen.on_nodes) == "$1.30 an hour with 3 workers"
+    assert price(RECORD, workers=0) == "$0.10 an hour with 0 workers"
+    assert price(replace(RECORD, state="queued", started_at=None), workers=0) == "$0.50 an hour with 1 worker"
+
+
+def price(record: ExecutionRecord, *, workers: int) -> str:
+    shown = facts(record, OWNER, pods=[], node="", workers=workers, now=NOW).context
+    assert isinstance(shown, Facts)
+    return shown.price
+
+
+def test_prices_are_said_at_the_bounds() -> None:
     assert (
         price_at_bounds(clustering.RECORD, Decimal("0.40"))
         == "$0.50 an hour with 1 worker, $2.10 an hour with 5 workers"

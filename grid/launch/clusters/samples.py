@@ -9,7 +9,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from grid.diagnosis.requests import holds_a_node
 from grid.kube.objects import Autoscaler
+from grid.labels import APP_COMPONENT, WORKER
 from grid.launch.clusters.progress import Seen
 from grid.models import ClusterSample
 
@@ -40,10 +42,11 @@ class Point:
 
 
 def sample_of(seen: Seen, autoscaler: Autoscaler | None, *, minimum: int, pending_tasks: int | None) -> Sample:
-    """Without an autoscaler, or before it has said anything, as many workers are wanted as there are at least."""
+    """Without an autoscaler, or before it has said anything, as many workers are wanted as there are at least. Workers are those
+    that hold a node and so cost something: one that waits for a node does not, one that leaves does until it is gone."""
     wanted = autoscaler.status.desired_replicas if autoscaler else 0
     return Sample(
-        workers=len(seen.workers),
+        workers=sum(holds_a_node(pod) for pod in seen.pods if pod.metadata.labels.get(APP_COMPONENT) == WORKER),
         ready=seen.ready_workers,
         wanted=wanted if wanted > 0 else minimum,
         cpu_percent=_percent(autoscaler, "cpu"),

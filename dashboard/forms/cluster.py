@@ -88,7 +88,8 @@ class ClusterForm(forms.Form):
     on_demand = forms.BooleanField(
         label="Also grow for waiting tasks",
         required=False,
-        help_text="Counts tasks that no worker has taken yet: good for work that waits for disks, networks or GPUs.",
+        help_text="Counts tasks that no worker has taken yet: good for work that waits for disks, networks or GPUs. "
+        "With both targets left empty the cluster also shrinks as soon as nothing is left to do.",
     )
     local_storage = forms.CharField(
         label="Local storage of each worker",

@@ -119,7 +119,8 @@ CLUSTER_SETTINGS: Mapping[str, Setting] = {
         "Patience before shrinking",
         300,
         (0, _LONGEST_STABILISATION),
-        "A cluster shrinks when the load allowed it during all of this time, so that a pause does not cost it its workers.",
+        "A cluster with a target of CPU or memory shrinks when the load allowed it during all of this time, so that a pause does not "
+        "cost it its workers. One that grows for waiting tasks alone shrinks at once.",
     ),
     "drain_seconds": _seconds(
         "drainSeconds",

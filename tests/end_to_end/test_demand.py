@@ -28,8 +28,6 @@ print("shrunk", flush=True)
 
 def test_a_cluster_grows_for_what_waits_and_shrinks_when_nothing_does(grid: Grid) -> None:
     grid.start()
-    patience = "com.cerebro.computegrid.clusters.scaleDownStabilisationSeconds"
-    Session(grid, "admin").post("/configuration/change/", {"key": patience, "value": "10"}, page="/configuration/")
     put_into_project(grid, "main.py", SLEEPERS)
     scientist = Session(grid, "scientist")
     job = scientist.launch(

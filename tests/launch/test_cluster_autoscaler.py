@@ -78,6 +78,20 @@ def test_a_metric_that_is_not_used_is_left_out(scaling: ScalingSpec, metrics: li
 
 
 @pytest.mark.parametrize(
+    ("cpu", "memory", "demand", "seconds_waited"),
+    [(0, 0, True, 0), (80, 0, True, 300), (0, 80, True, 300), (80, 0, False, 300)],
+    ids=["demand alone", "demand and CPU", "demand and memory", "CPU alone"],
+)
+def test_nothing_is_waited_for_before_shrinking_when_the_demand_alone_counts(
+    cpu: int, memory: int, demand: bool, seconds_waited: int
+) -> None:
+    scaling = ScalingSpec(target_cpu=cpu, target_memory=memory, on_demand=demand)
+    behavior = autoscaler_body(spec(of=cluster(scaling=scaling)), namespace="grid")["spec"]["behavior"]
+    assert behavior["scaleDown"]["stabilizationWindowSeconds"] == seconds_waited
+    assert behavior["scaleUp"]["stabilizationWindowSeconds"] == 0
+
+
+@pytest.mark.parametrize(
     "scaling",
     [ScalingSpec(autoscale=False, on_demand=True), ScalingSpec(target_cpu=0, target_memory=0)],
     ids=["switched off", "nothing to scale on"],

@@ -321,9 +321,13 @@ def _behavior(scaling: ScalingSpec) -> dict[str, Any]:
         _scaling_policy("Percent", scaling.up_percent, scaling.up_period_seconds),
     ]
     down = [_scaling_policy("Percent", scaling.down_percent, scaling.down_period_seconds)]
+    # Patience is for loads that go up and down. Demand says what there is to do, so nothing is waited for once it is gone; but it
+    # belongs to the autoscaler and not to a metric, so it stays where there is a target of CPU or memory as well.
+    has_targets = scaling.target_cpu or scaling.target_memory
+    patience = scaling.down_stabilisation_seconds if has_targets else 0
     return {
         "scaleUp": _rules(scaling.up_stabilisation_seconds, up),
-        "scaleDown": _rules(scaling.down_stabilisation_seconds, down),
+        "scaleDown": _rules(patience, down),
     }
 
 

@@ -3,12 +3,13 @@
 The reasons and messages are those of Kubernetes 1.36's own controller.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from grid.diagnosis.diagnosis import Diagnosis, quoted, since
-from grid.kube.objects import Autoscaler, Condition, Metric
+from grid.diagnosis.diagnosis import Diagnosis, plural, quoted, since
+from grid.kube.objects import Autoscaler, Condition, ExternalMetric, Metric
+from grid.quantity import millicores
 
 _TOLERANCE = 1.1  # within it Kubernetes does not act
 _FIRST_MEASUREMENT = timedelta(minutes=2)
@@ -23,43 +24,70 @@ _NO_ANSWER = (
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """One metric: percent of the requests on average over the workers, or workers that the framework asks for.
-    `current` is None while it is not known."""
+    """One metric: percent of the requests on average over the workers, against its target; or workers that the framework would like
+    to have, against the maximum. `current` is None while it is not known."""
 
     name: str
     target: int
     current: int | None
-    unit: str = " %"
+    is_demand: bool = False
 
     @property
     def is_over(self) -> bool:
         return self.current is not None and self.current > self.target * _TOLERANCE
 
     @property
+    def now(self) -> str:
+        return "not known" if self.current is None else self._amount(self.current)
+
+    @property
+    def against(self) -> str:
+        return f"{'maximum' if self.is_demand else 'target'} {self._amount(self.target)}"
+
+    @property
     def words(self) -> str:
-        now = "not known" if self.current is None else f"{self.current}{self.unit}"
-        return f"{self.name} {now}, target {self.target}{self.unit}"
+        if self.is_demand and self.current is not None:
+            return f"the framework would like to have {self.now}"
+        return f"{self.name} {self.now}, {self.against}"
+
+    def _amount(self, count: int) -> str:
+        return plural(count, "worker") if self.is_demand else f"{count} %"
 
 
 def loads(autoscaler: Autoscaler) -> tuple[Load, ...]:
-    """The resource metrics that it follows, with what it measured last."""
-    current = {
-        metric.resource.name: metric.resource.current.average_utilization
-        for metric in autoscaler.status.current_metrics or ()
-        if metric.resource is not None
-    }
-    return tuple(
-        Load(_NAMES.get(name, name), target, current.get(name))
+    """The metrics that it follows, with what it measured last."""
+    known = autoscaler.status.current_metrics or ()
+    found = (
+        _demand(metric.external, known, autoscaler) if metric.external is not None else _use(metric, known)
         for metric in autoscaler.spec.metrics
-        if (found := _resource_target(metric)) is not None
-        for name, target in (found,)
     )
+    return tuple(load for load in found if load is not None)
 
 
-def _resource_target(metric: Metric) -> tuple[str, int] | None:
+def _use(metric: Metric, known: Sequence[Metric]) -> Load | None:
     if metric.resource is None or metric.resource.target.average_utilization is None:
         return None
-    return metric.resource.name, metric.resource.target.average_utilization
+    name = metric.resource.name
+    measured = (one.resource for one in known if one.resource is not None and one.resource.name == name)
+    current = next((one.current.average_utilization for one in measured), None)
+    return Load(_NAMES.get(name, name), metric.resource.target.average_utilization, current)
+
+
+def _demand(metric: ExternalMetric, known: Sequence[Metric], autoscaler: Autoscaler) -> Load:
+    """One for each worker is the target, so all of them together are the workers that are wanted. Kubernetes says how many of
+    them come to each worker that there was."""
+    name = metric.metric.name
+    measured = (one.external for one in known if one.external is not None and one.external.metric.name == name)
+    each = next((_thousandths(one.current.average_value) for one in measured), None)
+    wanted = None if each is None else round(each * autoscaler.status.current_replicas / 1000)
+    return Load("Wanted by the framework", autoscaler.spec.max_replicas, wanted, is_demand=True)
+
+
+def _thousandths(amount: str) -> int | None:
+    try:
+        return millicores(amount)
+    except ValueError:
+        return None
 
 
 def conditions(autoscaler: Autoscaler) -> Mapping[str, Condition]:

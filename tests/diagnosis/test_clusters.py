@@ -225,6 +225,37 @@ def test_all_that_may_be_and_still_too_busy_asks_for_a_higher_maximum() -> None:
     )
 
 
+def on_demand(*, maximum: int, current: int, each: str = "") -> Autoscaler:
+    """It follows nothing but what the framework would like to have; `each` is what Kubernetes says of that for each worker."""
+    raw = autoscaler("c", maximum=maximum, current=current, desired=current)
+    metric = {"metric": {"name": "compute_grid_wanted_workers"}}
+    target = {"type": "AverageValue", "averageValue": "1"}
+    raw["spec"]["metrics"] = [{"type": "External", "external": {**metric, "target": target}}]
+    measured = [{"type": "External", "external": {**metric, "current": {"averageValue": each}}}] if each else []
+    raw["status"]["currentMetrics"] = measured
+    return decode(raw, Autoscaler)
+
+
+def test_what_the_framework_would_like_to_have_is_a_load_as_well() -> None:
+    (load,) = loads(on_demand(maximum=3, current=3, each="133334m"))
+    assert (load.now, load.against, load.is_over) == ("400 workers", "maximum 3 workers", True)
+    (load,) = loads(on_demand(maximum=3, current=2, each="500m"))
+    assert (load.now, load.is_over) == ("1 worker", False)
+    (load,) = loads(on_demand(maximum=3, current=2))
+    assert (load.now, load.is_over) == ("not known", False)
+    (load,) = loads(on_demand(maximum=3, current=2, each="many"))
+    assert load.current is None
+
+
+def test_a_cluster_that_follows_demand_alone_says_that_its_maximum_is_too_low() -> None:
+    full = on_demand(maximum=3, current=3, each="133334m")
+    (found,) = explain_cluster(look(ready(3), maximum=3, autoscaler=full), now=NOW)
+    assert found.code == "at_maximum"
+    assert "the framework would like to have 400 workers." in found.sentence
+    enough = on_demand(maximum=20, current=20, each="1050m")
+    assert codes(look(ready(20), autoscaler=enough)) == [], "Kubernetes would not grow for 21 instead of 20"
+
+
 def test_a_number_that_turns_and_turns_asks_for_a_longer_wait() -> None:
     def before(*wanted: int, every: int = 60) -> tuple[tuple[Any, int], ...]:
         return tuple((NOW - timedelta(seconds=every * (len(wanted) - place)), one) for place, one in enumerate(wanted))

@@ -8,9 +8,10 @@ workspace, job or app (`runs`), or the objects of a cluster (`clusters.reconcile
 
 import logging
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Protocol
 
+from grid.diagnosis.diagnosis import duration
 from grid.errors import NotAllowed, NotFound, Rejected
 from grid.kube.objects import Event, Pod
 from grid.launch import apply, ledger, progress
@@ -19,7 +20,7 @@ from grid.launch.context import Context, NotYet
 from grid.launch.ledger import Noted, Row
 from grid.launch.lifecycle import Change
 from grid.launch.progress import CREATED, Finding
-from grid.launch.runs import Runs
+from grid.launch.runs import AwaitsCluster, ClusterFailed, Runs
 from grid.models import State
 from grid.models.environment import Kind
 
@@ -29,6 +30,7 @@ logger = logging.getLogger(__name__)
 ENDING_LOOK_SECONDS = 5.0
 RETRY_SECONDS = 10.0
 NOT_YET_SECONDS = 1.0
+AWAITS_CLUSTER = "awaits_cluster"  # the cluster's clock runs meanwhile, and not this one's
 
 
 class Objects(Protocol):
@@ -124,8 +126,13 @@ class Reconciler:
     async def _create(self, row: Row) -> float | None:
         try:
             columns = await self._objects(row).create(row)
+        except AwaitsCluster as error:
+            return await self._try_again(row, AWAITS_CLUSTER, str(error), NOT_YET_SECONDS)
         except NotYet as error:
             return await self._try_again(row, "waiting", str(error), NOT_YET_SECONDS)
+        except ClusterFailed as error:
+            change = Change(State.ERROR, "cluster_failed", f"{error} Launch both again.", level="Warning")
+            return await self._enter(row, change, None)
         except (ValueError, Rejected, apply.NameTaken) as error:
             change = Change(State.ERROR, "not_created", f"The cluster did not take it: {error}", level="Warning")
             return await self._enter(row, change, None)
@@ -138,17 +145,21 @@ class Reconciler:
         except NotFound:
             await apply.ensure_namespace(self._context.api, self._context.namespace)
             return 1.0
-        written = {"reason": CREATED, **columns}
-        await self._database(ledger.update, row, written, now=self._context.clock())
+        now = self._context.clock()
+        written = {"reason": CREATED, **columns, **_clock(row, CREATED, now)}
+        await self._database(ledger.update, row, written, now=now)
         return 0.0
 
     async def _try_again(self, row: Row, reason: str, message: str, seconds: float) -> float:
-        """Until it is too late for it."""
+        """Until it is too late for it; while its cluster is on its way, that is the cluster's matter."""
         timeouts, now = await self._database(ledger.timeouts), self._context.clock()
-        if (now - row.state_since).total_seconds() > timeouts[State.DEPLOYING]:
+        limit = timedelta(seconds=timeouts[State.DEPLOYING])
+        if AWAITS_CLUSTER not in (reason, row.reason) and now - row.state_since > limit:
+            message = f"Gave up after {duration(limit)}. Last known: {message}"
             return await self._enter(row, Change(State.ERROR, reason, message, level="Warning"), None)
         if (row.reason, row.message) != (reason, message):
-            await self._database(ledger.update, row, {"reason": reason, "message": message}, now=now)
+            columns = {"reason": reason, "message": message, **_clock(row, reason, now)}
+            await self._database(ledger.update, row, columns, now=now)
         return seconds
 
     async def _follow(self, row: Row) -> float | None:
@@ -211,6 +222,11 @@ class Reconciler:
             now = self._context.clock()
             await self._database(ledger.note_events, row.id, [_noted(event, row, now) for event in new])
             self._noted[row.id] = {uid: event.times for uid, event in events.items()}
+
+
+def _clock(row: Row, reason: str, now: datetime) -> dict[str, datetime]:
+    """The deploying timeout is for what comes after the wait for a cluster."""
+    return {"state_since": now} if row.reason == AWAITS_CLUSTER != reason else {}
 
 
 def _uid(event: Event) -> str:

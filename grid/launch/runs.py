@@ -2,12 +2,14 @@
 
 With a cluster attached, a workspace's pod is created once the cluster's address is known, and is told it, so that both come up together; a
 job's pod is created once the cluster runs, because a script asks for it at once and not every framework waits (a Spark session gives up
-after a minute). When the cluster has ended by then, it is created without.
+after a minute). When somebody has stopped the cluster by then, it is created without. When the cluster has failed, a workspace is created
+without it, and a job is not created at all: its script would do all the work in its own pod, and nobody would know.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
+from grid.errors import GridError
 from grid.kube.objects import Pod
 from grid.launch import apply, ledger, progress
 from grid.launch.apply import Attached
@@ -17,6 +19,14 @@ from grid.launch.ledger import Row
 from grid.launch.progress import Finding, Seen
 from grid.launch.spec import ExecutionSpec, thaw
 from grid.models import Kind, State
+
+
+class AwaitsCluster(NotYet):
+    """Its cluster is on its way, which takes as long as the cluster's own timeouts allow."""
+
+
+class ClusterFailed(GridError):
+    """It makes no sense without its cluster, and that has failed."""
 
 
 class Runs:
@@ -59,15 +69,20 @@ class Runs:
         return f"Stopped by {row.stop_wanted_by}."
 
     async def _attached(self, spec: ExecutionSpec) -> Attached | None:
-        """Its cluster with its address; None without one, or when that has ended or is about to. Raises NotYet."""
+        """Its cluster with its address; None without one, or when that has ended or is about to. Raises AwaitsCluster, ClusterFailed."""
         if spec.attached is None:
             return None
-        cluster = await self._context.database(ledger.read, spec.attached.id)
+        cluster, is_job = await self._context.database(ledger.read, spec.attached.id), spec.kind == Kind.JOB
+        if is_job and cluster is not None and cluster.state == State.ERROR:
+            raise ClusterFailed(
+                f"It was not started, because its cluster did not come up. The cluster: {cluster.message}"
+            )
         if cluster is None or cluster.is_final or cluster.stop_wanted or cluster.state == State.STOPPING:
             return None
+        if is_job and cluster.state != State.RUNNING:
+            sentence = "Waits for its cluster and starts by itself when that runs."
+            raise AwaitsCluster(f"{sentence} The cluster: {cluster.message}")
         address = memory.read(cluster.spec).head_address
         if not address:
-            raise NotYet("Waits for its cluster's address; it starts by itself.")
-        if spec.kind == Kind.JOB and cluster.state != State.RUNNING:
-            raise NotYet(f"Waits for its cluster and starts by itself when that runs. The cluster: {cluster.message}")
+            raise AwaitsCluster("Waits for its cluster's address; it starts by itself.")
         return Attached(thaw(cluster.spec), address)

@@ -5,17 +5,17 @@ from typing import Any
 import pytest
 
 from grid.centralconfig import DEPLOYING_TIMEOUT, OVER_QUOTA_TIMEOUT, PREPARING_TIMEOUT
-from grid.errors import ClusterUnavailable
+from grid.errors import ClusterUnavailable, NotAllowed
 from grid.kube.objects import RawObject
 from grid.kube.resources import PODS, SERVICES
 from grid.launch.clusters.manifests import head_service_name
 from grid.launch.request import request_stop
 from grid.models import Execution
 from tests.launch.conftest import Shop
-from tests.launch.test_cluster_life import Configure, left, the, to_end
+from tests.launch.test_cluster_life import Configure, left, notes, the, to_end
 from tests.launch.world import World, fresh, in_world, states_of
 from tests.support.builders import NAMESPACE
-from tests.support.virtual import passes
+from tests.support.virtual import loop_time, passes
 
 
 async def both_running(world: World, controller: Any, *pair: Execution) -> None:
@@ -75,7 +75,9 @@ async def test_a_job_starts_when_its_cluster_runs_and_says_what_it_waits_for(sho
 
 
 @in_world
-async def test_an_address_that_never_comes_ends_in_an_error_that_says_so(shop: Shop, configure: Configure) -> None:
+async def test_an_address_that_never_comes_ends_the_cluster_and_the_workspace_goes_on(
+    shop: Shop, configure: Configure
+) -> None:
     world = World()
     workspace, cluster = shop.launch_with_cluster()
     controller = world.controller()
@@ -88,8 +90,18 @@ async def test_an_address_that_never_comes_ends_in_an_error_that_says_so(shop: S
         await passes(3)
         await world.step(controller)
         world.behave()
+    await world.step(controller)
     assert (fresh(cluster).state, cluster.reason) == ("error", "waiting")
-    assert fresh(workspace).state == "error"
+    assert fresh(cluster).message == (
+        "Gave up after 90 seconds. Last known: Waits for the address of its head; the cluster gives it out."
+    )
+    assert fresh(workspace).state == "running"
+    (line,) = notes(workspace, "WithoutCluster")
+    assert line.message.startswith(
+        f"Its cluster has failed, and it goes on without one. The cluster: {cluster.message}"
+    )
+    request_stop(workspace, by="alice", now=world.now)
+    await to_end(world, controller, workspace)
     assert left(world) == []
 
 
@@ -107,6 +119,8 @@ async def test_the_workspace_comes_up_alone_when_its_cluster_has_ended(shop: Sho
         world.behave()
     assert (fresh(cluster).state, fresh(workspace).state) == ("stopped", "running")
     assert "DASK_SCHEDULER_ADDRESS" not in variables(world.pod_of(workspace))
+    (line,) = notes(workspace, "WithoutCluster")
+    assert line.message == "alice stopped its cluster; it goes on without one."
 
 
 @in_world
@@ -118,6 +132,131 @@ async def test_a_cluster_is_stopped_alone_and_the_workspace_goes_on(shop: Shop) 
     request_stop(cluster, by="alice", now=world.now)
     await to_end(world, controller, cluster)
     assert (fresh(cluster).state, fresh(workspace).state) == ("stopped", "running")
+    (line,) = notes(workspace, "WithoutCluster")
+    assert (line.message, line.level) == ("alice stopped its cluster; it goes on without one.", "Normal")
+
+
+async def pair_of_a_job(world: World, shop: Shop) -> tuple[Execution, Execution, Any]:
+    """A job that waits for its cluster, which no node takes."""
+    job = shop.launch(kind="job", environment=shop.job, cluster=shop.cluster_request())
+    cluster, controller = Execution.objects.get(attached_to=job), world.controller(monotonic=loop_time)
+    await world.step(controller)
+    world.deployments.round()
+    await passes(3)
+    await world.step(controller)
+    assert (fresh(job).state, fresh(cluster).state) == ("deploying", "deploying")
+    return job, cluster, controller
+
+
+async def rounds(world: World, controller: Any, number: int) -> None:
+    for _ in range(number):
+        await passes(3)
+        await world.step(controller)
+
+
+@in_world
+async def test_a_job_whose_cluster_failed_ends_with_the_clusters_reason_and_starts_nothing(
+    shop: Shop, configure: Configure
+) -> None:
+    world = World()
+    job, cluster, controller = await pair_of_a_job(world, shop)
+    configure(DEPLOYING_TIMEOUT, 90)
+    world.passes(91)
+    await rounds(world, controller, 4)
+    assert (fresh(cluster).state, cluster.reason) == ("error", "deploying_timeout")
+    assert (fresh(job).state, job.reason) == ("error", "cluster_failed")
+    assert job.message.startswith(
+        "It was not started, because its cluster did not come up. The cluster: No node took the head"
+    )
+    assert job.message.endswith(" Launch both again.")
+    assert world.cluster.count("create", PODS) == 0
+    assert notes(job, "WithoutCluster") == []
+    for one in (job, cluster):
+        await to_end(world, controller, one)
+    assert left(world) == []
+
+
+@in_world
+async def test_a_workspace_goes_on_without_a_cluster_that_failed_and_says_why(shop: Shop, configure: Configure) -> None:
+    world = World()
+    workspace, cluster = shop.launch_with_cluster()
+    controller = world.controller(monotonic=loop_time)
+    for _ in range(4):
+        await world.step(controller)
+        world.schedule(world.pod_of(workspace)) if world.pods() else None
+        await passes(3)
+    world.start(world.pod_of(workspace))
+    await world.step(controller)
+    assert (fresh(workspace).state, fresh(cluster).state) == ("running", "deploying")
+    configure(DEPLOYING_TIMEOUT, 90)
+    world.passes(91)
+    await rounds(world, world.controller(), 3)
+    await rounds(world, world.controller(), 3)
+    assert (fresh(workspace).state, fresh(cluster).state) == ("running", "error")
+    (line,) = notes(workspace, "WithoutCluster")
+    assert line.message.startswith(
+        "Its cluster has failed, and it goes on without one. The cluster: No node took the head"
+    )
+    assert (line.level, line.source) == ("Warning", "kubernetes")
+
+
+@in_world
+async def test_a_job_whose_cluster_is_stopped_on_purpose_starts_without_it_and_says_so(shop: Shop) -> None:
+    world = World()
+    job, cluster, controller = await pair_of_a_job(world, shop)
+    request_stop(cluster, by="alice", now=world.now)
+    await rounds(world, controller, 2)
+    assert "DASK_SCHEDULER_ADDRESS" not in variables(world.pod_of(job))
+    (line,) = notes(job, "WithoutCluster")
+    assert line.message == "alice stopped its cluster; it goes on without one."
+
+
+@in_world
+async def test_a_job_waits_as_long_as_its_cluster_takes_and_its_own_clock_starts_then(
+    shop: Shop, configure: Configure
+) -> None:
+    world = World()
+    configure(DEPLOYING_TIMEOUT, 90)
+    configure(PREPARING_TIMEOUT, 300)
+    job, cluster, controller = await pair_of_a_job(world, shop)
+    world.passes(80)
+    world.schedule(world.head_of(cluster))
+    await rounds(world, controller, 2)
+    assert fresh(cluster).state == "preparing"
+    world.passes(250)
+    await rounds(world, controller, 2)
+    assert (fresh(cluster).state, fresh(job).state) == ("preparing", "deploying")
+    assert job.message.startswith("Waits for its cluster and starts by itself when that runs.")
+    for pod in world.members(cluster, "head") + world.workers_of(cluster):
+        world.start(pod)
+    await rounds(world, controller, 3)
+    assert (fresh(cluster).state, fresh(job).state) == ("running", "deploying")
+    assert "DASK_SCHEDULER_ADDRESS" in variables(world.pod_of(job))
+    world.passes(80)
+    await rounds(world, controller, 2)
+    assert fresh(job).state == "deploying", "the time for finding a node began when the wait was over"
+    world.passes(20)
+    await rounds(world, controller, 2)
+    assert (fresh(job).state, job.reason) == ("error", "deploying_timeout")
+
+
+@in_world
+async def test_a_job_that_the_cluster_does_not_allow_is_tried_again_after_its_long_wait(
+    shop: Shop, configure: Configure
+) -> None:
+    world = World()
+    configure(DEPLOYING_TIMEOUT, 90)
+    job, cluster, controller = await pair_of_a_job(world, shop)
+    world.schedule(world.head_of(cluster))
+    world.passes(100)
+    for pod in world.members(cluster, "head") + world.workers_of(cluster):
+        world.start(pod)
+    world.cluster.fail_next(NotAllowed("exceeded quota"), times=1, verb="create")
+    await rounds(world, controller, 2)
+    assert (fresh(job).state, job.reason) == ("deploying", "not_allowed")
+    await passes(12)
+    await rounds(world, controller, 2)
+    assert (fresh(job).state, job.reason) == ("deploying", "created")
 
 
 @pytest.mark.parametrize("how", ["stopped", "shut down", "pod gone", "timeout"])

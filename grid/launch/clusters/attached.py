@@ -1,10 +1,11 @@
-"""A cluster that was launched with a workspace or job lives and dies with it."""
+"""A cluster that was launched with a workspace or job lives and dies with it; when it ends first, the other is told that it is alone."""
 
 from collections.abc import Sequence
 from datetime import datetime
 
 from django.db.models import Q
 
+from grid.launch.ledger import Noted, Row
 from grid.launch.request import request_stop
 from grid.models import Execution, State
 from grid.models.environment import Kind
@@ -32,3 +33,21 @@ def stop_with_parents(*, now: datetime) -> Sequence[str]:
         request_stop(cluster, by=_BY[Kind(parent.kind)], now=now)
         stopped.append(cluster.pk)
     return stopped
+
+
+def goes_on_alone(cluster: Row, parent: Row, *, now: datetime) -> Noted | None:
+    """The line of history for a workspace or job whose cluster ends before it does; None when it ends too."""
+    if cluster.stop_wanted_by in PARENTS or parent.stop_wanted or parent.state in _ENDING:
+        return None
+    if cluster.state != State.ERROR:
+        message, level = f"{cluster.stop_wanted_by} stopped its cluster; it goes on without one.", "Normal"
+    elif parent.kind != Kind.JOB:  # a job that waits for it is not started at all
+        again = "If you need a cluster, launch both again."
+        message, level = (
+            f"Its cluster has failed, and it goes on without one. The cluster: {cluster.message} {again}",
+            "Warning",
+        )
+    else:
+        return None
+    uid = f"{cluster.id}/without_cluster"[-64:]
+    return Noted(uid, now, f"Cluster/{cluster.object_name}", level, "WithoutCluster", message, 1)

@@ -64,6 +64,7 @@ class Clusters:
         return Seen(await self._context.find_pods(row.id)).head
 
     async def delete(self, row: Row) -> bool:
+        await self._tell_parent(row)  # before its end is written, so that it is told whoever is killed
         context = self._context
         return await objects.delete_all(context.api, row.object_name, row.id, namespace=context.namespace)
 
@@ -96,18 +97,24 @@ class Clusters:
         head = memory.read(row.spec).head_pod
         if seen.head is not None and seen.head_is_ready and head not in ("", seen.head.metadata.uid):
             lines.append(incidents.head_replaced(seen.head, self._context.clock()))
-        await self._note(row, lines)
+        await self._note(row.id, lines)
         for pod in departed:
             self._context.pods.departed[row.id].pop(pod.metadata.uid, None)
 
-    async def _note(self, row: Row, lines: list[Noted]) -> None:
-        known = self._noted.setdefault(row.id, set())
+    async def _tell_parent(self, row: Row) -> None:
+        parent = await self._context.database(ledger.read, row.attached_to) if row.attached_to else None
+        line = attached.goes_on_alone(row, parent, now=self._context.clock()) if parent is not None else None
+        if line is not None:
+            await self._note(row.attached_to, [line])
+
+    async def _note(self, execution_id: str, lines: list[Noted]) -> None:
+        known = self._noted.setdefault(execution_id, set())
         new = [line for line in lines if (line.uid, line.count) not in known]
         if new:
-            await self._context.database(ledger.note_events, row.id, new)
+            await self._context.database(ledger.note_events, execution_id, new)
             known.update((line.uid, line.count) for line in new)
             for line in new:
-                logger.info("incident execution=%s reason=%s object=%s", row.id, line.reason, line.object)
+                logger.info("incident execution=%s reason=%s object=%s", execution_id, line.reason, line.object)
 
     async def _remember(self, row: Row, seen: Seen, address: str) -> bool:
         """Where the head is and which it is, and what the cluster waits for. Whether anything was written."""

@@ -61,7 +61,13 @@ def cluster_diagnosis(look: ClusterLook, found: Sequence[Diagnosis]) -> Diagnosi
 
 
 def cluster_fragments(
-    runtime: Runtime, record: ExecutionRecord, look: ClusterLook, found: Sequence[Diagnosis], *, is_operator: bool
+    runtime: Runtime,
+    record: ExecutionRecord,
+    look: ClusterLook,
+    found: Sequence[Diagnosis],
+    *,
+    is_operator: bool,
+    now: datetime,
 ) -> list[Fragment]:
     """What a cluster's page has beyond every execution's."""
     assert record.cluster is not None
@@ -69,7 +75,7 @@ def cluster_fragments(
     shown = found if record.state in CLUSTER_STATES and record.stop_requested_at is None else ()
     return [
         troubles(shown, is_operator=is_operator),
-        *worker_cells(look, runtime.usage.pod, keys.worker_report, nothing=_no_workers(record)),
+        *worker_cells(look, runtime.usage.pod, keys.worker_report, nothing=_no_workers(record), now=now),
         autoscaling(record.cluster, look.autoscaler, is_final=record.is_final),
     ]
 

@@ -144,7 +144,7 @@ def _cluster(
     assert record.cluster is not None
     look = cluster_look(runtime, record.id, record.cluster, record.node_pool, now)
     found = explain_cluster(look, now=now)
-    extra = cluster_fragments(runtime, record, look, found, is_operator=viewer.is_operator)
+    extra = cluster_fragments(runtime, record, look, found, is_operator=viewer.is_operator, now=now)
     first = look.head.pod if look.head is not None else next(filter(is_head, pods), None)
     diagnosis = cluster_diagnosis(look, found) if record.state in CLUSTER_STATES else None
     return first, diagnosis, look.on_nodes, extra

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated
 
 import msgspec
@@ -68,10 +69,10 @@ class WorkerCell:
 
 
 def worker_cells(
-    look: ClusterLook, usage_of: Callable[[str], Usage | None], report_key: str, *, nothing: Nothing
+    look: ClusterLook, usage_of: Callable[[str], Usage | None], report_key: str, *, nothing: Nothing, now: datetime
 ) -> list[Fragment]:
     """Region "workers": by the time of their making, so that a cell keeps its place; `usage_of` takes `namespace/name`."""
-    order = leaving_order(look.workers)
+    order = leaving_order(look.workers, now=now)
     next_to_go = order[0].pod.metadata.name if len(order) > look.minimum else ""
     members = sorted(look.workers, key=_by_age)
     if not members:

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Literal
 
+from grid import leaving
 from grid.diagnosis.autoscalers import Load, explain_autoscaler, loads
 from grid.diagnosis.diagnosis import Diagnosis, plural, quoted
 from grid.diagnosis.requests import holds_a_node
@@ -103,23 +104,27 @@ def explain_cluster(look: ClusterLook, *, now: datetime) -> tuple[Diagnosis, ...
     return tuple(sorted(found, key=lambda one: _WEIGHT.index(one.severity)))
 
 
-def leaving_order(workers: Sequence[Member]) -> list[Member]:
-    """Who goes first when the cluster shrinks, as Kubernetes chooses: without a node, not ready, cheap, the newest."""
-
-    def order(one: Member) -> tuple[bool, bool, int, float]:
-        created = one.pod.metadata.creation_timestamp
-        cost = deletion_cost(one.pod)
-        return bool(one.pod.spec.node_name), one.phase == "ready", cost, -created.timestamp() if created else 0.0
-
-    return sorted((one for one in workers if one.phase != "ending"), key=order)
+def leaving_order(workers: Sequence[Member], *, now: datetime) -> list[Member]:
+    """Who goes first when the cluster shrinks, as Kubernetes chooses."""
+    staying = {one.pod.metadata.uid: one for one in workers if one.phase != "ending"}
+    nodes = [one.pod.spec.node_name for one in staying.values()]
+    return [
+        staying[one.uid] for one in leaving.leaving_order([_leaver(one.pod) for one in staying.values()], nodes, now)
+    ]
 
 
-def deletion_cost(pod: Pod) -> int:
-    """What is no number counts as none, as in Kubernetes."""
-    try:
-        return int(pod.metadata.annotations.get(POD_DELETION_COST, "0"))
-    except ValueError:
-        return 0
+def _leaver(pod: Pod) -> leaving.Leaver:
+    ready = next((one for one in pod.status.conditions if one.type == "Ready" and one.status == "True"), None)
+    return leaving.Leaver(
+        uid=pod.metadata.uid,
+        node=pod.spec.node_name,
+        phase=pod.status.phase,
+        is_ready=ready is not None,
+        cost=leaving.read_cost(pod.metadata.annotations.get(POD_DELETION_COST)),
+        ready_since=ready.last_transition_time if ready else None,
+        restarts=max((one.restart_count for one in pod.status.container_statuses), default=0),
+        created=pod.metadata.creation_timestamp,
+    )
 
 
 def _phase(pod: Pod, diagnosis: Diagnosis) -> Phase:

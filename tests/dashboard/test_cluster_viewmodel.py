@@ -82,7 +82,7 @@ def used(key: str) -> Usage | None:
 
 
 def cells(seen: ClusterLook) -> list[Fragment]:
-    return worker_cells(seen, used, KEYS.worker_report, nothing=NOTHING)
+    return worker_cells(seen, used, KEYS.worker_report, nothing=NOTHING, now=NOW)
 
 
 @pytest.mark.parametrize("name", LOOKS)

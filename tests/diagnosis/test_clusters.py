@@ -10,13 +10,13 @@ from grid.diagnosis.autoscalers import explain_autoscaler, loads
 from grid.diagnosis.clusters import (
     ClusterLook,
     Member,
-    deletion_cost,
     explain_cluster,
     leaving_order,
     summary,
 )
 from grid.diagnosis.pods import explain_pod
 from grid.kube.objects import Autoscaler, Event, Pod, RawObject
+from grid.labels import POD_DELETION_COST
 from tests.dashboard.clustering import autoscaler, head_pod, waiting_worker, worker_pod
 from tests.support import builders
 from tests.support.builders import MOMENT, condition, container_status, decode, stamp
@@ -274,22 +274,43 @@ def test_problems_come_before_notes() -> None:
     assert codes(look(ready(2), maximum=2, autoscaler=busy, head=head)) == ["head_down", "at_maximum"]
 
 
+def order_of(*workers: RawObject) -> list[str]:
+    found = leaving_order([member(one) for one in workers], now=NOW)
+    return [one.pod.metadata.name.rpartition("-")[2] for one in found]
+
+
 def test_who_goes_first_is_who_kubernetes_would_choose() -> None:
-    workers = [
-        member(worker_pod("c", "dear", cost=9)),
-        member(worker_pod("c", "cheap", cost=-3)),
-        member(worker_pod("c", "young", cost=-3, created=NOW)),
-        member(starting("unready", cost=50)),
-        member(waiting_worker("c", "nowhere", cost=99)),
-        LEAVING,
-    ]
-    order = [one.pod.metadata.name.rpartition("-")[2] for one in leaving_order(workers)]
-    assert order == ["nowhere", "unready", "young", "cheap", "dear"]
+    assert order_of(
+        worker_pod("c", "dear", cost=9),
+        worker_pod("c", "cheap", cost=-3, node="node-b"),
+        worker_pod("c", "young", cost=-3, node="node-b", created=NOW),
+        starting("unready", cost=50),
+        worker_pod("c", "pulls", cost=60, phase="Pending", ready=False),
+        waiting_worker("c", "nowhere", cost=99),
+        worker_pod("c", "gone", deletionTimestamp=stamp(NOW)),
+    ) == ["nowhere", "pulls", "unready", "young", "cheap", "dear"]
+
+
+def test_of_equal_workers_goes_first_who_shares_its_node_with_most() -> None:
+    assert order_of(
+        worker_pod("c", "alone", node="node-b", created=NOW), worker_pod("c", "a1"), worker_pod("c", "a2")
+    ) == ["a1", "a2", "alone"]
+
+
+def test_then_who_is_ready_for_a_shorter_time_and_who_was_restarted() -> None:
+    def ready_at(name: str, minute: float, *, restarts: int = 0) -> RawObject:
+        at = MOMENT + timedelta(minutes=minute)
+        statuses = [container_status(ready=True, restarts=restarts)]
+        return worker_pod("c", name, statuses=statuses, conditions=[condition("Ready", "True", at=at)])
+
+    assert order_of(ready_at("long", 0), ready_at("b", 4.9)) == ["b", "long"]
+    assert order_of(ready_at("a", 0), ready_at("b", 0.1)) == ["a", "b"], "about the same: Kubernetes goes by the uid"
+    assert order_of(ready_at("a", 0), ready_at("again", 0, restarts=2)) == ["again", "a"]
 
 
 def test_a_cost_that_is_no_number_counts_as_none() -> None:
-    pod = decode(worker_pod("c", "a", annotations={"controller.kubernetes.io/pod-deletion-cost": "dear"}), Pod)
-    assert deletion_cost(pod) == 0
+    odd = worker_pod("c", "odd", annotations={POD_DELETION_COST: "dear"})
+    assert order_of(worker_pod("c", "a", cost=1), odd, worker_pod("c", "b", cost=-1)) == ["b", "odd", "a"]
 
 
 def test_loads_name_what_is_measured_with_its_target() -> None:

@@ -1,13 +1,11 @@
 """The pods of a ReplicaSet: which count, how they stand, and which go first when there are too many. All pure."""
 
-import math
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cmp_to_key
 from typing import Any
 
+from grid.leaving import Leaver, leaving_order, read_cost
 from grid.sandbox.client import (
     Object,
     annotations_of,
@@ -20,7 +18,6 @@ from grid.sandbox.client import (
 from grid.sandbox.controllers.podresources import is_finished
 
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
-_PHASE_ORDER = {"Pending": 0, "Unknown": 1, "Running": 2}
 
 
 def is_active(pod: Mapping[str, Any]) -> bool:
@@ -95,68 +92,21 @@ def status_of(counts: Tally, generation: int, conditions: Sequence[Object]) -> O
 
 
 def deletion_order(pods: Sequence[Object], related: Iterable[Mapping[str, Any]], now: datetime) -> list[Object]:
-    """Pods in the order in which they are deleted at scale-down: the least useful first.
-
-    Unassigned, pending, not ready, cheap by `pod-deletion-cost`, on a node with many `related` pods (those of the same
-    Deployment), ready for a shorter time, restarted more often, younger. Ages compare by their logarithm, so that pods of
-    about the same age are chosen without preference.
-    """
-    doubled = Counter(pod["spec"].get("nodeName") or "" for pod in related if is_active(pod))
-
-    def compare(left: Object, right: Object) -> int:
-        for one, other in zip(_first_criteria(left, doubled), _first_criteria(right, doubled), strict=True):
-            if one != other:
-                return -1 if one < other else 1
-        if is_ready(left):
-            by_age = _compare_age(ready_since(left), ready_since(right), left, right, now)
-            if by_age:
-                return by_age
-        restarts = _restarts(right) - _restarts(left)
-        if restarts:
-            return restarts
-        born = [parse_time(pod["metadata"].get("creationTimestamp")) for pod in (left, right)]
-        return _compare_age(born[0], born[1], left, right, now)
-
-    return sorted(pods, key=cmp_to_key(compare))
+    """Pods in the order in which they are deleted at scale-down; `related` are those of the same Deployment."""
+    by_uid = {uid_of(pod): pod for pod in pods}
+    nodes = (pod["spec"].get("nodeName") or "" for pod in related if is_active(pod))
+    return [by_uid[one.uid] for one in leaving_order([_leaver(pod) for pod in pods], nodes, now)]
 
 
-def _first_criteria(pod: Object, doubled: Mapping[str, int]) -> tuple[int, ...]:
-    node = pod["spec"].get("nodeName") or ""
-    return (
-        1 if node else 0,
-        _PHASE_ORDER.get(pod.get("status", {}).get("phase", "Pending"), 0),
-        int(is_ready(pod)),
-        _deletion_cost(pod),
-        -doubled[node],
+def _leaver(pod: Object) -> Leaver:
+    statuses = pod.get("status", {}).get("containerStatuses") or ()
+    return Leaver(
+        uid=uid_of(pod),
+        node=pod["spec"].get("nodeName") or "",
+        phase=pod.get("status", {}).get("phase", "Pending"),
+        is_ready=is_ready(pod),
+        cost=read_cost(annotations_of(pod).get(DELETION_COST)),
+        ready_since=ready_since(pod),
+        restarts=max((item.get("restartCount", 0) for item in statuses), default=0),
+        created=parse_time(pod["metadata"].get("creationTimestamp")),
     )
-
-
-def _deletion_cost(pod: Object) -> int:
-    try:
-        return int(annotations_of(pod).get(DELETION_COST, "0"))
-    except ValueError:
-        return 0
-
-
-def _restarts(pod: Object) -> int:
-    return max(
-        (item.get("restartCount", 0) for item in pod.get("status", {}).get("containerStatuses") or ()), default=0
-    )
-
-
-def _compare_age(
-    left_time: datetime | None, right_time: datetime | None, left: Object, right: Object, now: datetime
-) -> int:
-    if left_time == right_time:
-        return 0
-    if left_time is None or right_time is None:
-        return -1 if left_time is None else 1
-    difference = _log_age(left_time, now) - _log_age(right_time, now)
-    if difference:
-        return difference
-    return -1 if uid_of(left) < uid_of(right) else 1
-
-
-def _log_age(moment: datetime, now: datetime) -> int:
-    nanoseconds = (now - moment).total_seconds() * 1e9
-    return int(math.log2(nanoseconds)) if nanoseconds >= 1 else -1

@@ -24,6 +24,7 @@ _WAY = ("queued", "deploying", "preparing", "running")
 _ENDINGS = ("finishing", "stopping", "succeeded", "stopped", "failed", "error")
 _FINAL = frozenset({"succeeded", "stopped", "failed", "error"})
 _BROWSER_KINDS = frozenset({"workspace", "app"})
+_RESTARTABLE = frozenset({"preparing", "running"})  # in which a cluster's head may be restarted
 _OPENED_KINDS = _BROWSER_KINDS | {"cluster"}  # a cluster has the web page of its framework
 
 
@@ -117,6 +118,7 @@ class Actions:
     why_not_open: str
     shows_stop: bool
     shows_change: bool
+    shows_restart: bool
     stopping: str
 
 
@@ -189,6 +191,7 @@ def actions(record: ExecutionRecord, person: Person, *, is_ready: bool) -> Fragm
     """`is_ready`: its pod answers, of a cluster the head's. Who may not open it is not shown the button."""
     stop_asked = record.stop_requested_at is not None or record.state == "stopping"
     shows_open = person.may_open and record.kind in _OPENED_KINDS and not record.is_final
+    shows_change = person.may_stop and record.cluster is not None and not record.is_final and not stop_asked
     by = record.stop_requested_by
     return Fragment(
         "actions",
@@ -199,7 +202,8 @@ def actions(record: ExecutionRecord, person: Person, *, is_ready: bool) -> Fragm
             open_word="Open" if record.cluster is None else f"Open {record.cluster.framework_name}",
             why_not_open=_why_not_open(record, stop_asked=stop_asked, is_ready=is_ready),
             shows_stop=person.may_stop and not record.is_final and not stop_asked,
-            shows_change=person.may_stop and record.cluster is not None and not record.is_final and not stop_asked,
+            shows_change=shows_change,
+            shows_restart=shows_change and record.state in _RESTARTABLE,
             stopping=(f"Stop asked for by {by}." if by else "It is stopping.")
             if stop_asked and not record.is_final
             else "",

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dashboard.fragments import render_fragment
 from dashboard.viewmodels.autoscaling import autoscaling, condition_lines
 from dashboard.viewmodels.clusters import CompanionCard
-from dashboard.viewmodels.execution import Person, actions, facts, head
+from dashboard.viewmodels.execution import Actions, Person, actions, facts, head
 from dashboard.viewmodels.listing import Nothing
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.log import merged
@@ -32,7 +32,9 @@ from grid.diagnosis.clusters import ClusterLook, explain_cluster, summary
 from grid.diagnosis.diagnosis import Diagnosis
 from grid.kube.objects import Autoscaler, Event, RawObject
 from grid.labels import KEYS
+from grid.launch.changes import RESTARTABLE
 from grid.metrics.usage import Usage
+from grid.models import State
 from tests.dashboard import clustering, executing
 from tests.dashboard.clustering import autoscaler, head_pod, minutes, sample, waiting_worker, worker_pod
 from tests.dashboard.executing import entered
@@ -368,3 +370,17 @@ def test_a_head_that_is_up_is_needed_to_open_it_and_workers_are_not() -> None:
     assert why("preparing", is_ready=True) == ""
     assert why("preparing", is_ready=False) == "You can open it as soon as its head is up."
     assert why("queued", is_ready=False) == "You can open it as soon as it runs."
+
+
+@pytest.mark.parametrize("state", [state.value for state in State])
+def test_the_heads_restart_is_offered_where_it_is_accepted(state: str) -> None:
+    shown = actions(replace(RECORD, state=state), OWNER, is_ready=True).context
+    assert isinstance(shown, Actions)
+    assert shown.shows_restart is (state in RESTARTABLE)
+    assert not actions(replace(executing.RECORD, state=state), OWNER, is_ready=True).context.shows_restart  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("state", ["queued", "deploying"])
+def test_the_buttons_of_a_cluster_without_a_head_look_as_stored(state: str) -> None:
+    early = actions(replace(RECORD, state=state), OWNER, is_ready=False)
+    assert_golden(f"cluster-actions-{state}", render_fragment(early, now=NOW))

@@ -4,10 +4,13 @@ Callers ask with `allow_redirects=False`, so that nobody leads the controller to
 """
 
 import aiohttp
+import msgspec
 
 from grid.launch.frameworks.base import FrameworkSilent
 
 LONGEST = 8 * 2**20
+# What msgspec raises for what is not JSON, or not the JSON that was expected: for text that is none, or that is nested without end, too.
+UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 async def body_of(response: aiohttp.ClientResponse, *, of: str, longest: int = LONGEST) -> bytes:

@@ -11,7 +11,7 @@ from typing import Any
 import aiohttp
 import msgspec
 
-from grid.launch.frameworks.answers import body_of
+from grid.launch.frameworks.answers import UNREADABLE, body_of
 from grid.launch.frameworks.base import (
     LOCAL_PATH,
     POD_IP,
@@ -114,7 +114,7 @@ class Dask:
             raise FrameworkSilent("Dask's scheduler did not answer in time.") from error
         except aiohttp.ClientError as error:
             raise FrameworkSilent(f"Dask's scheduler cannot be asked: {error}.") from error
-        except msgspec.MsgspecError as error:
+        except UNREADABLE as error:
             raise FrameworkSilent(f"Dask's scheduler answered something unexpected: {error}.") from error
         ours = {worker.name for worker in workers}
         known = {name: report for name, report in said.workers.items() if name in ours}

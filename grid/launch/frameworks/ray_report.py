@@ -20,6 +20,9 @@ PATHS = (
     f"/api/v0/actors?{_ALL}&filter_keys=state&{_EQUALS}&filter_values=ALIVE",
     "/api/cluster_status",
 )
+# Of anything: more than a cluster can have, and little enough to count with. What a dashboard says is its user's word.
+_MOST = 1e15
+_LEAST_SHARE = 1e-9
 # What Ray itself adds to the resources of a node: not what a task waits for.
 _STORE = "objectStoreMemory"
 
@@ -42,7 +45,7 @@ def read(
     gpus: int,
 ) -> ClusterReport:
     """`cpus` and `gpus` are those of one worker."""
-    node_of = {str(row.get("node_ip")): str(row.get("node_id")) for row in _rows(nodes, "nodes")}
+    node_of = {_text(row.get("node_ip")): _text(row.get("node_id")) for row in _rows(nodes, "nodes")}
     busy = _busy(_rows(tasks, "tasks"), _rows(actors, "actors"))
     load = _load(status)
     in_use = _dict(load.get("usageByNode"))
@@ -59,8 +62,8 @@ def read(
 
 def _busy(tasks: Iterable[Mapping[str, Any]], actors: Iterable[Mapping[str, Any]]) -> Counter[str]:
     """Tasks and actors of each node. An actor counts once, whatever it is doing: it holds its state while it waits."""
-    alone = (str(task.get("node_id")) for task in tasks if not task.get("actor_id"))
-    return Counter(alone) + Counter(str(actor.get("node_id")) for actor in actors)
+    alone = (_text(task.get("node_id")) for task in tasks if not task.get("actor_id"))
+    return Counter(alone) + Counter(_text(actor.get("node_id")) for actor in actors)
 
 
 def _wanted(
@@ -81,7 +84,7 @@ def _share(shape: Mapping[str, float], room: Mapping[str, float]) -> float:
     """The part of a worker that one of this shape takes, 0 when it fits none. Two thirds of a worker take a whole one."""
     shares = [amount / room[name] if room.get(name) else math.inf for name, amount in shape.items() if name in room]
     largest = max(shares, default=0.0)
-    return 0.0 if largest > 1 or not largest else 1 / math.floor(1 / largest + 1e-9)
+    return 0.0 if largest > 1 or not largest else 1 / math.floor(1 / max(largest, _LEAST_SHARE) + 1e-9)
 
 
 def _demands(load: Mapping[str, Any]) -> Iterator[_Demand]:
@@ -127,7 +130,7 @@ def _load(status: object) -> Mapping[str, Any]:
 
 def _data(answer: object, what: str) -> Mapping[str, Any]:
     if not isinstance(answer, dict) or not answer.get("result"):
-        said = answer.get("msg") if isinstance(answer, dict) else ""
+        said = _text(answer.get("msg")) if isinstance(answer, dict) else ""
         raise FrameworkSilent(f"Ray's dashboard did not tell its {what}{f': {said}' if said else ''}.")
     return _dict(answer.get("data"))
 
@@ -137,4 +140,9 @@ def _dict(found: object) -> Mapping[str, Any]:
 
 
 def _number(found: object) -> float:
-    return float(found) if isinstance(found, int | float) and math.isfinite(found) else 0.0
+    """Nothing for what is no number, or none that can be counted."""
+    return float(min(found, _MOST)) if isinstance(found, int | float) and 0 < found < math.inf else 0.0
+
+
+def _text(found: object) -> str:
+    return found if isinstance(found, str) else ""

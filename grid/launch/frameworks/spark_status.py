@@ -6,7 +6,6 @@ what the master knows: where its executors are.
 """
 
 import asyncio
-import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from urllib.parse import quote
 import aiohttp
 import msgspec
 
-from grid.launch.frameworks.answers import body_of
+from grid.launch.frameworks.answers import UNREADABLE, body_of
 from grid.launch.frameworks.base import ClusterReport, FrameworkSilent, WorkerPod, WorkerReport
 
 _MOST_APPLICATIONS = 20
@@ -110,7 +109,7 @@ def report(master: Master, drivers: Sequence[Driver | None], cores: int, workers
     held = {pod.name: _held(joined[pod.address], at[pod.address], silent) for pod in workers if pod.address in joined}
     pending = sum(stage.pending for driver in answered for stage in driver.stages)
     tasks = pending + sum(max(executor.active_tasks, 0) for executor in executors)
-    wanted = math.ceil(tasks / max(cores, 1))
+    wanted = -(-tasks // max(cores, 1))  # rounded up, of whole numbers: a driver may say one that no float can hold
     if silent:
         wanted = max(wanted, sum(1 for worker in joined.values() if worker.coresused > 0))
     return ClusterReport(workers=held, pending_tasks=pending, wanted_workers=wanted)
@@ -151,5 +150,5 @@ async def _get(http: aiohttp.ClientSession, url: str, kind: type[T]) -> T:
         raise FrameworkSilent(f"The Spark master cannot be reached: {error or type(error).__name__}.") from error
     try:
         return msgspec.json.decode(body, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         raise FrameworkSilent(f"Spark answered something else than expected: {error}.") from error

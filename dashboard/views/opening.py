@@ -18,6 +18,10 @@ from dashboard.proxy.app import BEGIN_PATH, OPEN_PATH
 from dashboard.proxy.grants import issue_ticket
 from grid.models import Execution
 
+_NOT_OPENED = (
+    "Only its owner can open a workspace or app, and a cluster's page only its owner and the members of its project; "
+    "all of them only while it runs."
+)
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
@@ -48,7 +52,7 @@ def continue_opening(request: HttpRequest, id: str) -> HttpResponseRedirect:
 def _openable(request: HttpRequest, id: str) -> Execution:
     execution = Execution.objects.select_related("project").filter(pk=id).first()
     if execution is None or execution.is_final or not may_open_execution(request.user.pk or 0, execution):
-        raise PermissionDenied("Only its owner can open an execution, and only while it runs.")
+        raise PermissionDenied(_NOT_OPENED)
     return execution
 
 

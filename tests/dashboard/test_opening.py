@@ -1,5 +1,6 @@
 """The Open button: the owner is handed over, everybody else learns nothing."""
 
+import html
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -57,6 +58,21 @@ def test_everybody_else_gets_what_they_get_for_an_execution_that_does_not_exist(
     assert answer.status_code == nothing.status_code == 403
     assert main_of(answer) == main_of(nothing) == main_of(ticket) != ""
     assert not WorkspaceGrant.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("who", "may_open"),
+    [("owner", True), ("teammate", True), ("stranger", False), ("operator", False), ("admin", False)],
+)
+def test_a_clusters_page_is_for_its_owner_and_the_projects_members(
+    client: Client, people: People, execution: Execution, who: str, may_open: bool
+) -> None:
+    Execution.objects.update(kind="cluster", owner=people.owner)
+    client.force_login(getattr(people, who))
+    answer = client.post(f"/executions/{execution.pk}/open/")
+    assert answer.status_code == (302 if may_open else 403)
+    if not may_open:
+        assert "its owner and the members of its project" in html.unescape(main_of(answer))
 
 
 def test_an_ended_execution_cannot_be_opened(client: Client, people: People, execution: Execution) -> None:

@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -36,11 +37,14 @@ class Image:
         else:
             (self.folder / name).symlink_to(str(shutil.which(name)))
 
-    def start(self, **variables: str) -> subprocess.CompletedProcess[str]:
+    def start(self, *, project: Path = Path("/"), **variables: str) -> subprocess.CompletedProcess[str]:
+        """`project` is the working directory."""
         environment = {"PATH": str(self.folder), "HOME": "/home/nobody", "POD_IP": "127.1.2.3", **variables}
         command = expand_all(SPARK.head(spark_spec()).command, environment)
         shell = str(shutil.which(command[0]))
-        return subprocess.run([shell, *command[1:]], env=environment, capture_output=True, text=True, check=False)
+        return subprocess.run(
+            [shell, *command[1:]], env=environment, cwd=project, capture_output=True, text=True, check=False
+        )
 
 
 @pytest.fixture
@@ -58,6 +62,19 @@ def test_spark_is_found_where_python_has_it(image: Image) -> None:
     done = image.start()
     expected = "org.apache.spark.deploy.master.Master --host 127.1.2.3 --port 7077 --webui-port 8080"
     assert done.stdout == f"{image.folder}/pyspark {expected}\n", done.stderr
+
+
+@pytest.mark.parametrize("theirs", ["pyspark.py", "pyspark/__init__.py", "sys.py", "importlib/util.py"])
+def test_a_file_of_the_project_does_not_hide_the_spark_that_is_installed(image: Image, theirs: str) -> None:
+    project = image.folder / "project"
+    (project / theirs).parent.mkdir(parents=True)
+    (project / theirs).touch()
+    image.has("java", "exit 0")
+    image.has("python3", f'exec {sys.executable} "$@"')
+    image.has("site/pyspark/bin/spark-class", SAYS_WHAT_IT_IS)
+    (image.folder / "site/pyspark/__init__.py").touch()
+    done = image.start(project=project, PYTHONPATH=f"{image.folder}/site")
+    assert done.stdout.startswith(f"{image.folder}/site/pyspark org.apache"), done.stderr
 
 
 def test_an_images_own_spark_wins(image: Image) -> None:

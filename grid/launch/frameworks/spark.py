@@ -30,9 +30,15 @@ _DRAIN_MARGIN_SECONDS = 2
 
 # Finds Spark in the image, and becomes it. A user without a name cannot log in to Hadoop's libraries, hence the wrapper that
 # Spark's own images bring for it. No `$` stands where the kubelet would look for a variable of its own.
+# Python looks in the working directory first, which is the project's: a `pyspark.py` in there is not Spark. (`python3 -I` would also miss
+# a Spark that PYTHONPATH names, or that the user installed.)
 _START = r"""
 if [ -z "${SPARK_HOME:-}" ]; then
-  SPARK_HOME=`python3 -c 'import importlib.util as i; print(i.find_spec("pyspark").submodule_search_locations[0])' 2>/dev/null`
+  SPARK_HOME=`python3 -c '
+import sys
+sys.path[:] = filter(None, sys.path)
+from importlib.util import find_spec
+print(find_spec("pyspark").submodule_search_locations[0])' 2>/dev/null`
 fi
 if [ ! -x "$SPARK_HOME/bin/spark-class" ]; then
   echo "There is no Spark in this image: it needs the Python package pyspark, or SPARK_HOME." >&2

@@ -48,7 +48,7 @@ def test_the_head_listens_on_its_own_address_and_takes_no_tasks() -> None:
     assert program.command[4:] == (
         "start",
         "/mnt/local",
-        "",
+        ":11119",
         "ray",
         "start",
         "--head",

@@ -1,6 +1,7 @@
 """What runs around `ray` in a container, as its own process, with other programs in Ray's place."""
 
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -76,7 +77,7 @@ def test_starting_becomes_the_program_in_an_empty_directory_with_a_short_name(
     left_behind = tmp_path / "ray" / "session_2025"
     left_behind.mkdir(parents=True)
     tell = "import os, sys; print(os.environ['TMPDIR'], *sys.argv[1:])"
-    said = run("start", str(tmp_path), "", sys.executable, "-c", tell, "--head")
+    said = run("start", str(tmp_path), f":{ray_node.free_ports(1)[0]}", sys.executable, "-c", tell, "--head")
     assert said.returncode == 0, said.stderr
     directory, head, temp, *ports = said.stdout.split()
     assert (directory, head, temp) == (f"/tmp/ray-{address}", "--head", f"--temp-dir=/tmp/ray-{address}")
@@ -99,6 +100,31 @@ def test_a_worker_waits_for_its_head_and_says_so_and_ends_when_told_to(address: 
         assert process.stdout.readline() == f"Waiting for the cluster's head at {address}.\n"
         process.terminate()
         assert process.wait(30) == 143
+
+
+def test_a_head_waits_until_the_one_before_it_has_left_its_port(address: str, tmp_path: Path) -> None:
+    with socket.create_server(("", 0), reuse_port=True) as before:
+        port = before.getsockname()[1]
+        command = [sys.executable, "-I", "-c", PROGRAM, "start", str(tmp_path), f":{port}", "echo", "started"]
+        process = subprocess.Popen(
+            command, env={**os.environ, "POD_IP": address}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        assert process.stdout is not None
+        said = process.stdout.readline()
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(0.5)
+    with process:
+        assert process.stdout.readline().startswith("started ")
+    assert (process.returncode, said) == (
+        0,
+        f"Waiting for port {port}, which the head before this one may still have.\n",
+    )
+
+
+def test_a_port_that_somebody_else_keeps_is_not_waited_for_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ray_node, "_PORT_SECONDS", 0.1)
+    with socket.create_server(("", 0)) as other:
+        ray_node._wait_for_port(other.getsockname()[1])
 
 
 def test_a_node_that_has_not_started_is_not_ready(run: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:

@@ -214,7 +214,8 @@ def _head_deployment(spec: ExecutionSpec, program: Program, named: dict[str, Any
     local = {"name": _LOCAL, "emptyDir": {}}
     pod = _pod_spec(spec, _cluster(spec).head_tier, program, local, GRACE_SECONDS)
     template = {"metadata": _pod_metadata(spec, HEAD, _cluster(spec).head_tier), "spec": pod}
-    # Never two heads: workers that join the new one while the old one still answers would split the cluster.
+    # A new template never makes two heads: workers that join the new one while the old one still answers would split the cluster. A head
+    # that is deleted does end beside its successor; the Service leads to it no more, and the frameworks' programs bear it.
     return _deployment(named, _selector(spec, HEAD), 1, {"type": "Recreate"}, template)
 
 

@@ -88,7 +88,7 @@ class Ray:
             *_for_every_node(_cluster(spec).head_tier),
         )
         return Program(
-            command=_inside("start", LOCAL_PATH, "", "ray", "start", *start),
+            command=_inside("start", LOCAL_PATH, f":{inside}", "ray", "start", *start),
             ports=(Port("gcs", GCS_PORT, inside), Port("dashboard", UI_PORT), Port("client", CLIENT_PORT)),
             variables=_VARIABLES,
             readiness=_probe(f"gcs:{UI_PORT}", f"port:{CLIENT_PORT}"),

@@ -31,6 +31,8 @@ _TURN_POLL_SECONDS = 0.2
 _RAYLET_LIVES = "/api/local_raylet_healthz"
 _PROBE_SECONDS = 4
 _POLL_SECONDS = 1.0
+_PORT_SECONDS = 60.0
+_PORT_POLL_SECONDS = 0.2
 _POLLS_BETWEEN_WORDS = 15
 
 
@@ -40,7 +42,8 @@ def temp_directory(address: str) -> Path:
 
 
 def start(scratch: str, head: str, *command: str) -> None:
-    """Become `ray start`, in an empty directory on the scratch volume. `head`: wait until it answers there, "" for the head itself."""
+    """Become `ray start`, in an empty directory on the scratch volume. `head`: where it is waited for until it answers; ":PORT" for the
+    head itself, which waits until nobody else has that port."""
     # The first process of a container is not ended by a signal that it does not handle.
     signal.signal(signal.SIGTERM, _leave)
     place, link = Path(scratch, "ray"), temp_directory(os.environ["POD_IP"])
@@ -49,14 +52,16 @@ def start(scratch: str, head: str, *command: str) -> None:
     link.unlink(missing_ok=True)
     link.symlink_to(place)
     os.environ["TMPDIR"] = str(link)  # the dashboard's own processes talk over sockets in there
-    if head:
-        host, _, port = head.rpartition(":")
+    host, _, port = head.rpartition(":")
+    if host:
         _wait_for_head(host, int(port))
-    ports = dict(zip(_AGENTS, free_ports(len(_AGENTS)), strict=True))
+    else:
+        _wait_for_port(int(port))
+    agents = dict(zip(_AGENTS, free_ports(len(_AGENTS)), strict=True))
     node = os.environ["RAY_OVERRIDE_NODE_ID_FOR_TESTING"] = secrets.token_hex(28)
-    _take_turns(link, node, ports[_AGENTS[0]])
+    _take_turns(link, node, agents[_AGENTS[0]])
     os.execvp(
-        command[0], [*command, f"--temp-dir={link}", *(f"--{agent}-port={port}" for agent, port in ports.items())]
+        command[0], [*command, f"--temp-dir={link}", *(f"--{agent}-port={port}" for agent, port in agents.items())]
     )
 
 
@@ -134,10 +139,35 @@ def _wait_for_head(host: str, port: int) -> None:
     polls = 0
     while not _answers(host, port, "/api/gcs_healthz"):
         if polls % _POLLS_BETWEEN_WORDS == 0:
-            sys.stdout.write(f"Waiting for the cluster's head at {host}.\n")
-            sys.stdout.flush()
+            _say(f"Waiting for the cluster's head at {host}.")
         polls += 1
         time.sleep(_POLL_SECONDS)
+
+
+def _wait_for_port(port: int) -> None:
+    """Where pods share a machine the head before this one keeps it until it has ended, and Ray, which takes 45 seconds to find out, would
+    give up. Not for ever: Ray says best what is wrong when it is somebody else's."""
+    deadline = time.monotonic() + _PORT_SECONDS
+    if not _is_free(port):
+        _say(f"Waiting for port {port}, which the head before this one may still have.")
+    while not _is_free(port) and time.monotonic() < deadline:
+        time.sleep(_PORT_POLL_SECONDS)
+
+
+def _is_free(port: int) -> bool:
+    """Whether nobody listens on it; connections that have ended do not count."""
+    with socket.socket() as tried:
+        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            tried.bind(("", port))
+        except OSError:
+            return False
+        return True
+
+
+def _say(sentence: str) -> None:
+    sys.stdout.write(f"{sentence}\n")
+    sys.stdout.flush()
 
 
 def _expect_ok(host: str, port: int, path: str) -> None:

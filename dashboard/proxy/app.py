@@ -11,6 +11,7 @@ from urllib.parse import parse_qs
 import aiohttp
 from django.urls import reverse
 
+from dashboard.proxy.confirming import confirmed, leads_to_an_end, question
 from dashboard.proxy.gate import Gate, Target
 from dashboard.proxy.grants import Passage, digest, new_opener
 from dashboard.proxy.headers import (
@@ -75,37 +76,35 @@ class WorkspaceProxy:
         if passage is None or not self._same_origin(scope, headers):
             await _refuse(scope, send)
             return
-        if passage.keeps_below_prefix and scope["type"] == "http" and is_from_elsewhere(headers):
-            # Spark ends jobs and Ray ends actors by plain links (`.../kill/?id=1`), which any page that a member of the project
-            # visits could follow in that person's name. So from elsewhere a cluster's pages are only opened, and asked nothing.
-            if not opens_a_page(headers):
-                await _refuse(scope, send)
-                return
-            if scope["query_string"]:
-                await _send_on(send, f"/w/{execution_id}/", [])
-                return
+        asked: str | None = _raw_target(scope)
+        if passage.keeps_below_prefix and scope["type"] == "http":
+            asked = await _let_in(scope, send, headers, execution_id, secret)
+        if asked is None:
+            return
         target = self._gate.target(passage)
         if target is None:
             await _explain(scope, send, HTTPStatus.SERVICE_UNAVAILABLE, _why_not_there(passage))
             return
-        await self._forward(scope, receive, send, self._route(scope, headers, passage, target, secret))
+        await self._forward(scope, receive, send, self._route(scope, headers, passage, target, secret, asked))
 
     async def close(self) -> None:
         if self._session is not None:
             await self._session.close()
 
-    def _route(self, scope: Scope, headers: Headers, passage: Passage, target: Target, secret: str) -> Route:
+    def _route(
+        self, scope: Scope, headers: Headers, passage: Passage, target: Target, secret: str, asked: str
+    ) -> Route:
         async def still_allowed() -> bool:
             return await self._gate.passage(passage.execution_id, secret) is not None
 
         place = Place()
         if passage.keeps_below_prefix:
             prefix = f"/w/{passage.execution_id}"
-            place = Place(prefix, passage.strips_prefix, passage.is_guest, self._origin, target.netloc)
+            place = Place(prefix, passage.strips_prefix, self._origin, target.netloc)
         return Route(
             session=self._upstream_session(),
             netloc=target.netloc,
-            path=place.asked(_raw_target(scope)),
+            path=place.asked(asked),
             headers=headers,
             token=self._token(passage.execution_id),
             scheme=self._origin.partition("://")[0],
@@ -184,6 +183,28 @@ def _split(path: str) -> tuple[str, str]:
     return (parts[2], parts[3]) if len(parts) == 4 and parts[1] == "w" else ("", "")
 
 
+async def _let_in(scope: Scope, send: Send, headers: Headers, execution_id: str, secret: str) -> str | None:
+    """The path and query that a cluster's program is asked for; None when the browser was answered otherwise.
+
+    Spark ends jobs and Ray ends actors by plain links, which any page that a member of the project visits could follow in that
+    person's name. So from elsewhere a cluster's pages are only opened, and asked nothing; and such a link is asked about.
+    """
+    target = _raw_target(scope)
+    if is_from_elsewhere(headers):
+        if not opens_a_page(headers):
+            await _refuse(scope, send)
+            return None
+        if scope["query_string"]:
+            await _send_on(send, f"/w/{execution_id}/", [])
+            return None
+    if not leads_to_an_end(scope["path"], scope["query_string"], headers):
+        return target
+    found = confirmed(target, secret)
+    if found is None:
+        await _show(send, HTTPStatus.OK, question(target, secret, home=f"/w/{execution_id}/"))
+    return found
+
+
 def _raw_target(scope: Scope) -> str:
     """Path and query exactly as the browser sent them: user code may give a meaning to what decoding would lose."""
     path = scope.get("raw_path") or scope["path"].encode()
@@ -223,15 +244,22 @@ async def _explain(scope: Scope, send: Send, status: HTTPStatus, sentence: str) 
     if scope["type"] == "websocket":
         await send({"type": "websocket.close", "code": 1008})
         return
-    body = (
+    page = (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{status.phrase}</title>'
         f'<meta name="color-scheme" content="light dark"><h1>{status.phrase}</h1><p>{html.escape(sentence)}</p></html>'
-    ).encode()
+    )
+    await _show(send, status, page)
+
+
+async def _show(send: Send, status: HTTPStatus, page: str) -> None:
+    """A page of our own: no script runs on it, and no other page holds it in a frame."""
+    body = page.encode()
     headers = [
         ("content-type", "text/html; charset=utf-8"),
         ("content-length", str(len(body))),
         ("cache-control", "no-store"),
-        ("content-security-policy", "default-src 'none'"),
+        ("referrer-policy", "no-referrer"),
+        ("content-security-policy", "default-src 'none'; frame-ancestors 'none'"),
     ]
     await send({"type": "http.response.start", "status": int(status), "headers": encode(headers)})
     await send({"type": "http.response.body", "body": body})

@@ -29,7 +29,7 @@ TICKET_LIFETIME = timedelta(seconds=30)  # the browser follows the redirect at o
 @dataclass(frozen=True, slots=True)
 class Passage:
     """What the proxy needs to know of an execution that may be opened. Of a cluster, `component` names the pod that answers,
-    and its page is kept below its prefix; a guest is somebody else than the owner."""
+    and its page is kept below its prefix."""
 
     execution_id: str
     user_id: int
@@ -38,7 +38,6 @@ class Passage:
     port: int
     component: str = ""
     strips_prefix: bool = False
-    is_guest: bool = False
 
     @property
     def keeps_below_prefix(self) -> bool:
@@ -97,7 +96,6 @@ def passage(execution_id: str, secret: str) -> Passage | None:
         port=web.port,
         component=web.component,
         strips_prefix=web.strips_prefix,
-        is_guest=execution.owner_id != grant.user_id,
     )
 
 

@@ -1,8 +1,8 @@
 """Where a program's web page stands below its prefix, so that neither its redirects nor its cookies lead out of it (pure).
 
 The pages of all executions share one origin. Of a workspace that is its owner's own affair; a cluster's page is also opened by
-other members of the project, whose browsers have their own workspaces on that origin. So a cluster's page is kept to its own
-path: redirects and cookies for all who open it, and what its scripts may reach for those who are not its owner.
+other members of the project, and made by code of all of them, while the browser of each, the owner's too, has workspaces on that
+origin. So a cluster's page is kept to its own path: its redirects, its cookies, and what its scripts may reach.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,6 @@ class Place:
 
     prefix: str = ""
     strips: bool = False
-    is_guest: bool = False
     origin: str = ""
     netloc: str = ""
 
@@ -45,7 +44,7 @@ class Place:
         except ValueError:
             return None
         if not is_own:
-            return None if self.is_guest else value
+            return None  # it might send him back to another path
         relative = urlunsplit(("", "", given.path or ("/" if given.netloc else ""), given.query, given.fragment))
         found = urlsplit(urljoin(_BASE + asked, relative))
         path = found.path or "/"
@@ -57,9 +56,9 @@ class Place:
 
     @property
     def policy(self) -> str:
-        """The Content-Security-Policy for a guest's browser; "" for nobody else. Without popups, because a popup of the same
+        """The Content-Security-Policy; "" for a program that may stand anywhere. Without popups, because a popup of the same
         origin is open to the script that made it; paths count in what may be loaded, and redirects are looked after above."""
-        if not self.is_guest:
+        if not self.prefix:
             return ""
         page = f"{self.origin}{self.prefix}/"
         socket = "ws" + page.removeprefix("http")

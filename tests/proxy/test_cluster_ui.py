@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import hmac
+import html
 import socket
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
@@ -11,6 +13,7 @@ import aiohttp
 import pytest
 import uvicorn
 from aiohttp import web
+from yarl import URL
 
 from dashboard.proxy.app import WorkspaceProxy
 from dashboard.proxy.gate import Target
@@ -63,7 +66,8 @@ async def program() -> AsyncIterator[Target]:
     """What stands at the root, as Ray's and Spark's pages do."""
     app = web.Application()
     app.router.add_get("/", _home)
-    app.router.add_get("/app/", _home)
+    for path in ("/app/", "/jobs/job/", "/jobs/job/kill/", "/kill/"):
+        app.router.add_get(path, _home)
     app.router.add_get("/old", _old)
     app.router.add_get("/out", _out)
     app.router.add_get("/status/ws", _socket)
@@ -100,7 +104,6 @@ async def browser(gate: OneCluster) -> AsyncIterator[aiohttp.ClientSession]:
 async def test_a_page_that_stands_at_the_root_is_shown_below_the_prefix(browser: aiohttp.ClientSession) -> None:
     async with browser.get("/w/abc/?job=%26") as answer:
         assert await answer.json() == {"target": "/?job=%26", "prefix": "/w/abc"}
-        assert "Content-Security-Policy" not in answer.headers
 
 
 async def test_its_redirects_stay_below_the_prefix(browser: aiohttp.ClientSession) -> None:
@@ -123,8 +126,8 @@ async def test_its_websockets_pass_with_and_without_the_prefix(
         assert await ws.receive_str(timeout=10) == f"{path} hello"
 
 
-async def test_a_guests_browser_is_kept_to_the_page(browser: aiohttp.ClientSession, gate: OneCluster) -> None:
-    gate.known = replace(PASSAGE, is_guest=True)
+async def test_every_browser_is_kept_to_the_page(browser: aiohttp.ClientSession) -> None:
+    """The owner's too: other members' code makes the page as well."""
     async with browser.get("/w/abc/") as answer:
         assert "connect-src http://workspaces.test:8001/w/abc/" in answer.headers["Content-Security-Policy"]
 
@@ -168,5 +171,44 @@ async def test_nothing_that_another_sites_page_loads_comes_from_a_cluster(
 async def test_the_clusters_own_links_and_addresses_typed_by_hand_ask_what_they_like(
     browser: aiohttp.ClientSession, site: str
 ) -> None:
-    async with browser.get("/w/abc/?kill=1", headers={"Sec-Fetch-Site": site, **OPENED}) as answer:
-        assert (await answer.json())["target"] == "/?kill=1"
+    async with browser.get("/w/abc/?job=1", headers={"Sec-Fetch-Site": site, **OPENED}) as answer:
+        assert (await answer.json())["target"] == "/?job=1"
+
+
+KILL = "/w/abc/jobs/job/kill/?id=1&x=%26"
+LED = {"Sec-Fetch-Site": "same-origin", "Referer": f"{ORIGIN}/w/abc/jobs/", **OPENED}
+
+
+async def test_a_link_that_ends_a_job_asks_first_wherever_it_stands(browser: aiohttp.ClientSession) -> None:
+    """Its page can say that it is any other page of this origin."""
+    async with browser.get(URL(KILL, encoded=True), headers=LED) as answer:
+        page = await answer.text()
+        assert "default-src 'none'; frame-ancestors 'none'" in answer.headers["Content-Security-Policy"]
+    assert "This link ends something that runs on the cluster" in page
+    yes = html.unescape(page.partition('<a href="')[2].partition('"')[0])
+    async with browser.get(URL(yes, encoded=True), headers=LED) as answer:
+        assert (await answer.json())["target"] == KILL.removeprefix("/w/abc")
+
+
+async def test_nobody_says_yes_for_another_link_or_for_somebody_else(browser: aiohttp.ClientSession) -> None:
+    async with browser.get(URL(KILL, encoded=True), headers=LED) as answer:
+        proof = (await answer.text()).partition("__grid_confirmed__=")[2].partition('"')[0]
+    for wrong in (
+        f"/w/abc/jobs/job/kill/?id=2&__grid_confirmed__={proof}",
+        f"{KILL}&__grid_confirmed__=",
+        f"{KILL}&__grid_confirmed__=%C3%A9",
+        f"{KILL}&__grid_confirmed__={hmac.new(b's2', KILL.encode(), 'sha256').hexdigest()}",
+    ):
+        async with browser.get(URL(wrong, encoded=True), headers=LED) as answer:
+            assert "End it?" in await answer.text(), wrong
+
+
+@pytest.mark.parametrize(
+    ("path", "mode"), [(KILL, "cors"), ("/w/abc/jobs/job/?id=1", "navigate"), ("/w/abc/kill/", "navigate")]
+)
+async def test_what_ends_nothing_or_comes_from_the_clusters_own_scripts_is_not_asked_about(
+    browser: aiohttp.ClientSession, path: str, mode: str
+) -> None:
+    asked = {**LED, "Sec-Fetch-Mode": mode}
+    async with browser.get(URL(path, encoded=True), headers=asked) as answer:
+        assert (await answer.json())["target"] == path.removeprefix("/w/abc")

@@ -153,10 +153,10 @@ def opened_by(user: User, execution: Execution) -> Passage | None:
     return passage(execution.id, secret) if secret else None
 
 
-def test_a_member_of_the_project_opens_the_page_of_a_cluster_as_a_guest(cluster: Execution, people: People) -> None:
+def test_a_member_of_the_project_opens_the_page_of_a_cluster(cluster: Execution, people: People) -> None:
     owners, guests = opened_by(people.owner, cluster), opened_by(people.teammate, cluster)
     assert owners == Passage(cluster.pk, people.owner.pk, "running", "", 8265, component="head", strips_prefix=True)
-    assert guests == replace(owners, user_id=people.teammate.pk, is_guest=True)
+    assert guests == replace(owners, user_id=people.teammate.pk)
 
 
 @pytest.mark.parametrize("who", ["stranger", "operator", "admin"])

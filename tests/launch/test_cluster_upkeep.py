@@ -165,6 +165,20 @@ async def test_a_new_head_is_made_once_for_each_wish(shop: Shop) -> None:
     assert len(notes(execution, "head_replaced")) == 2
 
 
+@in_world
+async def test_a_head_that_is_replaced_as_asked_has_little_time_beside_the_new_one(shop: Shop) -> None:
+    world, execution = World(), shop.launch_cluster()
+    controller = world.controller()
+    await to_running(world, controller, execution)
+    await world.step(controller)
+    old = world.head_of(execution)["metadata"]["uid"]
+    restart_head(execution, by="alice", now=world.now)
+    for _ in range(2):
+        await world.step(controller)
+    (ending,) = [pod["metadata"] for pod in world.cluster.objects(PODS) if pod["metadata"]["uid"] == old]
+    assert ending["deletionGracePeriodSeconds"] == 5
+
+
 @pytest.mark.parametrize(
     ("kind", "suffix"),
     [

@@ -24,6 +24,8 @@ logger = logging.getLogger(__name__)
 
 # The autoscaler may act on a maximum that it read before we lowered it; two of its rounds later it cannot any more.
 SETTLE_SECONDS = 30.0
+# Its successor starts at once, beside it; what the old one holds in memory is lost, however long it is given.
+RESTART_GRACE_SECONDS = 5
 
 
 class Clusters:
@@ -148,7 +150,7 @@ class Clusters:
         head = seen.head
         if head is None or head.metadata.uid != known.restart_pod or head.metadata.deletion_timestamp is not None:
             return False
-        await apply.delete_pod(self._context.api, head)
+        await apply.delete_pod(self._context.api, head, grace_seconds=RESTART_GRACE_SECONDS)
         logger.info("head is replaced as asked execution=%s pod=%s", row.id, head.metadata.name)
         return False
 

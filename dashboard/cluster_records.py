@@ -13,15 +13,19 @@ RECENT = timedelta(minutes=20)
 _SAMPLE = ("at", "workers", "ready", "wanted", "cpu_percent", "memory_percent", "pending_tasks")
 
 
-def cluster_record(execution: Execution, *, now: datetime | None = None) -> ClusterRecord | None:
-    """None for what is no cluster. With `now`, what its samples say of the time before it as well."""
+def cluster_record(
+    execution: Execution, *, now: datetime | None = None, before: ClusterRecord | None = None
+) -> ClusterRecord | None:
+    """None for what is no cluster. With `now`, what its samples say of the time before it as well; with what was read `before`
+    only those are read that came since, and those of the last minutes."""
     if execution.kind != "cluster":
         return None
     spec = _dict(_dict(execution.spec).get("cluster"))
     head, scaling = _dict(spec.get("head_tier")), _dict(spec.get("scaling"))
-    end = execution.ended_at or now
-    samples = read_samples(execution.pk) if end is not None and now is not None else ()
-    recent = [one for one in samples if end is not None and one.at > end - RECENT]
+    worked = before.worked if before is not None else Worked()
+    recent: Sequence[SamplePoint] = ()
+    if now is not None:
+        worked, recent = _so_far(execution.pk, worked, (execution.ended_at or now) - RECENT)
     minimum = int(spec.get("workers_minimum") or 1)
     return ClusterRecord(
         framework=str(spec.get("framework", "")),
@@ -38,7 +42,7 @@ def cluster_record(execution: Execution, *, now: datetime | None = None) -> Clus
         target_memory=int(scaling.get("target_memory", 80)),
         on_demand=bool(scaling.get("on_demand", False)),
         local_storage=str(spec.get("local_storage", "")),
-        worked=_worked(samples),
+        worked=worked,
         pending_tasks=recent[-1].pending_tasks if recent else None,
         wanted_before=tuple((one.at, one.wanted) for one in recent),
     )
@@ -63,17 +67,23 @@ def companion(execution: Execution) -> Companion | None:
     )
 
 
-def read_samples(execution_id: str) -> Sequence[SamplePoint]:
-    """All of them, oldest first. The controller thins them as they grow old: a week of a steady cluster is some 2,500."""
-    found = ClusterSample.objects.filter(execution=execution_id).order_by("at").values_list(*_SAMPLE)
-    return [SamplePoint(*values) for values in found]
+def read_samples(execution_id: str, *, after: datetime | None = None) -> Sequence[SamplePoint]:
+    """Oldest first; all of them, or those after a moment. The controller thins them as they grow old: a week of a steady cluster
+    is some 2,500."""
+    found = ClusterSample.objects.filter(execution=execution_id).order_by("at")
+    if after is not None:
+        found = found.filter(at__gt=after)
+    return [SamplePoint(*values) for values in found.values_list(*_SAMPLE)]
 
 
-def _worked(samples: Sequence[SamplePoint]) -> Worked:
-    worked = Worked()
+def _so_far(execution_id: str, worked: Worked, recent_from: datetime) -> tuple[Worked, Sequence[SamplePoint]]:
+    """How long workers have worked with the samples that are not in `worked` yet, and the recent samples."""
+    known_until = worked.until
+    samples = read_samples(execution_id, after=min(known_until, recent_from) if known_until else None)
     for one in samples:
-        worked = worked.then(one.at, one.workers)
-    return worked
+        if known_until is None or one.at > known_until:
+            worked = worked.then(one.at, one.workers)
+    return worked, [one for one in samples if one.at > recent_from]
 
 
 def _dict(value: Any) -> dict[str, Any]:

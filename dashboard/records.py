@@ -29,8 +29,8 @@ _ENDED_ORDER = {
 }
 
 
-def read_record(execution_id: str) -> ExecutionRecord | None:
-    """One execution with its history, in five queries; a cluster's samples take two more."""
+def read_record(execution_id: str, *, before: ExecutionRecord | None = None) -> ExecutionRecord | None:
+    """One execution with its history, in five queries; a cluster's samples take one more, and few rows when it was read `before`."""
     joined = ("owner", "project", "environment", "tier", "attached_to")
     related = Execution.objects.select_related(*joined).defer("final_log", "attached_to__final_log")
     execution = related.filter(pk=execution_id).first()
@@ -70,7 +70,7 @@ def read_record(execution_id: str) -> ExecutionRecord | None:
         stop_requested_by=execution.stop_requested_by,
         node_name=execution.node_name,
         lifecycle=_lifecycle(execution),
-        cluster=cluster_record(execution, now=timezone.now()),
+        cluster=cluster_record(execution, now=timezone.now(), before=before.cluster if before else None),
         companion=companion(execution),
     )
 

@@ -93,7 +93,7 @@ class ExecutionPage(LivePage[ExecutionView]):
         known = self._records.get(execution_id)
         if known is not None and known[1] == (id(runtime), row) and 0 <= at - known[0] < RECORD_SECONDS:
             return known[2]
-        record = await sync_to_async(read_record)(execution_id)
+        record = await sync_to_async(read_record)(execution_id, before=known[2] if known is not None else None)
         self._records[execution_id] = (at, (id(runtime), row), record)
         self._records.move_to_end(execution_id)
         if len(self._records) > _RECORDS_KEPT:

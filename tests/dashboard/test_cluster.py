@@ -5,12 +5,16 @@ from datetime import timedelta
 
 import pytest
 from asgiref.sync import sync_to_async
+from django.db.models import F
 from django.test import Client
 
+from dashboard.access import Role, Viewer
+from dashboard.consumers.execution import ExecutionPage, ExecutionView
+from dashboard.viewmodels.execution import Facts
 from grid.errors import ClusterUnavailable
 from grid.kube.resources import AUTOSCALERS, EVENTS, NODES, PODS
 from grid.metrics.usage import Measured, Usage
-from grid.models import Execution, LifecycleEntry, State
+from grid.models import ClusterSample, Execution, LifecycleEntry, State
 from grid.runtime import Runtime
 from tests.conftest import People
 from tests.dashboard.browsing import client_of
@@ -321,3 +325,20 @@ def test_before_it_has_pods_the_page_says_what_it_waits_for(people: People, runt
     Execution.objects.filter(pk=queued.pk).update(state=State.DEPLOYING)
     read_executions(runtime)
     assert "The head is being created; workers wait for it." in text(people.owner, queued)
+
+
+async def test_a_page_that_stays_open_goes_on_from_the_costs_that_it_has_read(
+    people: People, running: Execution, runtime: Runtime
+) -> None:
+    page, viewer = ExecutionPage(), Viewer(people.owner.pk, "alice", Role.SCIENTIST)
+
+    async def cost() -> str:
+        now = MOMENT + timedelta(minutes=5)
+        found = await page.fragments(runtime, viewer, ExecutionView(running.pk), now)
+        return next(one.context.cost for one in found if isinstance(one.context, Facts))
+
+    assert await cost() == "$0.04"
+    await ClusterSample.objects.filter(at__lt=MOMENT + timedelta(minutes=4)).adelete()
+    await Execution.objects.filter(pk=running.pk).aupdate(title="Read again", revision=F("revision") + 1)
+    await sync_to_async(read_executions)(runtime)
+    assert await cost() == "$0.04"

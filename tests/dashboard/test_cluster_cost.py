@@ -3,13 +3,21 @@
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
+from typing import Any
 
 import pytest
+from django.db import connection
+from django.utils import timezone
 
+from dashboard.records import read_record
 from dashboard.viewmodels.clusters import Worked, price_at_bounds
 from dashboard.viewmodels.execution import ExecutionRecord, Facts, cost_so_far, facts
+from dashboard.viewmodels.samples import SamplePoint
+from grid.models import Execution
+from tests.conftest import People
 from tests.dashboard import clustering
-from tests.dashboard.clustering import minutes, waiting_worker
+from tests.dashboard.clustering import make_cluster, make_samples, minutes, waiting_worker
+from tests.dashboard.executing import make_project
 from tests.dashboard.test_cluster_viewmodel import NOW, OWNER, RECORD
 from tests.diagnosis.test_clusters import LEAVING, look, member, ready
 from tests.support.builders import MOMENT, stamp
@@ -63,3 +71,44 @@ def test_prices_are_said_at_the_bounds() -> None:
         price_at_bounds(clustering.RECORD, Decimal("0.40"))
         == "$0.50 an hour with 1 worker, $2.10 an hour with 5 workers"
     )
+
+
+def counted(execution: Execution, before: ExecutionRecord | None) -> tuple[ExecutionRecord, int]:
+    """The record, and how many samples the database gave for it."""
+    rows = 0
+
+    def count(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        nonlocal rows
+        found = execute(sql, params, many, context)
+        if "grid_clustersample" in sql:
+            with connection.cursor() as cursor:
+                cursor.cursor.execute(f"SELECT COUNT(*) FROM ({sql}) AS found", params)
+                rows += cursor.cursor.fetchone()[0]
+        return found
+
+    with connection.execute_wrapper(count):
+        record = read_record(execution.pk, before=before)
+    assert record is not None
+    return record, rows
+
+
+@pytest.mark.django_db
+def test_a_page_that_stays_open_reads_only_the_samples_of_the_last_minutes(people: People) -> None:
+    now = timezone.now()
+    execution = make_cluster(people.owner, make_project(people.owner), started_at=now - timedelta(hours=10))
+
+    def sampled(*before: float) -> None:
+        points = [SamplePoint(now - timedelta(minutes=one), 2, 2, 3, None, None, 7) for one in before]
+        make_samples(execution, *points)
+
+    sampled(*(600 - minute for minute in range(599)))
+    first, rows = counted(execution, None)
+    assert rows == 599
+    sampled(0.5)
+    later, rows = counted(execution, first)
+    assert rows <= 21
+    fresh, _ = counted(execution, None)
+    assert later.cluster is not None
+    assert later.cluster == fresh.cluster
+    assert later.cluster.worked.at(now) == pytest.approx(2 * 10 * 3600)
+    assert (later.cluster.pending_tasks, len(later.cluster.wanted_before)) == (7, rows)

@@ -124,10 +124,11 @@ class Grid:
         self.process.kill()
         self.process.wait()
 
-    def kill_part(self, part: str) -> None:
-        """Kill one of the three programs and wait until the supervisor has started it again."""
+    def kill_part(self, part: str, *, meanwhile: Callable[[], object] = lambda: None) -> None:
+        """Kill one of the three programs and wait until the supervisor has started it again; `meanwhile` is called at once."""
         victim = next(one for one in self.processes() if part in one.cmdline())
         victim.kill()
+        meanwhile()
         wait_until(lambda: self._runs_anew(part, victim), 20, f"a new {part}")
 
     def _runs_anew(self, part: str, victim: psutil.Process) -> bool:

@@ -43,6 +43,26 @@ class Session:
         address = self.post("/launch/", fields, page=f"/launch/?kind={fields['kind']}")
         return address.rstrip("/").rsplit("/", 1)[1]
 
+    def open(self, cluster_or_workspace: str) -> str:
+        """Press Open; gives the address of its web page on the workspaces' origin. An HTTPError carries what a refusal says."""
+        page = f"/executions/{cluster_or_workspace}/"
+        return self.post(f"{page}open/", {}, page=page)
+
+    def look(self, address: str) -> tuple[int, str]:
+        """Status and text at a whole address, also of a refusal."""
+        try:
+            with self._opener.open(address, timeout=60) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as refusal:
+            return refusal.code, refusal.read().decode()
+
+    def cluster_of(self, execution_id: str) -> str:
+        """The id of its cluster, from the link on its page."""
+        page = self.get(f"/executions/{execution_id}/")
+        found: set[str] = set(re.findall(r'href="/executions/(\w+)/"', page)) - {execution_id}
+        assert len(found) == 1, found
+        return found.pop()
+
     def state(self, execution_id: str) -> str:
         return _found(_STATE, self.get(f"/executions/{execution_id}/"))
 
@@ -56,6 +76,14 @@ class Session:
             assert time.monotonic() < deadline, f"still {state} after {seconds:.0f} s"
             time.sleep(1)
         return state
+
+    def wait_for_line(self, execution_id: str, line: str, *, seconds: float) -> None:
+        """In its log, while it runs or after."""
+        deadline = time.monotonic() + seconds
+        while line not in (log := self.get(f"/executions/{execution_id}/log/")):
+            assert self.state(execution_id) not in ("Failed", "Error", "Stopped"), log
+            assert time.monotonic() < deadline, f"waited {seconds:.0f} s in vain for “{line}” in the log:\n{log}"
+            time.sleep(0.5)
 
 
 def _found(pattern: re.Pattern[str], text: str) -> str:

@@ -5,14 +5,19 @@ cluster the API server's process also carries the connections through Services, 
 anew then, and Dask may compute again what it needs. Nothing is computed again when only the controller dies.
 """
 
+import json
 import re
+from typing import Any
 
 import pytest
 
 from tests.end_to_end.grid import Grid, wait_until
+from tests.end_to_end.pages import ready_workers, words
 from tests.end_to_end.scripts import Session, put_into_project
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+
+PATIENCE = 240.0  # seconds for whatever the script waits for
 
 SCRIPT = """
 import os, time
@@ -67,6 +72,8 @@ with Client() as client:
 say("survived")
 until(3)
 say("whole again")
+while not os.path.exists(here + "/looked-at"):
+    time.sleep(0.5)
 """
 
 
@@ -94,32 +101,69 @@ def test_work_survives_what_happens_around_it(grid: Grid) -> None:
         }
     )
     scientist.wait_for(job, "Running", seconds=400)
-    cluster = cluster_of(scientist, job)
-
-    wait_for_line(scientist, job, "kept")
-    resize(scientist, cluster, 1)
-    wait_until(lambda: "Terminating" in pods(grid), 60, "workers that drain")
-    grid.kill_part("controller")
-    wait_for_line(scientist, job, "drained")
-
-    resize(scientist, cluster, 3)
-    grid.kill_part("sandbox")
-    wait_for_line(scientist, job, "grown")
-
-    wait_for_line(scientist, job, "whole again")
+    cluster = scientist.cluster_of(job)
+    scientist.wait_for_line(job, "kept", seconds=PATIENCE)
+    the_controller_dies_while_workers_drain(grid, scientist, job, cluster)
+    the_api_server_dies_while_workers_come(grid, scientist, job, cluster)
+    a_worker_is_killed_for_memory(scientist, job, cluster)
+    put_into_project(grid, "looked-at", "")
     scientist.wait_for(job, "Succeeded", seconds=120)
-    story = scientist.get(f"/executions/{cluster}/")
-    assert re.search(r"out of memory|more memory than", story)
     wait_until(lambda: scientist.state(cluster) == "Stopped", 120, "the cluster to end with its job")
     assert pods(grid) == ""
 
 
-def cluster_of(person: Session, execution_id: str) -> str:
-    """The id of its cluster, from the link on its page."""
-    page = person.get(f"/executions/{execution_id}/")
-    found: set[str] = set(re.findall(r'href="/executions/(\w+)/"', page)) - {execution_id}
-    assert len(found) == 1, found
-    return found.pop()
+def the_controller_dies_while_workers_drain(grid: Grid, person: Session, job: str, cluster: str) -> None:
+    before = workers(grid)
+    resize(person, cluster, 1)
+    wait_until(lambda: "Terminating" in pods(grid), 60, "workers that drain")
+    grid.kill_part("controller")
+    person.wait_for_line(job, "drained", seconds=PATIENCE)
+    # Only a controller that leads again writes samples.
+    wait_until(lambda: samples(person, cluster)["ready"][-1:] == [1], 60, "a chart that shows the one worker that is left")
+    page = read(person, cluster)
+    assert ready_workers(page) == 1
+    assert "scientist changed it from 3 workers to 1 worker" in words(page)
+    drained = before - workers(grid)
+    assert len(drained) == 2
+    for name in drained:
+        assert f"A pod was taken away Deleted pod: {name}" in words(page)
+
+
+def the_api_server_dies_while_workers_come(grid: Grid, person: Session, job: str, cluster: str) -> None:
+    outage = re.compile(
+        r"The cluster does not answer The cluster has not answered for \d+ s; what you see is from \d\d:\d\d:\d\d UTC"
+    )
+
+    def is_said() -> bool:
+        return outage.search(words(read(person, cluster))) is not None
+
+    resize(person, cluster, 3)
+    wait_until(lambda: len(workers(grid)) == 3, 60, "workers that come")
+    said = "a page that says that the cluster does not answer, and how old it is"
+    grid.kill_part("sandbox", meanwhile=lambda: wait_until(is_said, 10, said))
+    person.wait_for_line(job, "grown", seconds=PATIENCE)
+    wait_until(lambda: ready_workers(read(person, cluster)) == 3, 60, "a page that shows three workers")
+    assert "The cluster does not answer" not in words(read(person, cluster))
+
+
+def a_worker_is_killed_for_memory(person: Session, job: str, cluster: str) -> None:
+    person.wait_for_line(job, "whole again", seconds=PATIENCE)
+    line = "The program used more memory than its limit of 1 GiB and was ended. It is started again."
+    wait_until(lambda: line in words(read(person, cluster)), 60, f"a page that says “{line}”")
+    wait_until(lambda: ready_workers(read(person, cluster)) == 3, 60, "a page that shows three workers again")
+    told = words(read(person, cluster))
+    assert "A worker used more memory than its tier has" in told
+    assert "1 worker was ended for using more memory than the tier has, and started again" in told
+
+
+def read(person: Session, cluster: str) -> str:
+    return person.get(f"/executions/{cluster}/")
+
+
+def samples(person: Session, cluster: str) -> dict[str, Any]:
+    """What its chart draws."""
+    found: dict[str, Any] = json.loads(person.get(f"/executions/{cluster}/samples/"))
+    return found
 
 
 def resize(person: Session, cluster: str, workers: int) -> None:
@@ -127,17 +171,9 @@ def resize(person: Session, cluster: str, workers: int) -> None:
     person.post(page, {"minimum": str(workers), "maximum": str(workers)}, page=page)
 
 
-def wait_for_line(person: Session, execution_id: str, line: str) -> None:
-    """In its log, while it runs or after."""
-
-    def is_there() -> bool:
-        assert person.state(execution_id) not in ("Failed", "Error", "Stopped"), log()
-        return line in log()
-
-    def log() -> str:
-        return person.get(f"/executions/{execution_id}/log/")
-
-    wait_until(is_there, 240, f"“{line}” in the log")
+def workers(grid: Grid) -> set[str]:
+    """Names of their pods, those that still drain among them."""
+    return {line.split()[0] for line in pods(grid).splitlines() if "-worker-" in line}
 
 
 def pods(grid: Grid) -> str:

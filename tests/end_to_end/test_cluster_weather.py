@@ -119,7 +119,9 @@ def the_controller_dies_while_workers_drain(grid: Grid, person: Session, job: st
     grid.kill_part("controller")
     person.wait_for_line(job, "drained", seconds=PATIENCE)
     # Only a controller that leads again writes samples.
-    wait_until(lambda: samples(person, cluster)["ready"][-1:] == [1], 60, "a chart that shows the one worker that is left")
+    wait_until(
+        lambda: samples(person, cluster)["ready"][-1:] == [1], 60, "a chart that shows the one worker that is left"
+    )
     page = read(person, cluster)
     assert ready_workers(page) == 1
     assert "scientist changed it from 3 workers to 1 worker" in words(page)

@@ -197,8 +197,8 @@ async def _let_in(scope: Scope, send: Send, headers: Headers, execution_id: str,
         if scope["query_string"]:
             await _send_on(send, f"/w/{execution_id}/", [])
             return None
-    if not leads_to_an_end(scope["path"], scope["query_string"], headers):
-        return target
+    if scope["method"] not in _SAFE_METHODS or not leads_to_an_end(scope["path"], scope["query_string"], headers):
+        return target  # a form of another page is refused by its Origin, or by that page's policy
     found = confirmed(target, secret)
     if found is None:
         await _show(send, HTTPStatus.OK, question(target, secret, home=f"/w/{execution_id}/"))

@@ -68,6 +68,7 @@ async def program() -> AsyncIterator[Target]:
     app.router.add_get("/", _home)
     for path in ("/app/", "/jobs/job/", "/jobs/job/kill/", "/kill/"):
         app.router.add_get(path, _home)
+        app.router.add_post(path, _home)
     app.router.add_get("/old", _old)
     app.router.add_get("/out", _out)
     app.router.add_get("/status/ws", _socket)
@@ -212,3 +213,11 @@ async def test_what_ends_nothing_or_comes_from_the_clusters_own_scripts_is_not_a
     asked = {**LED, "Sec-Fetch-Mode": mode}
     async with browser.get(URL(path, encoded=True), headers=asked) as answer:
         assert (await answer.json())["target"] == path.removeprefix("/w/abc")
+
+
+async def test_a_clusters_own_form_is_not_asked_about(browser: aiohttp.ClientSession) -> None:
+    """Spark's button; another page's form is refused."""
+    async with browser.post(URL(KILL, encoded=True), headers={**LED, "Origin": ORIGIN}, data={"id": "1"}) as answer:
+        assert (await answer.json())["target"] == KILL.removeprefix("/w/abc")
+    async with browser.post(URL(KILL, encoded=True), headers={**LED, "Origin": "http://evil.test"}) as answer:
+        assert answer.status == 403

@@ -47,6 +47,9 @@ _LIMITED: dict[str, _Meaning] = {
     "ScaleUpLimit": ("wait", "It wants more than it may add at once; the rest follows soon."),
     "ScaleDownLimit": ("wait", "It wants fewer than it may take away at once; the rest follows soon."),
 }
+_FOR_SLOTS = Status(
+    "wait", "It would add more, and does when workers that are ending are gone: until then they hold their slots."
+)
 _MEANINGS = {"AbleToScale": _ABLE, "ScalingActive": _ACTIVE, "ScalingLimited": _LIMITED}
 _BAD_STATUS = {"AbleToScale": "False", "ScalingActive": "False", "ScalingLimited": "True"}
 
@@ -74,19 +77,27 @@ def autoscaling(cluster: ClusterRecord, autoscaler: Autoscaler | None, *, is_fin
     shown = Autoscaling(_sentence(cluster), "", (), "" if is_final else _demand(cluster), ())
     if cluster.autoscale and autoscaler is not None and not is_final:
         shown = Autoscaling(
-            shown.sentence, _now(autoscaler), loads(autoscaler), shown.demand, condition_lines(autoscaler)
+            shown.sentence,
+            _now(autoscaler),
+            loads(autoscaler),
+            shown.demand,
+            condition_lines(autoscaler, maximum=cluster.workers_maximum),
         )
     return Fragment("autoscaling", "dashboard/fragments/autoscaling.html", shown)
 
 
-def condition_lines(autoscaler: Autoscaler) -> tuple[ConditionLine, ...]:
-    """In Kubernetes' order of thought: can it act, can it measure, is it held back."""
+def condition_lines(autoscaler: Autoscaler, *, maximum: int) -> tuple[ConditionLine, ...]:
+    """In Kubernetes' order of thought: can it act, can it measure, is it held back. `maximum` is the cluster's own: while workers
+    end, the autoscaler is given less."""
     known = conditions(autoscaler)
-    return tuple(_line(known[kind]) for kind in _MEANINGS if kind in known)
+    is_short = autoscaler.spec.max_replicas < maximum
+    return tuple(_line(known[kind], is_short) for kind in _MEANINGS if kind in known)
 
 
-def _line(condition: Condition) -> ConditionLine:
+def _line(condition: Condition, is_short: bool) -> ConditionLine:
     bad = condition.status == _BAD_STATUS[condition.type]
+    if is_short and condition.reason == "TooManyReplicas":
+        return ConditionLine(_FOR_SLOTS, condition.reason)
     unknown: _Meaning = ("problem" if bad else "ok", condition.message or f"{condition.type} is {condition.status}.")
     severity, sentence = _MEANINGS[condition.type].get(condition.reason, unknown)
     return ConditionLine(Status(severity, sentence), condition.reason)

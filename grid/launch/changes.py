@@ -1,7 +1,8 @@
 """What a person changes of an execution that lives already: a cluster's size, its head; with a line of its history for each.
 
 Rights are the caller's matter. A cluster may become smaller at once in its spec, and gives its slots back only when its workers
-were seen gone: so nobody holds more pods than slots at any moment.
+were seen gone, and while workers end it gets none beyond its slots (`clusters.slots`): so nobody holds more pods than slots, but for what
+docs/clusters.md names.
 """
 
 from datetime import datetime

@@ -180,9 +180,15 @@ def test_many_workers_are_small_cells() -> None:
 )
 def test_conditions_are_in_words(kind: str, status: str, reason: str, severity: str, words: str) -> None:
     told = decode(autoscaler("c", conditions=[condition(kind, status, reason, "its own words")]), Autoscaler)
-    (line,) = condition_lines(told)
+    (line,) = condition_lines(told, maximum=5)
     assert (line.status.severity, line.reason) == (severity, reason)
     assert words in line.status.word
+
+
+def test_while_workers_end_the_autoscalers_maximum_is_not_told_as_the_clusters() -> None:
+    limited = [condition("ScalingLimited", "True", "TooManyReplicas", "its own words")]
+    (line,) = shown(clustering.RECORD, autoscaler("c", maximum=3, conditions=limited)).conditions
+    assert line.status.word.endswith("when workers that are ending are gone: until then they hold their slots.")
 
 
 def shown(cluster: Any, told: RawObject | None) -> Any:

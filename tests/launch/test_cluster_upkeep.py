@@ -15,7 +15,7 @@ from grid.kube.resources import (
     PODS,
     SERVICES,
 )
-from grid.labels import KEYS
+from grid.labels import APP_COMPONENT, HEAD, KEYS, WORKER
 from grid.launch.apply import find_pods
 from grid.launch.clusters import memory
 from grid.launch.request import request_stop, resize, restart_head
@@ -85,6 +85,45 @@ async def test_slots_are_given_back_when_the_workers_beyond_the_new_maximum_are_
     await settle(world, controller)
     assert fresh(execution).slots == 3
     assert len(world.pods()) == 3
+
+
+@in_world
+async def test_evicted_pods_that_stay_listed_keep_no_slots(shop: Shop) -> None:
+    world, execution = World(), shop.launch_cluster()
+    controller = world.controller(monotonic=loop_time)
+    await to_running(world, controller, execution)
+    for number in range(3):
+        evicted = pod(f"evicted-{number}", labels={KEYS.execution: execution.pk, APP_COMPONENT: WORKER})
+        world.cluster.put(PODS, {**evicted, "status": {"phase": "Failed", "reason": "Evicted"}})
+    resize(execution, minimum=1, maximum=2, by="alice", now=world.now)
+    await settle(world, controller)
+    assert fresh(execution).slots == 3
+
+
+@in_world
+async def test_without_a_head_or_with_two_workers_are_counted_and_not_pods(shop: Shop) -> None:
+    world, execution = World(), shop.launch_cluster()
+    controller = world.controller(monotonic=loop_time)
+    await to_running(world, controller, execution)
+    grow(world, execution, 3)
+    resize(execution, minimum=1, maximum=1, by="alice", now=world.now)
+    await world.step(controller)
+    world.autoscale()
+    world.deployments.round()  # two workers drain
+    head = world.head_of(execution)
+    world.cluster.remove(PODS, head["metadata"]["name"], namespace=NAMESPACE)
+    await passes(31)
+    await world.step(controller)
+    assert fresh(execution).slots == 4, "no head takes the slot of none of the three workers"
+    for name in ("head-1", "head-2"):
+        labels = {KEYS.execution: execution.pk, APP_COMPONENT: HEAD}
+        world.cluster.put(PODS, {**pod(name, labels=labels), "status": {"phase": "Running"}})
+    for worker in world.pods():
+        if "deletionTimestamp" in worker["metadata"]:
+            world.cluster.remove(PODS, worker["metadata"]["name"], namespace=NAMESPACE)
+    await passes(31)
+    await world.step(controller)
+    assert fresh(execution).slots == 2, "a second head that ends takes no worker's slot"
 
 
 @in_world

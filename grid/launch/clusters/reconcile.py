@@ -11,7 +11,7 @@ from typing import Any
 from grid.kube.objects import Pod
 from grid.launch import apply, ledger
 from grid.launch.changes import slots_to_keep
-from grid.launch.clusters import attached, incidents, memory, objects, progress
+from grid.launch.clusters import attached, incidents, memory, objects, progress, slots
 from grid.launch.clusters.progress import Seen
 from grid.launch.clusters.upkeep import Upkeep
 from grid.launch.context import Context
@@ -34,6 +34,7 @@ class Clusters:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._upkeep = Upkeep(context)
+        self._within_slots = slots.WithinSlots(context)
         self._noted: dict[str, set[tuple[str, int]]] = {}
         self._lowered: dict[str, tuple[int, float]] = {}  # to which maximum, and when
 
@@ -57,10 +58,12 @@ class Clusters:
         if row.state == State.RUNNING:
             await self._tell(row, seen)
         is_bare = row.state != State.DEPLOYING and not (seen.head and seen.workers)
-        address = await self._upkeep.keep(row, spec, doubtful=is_bare)
+        sized, again = await self._within_slots.apply(row, spec, slots.count(seen.pods))
+        address = await self._upkeep.keep(row, sized, doubtful=is_bare)
         if await self._remember(row, seen, address) or await self._restart_head(row, seen):
             return Finding(None, again=0.0)
-        return Finding(None, again=await self._give_back_slots(row, spec))
+        later = await self._give_back_slots(row, spec)
+        return Finding(None, again=min((one for one in (again, later) if one is not None), default=None))
 
     async def main_pod(self, row: Row) -> Pod | None:
         return Seen(await self._context.find_pods(row.id)).head
@@ -85,6 +88,7 @@ class Clusters:
     def forget(self, execution_id: str) -> None:
         """It is settled."""
         self._upkeep.forget(execution_id)
+        self._within_slots.forget(execution_id)
         self._noted.pop(execution_id, None)
         self._lowered.pop(execution_id, None)
 
@@ -168,9 +172,10 @@ class Clusters:
         waited = now - self._lowered[row.id][1]
         if waited < SETTLE_SECONDS:
             return SETTLE_SECONDS - waited
-        pods = await apply.find_pods(context.api, row.id, namespace=context.namespace)
+        workers = slots.count(await apply.find_pods(context.api, row.id, namespace=context.namespace))
         wanted = await objects.worker_replicas(context.api, row.id, context.namespace)
-        slots = slots_to_keep(row.slots, workers_maximum=most, worker_pods=max(len(pods) - 1, wanted))
-        if slots < row.slots and await context.database(ledger.update, row, {"slots": slots}, now=context.clock()):
-            logger.info("slots given back execution=%s slots=%d", row.id, row.slots - slots)
-        return None if slots == 1 + most else SETTLE_SECONDS
+        in_use = max(workers.staying, wanted) + workers.ending
+        kept = slots_to_keep(row.slots, workers_maximum=most, worker_pods=in_use)
+        if kept < row.slots and await context.database(ledger.update, row, {"slots": kept}, now=context.clock()):
+            logger.info("slots given back execution=%s slots=%d", row.id, row.slots - kept)
+        return None if kept == 1 + most else SETTLE_SECONDS

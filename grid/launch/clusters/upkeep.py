@@ -1,7 +1,8 @@
 """Keeps a cluster's objects as its spec says: what somebody deleted is made again, and a changed size is carried over.
 
-Cost follows change: the objects are read when the spec has changed, when this controller sees the cluster for the first time, and when
-the audit, one list per kind for all clusters, finds that something is missing. Nothing here decides about the cluster's state.
+Cost follows change: the objects are read when this controller sees the cluster for the first time and when the audit, one list per kind
+for all clusters, finds that something is missing; the one that says how many workers there are, when that has changed. Nothing here
+decides about the cluster's state.
 """
 
 import logging
@@ -72,11 +73,13 @@ class Upkeep:
         """Make the objects what the spec says; the head's address, which is another if the old one could not be had again."""
         address = memory.read(row.spec).head_address
         kept = self._kept.get(row.id)
-        if doubtful or kept is None or kept.size != _Size.of(spec):
+        if doubtful or kept is None:
             address = await self._keep_all(row, spec, address)
-            self._kept[row.id] = self._goal(spec)
-        elif manifests.is_autoscaled(spec) and not self._autoscaler_is_right(row, spec):
-            await self._keep_one(row, self._autoscaler(spec, await self._anchor(spec)))
+        elif kept.size != _Size.of(spec) or not self._autoscaler_is_right(row, spec):
+            await self._keep_one(row, self._sizing(spec, await self._anchor(spec), address), spec)
+        else:
+            return address
+        self._kept[row.id] = self._goal(spec)
         return address
 
     async def audit(self) -> set[str]:
@@ -120,15 +123,18 @@ class Upkeep:
         is_autoscaled = manifest.name == manifests.worker_name(spec.id) and manifests.is_autoscaled(spec)
         return None if is_autoscaled else manifest.body["spec"].get("replicas")
 
-    def _autoscaler(self, spec: ExecutionSpec, anchor_uid: str) -> Manifest:
-        body = manifests.autoscaler_body(spec, namespace=self._context.namespace, anchor_uid=anchor_uid)
-        return Manifest(AUTOSCALERS, body)
+    def _sizing(self, spec: ExecutionSpec, anchor_uid: str, address: str) -> Manifest:
+        """Which object says how many workers there are: the autoscaler, or else the workers' Deployment."""
+        namespace = self._context.namespace
+        return manifests.workers(spec, namespace=namespace, anchor_uid=anchor_uid, head_address=address)[-1]
 
     def _autoscaler_is_right(self, row: Row, spec: ExecutionSpec) -> bool:
         """As far as the cache knows."""
         size = _Size.of(spec)
         known = self._context.autoscalers.by("execution", row.id)
-        return any((one.spec.min_replicas, one.spec.max_replicas) == (size.minimum, size.maximum) for one in known)
+        return not manifests.is_autoscaled(spec) or any(
+            (one.spec.min_replicas, one.spec.max_replicas) == (size.minimum, size.maximum) for one in known
+        )
 
     async def _anchor(self, spec: ExecutionSpec) -> str:
         api, namespace = self._context.api, self._context.namespace
@@ -170,7 +176,7 @@ class Upkeep:
         spec = {key: value for key, value in manifest.body["spec"].items() if key != "clusterIP"}
         return await self._make_again(row, replace(manifest, body={**manifest.body, "spec": spec}))
 
-    async def _keep_one(self, row: Row, manifest: Manifest, spec: ExecutionSpec | None = None) -> None:
+    async def _keep_one(self, row: Row, manifest: Manifest, spec: ExecutionSpec) -> None:
         found = await objects.find(self._context.api, manifest)
         if found is None:
             await self._make_again(row, manifest)
@@ -178,7 +184,7 @@ class Upkeep:
         changes: dict[str, Any] = {}
         if manifest.resource == AUTOSCALERS:
             changes = _differing(found, manifest, ("minReplicas", "maxReplicas"))
-        elif manifest.resource == DEPLOYMENTS and spec is not None and self._replicas(manifest, spec) is not None:
+        elif manifest.resource == DEPLOYMENTS and self._replicas(manifest, spec) is not None:
             changes = _differing(found, manifest, ("replicas",))
         if changes:
             await objects.patch(self._context.api, manifest, changes)

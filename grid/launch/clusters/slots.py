@@ -1,0 +1,90 @@
+"""How many workers a cluster may be given now, so that those which are ending keep their slots until they are gone.
+
+A ReplicaSet does not count pods that are ending, and a worker may end for as long as it may drain: a cluster that shrinks and grows again
+meanwhile would have both. So while workers end, the autoscaler (without one: the Deployment) may only ask for as many as the slots
+leave over. That is level-triggered and never takes a worker away: never less than the Deployment asks for already, unless the spec does.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from grid.kube.objects import Pod
+from grid.labels import APP_COMPONENT, WORKER
+from grid.launch.clusters import objects
+from grid.launch.context import Context
+from grid.launch.ledger import Row
+from grid.launch.spec import ExecutionSpec
+
+# Between two looks at how many workers are asked for, and so between two changes of the bounds.
+LOOK_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """The pods that use a slot: those that stay, and those that end. What is over (evicted, for example) is listed for long and uses
+    nothing."""
+
+    staying: int = 0
+    ending: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    at: float
+    replicas: int
+    ending: int
+    bounds: tuple[int, int]
+
+
+def count(pods: Sequence[Pod]) -> Workers:
+    using = [
+        pod
+        for pod in pods
+        if pod.metadata.labels.get(APP_COMPONENT) == WORKER and pod.status.phase not in ("Failed", "Succeeded")
+    ]
+    ending = sum(pod.metadata.deletion_timestamp is not None for pod in using)
+    return Workers(len(using) - ending, ending)
+
+
+def bounds(minimum: int, maximum: int, *, slots: int, replicas: int, ending: int) -> tuple[int, int]:
+    """The least and the most workers to ask Kubernetes for, of a cluster that holds `slots` and asks for `replicas` now."""
+    most = max(1, min(maximum, max(replicas, slots - 1 - ending)))
+    return min(minimum, most), most
+
+
+class WithinSlots:
+    """One per term of leadership."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._looks: dict[str, _Look] = {}
+
+    async def apply(self, row: Row, spec: ExecutionSpec, workers: Workers) -> tuple[ExecutionSpec, float | None]:
+        """The spec with the sizes that are allowed now, and after how many seconds to look again."""
+        assert spec.cluster is not None, "only clusters come here"
+        if not workers.ending:
+            self._looks.pop(row.id, None)
+            return spec, None
+        context, last, now = self._context, self._looks.get(row.id), self._context.monotonic()
+        replicas, ending = (last.replicas, last.ending) if last is not None else (0, 0)
+        is_early = last is not None and now - last.at < LOOK_SECONDS
+        if not is_early:
+            replicas = await objects.worker_replicas(context.api, row.id, context.namespace)
+            ending = workers.ending
+        least, most = bounds(
+            spec.cluster.workers_minimum,
+            spec.cluster.workers_maximum,
+            slots=row.slots,
+            replicas=replicas,
+            ending=ending,
+        )
+        self._looks[row.id] = _Look(last.at if is_early and last else now, replicas, ending, (least, most))
+        # After a change once more: the autoscaler may have asked for more workers at the same moment, and must not take them away.
+        is_news = is_early or last is None or last.bounds != (least, most)
+        cluster = msgspec.structs.replace(spec.cluster, workers_minimum=least, workers_maximum=most)
+        return msgspec.structs.replace(spec, cluster=cluster), LOOK_SECONDS if is_news else None
+
+    def forget(self, execution_id: str) -> None:
+        self._looks.pop(execution_id, None)

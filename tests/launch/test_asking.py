@@ -88,6 +88,22 @@ async def asking(world: World, controller: Controller) -> AsyncIterator[None]:
             await cancelled(task)
 
 
+def copies(world: World, execution: Execution, number: int) -> list[Execution]:
+    """More running clusters like this one, as the database and the caches show them."""
+    head = world.head_of(execution)
+    made = []
+    for index in range(number):
+        id = f"copy-{index}"
+        row = Execution.objects.get(pk=execution.pk)
+        row.pk, row.spec = id, {**row.spec, "id": id}
+        row.save(force_insert=True)
+        labels = {**head["metadata"]["labels"], KEYS.execution: id}
+        named = {"name": id, "namespace": head["metadata"]["namespace"], "labels": labels}
+        world.cluster.put(PODS, {**head, "metadata": named})
+        made.append(row)
+    return made
+
+
 def annotations(pod: RawObject) -> dict[str, str]:
     return dict(pod["metadata"].get("annotations", {}))
 
@@ -146,7 +162,7 @@ async def test_one_slow_head_and_one_silent_one_delay_nobody(shop: Shop, caplog:
         times = framework.times(well)
         assert all(4 < after - before < 6 for before, after in itertools.pairwise(times))
         assert len(times) > 18
-        assert len(framework.times(slow)) > 10
+        assert 4 <= len(framework.times(slow)) <= 7, "asked less often"
         assert controller.asking.reports.keys() == {well.pk}
         for one in (slow, silent, broken):
             told = [
@@ -156,8 +172,58 @@ async def test_one_slow_head_and_one_silent_one_delay_nobody(shop: Shop, caplog:
         framework.silent.clear()
         framework.slow.clear()
         framework.broken.clear()
-        await passes(20)
+        await passes(40)
         assert controller.asking.reports.keys() == {slow.pk, silent.pk, broken.pk, well.pk}
+
+
+@in_world
+async def test_two_hundred_silent_heads_delay_nobody(shop: Shop) -> None:
+    world, framework = World(), FakeFramework()
+    well, first = shop.launch_cluster(), shop.launch_cluster(after=1)
+    controller = await running_clusters(world, framework, well, first)
+    silent = [first, *copies(world, first, 199)]
+    world.refresh(controller)
+    framework.slow = {one.pk for one in silent}
+    async with asking(world, controller):
+        await passes(35)  # the first round asks all
+        began = loop_time()
+        await passes(130)
+        times = [at for at in framework.times(well) if at > began]
+        assert all(4 < after - before < 6 for before, after in itertools.pairwise(times))
+        assert len(times) > 22
+        asked = [len([at for at in framework.times(one) if at > began]) for one in silent]
+        assert min(asked) >= 1, "none is forgotten"
+        assert max(asked) <= 5, "none is asked often"
+    for one in (silent[0], silent[100], silent[-1]):
+        count = ClusterSample.objects.filter(execution=one).count()
+        assert 8 <= count <= 12, "the chart goes on"
+
+
+@in_world
+async def test_a_few_silent_heads_are_asked_twice_a_minute(shop: Shop) -> None:
+    world, framework = World(), FakeFramework()
+    silent = shop.launch_cluster()
+    controller = await running_clusters(world, framework, silent)
+    framework.silent = {silent.pk}
+    async with asking(world, controller):
+        await passes(240)
+        gaps = [after - before for before, after in itertools.pairwise(framework.times(silent))]
+    assert all(7 < gap < 14 for gap in gaps[:1])
+    assert all(25 < gap < 36 for gap in gaps[2:])
+
+
+@in_world
+async def test_a_head_that_says_what_nobody_expected_stops_no_sample(
+    shop: Shop, caplog: pytest.LogCaptureFixture
+) -> None:
+    world, execution, framework = World(), shop.launch_cluster(), FakeFramework()
+    controller = await running_clusters(world, framework, execution)
+    framework.broken = {execution.pk}
+    async with asking(world, controller):
+        await passes(121)
+        assert 7 <= ClusterSample.objects.filter(execution=execution).count() <= 10
+        told = [one.getMessage() for one in caplog.records if execution.pk in one.getMessage()]
+        assert len([line for line in told if line.startswith("asking a head failed")]) == 1, "told once"
 
 
 @in_world

@@ -2,8 +2,9 @@
 
 What it hears goes where others look: the cost of each worker and what it holds onto the worker's pod, for Kubernetes and for the
 cluster's page; how many workers the framework would like to have onto the autoscaler, for the metrics API; and a sample of the cluster
-into the database. Each cluster is visited by a task of its own, so one whose head is slow or silent delays nobody. A failure is told
-once, and its end once; the next visit tries again.
+into the database. Each cluster is visited by a task of its own, so one whose head is slow or silent delays nobody; a head that was
+silent is asked less often and with few others, so that many of them delay nobody either. A failure is told once, and its end once; the
+next visit tries again.
 """
 
 import asyncio
@@ -37,6 +38,9 @@ SPREAD_SECONDS = 2.0  # visits of one round begin within so much time of each ot
 ANSWER_SECONDS = 3.0
 VISIT_SECONDS = 10.0
 AT_ONCE = 32
+# A silent head holds its place for all of the time that an answer may take.
+SILENT_AT_ONCE = 16
+SILENT_PERIOD_SECONDS = 30.0
 SAMPLE_SECONDS = 15.0
 THIN_SECONDS = 3600.0
 # The metrics API takes a number for old after three minutes, so it is written again long before.
@@ -64,6 +68,8 @@ class _Visits:
     written_at: dict[str, float]
     failure: str = ""
     is_busy: bool = False
+    silences: int = 0  # in a row
+    asked_at: float = float("-inf")
     spec: ExecutionSpec | None = None  # read when it is needed first
 
 
@@ -107,8 +113,8 @@ class Asking:
             while True:
                 pause = PERIOD_SECONDS * self._rng.uniform(0.9, 1.1)
                 try:
-                    for id in await self._round():
-                        tasks.create_task(self._visit(http, id))
+                    for id, is_asked in await self._round():
+                        tasks.create_task(self._visit(http, id, is_asked))
                     backoff.reset()
                     self._failing = False
                 except Exception:
@@ -120,10 +126,24 @@ class Asking:
 
     # --- Rounds ---
 
-    async def _round(self) -> list[str]:
-        """The clusters to visit now: all that run, but for those that are being visited still."""
+    async def _round(self) -> list[tuple[str, bool]]:
+        """The clusters to visit now, and whether to ask their heads: all that run, but for those that are being visited still."""
         self._take_over(await self._context.database(ledger.running_clusters))
-        return [id for id, visits in self._visits.items() if not visits.is_busy]
+        chosen = self._silent_to_ask()
+        free = [(id, visits) for id, visits in self._visits.items() if not visits.is_busy]
+        return [(id, not visits.silences or id in chosen) for id, visits in free]
+
+    def _silent_to_ask(self) -> set[str]:
+        """Who was silent is asked again after 10, 20, and then 30 seconds; who waits longest first."""
+        now, silent = self._context.monotonic(), [(id, one) for id, one in self._visits.items() if one.silences]
+        places = SILENT_AT_ONCE - sum(visits.is_busy for _, visits in silent)
+        # Half a round early rather than half a round late.
+        due = [
+            (visits.asked_at, id)
+            for id, visits in silent
+            if not visits.is_busy and now - visits.asked_at >= _pause(visits.silences) - PERIOD_SECONDS / 2
+        ]
+        return {id for _, id in sorted(due)[: max(0, places)]}
 
     def _take_over(self, running: Sequence[RunningCluster]) -> None:
         now = self._context.monotonic()
@@ -140,14 +160,14 @@ class Asking:
             elif known.revision != one.revision:
                 known.revision, known.stored, known.spec = one.revision, one.spec, None
 
-    async def _visit(self, http: aiohttp.ClientSession, id: str) -> None:
+    async def _visit(self, http: aiohttp.ClientSession, id: str, is_asked: bool) -> None:
         visits = self._visits[id]
         visits.is_busy = True
         failure = ""
         try:
             await asyncio.sleep(visits.place)
             async with self._places, asyncio.timeout(VISIT_SECONDS):
-                failure = await self._look(http, id, visits)
+                failure = await self._look(http, id, visits, is_asked)
         except (GridError, TimeoutError) as error:
             failure = str(error) or "The cluster took too long to answer."
         except Exception as error:
@@ -168,16 +188,22 @@ class Asking:
 
     # --- One visit ---
 
-    async def _look(self, http: aiohttp.ClientSession, id: str, visits: _Visits) -> str:
+    async def _look(self, http: aiohttp.ClientSession, id: str, visits: _Visits, is_asked: bool) -> str:
         """Ask, tell, and take a sample; a sentence when something of it did not work."""
-        failure, report = visits.failure, None  # a head that is down is not asked, so nothing is known to be well again
+        failure, report = visits.failure, None  # a head that is not asked is not known to be well again
         spec = visits.spec = visits.spec or thaw(visits.stored)
         seen = self._seen(id)
-        if seen.head_is_ready:
+        if seen.head_is_ready and is_asked:
+            visits.asked_at = self._context.monotonic()
             try:
                 report, failure = await self._ask(http, id, spec, seen), ""
             except FrameworkSilent as error:
-                failure = str(error)
+                failure = str(error) or "The head does not answer."
+            except Exception as error:  # what a head says is its user's word, and must not stop what needs no head
+                failure = f"{type(error).__name__}: {error}"
+                if not visits.failure:
+                    logger.exception("asking a head failed execution=%s", id)
+            visits.silences = visits.silences + 1 if failure else 0
         # First what only needs the database, so that an outage of the cluster leaves no gap in the chart.
         await self._sample(id, visits, spec, report)
         if report is not None:
@@ -249,3 +275,7 @@ class Asking:
 
     def _autoscaler(self, id: str) -> Autoscaler | None:
         return next(iter(self._context.autoscalers.by("execution", id)), None)
+
+
+def _pause(silences: int) -> float:
+    return min(SILENT_PERIOD_SECONDS, PERIOD_SECONDS * 2.0 ** min(silences, 8))

@@ -71,14 +71,15 @@ async def running_clusters(world: World, framework: FakeFramework, *executions: 
 
 
 @asynccontextmanager
-async def asking(world: World, controller: Controller) -> AsyncIterator[None]:
-    """Its loop runs, and the caches follow the cluster."""
+async def asking(world: World, controller: Controller, *, every: int = 1) -> AsyncIterator[None]:
+    """Its loop runs, and the caches follow the cluster, `every` so many seconds."""
 
     async def refresh() -> None:
         while True:
-            world.now += timedelta(seconds=1)
             world.refresh(controller)
-            await asyncio.sleep(1)
+            for _ in range(every):
+                world.now += timedelta(seconds=1)
+                await asyncio.sleep(1)
 
     tasks = [asyncio.create_task(controller.asking.run()), asyncio.create_task(refresh())]
     try:
@@ -184,7 +185,7 @@ async def test_two_hundred_silent_heads_delay_nobody(shop: Shop) -> None:
     silent = [first, *copies(world, first, 199)]
     world.refresh(controller)
     framework.slow = {one.pk for one in silent}
-    async with asking(world, controller):
+    async with asking(world, controller, every=20):
         await passes(35)  # the first round asks all
         began = loop_time()
         await passes(130)

@@ -54,7 +54,8 @@ class Session:
             with self._opener.open(address, timeout=60) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as refusal:
-            return refusal.code, refusal.read().decode()
+            with refusal:
+                return refusal.code, refusal.read().decode()
 
     def cluster_of(self, execution_id: str) -> str:
         """The id of its cluster, from the link on its page."""
@@ -83,7 +84,7 @@ class Session:
         while line not in (log := self.get(f"/executions/{execution_id}/log/")):
             assert self.state(execution_id) not in ("Failed", "Error", "Stopped"), log
             assert time.monotonic() < deadline, f"waited {seconds:.0f} s in vain for “{line}” in the log:\n{log}"
-            time.sleep(0.5)
+            time.sleep(1)
 
 
 def _found(pattern: re.Pattern[str], text: str) -> str:

@@ -1,14 +1,18 @@
 """Jobs with a Ray and a Spark cluster, without a browser: growing with the work, shrinking when it is done, nothing lost.
 
 The script computes until there are five workers and its result is right, keeps results in the cluster, waits until idleness
-has brought it down to one worker, and reads them again.
+has brought it down to one worker, and reads them again. With five workers and with one it waits until it was looked at: the
+pool, the framework's own pages, and what the cluster's page tells of the growth.
 """
 
-from collections.abc import Iterator
+import json
+import urllib.error
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from tests.end_to_end.grid import Grid, wait_until
+from tests.end_to_end.pages import links, nodes, words
 from tests.end_to_end.scripts import Session, put_into_project
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
@@ -17,7 +21,7 @@ PULL_SECONDS = 400.0
 GROWTH_SECONDS = 600.0
 
 RAY = """
-import time
+import os, time
 import ray
 
 ray.init()
@@ -30,23 +34,29 @@ def workers():
     return sum(1 for node in ray.nodes() if node["Alive"]) - 1
 
 EACH = 1_400_000 // 7 * 14
-rounds = 0
-while workers() < 5:
-    rounds += 1
+
+def compute():
     found = sum(ray.get([burn.remote(number) for number in range(60)]))
     assert found == 60 * EACH + 60 * 59 // 2, found
-print("grown to", workers(), "after", rounds, "rounds", flush=True)
+
+while workers() < 5:
+    compute()
+print("grown to", workers(), flush=True)
+while not os.path.exists("looked-at-five"):
+    compute()
 kept = [burn.remote(number) for number in range(100)]
 ray.wait(kept, num_returns=100)
 while workers() > 1:
     time.sleep(2)
 print("shrunk to", workers(), flush=True)
+while not os.path.exists("looked-at-one"):
+    time.sleep(0.5)
 assert sum(ray.get(kept)) == 100 * EACH + 100 * 99 // 2
 print("nothing is lost", flush=True)
 """
 
 SPARK = """
-import time
+import os, time
 from pyspark.sql import SparkSession
 
 spark = SparkSession.builder.getOrCreate()
@@ -59,17 +69,23 @@ def workers():
     return context._jsc.sc().getExecutorMemoryStatus().size() - 1
 
 EACH = 700_000 // 7 * 14
-rounds = 0
-while workers() < 5:
-    rounds += 1
+
+def compute():
     found = context.parallelize(range(60), 20).map(burn).sum()
     assert found == 60 * EACH + 60 * 59 // 2, found
-print("grown to", workers(), "after", rounds, "rounds", flush=True)
+
+while workers() < 5:
+    compute()
+print("grown to", workers(), flush=True)
+while not os.path.exists("looked-at-five"):
+    compute()
 kept = context.parallelize(range(100), 20).map(burn).cache()
 assert kept.count() == 100
 while workers() > 1:
     time.sleep(2)
 print("shrunk to", workers(), flush=True)
+while not os.path.exists("looked-at-one"):
+    time.sleep(0.5)
 assert kept.sum() == 100 * EACH + 100 * 99 // 2
 print("nothing is lost", flush=True)
 """
@@ -80,8 +96,8 @@ def running(grid: Grid) -> Iterator[Grid]:
     grid.node_idle_seconds = 20
     grid.start()
     admin = Session(grid, "admin")
-    # Little work makes a worker busy, and three of them fill a node: growing needs another one.
-    tier = {"id": "wide", "name": "Wide", "node_pool": "default", "cores": "100m", "memory": "10Gi"}
+    # Little work makes a worker busy, and two of them fill a node: five need one more than the pool's two.
+    tier = {"id": "wide", "name": "Wide", "node_pool": "default", "cores": "100m", "memory": "11Gi"}
     rest = {"gpus": "0", "gpu_resource": "nvidia.com/gpu", "cost_per_hour": "0.1", "is_visible": "on"}
     admin.post("/tiers/new/", tier | rest, page="/tiers/new/")
     patience = "com.cerebro.computegrid.clusters.scaleDownStabilisationSeconds"
@@ -89,9 +105,56 @@ def running(grid: Grid) -> Iterator[Grid]:
     yield grid
 
 
-@pytest.mark.parametrize(("framework", "script"), [("ray", RAY), ("spark", SPARK)])
-def test_a_job_s_cluster_grows_and_shrinks_and_loses_nothing(running: Grid, framework: str, script: str) -> None:
-    grid, scientist = running, Session(running, "scientist")
+def look_at_ray(person: Session, address: str) -> None:
+    """Its dashboard: the page, its script, and what the script asks for."""
+    status, page = person.look(address)
+    assert status == 200
+    assert "Ray Dashboard" in words(page)
+    assert outside(page, address) == []
+    script = next(link for link in links(page, at=address) if link.endswith(".js"))
+    status, text = person.look(script)
+    assert status == 200
+    assert "nodes?view=summary" in text
+
+    def alive() -> int:
+        status, answer = person.look(f"{address}api/v0/nodes")
+        assert status == 200, answer
+        return sum(one["state"] == "ALIVE" for one in json.loads(answer)["data"]["result"]["result"])
+
+    wait_until(lambda: alive() == 6, 30, "a head and five workers in Ray's own answer")
+
+
+def look_at_spark(person: Session, address: str) -> None:
+    """The master's page, and through it an application's with one of its assets and one answer of its API."""
+    status, master = person.look(address)
+    assert status == 200
+    assert "Spark Master at spark://" in words(master)
+    assert "Workers: 5 Alive" in words(master)
+    assert outside(master, address) == []
+    application = next(link for link in links(master, at=address) if "/proxy/app-" in link)
+    status, page = person.look(f"{application}/jobs/")
+    assert status == 200
+    assert "Spark Jobs" in words(page)
+    assert "Completed Jobs" in words(page)
+    assert outside(page, address) == []
+    sheet = next(link for link in links(page, at=f"{application}/jobs/") if link.endswith("/webui.css"))
+    assert person.look(sheet)[0] == 200
+    name = application.rpartition("/")[2]
+    status, answer = person.look(f"{application}/api/v1/applications/{name}/executors")
+    assert status == 200
+    assert sum(one["id"] != "driver" for one in json.loads(answer)) == 5
+
+
+def outside(page: str, address: str) -> list[str]:
+    """Links that lead out of the cluster's own path, into other people's or nowhere."""
+    return [link for link in links(page, at=address) if not link.startswith(address)]
+
+
+@pytest.mark.parametrize(("framework", "script", "look"), [("ray", RAY, look_at_ray), ("spark", SPARK, look_at_spark)])
+def test_a_job_s_cluster_grows_and_shrinks_and_loses_nothing(
+    running: Grid, framework: str, script: str, look: Callable[[Session, str], None]
+) -> None:
+    grid, scientist, operator = running, Session(running, "scientist"), Session(running, "operator")
     put_into_project(grid, "main.py", script)
     job = scientist.launch(
         {
@@ -113,10 +176,49 @@ def test_a_job_s_cluster_grows_and_shrinks_and_loses_nothing(running: Grid, fram
             "local_storage": "",
         }
     )
-    scientist.wait_for(job, "Running", "Finishing", "Succeeded", seconds=PULL_SECONDS)
-    scientist.wait_for(job, "Succeeded", seconds=GROWTH_SECONDS)
-    log = scientist.get(f"/executions/{job}/?tab=log")
-    for line in ("grown to 5", "shrunk to 1", "nothing is lost"):
-        assert line in log
+    scientist.wait_for(job, "Running", seconds=PULL_SECONDS)
+    cluster = scientist.cluster_of(job)
+    scientist.wait_for_line(job, "grown to 5", seconds=GROWTH_SECONDS)
+    assert len(pool(operator)) >= 3
+    address = scientist.open(cluster)
+    look(scientist, address)
+    a_stranger_does_not_get_in(operator, cluster, address)
+    put_into_project(grid, "looked-at-five", "")
+    scientist.wait_for_line(job, "shrunk to 1", seconds=GROWTH_SECONDS)
+    growth_and_its_cause_are_told(scientist, cluster)
+    put_into_project(grid, "looked-at-one", "")
+    scientist.wait_for(job, "Succeeded", seconds=120)
+    assert "nothing is lost" in scientist.get(f"/executions/{job}/?tab=log")
     wait_until(lambda: grid.kubectl("get", "pods", "-n", "compute-grid", "-o", "name") == "", 120, "an empty cluster")
     assert grid.kubectl("get", "deployments,services,hpa", "-n", "compute-grid", "-o", "name") == ""
+    wait_until(lambda: len(pool(operator)) == 1, 120, "a pool that is back at its minimum")
+
+
+def pool(operator: Session) -> list[str]:
+    """The nodes for executions, as the Infrastructure page lists them."""
+    return nodes(operator.get("/infrastructure/?pool=default"))
+
+
+def a_stranger_does_not_get_in(stranger: Session, cluster: str, address: str) -> None:
+    assert stranger.look(address)[0] == 403
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        stranger.open(cluster)
+    with refused.value as refusal:
+        assert refusal.code == 403
+
+
+def growth_and_its_cause_are_told(person: Session, cluster: str) -> None:
+    """In the autoscaler's words in the stored history, and in ours beside the chart."""
+    samples = f"/executions/{cluster}/samples/"
+    wait_until(lambda: json.loads(person.get(samples))["ready"][-1:] == [1], 60, "a chart that ends with one worker")
+    chart = json.loads(person.get(samples))
+    assert max(chart["ready"]) == 5
+    told = [(one["grows"], one["words"]) for one in chart["events"]]
+    assert any(grows and "to 5 workers: CPU use is above its target." in sentence for grows, sentence in told), told
+    assert any(
+        not grows and "to 1 worker: everything that is measured is below" in sentence for grows, sentence in told
+    ), told
+    history = person.get(f"/executions/{cluster}/lifecycle/")
+    above = "SuccessfulRescale: New size: 5; reason: cpu resource utilization (percentage of request) above target"
+    assert above in history
+    assert "SuccessfulRescale: New size: 1; reason: All metrics below target" in history

@@ -64,6 +64,8 @@ _HEADLINES = {
     "FailedRescale": "The number of workers could not be changed",
 }
 
+_COUNTS_STARTS = frozenset({"head_restarted", "head_out_of_memory", "worker_restarted", "worker_out_of_memory"})
+
 # Clusters tell whole seconds, and much can happen in one: then what causes stands before what follows from it.
 _COURSE = (
     *(
@@ -164,7 +166,7 @@ def lifecycle_text(record: ExecutionRecord) -> str:
     ]
     for line in record.lifecycle:
         what = state_word(line.to_state) if line.to_state else line.about
-        times = f" ({line.count} times)" if line.count > 1 else ""
+        times = f" ({_times(line)} times)" if _times(line) > 1 else ""
         actor = f" by {line.actor}" if line.actor else ""
         stamp = line.at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
         lines.append(f"{stamp}  {line.level:<7}  {what}: {line.reason}{actor}: {line.message}{times}")
@@ -195,8 +197,13 @@ def _stored(line: LifecycleLine) -> TimelineItem:
         _words(line.reason, line.message),
         reason=line.reason,
         about=line.about,
-        times=line.count,
+        times=_times(line),
     )
+
+
+def _times(line: LifecycleLine) -> int:
+    """How often it happened; lines about a program's end count its starts, and say so in words."""
+    return 1 if line.reason in _COUNTS_STARTS else line.count
 
 
 def _live(event: Event) -> TimelineItem:

@@ -252,6 +252,15 @@ def test_an_empty_story_says_so() -> None:
     assert nothing.context.headline == "Nothing yet."  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize(("reason", "times"), [("worker_out_of_memory", 1), ("worker_restarted", 1), ("BackOff", 3)])
+def test_a_program_s_starts_are_not_shown_as_ends_of_one_kind(reason: str, times: int) -> None:
+    line = entered("", about="Pod/worker", reason=reason, message="What happened.", count=3, event_uid="u")
+    record = replace(RECORD, lifecycle=(line,))
+    (item,) = timeline(record, [], [], assigned_node="")
+    assert item.context.times == times  # type: ignore[attr-defined]
+    assert ("3 times" in lifecycle_text(record)) is (times == 3)
+
+
 def test_hostile_text_cannot_add_lines_to_the_lifecycle_log() -> None:
     record = replace(RECORD, title="a\nb", lifecycle=(entered("failed", message="one\n2026-01-01T00:00:00Z  fake"),))
     assert len(lifecycle_text(record).splitlines()) == 2

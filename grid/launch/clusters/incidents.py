@@ -60,8 +60,10 @@ def _of_pod(pod: Pod, events: Sequence[Event], since: datetime, now: datetime) -
 def _program_ended(pod: Pod, status: ContainerStatus, ended: Terminated, now: datetime) -> Noted:
     why = explain_terminated(pod, status, ended)
     kind = "out_of_memory" if why.code == "out_of_memory" else "restarted"
-    message = f"{_name(pod)}: {why.sentence} It is started again. {_lost(pod)} {why.next_step}".strip()
+    # Kubernetes counts starts after whatever end, so it is the starts that are counted, not the ends of this kind.
     at, count = ended.finished_at or now, max(1, status.restart_count)
+    again = "It is started again." if count == 1 else f"It was started again {count} times in all."
+    message = f"{_name(pod)}: {why.sentence} {again} {_lost(pod)} {why.next_step}".strip()
     return _line(pod, f"{_part(pod)}_{kind}", message, at=at, level="Warning", count=count)
 
 

@@ -103,7 +103,7 @@ class Clusters:
         head = memory.read(row.spec).head_pod
         if seen.head is not None and seen.head_is_ready and head not in ("", seen.head.metadata.uid):
             lines.append(incidents.head_replaced(seen.head, self._context.clock()))
-        await self._note(row.id, lines)
+        await self._note(row, lines)
         for pod in departed:
             self._context.pods.departed[row.id].pop(pod.metadata.uid, None)
 
@@ -111,16 +111,16 @@ class Clusters:
         parent = await self._context.database(ledger.read, row.attached_to) if row.attached_to else None
         line = attached.goes_on_alone(row, parent, now=self._context.clock()) if parent is not None else None
         if line is not None:
-            await self._note(row.attached_to, [line])
+            await self._context.database(ledger.note_events, row.attached_to, [line])
 
-    async def _note(self, execution_id: str, lines: list[Noted]) -> None:
-        known = self._noted.setdefault(execution_id, set())
+    async def _note(self, row: Row, lines: list[Noted]) -> None:
+        known = self._noted.setdefault(row.id, set())
         new = [line for line in lines if (line.uid, line.count) not in known]
         if new:
-            await self._context.database(ledger.note_events, execution_id, new)
+            await self._context.database(ledger.note_events, row.id, new)
             known.update((line.uid, line.count) for line in new)
             for line in new:
-                logger.info("incident execution=%s reason=%s object=%s", execution_id, line.reason, line.object)
+                logger.info("incident execution=%s reason=%s object=%s", row.id, line.reason, line.object)
 
     async def _remember(self, row: Row, seen: Seen, address: str) -> bool:
         """Where the head is and which it is, and what the cluster waits for. Whether anything was written."""

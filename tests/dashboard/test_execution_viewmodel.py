@@ -253,7 +253,7 @@ def test_an_empty_story_says_so() -> None:
 
 
 @pytest.mark.parametrize(("reason", "times"), [("worker_out_of_memory", 1), ("worker_restarted", 1), ("BackOff", 3)])
-def test_a_program_s_starts_are_not_shown_as_ends_of_one_kind(reason: str, times: int) -> None:
+def test_a_programs_starts_are_not_shown_as_ends_of_one_kind(reason: str, times: int) -> None:
     line = entered("", about="Pod/worker", reason=reason, message="What happened.", count=3, event_uid="u")
     record = replace(RECORD, lifecycle=(line,))
     (item,) = timeline(record, [], [], assigned_node="")

@@ -151,7 +151,7 @@ def outside(page: str, address: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("framework", "script", "look"), [("ray", RAY, look_at_ray), ("spark", SPARK, look_at_spark)])
-def test_a_job_s_cluster_grows_and_shrinks_and_loses_nothing(
+def test_a_jobs_cluster_grows_and_shrinks_and_loses_nothing(
     running: Grid, framework: str, script: str, look: Callable[[Session, str], None]
 ) -> None:
     grid, scientist, operator = running, Session(running, "scientist"), Session(running, "operator")

@@ -32,7 +32,7 @@ def tier(**changes: Any) -> TierSpec:
     return msgspec.structs.replace(HEAD_TIER, **changes)
 
 
-def test_the_head() -> None:
+def test_the_head_is_a_scheduler_whose_page_lies_below_the_clusters_path() -> None:
     head = DASK.head(SPEC)
     interpreter, option, program, *arguments = head.command
     assert (interpreter, option, program) == ("python", "-c", (PROGRAMS / "dask_head.py").read_text())
@@ -48,7 +48,7 @@ def test_the_head() -> None:
     assert head.pre_stop == ()
 
 
-def test_a_worker() -> None:
+def test_a_worker_joins_by_the_heads_address_and_listens_on_its_own() -> None:
     worker = DASK.worker(SPEC, "10.0.0.9")
     assert worker.command == (
         *("python", "-m", "dask", "worker", "--name", "$(POD_NAME)", "--host", "$(POD_IP)"),

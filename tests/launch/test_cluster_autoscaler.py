@@ -9,7 +9,7 @@ from tests.launch.cluster_objects import metadata, one, seconds
 from tests.launch.cluster_specs import cluster, spec
 
 
-def test_the_autoscaler_with_all_three_metrics() -> None:
+def test_the_autoscaler_follows_all_three_metrics() -> None:
     scaling = ScalingSpec(target_cpu=70, target_memory=85, on_demand=True, up_stabilisation_seconds=10)
     of = spec(of=cluster(scaling=scaling))
     body = one(seconds(of), AUTOSCALERS)

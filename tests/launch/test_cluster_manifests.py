@@ -214,7 +214,7 @@ def test_the_head_is_not_moved_while_it_works() -> None:
 
 
 @FRAMEWORKS
-def test_the_deployment_of_the_head(name: str) -> None:
+def test_the_deployment_of_the_head_is_written_for_each_framework(name: str) -> None:
     of = spec(of=cluster(name))
     resources = {"cpu": "1", "memory": "4Gi"}
     mounts = [{"name": "project", "mountPath": "/mnt/project"}, {"name": "local", "mountPath": "/mnt/local"}]

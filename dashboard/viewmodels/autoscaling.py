@@ -64,7 +64,7 @@ class ConditionLine:
 
 @dataclass(frozen=True, slots=True)
 class Autoscaling:
-    """`sentence` says how the number of workers is chosen; `current` to `desired` is what it does now."""
+    """`sentence` says how the number of workers is chosen; `now` is what the autoscaler does."""
 
     sentence: str
     now: str
@@ -79,7 +79,7 @@ def autoscaling(cluster: ClusterRecord, autoscaler: Autoscaler | None, *, is_fin
         shown = Autoscaling(
             shown.sentence,
             _now(autoscaler),
-            loads(autoscaler),
+            loads(autoscaler, maximum=cluster.workers_maximum),
             shown.demand,
             condition_lines(autoscaler, maximum=cluster.workers_maximum),
         )

@@ -54,11 +54,14 @@ class Load:
         return plural(count, "worker") if self.is_demand else f"{count} %"
 
 
-def loads(autoscaler: Autoscaler) -> tuple[Load, ...]:
-    """The metrics that it follows, with what it measured last."""
+def loads(autoscaler: Autoscaler, *, maximum: int) -> tuple[Load, ...]:
+    """The metrics that it follows, with what it measured last. `maximum` is the cluster's own: while workers end, the autoscaler is
+    given less."""
     known = autoscaler.status.current_metrics or ()
     found = (
-        _demand(metric.external, known, autoscaler) if metric.external is not None else _use(metric, known)
+        _demand(metric.external, known, autoscaler.status.current_replicas, maximum)
+        if metric.external is not None
+        else _use(metric, known)
         for metric in autoscaler.spec.metrics
     )
     return tuple(load for load in found if load is not None)
@@ -73,14 +76,14 @@ def _use(metric: Metric, known: Sequence[Metric]) -> Load | None:
     return Load(_NAMES.get(name, name), metric.resource.target.average_utilization, current)
 
 
-def _demand(metric: ExternalMetric, known: Sequence[Metric], autoscaler: Autoscaler) -> Load:
+def _demand(metric: ExternalMetric, known: Sequence[Metric], replicas: int, maximum: int) -> Load:
     """One for each worker is the target, so all of them together are the workers that are wanted. Kubernetes says how many of
     them come to each worker that there was."""
     name = metric.metric.name
     measured = (one.external for one in known if one.external is not None and one.external.metric.name == name)
     each = next((_thousandths(one.current.average_value) for one in measured), None)
-    wanted = None if each is None else round(each * autoscaler.status.current_replicas / 1000)
-    return Load("Wanted by the framework", autoscaler.spec.max_replicas, wanted, is_demand=True)
+    wanted = None if each is None else round(each * replicas / 1000)
+    return Load("Wanted by the framework", maximum, wanted, is_demand=True)
 
 
 def _thousandths(amount: str) -> int | None:

@@ -280,7 +280,7 @@ def _about_autoscaler(look: ClusterLook, now: datetime) -> Sequence[Diagnosis]:
 def _about_maximum(look: ClusterLook, now: datetime) -> Sequence[Diagnosis]:
     if look.autoscaler is None or not look.autoscales or len(look.staying) < look.maximum or look.ready < look.maximum:
         return ()
-    over = [load for load in loads(look.autoscaler) if load.is_over]
+    over = [load for load in loads(look.autoscaler, maximum=look.maximum) if load.is_over]
     if not over:
         return ()
     sentence = f"All {plural(look.maximum, 'worker')} work and have more to do than the target: {_loads(over)}."

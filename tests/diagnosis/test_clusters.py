@@ -22,7 +22,6 @@ from tests.support import builders
 from tests.support.builders import MOMENT, condition, container_status, decode, stamp
 
 NOW = MOMENT + timedelta(minutes=5)
-OVER = "cpu resource utilization (percentage of request) above target"
 UNSCHEDULED = condition("PodScheduled", "False", "Unschedulable", "0/1 nodes are available: 1 Insufficient cpu.")
 
 
@@ -237,13 +236,13 @@ def on_demand(*, maximum: int, current: int, each: str = "") -> Autoscaler:
 
 
 def test_what_the_framework_would_like_to_have_is_a_load_as_well() -> None:
-    (load,) = loads(on_demand(maximum=3, current=3, each="133334m"))
+    (load,) = loads(on_demand(maximum=2, current=3, each="133334m"), maximum=3)
     assert (load.now, load.against, load.is_over) == ("400 workers", "maximum 3 workers", True)
-    (load,) = loads(on_demand(maximum=3, current=2, each="500m"))
+    (load,) = loads(on_demand(maximum=3, current=2, each="500m"), maximum=3)
     assert (load.now, load.is_over) == ("1 worker", False)
-    (load,) = loads(on_demand(maximum=3, current=2))
+    (load,) = loads(on_demand(maximum=3, current=2), maximum=3)
     assert (load.now, load.is_over) == ("not known", False)
-    (load,) = loads(on_demand(maximum=3, current=2, each="many"))
+    (load,) = loads(on_demand(maximum=3, current=2, each="many"), maximum=3)
     assert load.current is None
 
 
@@ -297,7 +296,7 @@ def test_of_equal_workers_goes_first_who_shares_its_node_with_most() -> None:
     ) == ["a1", "a2", "alone"]
 
 
-def test_then_who_is_ready_for_a_shorter_time_and_who_was_restarted() -> None:
+def test_of_workers_on_equal_nodes_goes_first_who_is_ready_for_a_shorter_time_or_was_restarted() -> None:
     def ready_at(name: str, minute: float, *, restarts: int = 0) -> RawObject:
         at = MOMENT + timedelta(minutes=minute)
         statuses = [container_status(ready=True, restarts=restarts)]
@@ -314,5 +313,5 @@ def test_a_cost_that_is_no_number_counts_as_none() -> None:
 
 
 def test_loads_name_what_is_measured_with_its_target() -> None:
-    assert [load.words for load in loads(scaler(cpu=45))] == ["CPU 45 %, target 80 %"]
-    assert [load.words for load in loads(scaler(cpu=None))] == ["CPU not known, target 80 %"]
+    assert [load.words for load in loads(scaler(cpu=45), maximum=5)] == ["CPU 45 %, target 80 %"]
+    assert [load.words for load in loads(scaler(cpu=None), maximum=5)] == ["CPU not known, target 80 %"]

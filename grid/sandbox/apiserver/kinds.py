@@ -64,11 +64,6 @@ class Kind:
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
-    def qualified_kind(self) -> str:
-        """The name in validation messages: "Pod", "Deployment.apps"."""
-        return f"{self.kind}.{self.group}" if self.group else self.kind
-
-    @property
     def singular(self) -> str:
         return self.kind.lower()
 
@@ -255,10 +250,6 @@ def find_kind(group: str, version: str, plural: str) -> Kind | None:
 def stored_kinds() -> Mapping[str, Kind]:
     """The kinds that have objects of their own, by resource."""
     return _STORED
-
-
-def has_version(group: str, version: str) -> bool:
-    return any(kind.group == group and kind.version == version for kind in KINDS)
 
 
 def has_group(group: str) -> bool:

@@ -62,9 +62,6 @@ class Mirror:
     def subscribe(self, listener: Listener) -> None:
         self._listeners.append(listener)
 
-    def is_synced(self) -> bool:
-        return self._synced.is_set()
-
     async def synced(self) -> None:
         """Returns once the first complete list is in the cache."""
         await self._synced.wait()

@@ -1,6 +1,6 @@
 """What pods request and nodes offer, as exact integers: CPU in millicores, everything else in whole units."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from grid.quantity import millicores, whole
@@ -55,13 +55,6 @@ def _container_requests(container: Mapping[str, Any]) -> Amounts:
     """Requests, with the limit where only a limit is given."""
     resources = container.get("resources") or {}
     return amounts({**(resources.get("limits") or {}), **(resources.get("requests") or {})})
-
-
-def total_requests(pods: Iterable[Mapping[str, Any]]) -> Amounts:
-    total: Amounts = {}
-    for pod in pods:
-        add(total, pod_requests(pod))
-    return total
 
 
 def allocatable(node: Mapping[str, Any]) -> Amounts:

@@ -54,9 +54,6 @@ class WorkQueue:
         self._timers.pop(key, None)
         self.add(key)
 
-    def is_failing(self, key: str) -> bool:
-        return key in self._backoffs
-
     def retry(self, key: str, *, at_least: float = 0.0) -> None:
         backoff = self._backoffs.setdefault(key, Backoff(first=_FIRST_RETRY, longest=_LONGEST_RETRY, rng=self._rng))
         self.add_after(key, max(backoff.delay(), at_least))
@@ -79,9 +76,6 @@ class WorkQueue:
         if key in self._dirty:
             self._order.append(key)
             self._arrived.set()
-
-    def is_idle(self) -> bool:
-        return not self._dirty and not self._working
 
     def stop(self) -> None:
         for _, timer in self._timers.values():

@@ -32,7 +32,6 @@ class Passage:
     and its page is kept below its prefix."""
 
     execution_id: str
-    user_id: int
     state: str
     message: str
     port: int
@@ -90,7 +89,6 @@ def passage(execution_id: str, secret: str) -> Passage | None:
     web = _web_server(execution)
     return Passage(
         execution_id=execution_id,
-        user_id=grant.user_id,
         state=execution.state,
         message=execution.message,
         port=web.port,

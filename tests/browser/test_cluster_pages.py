@@ -38,7 +38,7 @@ class TwoClusters:
         return None
 
     async def passage(self, execution_id: str, secret: str) -> Passage | None:
-        return Passage(execution_id, 1, "running", "", 1, component="head")
+        return Passage(execution_id, "running", "", 1, component="head")
 
     def target(self, passage: Passage) -> Target | None:
         return Target("127.0.0.1", self.target_port)

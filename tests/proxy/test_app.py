@@ -33,7 +33,7 @@ class OpenToOneSecret:
     async def passage(self, execution_id: str, secret: str) -> Passage | None:
         if not self.is_open or (execution_id, secret) != ("abc", "s1"):
             return None
-        return Passage(execution_id="abc", user_id=1, state="preparing", message="Its image is pulled.", port=1)
+        return Passage(execution_id="abc", state="preparing", message="Its image is pulled.", port=1)
 
     def target(self, passage: Passage) -> Target | None:
         return self.address

@@ -21,7 +21,7 @@ from dashboard.proxy.grants import Passage
 
 ORIGIN = "http://workspaces.test:8001"
 COOKIE = {"Cookie": "grid_workspace_abc=s1"}
-PASSAGE = Passage("abc", 1, "running", "", 8265, component="head", strips_prefix=True)
+PASSAGE = Passage("abc", "running", "", 8265, component="head", strips_prefix=True)
 
 
 @dataclass

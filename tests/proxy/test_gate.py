@@ -10,7 +10,7 @@ from dashboard.proxy.grants import Passage
 from grid.kube.objects import Pod, RawObject
 from tests.support.builders import decode, pod
 
-PASSAGE = Passage(execution_id="abc", user_id=1, state="running", message="", port=8888)
+PASSAGE = Passage(execution_id="abc", state="running", message="", port=8888)
 
 
 def running(

@@ -16,6 +16,7 @@ PAGES = {
     "growing": (clustering.growing, PATH),
     "troubled": (clustering.troubled, PATH),
     "wide": (clustering.wide, PATH),
+    "resting": (clustering.resting, PATH),
     "ended": (clustering.ended, PATH),
     "log": (clustering.growing, f"{PATH}?tab=log"),
     "resize": (clustering.growing, f"{PATH}resize/"),

@@ -14,8 +14,6 @@ from grid.launch.request import request_stop, resize
 from grid.models import Execution
 from tests.launch.conftest import NOW, Shop
 
-LIMIT = 25
-
 
 @pytest.fixture
 def on_file(transactional_db: None, shop: Shop, tmp_path: Path) -> Iterator[Shop]:

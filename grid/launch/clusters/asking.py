@@ -10,9 +10,8 @@ next visit tries again.
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 import aiohttp
 
@@ -48,14 +47,6 @@ DEMAND_SECONDS = 45.0
 MOST_WANTED = 1_000_000  # far above any maximum; what a head says is its user's word
 
 
-@dataclass(frozen=True, slots=True)
-class Heard:
-    """The latest report of a cluster, and when it was heard."""
-
-    report: ClusterReport
-    at: datetime
-
-
 @dataclass(slots=True)
 class _Visits:
     """What is remembered of one cluster, in seconds of the monotonic clock."""
@@ -83,7 +74,7 @@ def new_session() -> aiohttp.ClientSession:
 
 
 class Asking:
-    """`run` until cancelled. `reports` is live: what was heard last of each running cluster, by execution."""
+    """`run` until cancelled."""
 
     def __init__(
         self,
@@ -98,13 +89,8 @@ class Asking:
         self._framework_of = framework_of
         self._session = session
         self._visits: dict[str, _Visits] = {}
-        self._reports: dict[str, Heard] = {}
         self._places = asyncio.Semaphore(AT_ONCE)
         self._failing = False
-
-    @property
-    def reports(self) -> Mapping[str, Heard]:
-        return self._reports
 
     async def run(self) -> None:
         """Never ends by itself: outages of the database and of the cluster are waited out."""
@@ -149,7 +135,6 @@ class Asking:
         now = self._context.monotonic()
         for id in self._visits.keys() - {one.id for one in running}:
             del self._visits[id]
-            self._reports.pop(id, None)
         for one in running:
             known = self._visits.get(one.id)
             if known is None:
@@ -224,7 +209,6 @@ class Asking:
                 report = await self._framework_of(cluster.framework).ask(http, head.status.pod_ip, spec, workers)
         except TimeoutError:
             raise FrameworkSilent("The head did not answer in time.") from None
-        self._reports[id] = Heard(report, self._context.clock())
         return report
 
     async def _note_workers(self, id: str, visits: _Visits, report: ClusterReport) -> None:

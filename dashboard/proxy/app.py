@@ -156,7 +156,7 @@ class WorkspaceProxy:
         return f"{name}={value}; Path=/w/{execution_id}/; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}"
 
     def _same_origin(self, scope: Scope, headers: Headers) -> bool:
-        """Pages of other origins do nothing here in the owner's name.
+        """Pages of other origins do nothing here in the visitor's name.
 
         A websocket has no other protection than the Origin header. A form has the cookie's SameSite, for which other ports of
         this host are the same site, and Jupyter asks no more of whoever has the token that we add.
@@ -236,7 +236,7 @@ async def _refuse(scope: Scope, send: Send) -> None:
         scope,
         send,
         HTTPStatus.FORBIDDEN,
-        "You cannot open this here. Go to the dashboard, log in, and use the Open button of an execution of yours.",
+        "You cannot open this here. Go to the dashboard, log in, and use the Open button of an execution that you may open.",
     )
 
 

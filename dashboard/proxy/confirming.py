@@ -3,8 +3,8 @@
 Spark and Ray let jobs and actors be ended by plain links (`/jobs/job/kill/?id=1`, `/logical/kill_actor?…`), and all pages of the
 workspaces' origin are one site to a browser. So a page of one cluster, which a member of its project has made, could lead the tab
 of whoever looks at it to such a link of another. Where the request comes from cannot tell: a page writes its own address
-(`history.replaceState`) and with it the Referer. So a tab that is led to such a link is asked, on a page that no other page can
-read or press for the person.
+(`history.replaceState`) and with it the Referer. So the person whose tab is led to such a link is asked, on a page that
+no other page can read or press.
 
 What a cluster's own scripts ask for without leaving their page is not asked about: the page's policy keeps those to their own path.
 """

@@ -37,7 +37,7 @@ class Worked:
 @dataclass(frozen=True, slots=True)
 class ClusterRecord:
     """The workers' tier is the execution's own. Percent of requests; 0 means that the number does not follow that metric.
-    `wanted_before` is the last quarter of an hour."""
+    `wanted_before` is of the last 20 minutes."""
 
     framework: str
     version: str

@@ -49,7 +49,10 @@ def resize(execution: Execution, *, minimum: int, maximum: int, by: str, now: da
 
 
 def restart_head(execution: Execution, *, by: str, now: datetime) -> None:
-    """Ask for a new head: the controller replaces the pod that is older than `spec["restart_head_at"]`. Raises Rejected."""
+    """Ask for a new head: the controller writes down which head it finds and replaces that one, once (`clusters.memory`).
+
+    Raises Rejected.
+    """
     while True:
         with transaction.atomic():
             row = _locked(execution)
@@ -67,7 +70,8 @@ def slots_to_keep(slots: int, *, workers_maximum: int, worker_pods: int) -> int:
     """The slots that a cluster holding `slots` still needs, from what was seen of it; never more than it holds.
 
     For the controller, after the autoscaler (or the Deployment's replicas) in Kubernetes was given the new maximum: before that
-    workers may still be added. `worker_pods` counts those that are ending as well. Written on the revision that it was read at.
+    workers may still be added. `worker_pods` counts those that are ending, and those that are wanted and not there yet. Written on the
+    revision that it was read at.
     """
     return min(slots, 1 + max(workers_maximum, worker_pods))
 

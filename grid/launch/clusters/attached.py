@@ -36,7 +36,8 @@ def stop_with_parents(*, now: datetime) -> Sequence[str]:
 
 
 def goes_on_alone(cluster: Row, parent: Row, *, now: datetime) -> Noted | None:
-    """The line of history for a workspace or job whose cluster ends before it does; None when it ends too."""
+    """The line of history for a workspace or job whose cluster ends before it does; None when it ends too, or is
+    never started."""
     if cluster.stop_wanted_by in PARENTS or parent.stop_wanted or parent.state in _ENDING:
         return None
     if cluster.state != State.ERROR:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 _KEY = "memory"
-_WISH = "restart_head_at"  # written by who asks for a new head; see `grid.launch.clusters.request`
+_WISH = "restart_head_at"  # written by who asks for a new head; see `grid.launch.changes`
 
 
 class Memory(msgspec.Struct, frozen=True, kw_only=True):

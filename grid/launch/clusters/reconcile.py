@@ -46,8 +46,8 @@ class Clusters:
         }
 
     async def follow(self, row: Row) -> Finding:
-        """1. Enter the next state, if it is time. 2. Tell what happened. 3. Keep the objects as they must be.
-        4. Write what there is to remember. 5. Grant a wish for a new head. 6. Give back slots after its maximum was lowered."""
+        """1. Enter the next state, if it is time. 2. Tell what happened. 3. Keep the objects as they must be, and the workers within
+        the slots. 4. Write what there is to remember. 5. Grant a wish for a new head. 6. Give back slots after its maximum was lowered."""
         context = self._context
         seen = Seen(await context.find_pods(row.id), context.events.of(row.id))
         timeouts = await context.database(ledger.timeouts)

@@ -1,8 +1,8 @@
 """How clusters were over time: written every quarter of a minute while they run, and thinned as they grow old.
 
 The rule: of the last hour everything is kept, of the last day one sample a minute, of older times one in ten minutes; and at any age
-every sample in which the number of workers was another than in the one before, and that one, so no growth or shrinkage moves. A
-week of a steady cluster is some 2,500 rows.
+every sample in which the number of workers, of ready ones or of wanted ones was another than in the one before, and that one, so no
+growth or shrinkage moves. A week of a steady cluster is some 2,500 rows.
 """
 
 from collections.abc import Iterable, Sequence

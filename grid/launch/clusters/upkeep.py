@@ -1,8 +1,8 @@
 """Keeps a cluster's objects as its spec says: what somebody deleted is made again, and a changed size is carried over.
 
-Cost follows change: the objects are read when this controller sees the cluster for the first time and when the audit, one list per kind
-for all clusters, finds that something is missing; the one that says how many workers there are, when that has changed. Nothing here
-decides about the cluster's state.
+Cost follows change: the objects are read when this controller sees the cluster for the first time, when head or workers are missing, and
+when the audit, one list per kind for all clusters, finds something wrong; the one that says how many workers there are, when the spec or
+the slots allow another number. Nothing here decides about the cluster's state.
 """
 
 import logging

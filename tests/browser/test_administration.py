@@ -3,10 +3,10 @@
 import re
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser import administering
+from tests.browser.accessibility import serious
 from tests.browser.conftest import Visit
 from tests.browser.stage import StageProcess
 
@@ -216,7 +216,5 @@ def look_at(page: Page, name: str, width: int) -> None:
     """With everything open that can be opened."""
     expect(page.locator("h1")).to_be_visible()
     page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
-    found = Axe().run(page).response["violations"]
-    serious = [one for one in found if one["impact"] in ("serious", "critical")]
-    assert serious == [], (name, [(one["id"], [node["html"] for node in one["nodes"]][:3]) for one in serious])
+    assert serious(page) == [], name
     assert page.evaluate("document.documentElement.scrollWidth") <= width, name

@@ -4,10 +4,10 @@ import os
 from pathlib import Path
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from playwright.sync_api import expect
 
 from tests.browser import clustering
+from tests.browser.accessibility import serious
 from tests.browser.conftest import Visit
 from tests.browser.stage import StageProcess
 
@@ -101,7 +101,5 @@ def test_axe_finds_nothing_serious(stage: StageProcess, visit: Visit, name: str)
                 expect(page.locator(".uplot canvas")).to_be_visible()
             if folder := os.environ.get("GRID_SCREENSHOTS"):
                 page.screenshot(path=Path(folder) / f"{name}-{width}-{scheme}.png", full_page=True)
-            found = Axe().run(page).response["violations"]
-            serious = [one for one in found if one["impact"] in ("serious", "critical")]
-            assert serious == [], [(one["id"], [node["html"] for node in one["nodes"]][:3]) for one in serious]
+            assert serious(page) == []
             assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.browser import launching
+from tests.browser.accessibility import serious
 from tests.browser.conftest import Visit
 from tests.browser.stage import StageProcess
 
@@ -228,7 +228,5 @@ def keep(page: Page, name: str, width: int, scheme: str) -> None:
 def look_at(page: Page, name: str, width: int, scheme: str) -> None:
     expect(page.locator("h1")).to_be_visible()
     keep(page, name, width, scheme)
-    found = Axe().run(page).response["violations"]
-    serious = [one for one in found if one["impact"] in ("serious", "critical")]
-    assert serious == [], (name, [(one["id"], [node["html"] for node in one["nodes"]][:3]) for one in serious])
+    assert serious(page) == [], name
     assert page.evaluate("document.documentElement.scrollWidth") <= width, name

@@ -1,0 +1,14 @@
+"""What axe (https://github.com/dequelabs/axe-core) finds on a page as it stands."""
+
+from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
+from playwright.sync_api import Page
+
+
+def serious(page: Page) -> list[tuple[str, list[str]]]:
+    """The rules that are broken seriously or critically, each with the first three elements that break it."""
+    found = Axe().run(page).response["violations"]
+    return [
+        (one["id"], [node["html"] for node in one["nodes"]][:3])
+        for one in found
+        if one["impact"] in ("serious", "critical")
+    ]

@@ -14,9 +14,10 @@ from grid.quantity import millicores
 _TOLERANCE = 1.1  # within it Kubernetes does not act
 _FIRST_MEASUREMENT = timedelta(minutes=2)
 _NAMES = {"cpu": "CPU", "memory": "memory"}
+# The metrics API answers, and has nothing about these pods.
+_NOTHING_YET = ("did not receive metrics for targeted pods", "no metrics returned")
 _NO_ANSWER = (
     "unable to fetch metrics",
-    "no metrics returned",
     "unable to get external metric",
     "the server could not find",
 )
@@ -97,8 +98,9 @@ def conditions(autoscaler: Autoscaler) -> Mapping[str, Condition]:
     return {one.type: one for one in autoscaler.status.conditions or ()}
 
 
-def explain_autoscaler(autoscaler: Autoscaler, *, now: datetime) -> Diagnosis | None:
-    """Why the number of workers does not follow the load; None while it does."""
+def explain_autoscaler(autoscaler: Autoscaler, *, ready_since: datetime | None, now: datetime) -> Diagnosis | None:
+    """Why the number of workers does not follow the load; None while it does. `ready_since` is when the first of the present workers
+    became ready: before that there was nothing to measure."""
     found = conditions(autoscaler)
     able, active = found.get("AbleToScale"), found.get("ScalingActive")
     if able is not None and able.status == "False":
@@ -107,13 +109,14 @@ def explain_autoscaler(autoscaler: Autoscaler, *, now: datetime) -> Diagnosis | 
         return Diagnosis("cannot_scale", sentence, "problem", "operator", step, _evidence(able))
     if active is None or active.status != "False" or active.reason == "ScalingDisabled":
         return None
-    return _no_metrics(active, now)
+    return _no_metrics(active, ready_since, now)
 
 
-def _no_metrics(active: Condition, now: datetime) -> Diagnosis:
+def _no_metrics(active: Condition, ready_since: datetime | None, now: datetime) -> Diagnosis:
     evidence, message = _evidence(active), active.message
-    if "did not receive metrics for targeted pods" in message:
-        waited = since(active.last_transition_time, now)
+    if any(part in message for part in _NOTHING_YET):
+        moments = [at for at in (active.last_transition_time, ready_since) if at is not None]
+        waited = since(max(moments, default=None), now)
         sentence = "The workers have not been measured yet, so their number does not follow the load."
         if waited < _FIRST_MEASUREMENT:
             step = "Nothing to do: the first measurement takes up to a minute."

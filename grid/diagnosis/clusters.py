@@ -14,7 +14,7 @@ from grid.diagnosis.autoscalers import Load, explain_autoscaler, loads
 from grid.diagnosis.diagnosis import Diagnosis, plural, quoted
 from grid.diagnosis.requests import holds_a_node
 from grid.diagnosis.scheduling import promised_size
-from grid.kube.objects import Autoscaler, Event, Pod
+from grid.kube.objects import Autoscaler, Condition, Event, Pod
 from grid.labels import POD_DELETION_COST
 
 Phase = Literal["ready", "start", "image", "volume", "node", "trouble", "ending"]
@@ -71,6 +71,12 @@ class ClusterLook:
         return sum(one.phase == "ready" for one in self.workers)
 
     @property
+    def ready_since(self) -> datetime | None:
+        """Of the ready workers, when the first became so."""
+        ready = (_ready_since(one.pod) for one in self.workers if one.phase == "ready")
+        return min((at for at in ready if at is not None), default=None)
+
+    @property
     def wanted(self) -> int:
         """How many workers there should be now: as the autoscaler says within the present bounds, or the minimum."""
         desired = self.autoscaler.status.desired_replicas if self.autoscaler and self.autoscales else 0
@@ -113,15 +119,23 @@ def leaving_order(workers: Sequence[Member], *, now: datetime) -> list[Member]:
     ]
 
 
+def _ready(pod: Pod) -> Condition | None:
+    return next((one for one in pod.status.conditions if one.type == "Ready" and one.status == "True"), None)
+
+
+def _ready_since(pod: Pod) -> datetime | None:
+    ready = _ready(pod)
+    return ready.last_transition_time if ready else None
+
+
 def _leaver(pod: Pod) -> leaving.Leaver:
-    ready = next((one for one in pod.status.conditions if one.type == "Ready" and one.status == "True"), None)
     return leaving.Leaver(
         uid=pod.metadata.uid,
         node=pod.spec.node_name,
         phase=pod.status.phase,
-        is_ready=ready is not None,
+        is_ready=_ready(pod) is not None,
         cost=leaving.read_cost(pod.metadata.annotations.get(POD_DELETION_COST)),
-        ready_since=ready.last_transition_time if ready else None,
+        ready_since=_ready_since(pod),
         restarts=max((one.restart_count for one in pod.status.container_statuses), default=0),
         created=pod.metadata.creation_timestamp,
     )
@@ -273,7 +287,7 @@ def _about_autoscaler(look: ClusterLook, now: datetime) -> Sequence[Diagnosis]:
     """Without a ready worker there is nothing to measure, and what is said above matters more."""
     if look.autoscaler is None or not look.autoscales or not look.ready:
         return ()
-    found = explain_autoscaler(look.autoscaler, now=now)
+    found = explain_autoscaler(look.autoscaler, ready_since=look.ready_since, now=now)
     return [found] if found else ()
 
 

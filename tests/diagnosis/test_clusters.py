@@ -184,21 +184,35 @@ NO_SERVER = (
 )  # fmt: skip
 def test_an_autoscaler_that_cannot_act_says_why(kind: str, reason: str, message: str, code: str, who: str) -> None:
     broken = scaler(condition(kind, "False", reason, message))
-    found = explain_autoscaler(broken, now=NOW)
+    found = explain_autoscaler(broken, ready_since=None, now=NOW)
     assert found is not None
     assert (found.code, found.who, found.severity) == (code, who, "problem")
     assert reason in found.evidence[0]
     assert codes(look(ready(1), autoscaler=broken)) == [code]
 
 
-def test_a_worker_of_a_moment_ago_is_measured_soon() -> None:
-    message = "did not receive metrics for targeted pods (pods might be unready)"
-    young = scaler(
-        condition("ScalingActive", "False", "FailedGetResourceMetric", message, at=NOW - timedelta(seconds=30))
-    )
-    found = explain_autoscaler(young, now=NOW)
+@pytest.mark.parametrize(
+    ("message", "failing", "ready", "code"),
+    [
+        ("did not receive metrics for targeted pods (pods might be unready)", 30, 30, "not_measured_yet"),
+        ("did not receive metrics for targeted pods (pods might be unready)", 600, 30, "not_measured_yet"),
+        ("did not receive metrics for targeted pods (pods might be unready)", 600, 300, "metrics_missing"),
+        (NO_ANSWER, 600, 1, "not_measured_yet"),
+        (NO_ANSWER, 600, 300, "metrics_missing"),
+        (NO_SERVER, 600, 1, "metrics_missing"),
+    ],
+)
+def test_a_worker_of_a_moment_ago_is_measured_soon(message: str, failing: int, ready: int, code: str) -> None:
+    """However long the autoscaler has failed before there was anything to measure."""
+    at, ready_since = NOW - timedelta(seconds=failing), NOW - timedelta(seconds=ready)
+    young = scaler(condition("ScalingActive", "False", "FailedGetResourceMetric", message, at=at))
+    found = explain_autoscaler(young, ready_since=ready_since, now=NOW)
     assert found is not None
-    assert (found.code, found.severity) == ("not_measured_yet", "wait")
+    assert (found.code, found.severity) == (code, "wait" if code == "not_measured_yet" else "problem")
+    pod = worker_pod("c", "a")
+    for one in pod["status"]["conditions"]:
+        one["lastTransitionTime"] = stamp(ready_since)
+    assert codes(look([member(pod)], desired=1, autoscaler=young)) == [code]
 
 
 def test_without_a_ready_worker_missing_measurements_are_no_news() -> None:

@@ -93,6 +93,8 @@ def test_files_of_a_workspace_are_there_at_the_next_launch(grid: Grid, browser: 
         if turn == 1:
             run_cell(lab, "open('kept.txt', 'w').write('still here')", "10")
         else:
+            # JupyterLab shows again what lay open at the last visit, if it had the time to save that.
+            lab.goto(lab.url.partition("/lab")[0] + "/lab?reset")
             run_cell(lab, "print(open('kept.txt').read())", "still here")
         lab.close()
         stop(page)

@@ -57,7 +57,7 @@ def tier(name: str, *, cores: str = "1", memory: str = "1Gi", shared_memory: str
 
 @dataclass
 class RayCluster:
-    """One cluster; `service` is the address of its head's Service."""
+    """One cluster; `service` is the address of its head's Service. To be closed, whatever became of it."""
 
     machine: Machine
     spec: ExecutionSpec
@@ -66,6 +66,7 @@ class RayCluster:
     workers: list[Container] = field(default_factory=list)
     connections: Connections = field(default_factory=Connections)
     _listeners: list[Listener] = field(default_factory=list)
+    _programs: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     async def start(self, workers: int) -> None:
         """All at once, as Kubernetes does; returns when all are ready."""
@@ -83,6 +84,9 @@ class RayCluster:
             await self.ready(container)
 
     async def close(self) -> None:
+        for program in self._programs:
+            program.kill()
+            program.wait()
         for listener in self._listeners:
             await listener.close()
         await self.connections.close()
@@ -132,10 +136,12 @@ class RayCluster:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "main.py").write_text(program)
         with (folder / "out").open("wb") as out:
-            return subprocess.Popen(
+            started = subprocess.Popen(
                 ["python", "main.py"],
                 cwd=folder,
                 env={**self.head.environment, **RAY.client_variables(self.spec, self.service)},
                 stdout=out,
                 stderr=subprocess.STDOUT,
             )
+        self._programs.append(started)
+        return started

@@ -2,12 +2,13 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import aiohttp
 import pytest
 
+from grid.launch.spec import ExecutionSpec
 from grid.sandbox.images import ImageStore
 from tests.end_to_end.grid import IMAGES
 from tests.frameworks.ray_cluster import RayCluster, cluster_spec
@@ -45,57 +46,58 @@ print(sum(ray.get([total.remote(part) for part in parts])))
 
 
 @pytest.fixture
-async def machine(tmp_path: Path) -> AsyncIterator[Machine]:
+async def cluster(tmp_path: Path) -> AsyncIterator[Callable[[ExecutionSpec], RayCluster]]:
+    """Makes clusters that have not started, and ends them."""
     image, _ = await ImageStore(IMAGES).pull("compute-grid/ray:2.60")
     machine = Machine(tmp_path, image.environment, cluster_spec())
-    yield machine
-    machine.end_all()
+    made: list[RayCluster] = []
+    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=5)) as http:
 
+        def make(spec: ExecutionSpec) -> RayCluster:
+            made.append(RayCluster(machine, spec, f"{_SERVICES}.{200 + len(made)}", http))
+            return made[-1]
 
-@pytest.fixture
-async def http() -> AsyncIterator[aiohttp.ClientSession]:
-    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=5)) as session:
-        yield session
+        yield make
+        for one in made:
+            await one.close()
+        machine.end_all()
 
 
 async def test_two_clusters_run_side_by_side_and_a_notebook_of_each_finds_its_own(
-    machine: Machine, http: aiohttp.ClientSession, tmp_path: Path
+    cluster: Callable[[ExecutionSpec], RayCluster], tmp_path: Path
 ) -> None:
-    clusters = [
-        RayCluster(machine, cluster_spec(cluster_id), f"{_SERVICES}.{200 + number}", http)
-        for number, cluster_id in enumerate(("first", "second"))
-    ]
-    await asyncio.gather(*(cluster.start(workers=1) for cluster in clusters))
-    for cluster in clusters:
-        program = cluster.run_program(_HELLO, tmp_path / cluster.spec.id / "notebook")
-        assert await asyncio.to_thread(program.wait, 300) == 0, (
-            tmp_path / cluster.spec.id / "notebook" / "out"
-        ).read_text()
-        said = (tmp_path / cluster.spec.id / "notebook" / "out").read_text().splitlines()[-1]
-        assert said == f"2470 {cluster.workers[0].address} 1.0"
-    for cluster in clusters:
-        await cluster.close()
+    clusters = [cluster(cluster_spec(cluster_id)) for cluster_id in ("first", "second")]
+    await asyncio.gather(*(one.start(workers=1) for one in clusters))
+    for one in clusters:
+        folder = tmp_path / one.spec.id / "notebook"
+        program = one.run_program(_HELLO, folder)
+        assert await asyncio.to_thread(program.wait, 300) == 0, (folder / "out").read_text()
+        said = (folder / "out").read_text().splitlines()[-1]
+        assert said == f"2470 {one.workers[0].address} 1.0"
 
 
 async def test_a_computation_goes_on_while_five_workers_shrink_to_one_and_nothing_is_computed_twice(
-    machine: Machine, http: aiohttp.ClientSession, tmp_path: Path
+    cluster: Callable[[ExecutionSpec], RayCluster], tmp_path: Path
 ) -> None:
-    cluster = RayCluster(machine, cluster_spec("shrinking", drain_seconds=120), f"{_SERVICES}.210", http)
-    await cluster.start(workers=5)
+    shrinking = cluster(cluster_spec("shrinking", drain_seconds=120))
+    await shrinking.start(workers=5)
     folder = tmp_path / "notebook"
-    program = cluster.run_program(_LONG, folder)
+    program = shrinking.run_program(_LONG, folder)
     # Some results are held, some tasks run, some wait.
-    report = await cluster.until(
+    report = await shrinking.until(
         lambda report: sum(worker.bytes_held for worker in report.workers.values()) > 2 * 4_000_000
     )
     assert report.wanted_workers > 1
-    codes = await asyncio.gather(*(cluster.remove(worker) for worker in cluster.workers[1:]))
+    codes = await asyncio.gather(*(shrinking.remove(worker) for worker in shrinking.workers[1:]))
     (folder / "shrunk").touch()
     assert await asyncio.to_thread(program.wait, 300) == 0, (folder / "out").read_text()
     assert (folder / "out").read_text().splitlines()[-1] == str(500_000 * sum(range(20)))
     assert sorted(map(int, (folder / "begun").read_text().split())) == list(range(20))
     assert codes == [0, 0, 0, 0]
-    report = await cluster.until(lambda report: not any(worker.tasks for worker in report.workers.values()))
-    assert list(report.workers) == [cluster.workers[0].name]
-    assert (report.pending_tasks, report.wanted_workers) == (0, 0)
-    await cluster.close()
+    # What is waited for and in use is as old as the last look of Ray's own monitor, every five seconds.
+    await shrinking.until(
+        lambda report: (
+            [(name, worker.tasks) for name, worker in report.workers.items()] == [(shrinking.workers[0].name, 0)]
+            and (report.pending_tasks, report.wanted_workers) == (0, 0)
+        )
+    )

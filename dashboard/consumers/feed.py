@@ -61,17 +61,17 @@ class Feed:
         loop = asyncio.get_running_loop()
         with self._runtime.hub.subscribe(self._page.topics) as subscription:
             while True:
-                looked_at, delay = loop.time(), self._pace.least
+                looked_at, rest, tick = loop.time(), self._pace.least, self._page.tick_seconds
                 try:
                     self._publish(await self._look())
                 except Exception:
                     logger.exception("page not computed, trying again page=%s", self._page.name)
                     self._publish([*self._fragments, freshness_fragment(broken_view())])
-                    delay = self._pace.after_failure
+                    rest = tick = self._pace.after_failure
                 spent = loop.time() - looked_at
                 # The interval counts from look to look; a look that takes long is followed by a longer rest.
-                await asyncio.sleep(max(delay - spent, self._pace.rest_factor * spent))
-                until = looked_at + self._page.tick_seconds
+                await asyncio.sleep(max(rest - spent, self._pace.rest_factor * spent))
+                until = looked_at + tick
                 while loop.time() < until:
                     try:
                         async with asyncio.timeout(min(self._pace.freshness, until - loop.time())):

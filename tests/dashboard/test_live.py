@@ -85,7 +85,7 @@ async def test_two_thousand_changes_in_a_moment_are_a_few_messages(
         count, last = 0, ""
         while "type-1999" not in last:
             count, last = count + 1, await socket.message()
-        assert count <= 10
+        assert count <= 25, "of two thousand; a slow machine has time for more looks"
 
 
 async def test_a_change_is_computed_and_rendered_once_for_all_who_look(
@@ -144,14 +144,15 @@ async def test_a_page_that_cannot_be_made_says_so_and_comes_back(
     runtime: Runtime, caplog: pytest.LogCaptureFixture
 ) -> None:
     page = BrokenPage()
-    with Feeds(Pace(least=0.01, after_failure=0.02)).joined(page, runtime, OPERATOR, "") as feed:
+    with Feeds(Pace(least=0.01, freshness=0.01, after_failure=0.02)).joined(page, runtime, OPERATOR, "") as feed:
         await asyncio.wait_for(feed.after(0), 5)
         page.is_broken = True
         runtime.hub.publish("nodes")
         await asyncio.wait_for(feed.after(1), 5)
+        await asyncio.sleep(0.1)  # several further looks, and as many times that the freshness alone is told
         assert "could not be brought up to date" in feed.latest.singles["freshness"].context.detail  # type: ignore[attr-defined]
+        assert feed.version == 2
         page.is_broken = False
-        runtime.hub.publish("nodes")
         await asyncio.wait_for(feed.after(2), 5)
         assert feed.latest.singles["freshness"].context.headline == "Live"  # type: ignore[attr-defined]
     assert "ZeroDivisionError" in caplog.text

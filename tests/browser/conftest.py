@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.browser import scenes
 from tests.browser.server import password_of
@@ -30,6 +30,9 @@ ARGUMENTS = [
     "--disable-sync",
 ]
 Visit = Callable[..., Page]
+PATIENCE_MS = 20_000  # a machine of two cores runs other tests beside these
+
+expect.set_options(timeout=PATIENCE_MS)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -49,9 +52,11 @@ def chromium_path() -> str:
 @pytest.fixture(scope="session")
 def server(chromium_path: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StageProcess]:
     process = StageProcess(tmp_path_factory.mktemp("stage"))
-    process.start()
-    yield process
-    process.kill()
+    try:
+        process.start()
+        yield process
+    finally:
+        process.kill()
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +70,7 @@ def chromium(chromium_path: str) -> Iterator[Browser]:
 
 @pytest.fixture
 def stage(server: StageProcess) -> StageProcess:
+    server.ensure_started()
     server.play(scenes.empty)
     return server
 
@@ -88,7 +94,7 @@ def visit(chromium: Browser, stage: StageProcess, console_errors: list[str]) -> 
             base_url=stage.url,
             java_script_enabled=javascript,
         )
-        context.set_default_timeout(10_000)
+        context.set_default_timeout(PATIENCE_MS)
         contexts.append(context)
         page = context.new_page()
         page.on("console", lambda message: console_errors.append(message.text) if message.type == "error" else None)

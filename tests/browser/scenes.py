@@ -1,5 +1,6 @@
 """What browser tests put on the stage; each scene runs inside the server's process."""
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -19,11 +20,14 @@ nodeGroups:
 
 
 async def empty(stage: Stage) -> None:
-    """No objects, everything answers."""
+    """No objects, everything answers, and the caches know it: after an outage they look again with a delay."""
     stage.cluster.available = True
     for resource in (PODS, NODES, EVENTS, CONFIG_MAPS, AUTOSCALERS):
         for obj in stage.cluster.objects(resource):
             stage.cluster.remove(resource, obj["metadata"]["name"], namespace=obj["metadata"].get("namespace", ""))
+    runtime = stage.runtime
+    while not runtime.freshness().synced or runtime.freshness().error or len(runtime.nodes) or len(runtime.pods):  # noqa: ASYNC110 - nothing announces freshness
+        await asyncio.sleep(0.02)
 
 
 async def put_node(stage: Stage, name: str, age_seconds: float = 3600, **arguments: Any) -> None:

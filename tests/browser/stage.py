@@ -47,6 +47,12 @@ class StageProcess:
             )
         self._answer(START_SECONDS)
 
+    def ensure_started(self) -> None:
+        """Also after a test that failed while its server was killed."""
+        if self._process is None or self._process.poll() is not None:
+            self.kill()
+            self.start()
+
     def kill(self) -> None:
         """At once, as when a machine fails."""
         if self._process is not None:
@@ -75,6 +81,7 @@ class StageProcess:
         readable, _, _ = select.select([self._process.stdout], [], [], seconds)
         line = self._process.stdout.readline() if readable else ""
         if not line:
+            self.kill()  # an answer that comes late would be taken for the next scene's
             raise AssertionError(f"the server said nothing in {seconds:g} s; its log ends:\n{self.log()[-4000:]}")
         answer: dict[str, Any] = json.loads(line)
         return answer

@@ -9,6 +9,7 @@ from playwright.sync_api import expect
 from tests.browser import clustering
 from tests.browser.accessibility import serious
 from tests.browser.conftest import Visit
+from tests.browser.following import follow, not_reloaded
 from tests.browser.stage import StageProcess
 
 PATH = f"/executions/{clustering.ID}/"
@@ -26,14 +27,13 @@ PAGES = {
 def test_a_cluster_grows_before_ones_eyes(stage: StageProcess, visit: Visit) -> None:
     stage.play(clustering.growing)
     page = visit("alice", PATH)
-    expect(page.locator("#freshness")).to_contain_text("Live")
+    follow(page)
     expect(page.locator("#head")).to_contain_text("6 of 16 workers; 8 wait for node 2 of 3, 2 for image pull.")
     expect(page.locator("#workers .cell-node")).not_to_have_count(0)
-    page.evaluate("document.body.dataset.loaded = 'once'")
     stage.play(clustering.grown)
     expect(page.locator("#head")).to_contain_text("16 of 16 workers.")
     expect(page.locator("#workers .cell-ready")).to_have_count(16)
-    assert page.evaluate("document.body.dataset.loaded") == "once"
+    not_reloaded(page)
 
 
 def test_the_chart_is_drawn_and_says_why_it_grew(stage: StageProcess, visit: Visit) -> None:
@@ -49,6 +49,7 @@ def test_the_chart_is_drawn_and_says_why_it_grew(stage: StageProcess, visit: Vis
 def test_a_worker_is_reached_by_keyboard_and_leads_to_its_pod(stage: StageProcess, visit: Visit) -> None:
     stage.play(clustering.growing)
     page = visit("alice", PATH)
+    follow(page)
     cell = page.get_by_role("link", name="worker b7x2p: ready, on default-7f4k2")
     cell.focus()
     page.keyboard.press("Tab")
@@ -80,7 +81,10 @@ def test_a_pair_leads_to_each_other(stage: StageProcess, visit: Visit) -> None:
     stage.play(clustering.growing)
     page = visit("alice", f"/executions/{clustering.WORKSPACE}/")
     expect(page.locator("#companion")).to_contain_text("6 of 16 workers")
+    follow(page)
     page.get_by_role("link", name="Feature building").click()
+    expect(page.locator("h1")).to_have_text("Feature building")
+    follow(page)
     page.locator("#companion").get_by_role("link", name="Churn exploration").click()
     expect(page.locator("h1")).to_have_text("Churn exploration")
 

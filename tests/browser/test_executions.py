@@ -10,6 +10,7 @@ from playwright.sync_api import Page, expect
 from tests.browser import executing, scenes
 from tests.browser.accessibility import serious
 from tests.browser.conftest import Visit
+from tests.browser.following import follow, not_reloaded
 from tests.browser.stage import StageProcess
 
 PATH = "/executions/"
@@ -24,16 +25,6 @@ PAGES = {
     "failed": "/executions/ffff7777gg/",
     "stop": "/executions/aaaa2222bb/stop/",
 }
-
-
-def follow(page: Page) -> None:
-    """Wait until the page is live, and leave a mark that a reload would take away."""
-    expect(page.locator("#freshness")).to_contain_text("Live")
-    page.evaluate("document.body.dataset.loaded = 'once'")
-
-
-def not_reloaded(page: Page) -> None:
-    assert page.evaluate("document.body.dataset.loaded") == "once"
 
 
 def rows(page: Page) -> list[str]:
@@ -105,6 +96,7 @@ def test_the_filter_survives_a_reload_and_the_page_stays_live(stage: StageProces
     page.fill("#filter-text", "too")
     expect(page.locator("#executions tr")).to_have_count(1)
     expect(page.locator("#filter-text")).to_be_focused()
+    follow(page)
     page.go_back()
     expect(page.locator("#executions tr")).to_have_count(2)
 

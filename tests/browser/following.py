@@ -1,0 +1,14 @@
+"""What tests of live pages ask of each of them."""
+
+from playwright.sync_api import Page, expect
+
+
+def follow(page: Page) -> None:
+    """Wait until the page is live, and leave a mark that a reload would take away. A page must be live before it is left, too: Chromium
+    complains in its console when a websocket that still connects is closed."""
+    expect(page.locator("#freshness")).to_contain_text("Live")
+    page.evaluate("document.body.dataset.loaded = 'once'")
+
+
+def not_reloaded(page: Page) -> None:
+    assert page.evaluate("document.body.dataset.loaded") == "once"

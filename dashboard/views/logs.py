@@ -53,7 +53,10 @@ async def log_context(request: HttpRequest, runtime: Runtime, record: ExecutionR
         text, note = await _all_together(runtime, started_pods(pods))
         return context | {"fetched": text, "note": note}
     chunks = runtime.api.logs(source.pod, namespace=source.namespace, container=source.container, tail_lines=LOG_LINES)
-    return context | {"fetched": await fetched(log_tail(chunks))}
+    text = await fetched(log_tail(chunks))
+    if text.problem and record.is_final and (kept := await sync_to_async(final_log)(record.id)):
+        text = Fetched(text=kept)  # its pod went before the watch told of it
+    return context | {"fetched": text}
 
 
 def _source(request: HttpRequest, record: ExecutionRecord, pods: list[Pod]) -> LogSource | None:

@@ -191,6 +191,16 @@ def test_an_ended_one_stays_readable_with_its_log_and_history(
     )
 
 
+def test_a_log_is_the_kept_one_when_the_pod_went_before_the_watch_told_of_it(
+    people: People, running: Execution, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    cluster.remove(PODS, running.object_name, namespace=NAMESPACE)
+    assert "It is gone from the cluster" in text(people.owner, running, "?tab=log")
+    Execution.objects.filter(pk=running.pk).update(state=State.SUCCEEDED, ended_at=MOMENT, final_log="the end\n")
+    read_executions(runtime)
+    assert "the end" in text(people.owner, running, "?tab=log")
+
+
 @pytest.mark.parametrize("title", ["<script>alert(1)</script>", "x" * 120, "مرحبا", "</title><h1>"])
 def test_any_title_is_shown_as_text(people: People, running: Execution, runtime: Runtime, title: str) -> None:
     Execution.objects.filter(pk=running.pk).update(title=title)

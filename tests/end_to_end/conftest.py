@@ -1,14 +1,17 @@
 """One whole grid and one browser for the tests that need both."""
 
 import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
-from tests.browser.conftest import ARGUMENTS
+from tests.browser.conftest import ARGUMENTS, PATIENCE_MS
 from tests.end_to_end.grid import Grid
+
+expect.set_options(timeout=PATIENCE_MS)
 
 
 @pytest.fixture
@@ -17,7 +20,11 @@ def grid(tmp_path: Path) -> Iterator[Grid]:
     grid = Grid(tmp_path / "var")
     yield grid
     if grid.process is not None and not grid.has_ended:
-        grid.interrupt()
+        try:
+            grid.interrupt()
+        except subprocess.TimeoutExpired:
+            grid.kill()  # its programs end with it
+            raise
 
 
 @pytest.fixture

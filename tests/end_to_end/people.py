@@ -18,7 +18,7 @@ def log_in(browser: Browser, grid: Place, username: str) -> BrowserContext:
     page.get_by_label("Username").fill(username)
     page.get_by_label("Password").fill(grid.password(username))
     page.get_by_role("button", name="Log in").click()
-    page.wait_for_url(f"{grid.url}/**")
+    page.wait_for_url(lambda url: "/login/" not in url)
     page.close()
     return context
 

@@ -13,7 +13,7 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -103,6 +103,15 @@ class RealGrid:
         path.touch(mode=0o600)
         path.write_text(json.dumps(content))
         return path
+
+    def wait_until_alone(self, *namespaces: str) -> None:
+        """No nodes, and none of these namespaces: what the tests before left may still be going."""
+        absent = ("get", "namespace", *namespaces, "--ignore-not-found", "-o", "name")
+
+        def strangers() -> str:
+            return " ".join((self.kubectl("get", "nodes", "-o", "name") + self.kubectl(*absent)).split())
+
+        wait_until(lambda: not strangers(), 120, f"a cluster without {strangers()}, for it is to be these tests' own")
 
     # --- The installation, as docs/installation.md describes it
 
@@ -200,24 +209,24 @@ class RealGrid:
 
     def clean_up(self) -> None:
         """Ends everything and leaves the cluster as it was found: executions first, while there are nodes to end them."""
-        # An API that nobody serves keeps namespaces from being deleted.
-        self.try_kubectl("delete", "-f", str(DEMAND), "--ignore-not-found", "--wait", "--timeout=60s")
-        self.stop("web")
-        self.stop("controller")
-        for kind in ("deployments", "pods", "persistentvolumeclaims"):
-            self.try_kubectl("delete", kind, "--all", "-n", NAMESPACE, "--wait", "--timeout=60s")
-        self.try_kubectl("delete", "-f", str(ACCESS), "--wait", "--timeout=60s")
-        self.stop("nodes")
-        self.try_kubectl("delete", "nodes", "--all")
+        wait = ("--wait", "--timeout=60s")
+        with ExitStack() as ending:  # the last comes first; each whatever became of the others
+            ending.callback(self.try_kubectl, "delete", "nodes", "--all")
+            ending.callback(self.stop, "nodes")
+            ending.callback(self.try_kubectl, "delete", "-f", str(ACCESS), *wait)
+            for kind in ("persistentvolumeclaims", "pods", "deployments"):
+                ending.callback(self.try_kubectl, "delete", kind, "--all", "-n", NAMESPACE, *wait)
+            ending.callback(self.stop, "controller")
+            ending.callback(self.stop, "web")
+            # An API that nobody serves keeps namespaces from being deleted.
+            ending.callback(self.try_kubectl, "delete", "-f", str(DEMAND), "--ignore-not-found", *wait)
 
 
 @contextmanager
 def cluster_of_its_own(folder: Path) -> Iterator[RealGrid]:
     """Nothing is prepared yet; the cluster is left as it was found."""
     grid = RealGrid(folder, Path(ADMIN), os.environ.get("REAL_DATABASE_URL", ""))
-    namespaces = ("namespace", NAMESPACE, SYSTEM_NAMESPACE, "--ignore-not-found")
-    strangers = grid.kubectl("get", "nodes", "-o", "name") + grid.kubectl("get", *namespaces, "-o", "name")
-    assert not strangers, f"This test wants a cluster of its own, and this one has {' '.join(strangers.split())}."
+    grid.wait_until_alone(NAMESPACE, SYSTEM_NAMESPACE)
     try:
         yield grid
     finally:

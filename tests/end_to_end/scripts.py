@@ -1,11 +1,13 @@
 """People without a browser: a session over HTTP that logs in, sends forms and reads pages."""
 
+import io
 import re
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
 from http.cookiejar import CookieJar
+from typing import Any
 
 from tests.end_to_end.grid import Place
 
@@ -23,7 +25,7 @@ class Session:
         self.post("/login/", {"username": username, "password": grid.password(username)}, page="/login/")
 
     def get(self, path: str) -> str:
-        with self._opener.open(self._url + path, timeout=30) as answer:
+        with self._open(self._url + path) as answer:
             return str(answer.read().decode())
 
     def post(self, path: str, fields: dict[str, str], *, page: str) -> str:
@@ -35,8 +37,17 @@ class Session:
             tokens["token"] = ticket[1]
         body = urllib.parse.urlencode({**tokens, **fields}).encode()
         request = urllib.request.Request(self._url + path, body, headers={"Referer": self._url + page})
-        with self._opener.open(request, timeout=30) as answer:
+        with self._open(request) as answer:
             return str(answer.geturl())
+
+    def _open(self, request: str | urllib.request.Request) -> Any:
+        """A refusal's connection is closed at once, for nothing else may do it; its text stays readable."""
+        try:
+            return self._opener.open(request, timeout=30)
+        except urllib.error.HTTPError as refusal:
+            with refusal:
+                text = io.BytesIO(refusal.read())
+            raise urllib.error.HTTPError(refusal.url, refusal.code, refusal.reason, refusal.headers, text) from None
 
     def launch(self, fields: dict[str, str]) -> str:
         """The id of the new execution."""

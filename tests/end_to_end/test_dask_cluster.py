@@ -96,7 +96,8 @@ def test_a_dask_cluster_grows_to_five_workers_and_shrinks_to_one(grid: Grid, bro
 
     stop(page)
     expect(cluster.locator(".execution-state")).to_contain_text("Stopped", timeout=2 * SOON)
-    assert grid.kubectl("get", "pods,deployments,services,hpa", "-n", "compute-grid", "-o", "name") == ""
+    left = ("get", "pods,deployments,services,hpa", "-n", "compute-grid", "-o", "name")
+    wait_until(lambda: grid.kubectl(*left) == "", 60, "the workspace's pod to go, too")
 
 
 def open_ui(cluster: Page) -> Page:

@@ -1,5 +1,6 @@
 """The one command: up, down, up again, and what happens when somebody pulls the plug."""
 
+import contextlib
 import os
 import socket
 import stat
@@ -21,7 +22,12 @@ def nodes_of(grid: Grid) -> list[str]:
 
 
 def alive(processes: list[psutil.Process]) -> list[str]:
-    return [str(one) for one in processes if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
+    found = []
+    for one in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if one.is_running() and one.status() != psutil.STATUS_ZOMBIE:
+                found.append(str(one))
+    return found
 
 
 def test_it_starts_prints_the_logins_and_ends_with_all_of_its_processes(grid: Grid) -> None:
@@ -33,13 +39,15 @@ def test_it_starts_prints_the_logins_and_ends_with_all_of_its_processes(grid: Gr
     with urllib.request.urlopen(f"{grid.url}/login/") as answer:
         assert answer.status == 200
     bystander = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-    processes = grid.processes()
-    assert len(processes) >= 3
-    grid.interrupt()
-    assert alive(processes) == []
-    assert bystander.poll() is None
-    bystander.kill()
-    bystander.wait()
+    try:
+        processes = grid.processes()
+        assert len(processes) >= 3
+        grid.interrupt()
+        assert alive(processes) == []
+        assert bystander.poll() is None
+    finally:
+        bystander.kill()
+        bystander.wait()
 
 
 def test_a_second_start_finds_what_was_there(grid: Grid) -> None:

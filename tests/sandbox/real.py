@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from tests.end_to_end.grid import wait_until
@@ -14,16 +14,14 @@ NAMESPACE = "sandbox-tests"
 @contextmanager
 def joined(folder: Path) -> Iterator[RealGrid]:
     grid = RealGrid(folder, Path(ADMIN))
-    strangers = grid.kubectl("get", "nodes", "-o", "name")
-    assert not strangers, f"This test wants a cluster of its own, and this one has {' '.join(strangers.split())}."
-    start_nodes(grid)
-    try:
+    grid.wait_until_alone(NAMESPACE)
+    with ExitStack() as ending:  # the last comes first; each whatever became of the others
+        ending.callback(grid.try_kubectl, "delete", "nodes", "--all")
+        ending.callback(grid.stop, "nodes")
+        ending.callback(grid.try_kubectl, "delete", "namespace", NAMESPACE, "--wait", "--timeout=60s")
+        start_nodes(grid)
         grid.kubectl("create", "namespace", NAMESPACE)
         yield grid
-    finally:
-        grid.try_kubectl("delete", "namespace", NAMESPACE, "--wait", "--timeout=60s")
-        grid.stop("nodes")
-        grid.try_kubectl("delete", "nodes", "--all")
 
 
 def start_nodes(grid: RealGrid) -> None:

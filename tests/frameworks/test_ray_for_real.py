@@ -57,10 +57,12 @@ async def cluster(tmp_path: Path) -> AsyncIterator[Callable[[ExecutionSpec], Ray
             made.append(RayCluster(machine, spec, f"{_SERVICES}.{200 + len(made)}", http))
             return made[-1]
 
-        yield make
-        for one in made:
-            await one.close()
-        machine.end_all()
+        try:
+            yield make
+            for one in made:
+                await one.close()
+        finally:
+            machine.end_all()
 
 
 async def test_two_clusters_run_side_by_side_and_a_notebook_of_each_finds_its_own(

@@ -149,12 +149,20 @@ def test_a_node_whose_raylet_is_dead_is_not_ready(
     assert "/api/local_raylet_healthz does not say that all is well" in said.stderr
 
 
-@pytest.mark.parametrize(("program", "code"), [("", 0), ("raise SystemExit(7)", 7), ("import time; time.sleep(60)", 1)])
+@pytest.mark.parametrize(
+    ("program", "seconds", "code"),
+    [("", "30", 0), ("raise SystemExit(7)", "30", 7), ("import time; time.sleep(60)", "0.5", 1)],
+)
 def test_a_drain_that_does_not_come_to_its_end_fails(
-    run: Callable[..., "subprocess.CompletedProcess[str]"], address: str, tmp_path: Path, program: str, code: int
+    run: Callable[..., "subprocess.CompletedProcess[str]"],
+    address: str,
+    tmp_path: Path,
+    program: str,
+    seconds: str,
+    code: int,
 ) -> None:
     with raylet(address, tmp_path):
-        assert run("drain", program, "10.0.0.7:6379", "0.5").returncode == code
+        assert run("drain", program, "10.0.0.7:6379", seconds).returncode == code
 
 
 def test_a_node_that_has_ended_by_itself_is_drained(

@@ -118,8 +118,13 @@ class Hook:
     folder: Path
     worker: subprocess.Popen[bytes] | None = None
 
-    def worker_that_is(self, script: str) -> None:
-        self.worker = subprocess.Popen(["sh", "-c", script], start_new_session=True)
+    def worker_that_is(self, trap: str, script: str) -> None:
+        """Returns once the trap is set."""
+        command = ["sh", "-c", f"{trap}; echo up; {script}"]
+        self.worker = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)
+        assert self.worker.stdout is not None
+        with self.worker.stdout as said:
+            assert said.readline() == b"up\n"
         (self.folder / "worker.pid").write_text(f"{self.worker.pid}\n")
 
     def run(self, seconds: int) -> tuple[int, float, str]:
@@ -141,7 +146,7 @@ def hook(tmp_path: Path) -> Iterator[Hook]:
 
 
 def test_a_worker_whose_executors_stay_is_said_to_have_lost_work_when_its_drain_time_is_over(hook: Hook) -> None:
-    hook.worker_that_is("trap '' PWR; sleep 60 & wait")
+    hook.worker_that_is("trap '' PWR", "sleep 60 & wait")
     code, seconds, words = hook.run(3)
     assert code == 1
     assert seconds >= 3
@@ -149,14 +154,14 @@ def test_a_worker_whose_executors_stay_is_said_to_have_lost_work_when_its_drain_
 
 
 def test_a_worker_is_drained_once_its_executors_have_gone(hook: Hook) -> None:
-    hook.worker_that_is("trap : PWR; sleep 60 & wait; wait; exec sleep 60")
+    hook.worker_that_is("trap : PWR", "sleep 60 & wait; wait; exec sleep 60")
     code, seconds, _ = hook.run(60)
     assert code == 0
     assert seconds < 30
 
 
 def test_a_child_that_has_ended_is_no_executor(hook: Hook) -> None:
-    hook.worker_that_is("trap '' PWR; true & exec sleep 60")
+    hook.worker_that_is("trap '' PWR", "true & exec sleep 60")
     code, seconds, _ = hook.run(60)
     assert code == 0
     assert seconds < 30

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+import grpc  # type: ignore[import-untyped]
 import ray  # type: ignore[import-not-found]
 from ray._private.internal_api import node_stats  # type: ignore[import-not-found]
 from ray._raylet import GcsClient, NodeID  # type: ignore[import-not-found]
@@ -44,9 +45,17 @@ def drain(gcs: Any, node: str, head: str, deadline: float, began: float) -> bool
         if not _is_alive(gcs, node):
             return True
         quiet = 0 if _is_working(node) else quiet + 1
-    while not (moved := hand_over(gcs, node, deadline)) and time.time() < deadline:
+    while not (moved := handed_over(gcs, node, deadline)) and time.time() < deadline:
         time.sleep(_LOOK_SECONDS)
     return moved and not _is_working(node)
+
+
+def handed_over(gcs: Any, node: str, deadline: float) -> bool:
+    """Not when a node ended while it was asked, as happens when several leave together: the next try asks those that are left."""
+    try:
+        return hand_over(gcs, node, deadline)
+    except grpc.RpcError:
+        return False
 
 
 def hand_over(gcs: Any, node: str, deadline: float) -> bool:

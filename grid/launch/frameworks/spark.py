@@ -86,7 +86,7 @@ while [ -d "/proc/$worker" ]; do
   if [ -e "/proc/$worker/task/$worker/children" ] && [ -z "`executors`" ]; then
     exit 0
   fi
-  if [ "`date +%s`" -ge "$end" ]; then
+  if [ "`date +%s`" -gt "$end" ]; then
     echo "The drain time is over, and executors still have work or data." >&2
     exit 1
   fi

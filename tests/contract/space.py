@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar
 
 from tests.contract.client import Answer, Client, Object, Watch
 
-DEADLINE_SECONDS = 15.0
+DEADLINE_SECONDS = 60.0
 POLL_SECONDS = 0.05
 
 GROUPS = {

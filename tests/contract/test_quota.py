@@ -5,7 +5,7 @@ import asyncio
 from tests.contract.client import Object
 from tests.contract.conftest import MakeSpace
 from tests.contract.manifests import config_map, pod, quota
-from tests.contract.space import Space
+from tests.contract.space import Space, eventually
 
 
 def asking(name: str, cpu: str) -> Object:
@@ -16,6 +16,16 @@ async def space_with_quota(new_space: MakeSpace, hard: dict[str, str]) -> Space:
     space = await new_space()
     (await space.create("resourcequotas", quota("quota", hard))).ok(201)
     await space.until("resourcequotas", "quota", lambda each: each["status"].get("used"), "should be counted")
+
+    async def is_known() -> bool:
+        """To admission, which looks at a cache of its own."""
+        tried = [
+            await space.create("pods", asking("probe", "1m"), dryRun="All"),
+            await space.create("configmaps", config_map("probe"), dryRun="All"),
+        ]
+        return not any("status unknown" in answer.text for answer in tried)
+
+    await eventually(is_known, "admission should know the quota")
     return space
 
 

@@ -95,10 +95,13 @@ def test_a_killed_supervisor_takes_its_programs_along(tmp_path: Path) -> None:
         "s.start(program(folder, 'one', SLEEPER)); s.watch()"
     )
     parent = subprocess.Popen([sys.executable, "-c", code], cwd=Path(__file__).parents[2])
-    wait_until((tmp_path / "one.up").exists)
-    child = registered(tmp_path)["one"]
-    parent.kill()
-    parent.wait()
+    try:
+        register = tmp_path / "processes.json"
+        wait_until(lambda: (tmp_path / "one.up").exists() and register.exists() and pid_of(tmp_path, "one") != 0)
+        child = registered(tmp_path)["one"]
+    finally:
+        parent.kill()
+        parent.wait()
     wait_until(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE)
 
 

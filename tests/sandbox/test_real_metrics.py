@@ -82,7 +82,9 @@ def test_busy_workers_become_more_and_idle_ones_fewer(grid: RealGrid, tmp_path: 
     # Killed, the next one puts itself in the place of the old one, which has left an API that nobody serves.
     kill(grid)
     start_nodes(grid)
-    assert "worker-" in grid.kubectl("top", "pods", "-n", NAMESPACE)
+    wait_until(
+        lambda: "worker-" in grid.try_kubectl("top", "pods", "-n", NAMESPACE).stdout, 60, "kubectl top pods again"
+    )
     busy.unlink()
     wait_until(lambda: replicas(grid) == 1, 180, "one idle worker")
     grid.stop("nodes")

@@ -33,10 +33,11 @@ async def test_a_running_container_is_taken_over_and_not_started_again(world: Wo
 
 
 async def test_an_exit_while_no_kubelet_was_there_is_reported_later(world: World) -> None:
-    await world.run(pod("job", "sleep 0.4; echo over; exit 7"))
+    await world.run(pod("job", "while ! test -e go; do sleep 0.05; done; echo over; exit 7"))
     await world.ready("job")
     attempt = world.runtime.attempts(world.api.pod("job")["metadata"]["uid"], "run")[0]
     await world.kubelet.detach()
+    (attempt.directory / "root" / "go").touch()
     await world.runtime.ended(attempt)
     await world.restart()
     status = await world.phase("job", "Failed")

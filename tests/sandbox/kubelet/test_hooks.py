@@ -39,9 +39,10 @@ async def test_the_grace_covers_the_hook_and_the_time_after_it_together(world: W
         "volumeMounts": [{"name": "out", "mountPath": "/out"}],
     }
     volumes = [{"name": "out", "hostPath": {"path": str(out)}}]
-    script = "trap 'touch /out/asked' TERM; while :; do sleep 0.05; done"
+    script = "trap 'touch /out/asked' TERM; touch /out/up; while :; do sleep 0.05; done"
     await world.run(pod("stubborn", script, container=container, volumes=volumes))
     await world.ready("stubborn")
+    await eventually((out / "up").exists, "its trap is set")
     await world.delete("stubborn", grace=30)
     await world.event("stubborn", "Killing")
     assert not (out / "asked").exists()

@@ -174,7 +174,13 @@ async def test_usage_is_measured_from_the_processes(site: Site) -> None:
     await site.world.run(pod("busy", "python", "-c", busy))
     await site.world.ready("busy")
     attempt = site.world.runtime.attempts(site.world.api.pod("busy")["metadata"]["uid"], "run")[0]
-    await eventually(lambda: (used := site.world.runtime.usage(attempt)) and used.cpu_nanocores > 10**7)
+    await eventually(
+        lambda: (
+            (used := site.world.runtime.usage(attempt))
+            and used.cpu_nanocores > 10**7
+            and used.memory_bytes > 50 * 2**20
+        )
+    )
     async with site.session.get(
         f"{site.url}/stats/summary", headers={"Authorization": "Bearer the-token"}, ssl=False
     ) as answer:

@@ -209,10 +209,11 @@ async def test_a_pod_deleted_during_its_pull_is_gone_at_once(world: World) -> No
 
 
 async def test_the_kubelet_waits_for_an_api_server_that_is_away(world: World) -> None:
-    await world.run(pod("job", "sleep 0.3; exit 5"))
+    await world.run(pod("job", "while ! test -e go; do sleep 0.05; done; exit 5"))
     await world.ready("job")
     world.api.down = True
     attempt = world.runtime.attempts(world.api.pod("job")["metadata"]["uid"], "run")[0]
+    (attempt.directory / "root" / "go").touch()
     await world.runtime.ended(attempt)
     world.api.down = False
     world.clock.jump(10)

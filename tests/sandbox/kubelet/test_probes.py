@@ -43,10 +43,11 @@ async def test_readiness_follows_what_the_program_answers(world: World) -> None:
 
 async def test_a_failed_liveness_probe_restarts_the_container(world: World) -> None:
     probe = {"exec": {"command": ["test", "-e", "alive"]}, "periodSeconds": 1, "failureThreshold": 2}
-    body = pod("web", "touch alive; sleep 871", container={"livenessProbe": probe}, restartPolicy="Always")
+    body = pod("web", "touch alive; sleep 878", container={"livenessProbe": probe}, restartPolicy="Always")
     await world.run(body)
     await world.ready("web")
     attempt = world.runtime.attempts(world.api.pod("web")["metadata"]["uid"], "run")[0]
+    await eventually((attempt.directory / "root" / "alive").exists, "the program has begun")
     (attempt.directory / "root" / "alive").unlink()
     await eventually(lambda: world.api.container("web")["restartCount"] == 1)
     assert await world.event("web", "Killing") == "Container run failed liveness probe, will be restarted"
@@ -96,9 +97,10 @@ async def test_hooks_run_after_the_start_and_before_the_end(world: World) -> Non
     await world.api.create("/api/v1/namespaces/default/persistentvolumeclaims", claim)
     container = {"lifecycle": lifecycle, "volumeMounts": [{"name": "v", "mountPath": "/v"}]}
     volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "keep"}}]
-    script = "trap 'echo term >> /v/hooks; exit' TERM; while :; do sleep 0.05; done"
+    script = "trap 'echo term >> /v/hooks; exit' TERM; echo up; while :; do sleep 0.05; done"
     await world.run(pod("hooked", script, container=container, volumes=volumes))
     await world.ready("hooked")
+    await eventually(lambda: world.log("hooked") == "up", "its trap is set")
     await world.delete("hooked")
     await world.gone("hooked")
     hooks = (world.directory / "volumes" / "default" / "keep" / "hooks").read_text()

@@ -26,7 +26,6 @@ class CatalogueForm(forms.ModelForm):  # type: ignore[type-arg]
 
     def __init__(self, *args: Any, pools: Collection[str] | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.label_suffix = ""
         self.pools = pools
         if self.instance.pk and not self.instance._state.adding:
             del self.fields["id"]

@@ -13,9 +13,9 @@ from django.contrib.auth.models import User
 from django.db.models import Model
 
 from dashboard.viewmodels.launch import tier_option
-from grid.centralconfig import cluster_policy
+from grid.centralconfig import MAXIMUM_EXECUTIONS_PER_USER, cluster_policy, value_of
 from grid.errors import Problem
-from grid.launch.clusters.request import ClusterRequest
+from grid.launch.clusters.request import ClusterRequest, workers_within
 from grid.launch.offers import environments_for, tiers_for
 from grid.models import Environment, HardwareTier
 from grid.models.environment import Framework, Kind
@@ -99,9 +99,12 @@ class ClusterForm(forms.Form):
         help_text="A disk of its own for scratch files, such as 20Gi; it goes with the worker.",
     )
 
-    def __init__(self, data: Mapping[str, Any] | None, *, user: User, initial: Mapping[str, Any], slots: int) -> None:
+    def __init__(
+        self, data: Mapping[str, Any] | None, *, user: User, initial: Mapping[str, Any], slots: int, is_attached: bool
+    ) -> None:
         """`slots` is how many a first maximum of workers may count on."""
         self.user = user
+        self.is_attached = is_attached
         self.typed: Mapping[str, Any] = {}
         self.offers_demand: bool = settings.DEMAND_IS_SERVED
         environments = list(environments_for(user, Kind.CLUSTER))
@@ -115,7 +118,7 @@ class ClusterForm(forms.Form):
         self.environments = [one for one in environments if self.chosen_framework.value in one.frameworks]
         self.versions = {name: _versions(name, environments) for name in self.frameworks}
         self.tiers = list(tiers_for(user, Kind.CLUSTER, self.chosen_framework.value))
-        super().__init__(sent, initial=self._first_choices(initial, slots), label_suffix="")
+        super().__init__(sent, initial=self._first_choices(initial, slots))
         self._offer(environments)
         self._describe()
 
@@ -221,7 +224,13 @@ class ClusterForm(forms.Form):
         """The admin's bounds, and for each field where its refusal will be, also one that arrives while somebody types."""
         policy = self.policy
         bounds = f"{policy.minimum_target} to {policy.maximum_target}; empty: not looked at."
-        self.fields["workers_maximum"].help_text = f"Your admin allows {policy.maximum_workers:,}."
+        slots = value_of(MAXIMUM_EXECUTIONS_PER_USER)
+        within = workers_within(slots, is_attached=self.is_attached)
+        self.fields["workers_maximum"].help_text = (
+            f"Your {slots} slots are enough for {within:,}."
+            if 0 < within < policy.maximum_workers
+            else f"Your admin allows {policy.maximum_workers:,}."
+        )
         self.fields["target_cpu"].help_text = f"It grows while workers use more of their cores. {bounds}"
         self.fields["target_memory"].help_text = f"The same of their memory. {bounds}"
         for name, field in self.fields.items():

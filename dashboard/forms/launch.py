@@ -86,7 +86,13 @@ class LaunchForm(forms.Form):
         if self.is_cluster:
             # Alone, it has no environment and tier beside those of its workers.
             del self.fields["environment"], self.fields["tier"]
-        part = ClusterForm(data, user=user, initial=self._cluster_initial(), slots=cluster_slots)
+        part = ClusterForm(
+            data,
+            user=user,
+            initial=self._cluster_initial(),
+            slots=cluster_slots,
+            is_attached=not self.is_cluster,
+        )
         self.cluster = part if part.is_offered and (self.is_cluster or kind in ATTACHABLE_KINDS) else None
 
     def chosen(self, name: str) -> str:

@@ -32,7 +32,7 @@ def configuration_change(request: HttpRequest) -> HttpResponse:
         and not request.POST.get("value", "").strip()
     ):
         return configuration_reset(request)  # an emptied field of a framework means: as for all of them
-    form = SettingForm(request.POST, label_suffix="")
+    form = SettingForm(request.POST)
     if form.is_valid():
         try:
             value = centralconfig.change(form.cleaned_data["key"], form.cleaned_data["value"], actor=_actor(request))
@@ -68,7 +68,7 @@ def _page(request: HttpRequest, form: SettingForm, status: int = 200) -> HttpRes
         "groups": setting_groups(centralconfig.REGISTRY.values(), centralconfig.all_values(), records, typed),
         "form": form,
         "keys": list(centralconfig.REGISTRY),
-        "key_form": form if form.is_bound and typed_key not in centralconfig.REGISTRY else SettingForm(label_suffix=""),
+        "key_form": form if form.is_bound and typed_key not in centralconfig.REGISTRY else SettingForm(),
         "history": history_lines(
             AuditEntry.objects.filter(object_type="setting")[:_HISTORY_LENGTH], {"value": ""}, is_reversible=False
         ),

@@ -22,6 +22,7 @@ from grid.diagnosis.tierfit import TierSize, pool_offers
 from grid.launch.clusters.request import UNKNOWN, ClusterFacts, version_mismatch
 from grid.launch.spec import thaw
 from grid.models import Execution, HardwareTier, State
+from grid.models.environment import Kind
 from grid.runtime import Runtime, get_runtime
 from grid.watch.pools import node_groups
 
@@ -76,7 +77,8 @@ def launch_choices(request: HttpRequest) -> HttpResponse:
     assert isinstance(request.user, User)
     typed = {name: value for name, value in request.POST.dict().items() if name not in _CHOSEN_AGAIN}
     boxes = {name: name in request.POST for name in ("autoscale", "on_demand")}
-    part = ClusterForm(None, user=request.user, initial=typed | boxes, slots=0)
+    is_attached = typed.get("kind") != Kind.CLUSTER
+    part = ClusterForm(None, user=request.user, initial=typed | boxes, slots=0, is_attached=is_attached)
     return render(request, "dashboard/fragments/cluster_choices.html", {"cluster": part})
 
 

@@ -80,7 +80,7 @@ def test_the_numbers_follow_the_typing_and_a_refusal_comes_and_goes_at_its_field
     page.get_by_label("Each worker", exact=True).select_option(label="Large: 7 cores, 28 GiB, $0.38 an hour")
     most.fill("4")
     expect(most).not_to_have_attribute("aria-invalid", "true")
-    expect(most).to_have_accessible_description(re.compile("^Your admin allows 100.$"))
+    expect(most).to_have_accessible_description(re.compile("^Your 25 slots are enough for 24.$"))
     expect(row(page, "Nodes")).to_have_text(["1", "4"])
     expect(estimate(page)).to_contain_text("1 core and 4 GiB of memory of it stay unused")
     expect(estimate(page)).to_contain_text("The pool default has 2 nodes, and up to 3 more may be started.")

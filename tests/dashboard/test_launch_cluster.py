@@ -88,6 +88,14 @@ def test_the_admins_defaults_and_bounds_are_in_the_form(people: People, offered:
     assert "Your admin allows 3." in shown
 
 
+def test_the_hint_of_a_maximum_is_what_could_really_be_launched(people: People, offered: Project) -> None:
+    configure(MAXIMUM_EXECUTIONS_PER_USER.key, 25)
+    assert "Your 25 slots are enough for 24." in page(people.owner, "?kind=cluster")
+    assert "Your 25 slots are enough for 23." in page(people.owner)
+    assert sent(people.owner, ATTACHED | {"workers_maximum": "23"})[0] == 302
+    assert sent(people.owner, ATTACHED | {"workers_maximum": "24"})[0] == 422
+
+
 def test_versions_that_differ_are_said_and_not_refused(people: People, offered: Project) -> None:
     Environment.objects.filter(pk="jupyterlab").update(frameworks={"dask": "2025.1.0"})
     assert "JupyterLab has Dask 2025.1.0 and the cluster would have 2026.8.0" in page(people.owner)

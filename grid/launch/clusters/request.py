@@ -170,12 +170,17 @@ def beyond_slots(path: str, slots: int, limit: int, attached_to: str) -> Iterato
         return
     others = f"the head, the {attached_to}" if attached_to else "the head"
     sentence = f"This takes {slots + own} slots ({others} and each worker take one), and one user may hold {limit}. "
-    most_workers = limit - 1 - own
-    if most_workers < 1:
+    most = workers_within(limit, is_attached=bool(attached_to))
+    if most < 1:
         sentence += "Ask your admin for more slots."
     else:
-        sentence += f"Choose at most {plural(most_workers, 'worker')}, or ask your admin."
+        sentence += f"Choose at most {plural(most, 'worker')}, or ask your admin."
     yield Problem(path, sentence, "slots")
+
+
+def workers_within(limit: int, *, is_attached: bool) -> int:
+    """Workers of the largest cluster within so many slots: its head takes one, and what it is attached to."""
+    return max(0, limit - (2 if is_attached else 1))
 
 
 def cluster_spec(request: ClusterRequest, *, attached_to: str) -> ClusterSpec:

@@ -41,9 +41,9 @@ from grid.sandbox.controllers.autoscaling.status import (
     status_text,
 )
 from grid.sandbox.controllers.autoscaling.view import Patience, View, drop_upcoming
+from grid.sandbox.controllers.nodehealth import is_usable
 from grid.sandbox.controllers.podresources import pod_requests
 from grid.sandbox.controllers.removal import NodeRemoval, mark, unmark
-from grid.sandbox.controllers.replicas import is_ready
 from grid.sandbox.controllers.scheduling import Snapshot
 from grid.sandbox.controllers.scheduling.decision import concerns_us
 from grid.sandbox.controllers.waking import sleep_or_wake
@@ -153,7 +153,7 @@ class Autoscaler:
         machines = {pool.name: self._cloud.instances(pool.name) for pool in self._pools}
         nodes = {name_of(node): node for node in self._nodes.items()}
         missing = {
-            name for names in machines.values() for name in names if name not in nodes or not is_ready(nodes[name])
+            name for names in machines.values() for name in names if name not in nodes or not is_usable(nodes[name])
         }
         memory.not_ready_since = {name: memory.not_ready_since.get(name, now) for name in missing}
         memory.backoff = {pool: entry for pool, entry in memory.backoff.items() if entry[0] > now}

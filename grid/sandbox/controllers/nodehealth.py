@@ -17,6 +17,8 @@ _PRESSURE = {
     "NetworkUnavailable": "node.kubernetes.io/network-unavailable",
 }
 MANAGED = frozenset({NOT_READY, UNREACHABLE, UNSCHEDULABLE, *_PRESSURE.values()})
+# As cluster-autoscaler has it (utils/kubernetes, GetReadinessState).
+_UNUSABLE = ("DiskPressure", "NetworkUnavailable")
 _WATCHED_CONDITIONS = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
 
 
@@ -32,6 +34,16 @@ def wanted_taints(node: Mapping[str, Any], now: datetime) -> list[Object]:
             timed = {"timeAdded": stamp} if effect == "NoExecute" or key == UNSCHEDULABLE else {}
             kept.append({"key": key, "effect": effect, **timed})
     return kept
+
+
+def is_usable(node: Mapping[str, Any]) -> bool:
+    """Whether the node autoscaler may count on it: ready, and no taint says otherwise, for those go a moment after the condition came."""
+    ready = condition_of(node, "Ready")
+    if ready is None or ready.get("status") != "True":
+        return False
+    taints = {taint["key"] for taint in node.get("spec", {}).get("taints") or ()}
+    said = {_PRESSURE[kind] for kind in _UNUSABLE if (condition_of(node, kind) or {}).get("status") == "True"}
+    return not (taints | said) & {NOT_READY, *(_PRESSURE[kind] for kind in _UNUSABLE)}
 
 
 def _from_conditions(node: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from grid.sandbox.client import Object, parse_time
 from grid.sandbox.controllers.autoscaling.scaleup import PoolState, pool_state, template_node
-from grid.sandbox.controllers.replicas import is_ready
+from grid.sandbox.controllers.nodehealth import is_usable
 from grid.sandbox.controllers.scheduling import Snapshot, build_snapshot
 from grid.sandbox.pools import NodePool
 
@@ -34,7 +34,7 @@ class View:
     patience: Patience
 
     def ready(self, pool: str) -> list[str]:
-        return [name for name in self.machines[pool] if name in self.nodes and is_ready(self.nodes[name])]
+        return [name for name in self.machines[pool] if name in self.nodes and is_usable(self.nodes[name])]
 
     def booting(self, pool: str) -> list[str]:
         """Machines that will soon be ready nodes: new ones, and those that were ready a moment ago."""
@@ -50,7 +50,7 @@ class View:
 
     def snapshot(self, pods: Iterable[Mapping[str, Any]], claims: Iterable[Mapping[str, Any]]) -> Snapshot:
         """Ready nodes with their pods, and booting machines as the empty nodes that they will be."""
-        ready = [node for node in self.nodes.values() if is_ready(node)]
+        ready = [node for node in self.nodes.values() if is_usable(node)]
         upcoming = [
             template_node(pool, f"{_UPCOMING}{name}", self._example(pool.name))
             for pool in self.pools

@@ -22,7 +22,8 @@ from grid.kube.api import KubeApi
 from grid.kube.objects import Autoscaler, Event, Pod
 from grid.kube.resources import AUTOSCALERS, EVENTS, PODS
 from grid.labels import MANAGED_BY, MANAGER
-from grid.launch import admission, apply, ledger
+from grid.launch import absences, admission, apply, ledger
+from grid.launch.absences import Absence, Outage
 from grid.launch.caches import AutoscalerCache, EventCache, PodCache, execution_of
 from grid.launch.clusters import attached
 from grid.launch.clusters.asking import Asking
@@ -72,7 +73,9 @@ class Controller:
         monotonic: Callable[[], float] = time.monotonic,
         rng: random.Random | None = None,
         framework_of: Callable[[str], Framework] = framework,
+        away: Absence | None = None,
     ) -> None:
+        """`away`: for how long nobody led before this term."""
         self._api = api
         self._place = place
         self._database = database
@@ -82,6 +85,8 @@ class Controller:
         self._queue = WorkQueue()
         self._backoffs: dict[str, Backoff] = {}
         self._known: dict[str, int] = {}
+        self._outage = Outage()
+        self._untold = [away] if away is not None and away.is_told else []
         self.pods = PodCache(self._mark)
         self.events = EventCache(self._mark)
         self.autoscalers = AutoscalerCache(self._mark)
@@ -127,6 +132,7 @@ class Controller:
             for id in await self._database(admission.admit_waiting, now=self._clock()):
                 logger.info("execution=%s admitted", id)
                 self._queue.add(id)
+        await self._tell_absences()
 
     async def audit(self) -> None:
         """Compare the pods' cache with the cluster; where they differ, the cluster is asked at the next look. And compare clusters'
@@ -166,6 +172,14 @@ class Controller:
     @property
     def idle(self) -> bool:
         return len(self._queue) == 0
+
+    async def _tell_absences(self) -> None:
+        over = self._outage.ended(self.pods.freshness(self._monotonic()), self._clock())
+        if over is not None and over.is_told:
+            self._untold.append(over)
+        while self._untold:
+            await self._database(ledger.note_for_all, absences.line(self._untold[0]))
+            del self._untold[0]
 
     # --- Loops ---
 

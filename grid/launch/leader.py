@@ -18,6 +18,7 @@ from grid.errors import Conflict, GridError, NotFound
 from grid.kube.api import KubeApi
 from grid.kube.objects import RawObject
 from grid.kube.resources import LEASES
+from grid.launch.absences import Absence
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +33,10 @@ class Terms:
 
 
 class Election:
-    """One candidate. `attempt` is one step; `lead` goes on until it is cancelled."""
+    """One candidate. `attempt` is one step; `lead` goes on until it is cancelled.
+
+    `away` tells people for how long nobody led before this candidate did, by the clocks of both machines.
+    """
 
     def __init__(
         self,
@@ -43,8 +47,8 @@ class Election:
         identity: str,
         terms: Terms | None = None,
         monotonic: Callable[[], float] = time.monotonic,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        rng: random.Random | None = None,
     ) -> None:
         self._api = api
         self._name = name
@@ -52,11 +56,15 @@ class Election:
         self.identity = identity
         self._terms = terms or Terms()
         self._monotonic = monotonic
+        self._clock = clock
         self._sleep = sleep
-        self._rng = rng or random.Random()
+        self._rng = random.Random(identity)  # candidates that began together do not go on asking together
         self._seen_version = ""
         self._seen_at = 0.0
         self._taken_at = 0.0
+        self._renewed_before = ""
+        self._is_cut_off = False
+        self.away: Absence | None = None
 
     async def attempt(self) -> bool:
         """Take or renew the lease; whether it is ours now. Raises GridError when the cluster does not answer."""
@@ -76,6 +84,7 @@ class Election:
             while True:
                 while not await self._attempt_safely():
                     await self._sleep(self._terms.retry * (1 + self._rng.random() / 5))
+                self.away, self._is_cut_off = self._absence(), False
                 logger.info("leading lease=%s identity=%s", self._name, self.identity)
                 await self._work_while_leading(work)
                 logger.warning("no longer leading lease=%s identity=%s", self._name, self.identity)
@@ -94,6 +103,7 @@ class Election:
                 waiting.cancel()
                 if not task.done() and await self._attempt_safely(within=deadline - self._monotonic()):
                     deadline = self._taken_at + self._terms.renew
+                    self._is_cut_off = False
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
@@ -110,9 +120,12 @@ class Election:
         except (GridError, TimeoutError) as error:
             reason = str(error) or "no answer in time"
             logger.warning("lease cannot be read or renewed lease=%s reason=%s", self._name, reason)
+            self._is_cut_off = True
             return False
         if is_ours:
             self._taken_at = started
+        else:
+            self._is_cut_off = False
         return is_ours
 
     def _observe(self, version: str) -> None:
@@ -128,22 +141,23 @@ class Election:
             "apiVersion": LEASES.api_version,
             "kind": LEASES.kind,
             "metadata": {"name": self._name, "namespace": self._namespace},
-            "spec": self._spec(acquired=_now(), transitions=0),
+            "spec": self._spec(acquired=self._stamp(), transitions=0),
         }
         try:
             created = await self._api.create(LEASES, lease, namespace=self._namespace)
         except Conflict:
             return False
         self._observe(created["metadata"]["resourceVersion"])
+        self._renewed_before = ""
         return True
 
     async def _take(self, lease: RawObject, holder: str) -> bool:
         spec = lease["spec"]
         transitions = int(spec.get("leaseTransitions") or 0)
         if holder == self.identity:
-            renewed = self._spec(acquired=spec.get("acquireTime") or _now(), transitions=transitions)
+            renewed = self._spec(acquired=spec.get("acquireTime") or self._stamp(), transitions=transitions)
         else:
-            renewed = self._spec(acquired=_now(), transitions=transitions + 1)
+            renewed = self._spec(acquired=self._stamp(), transitions=transitions + 1)
         try:
             written = await self._api.replace(
                 LEASES, self._name, {**lease, "spec": {**spec, **renewed}}, namespace=self._namespace
@@ -151,14 +165,23 @@ class Election:
         except Conflict:
             return False
         self._observe(written["metadata"]["resourceVersion"])
+        self._renewed_before = str(spec.get("renewTime") or "")
         return True
+
+    def _absence(self) -> Absence | None:
+        """Since the lease was renewed last, by whomever."""
+        try:
+            since = datetime.fromisoformat(self._renewed_before)
+            return Absence("cluster" if self._is_cut_off else "controller", since, self._clock())
+        except ValueError:
+            return None
 
     def _spec(self, *, acquired: str, transitions: int) -> RawObject:
         return {
             "holderIdentity": self.identity,
             "leaseDurationSeconds": max(1, round(self._terms.lease)),
             "acquireTime": acquired,
-            "renewTime": _now(),
+            "renewTime": self._stamp(),
             "leaseTransitions": transitions,
         }
 
@@ -167,12 +190,16 @@ class Election:
         try:
             lease = await self._api.get(LEASES, self._name, namespace=self._namespace)
             if lease["spec"].get("holderIdentity") == self.identity:
-                released = {**lease["spec"], "holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": _now()}
+                released = {
+                    **lease["spec"],
+                    "holderIdentity": "",
+                    "leaseDurationSeconds": 1,
+                    "renewTime": self._stamp(),
+                }
                 await self._api.replace(LEASES, self._name, {**lease, "spec": released}, namespace=self._namespace)
         except GridError as error:
             logger.info("lease not released lease=%s error=%s", self._name, error)
 
-
-def _now() -> str:
-    """Only for people to read: no decision compares clocks."""
-    return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    def _stamp(self) -> str:
+        """Only for people to read: no decision compares clocks."""
+        return self._clock().isoformat(timespec="microseconds").replace("+00:00", "Z")

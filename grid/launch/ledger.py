@@ -157,6 +157,13 @@ def note_events(execution_id: str, events: Sequence[Noted]) -> None:
                 rows.filter(event_uid=event.uid).update(count=event.count, message=message)
 
 
+def note_for_all(event: Noted) -> None:
+    """Add a line to the history of each execution that has not ended; of those launched since, at the time of their launch."""
+    rows = Execution.objects.filter(_UNSETTLED).values_list("pk", "requested_at")
+    lines = [LifecycleEntry(execution_id=id, **_entry(event) | {"at": max(event.at, since)}) for id, since in rows]
+    LifecycleEntry.objects.bulk_create(lines, batch_size=500, ignore_conflicts=True)
+
+
 def _make_room(rows: QuerySet[LifecycleEntry], new: Mapping[str, Noted]) -> Set[str]:
     """Delete what has to go for the new ones; which of these are themselves too many."""
     if rows.count() + len(new) <= MOST_NOTED:
@@ -169,19 +176,22 @@ def _make_room(rows: QuerySet[LifecycleEntry], new: Mapping[str, Noted]) -> Set[
 
 
 def _note(execution_id: str, event: Noted) -> None:
-    LifecycleEntry.objects.get_or_create(
-        execution_id=execution_id,
-        source=LifecycleEntry.Source.KUBERNETES,
-        event_uid=event.uid,
-        defaults={
-            "at": event.at,
-            "object": event.object[:300],
-            "level": event.level[:10],
-            "reason": _clean(event.reason)[:_REASON_LENGTH],
-            "message": _clean(event.message)[:_MESSAGE_LENGTH],
-            "count": event.count,
-        },
-    )
+    entry = _entry(event)
+    key = {"execution_id": execution_id, "source": entry.pop("source"), "event_uid": entry.pop("event_uid")}
+    LifecycleEntry.objects.get_or_create(**key, defaults=entry)
+
+
+def _entry(event: Noted) -> dict[str, Any]:
+    return {
+        "source": LifecycleEntry.Source.KUBERNETES,
+        "event_uid": event.uid,
+        "at": event.at,
+        "object": event.object[:300],
+        "level": event.level[:10],
+        "reason": _clean(event.reason)[:_REASON_LENGTH],
+        "message": _clean(event.message)[:_MESSAGE_LENGTH],
+        "count": event.count,
+    }
 
 
 def _least(known: Iterable[LifecycleEntry], new: Iterable[Noted]) -> list[str]:

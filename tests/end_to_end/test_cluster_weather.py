@@ -129,6 +129,7 @@ def the_controller_dies_while_workers_drain(grid: Grid, person: Session, job: st
     wait_until(is_charted, 180, "a chart that goes on and shows the one worker that is left")
     # Dask's scheduler forgets a worker some seconds before its pod is gone.
     wait_until(lambda: len(workers(grid)) == 1, 60, "the two pods to go")
+    wait_until(lambda: "The controller was away Until" in words(read(person, cluster)), 10, "a page that says what was")
     page = read(person, cluster)
     assert ready_workers(page) == 1
     assert "scientist changed it from 3 workers to 1 worker" in words(page)

@@ -85,6 +85,7 @@ async def test_the_api_server_is_gone_while_the_cluster_grows(shop: Shop) -> Non
         world.cluster.available = True
         await until(lambda: world.cluster.objects(AUTOSCALERS)[0]["spec"]["maxReplicas"] == 8, within=90)
         assert len(world.workers_of(execution)) == 5
+        await until(lambda: execution.lifecycle.filter(reason="cluster_away").count() == 1, within=30)
         world.cluster.available = False
         request_stop(execution, by="alice", now=world.now)
         await passes(120)

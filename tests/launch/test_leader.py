@@ -1,7 +1,6 @@
 """Leader election: never two at once, whatever happens to the candidates and to the cluster."""
 
 import asyncio
-import random
 
 import pytest
 from hypothesis import given
@@ -30,7 +29,6 @@ def candidate(cluster: FakeCluster, clock: Clock, identity: str) -> Election:
         namespace="compute-grid",
         identity=identity,
         monotonic=clock,
-        rng=random.Random(1),
     )
 
 

@@ -16,6 +16,7 @@ from grid.kube.api import KubeApi
 from grid.kube.objects import Autoscaler, Event, Pod, RawObject
 from grid.kube.resources import AUTOSCALERS, DEPLOYMENTS, EVENTS, NAMESPACES, PODS, Resource
 from grid.labels import APP_COMPONENT, HEAD, KEYS, WORKER
+from grid.launch.absences import Absence
 from grid.launch.context import Place
 from grid.launch.controller import Controller
 from grid.launch.frameworks import framework
@@ -108,6 +109,7 @@ class World:
         *,
         monotonic: Callable[[], float] = lambda: 0.0,
         framework_of: Callable[[str], Framework] = framework,
+        away: Absence | None = None,
     ) -> Controller:
         fault = fault or Fault()
 
@@ -120,7 +122,13 @@ class World:
         api = cast(KubeApi, FaultyApi(self.cluster, fault))
         place = Place(NAMESPACE, lambda id: f"token-of-{id}")
         return Controller(
-            api, place, database=inline, clock=lambda: self.now, monotonic=monotonic, framework_of=framework_of
+            api,
+            place,
+            database=inline,
+            clock=lambda: self.now,
+            monotonic=monotonic,
+            framework_of=framework_of,
+            away=away,
         )
 
     async def step(self, controller: Controller, *, fresh: bool = True) -> None:

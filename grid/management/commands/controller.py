@@ -52,7 +52,7 @@ async def _serve() -> None:
     try:
         with contextlib.suppress(asyncio.CancelledError):
             await _make_ready(api, place.namespace)
-            await election.lead(lambda: Controller(api, place).run())
+            await election.lead(lambda: Controller(api, place, away=election.away).run())
     finally:
         await api.close()
         logger.info("controller ended")

@@ -65,6 +65,7 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
+    "django.middleware.gzip.GZipMiddleware",
     "dashboard.middleware.content_security_policy",
     "dashboard.middleware.own_origin",
     "whitenoise.middleware.WhiteNoiseMiddleware",

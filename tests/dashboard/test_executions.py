@@ -1,5 +1,6 @@
 """The Executions page over HTTP and its websocket: who sees what, the filter in the URL, ended ones, and updates."""
 
+import gzip
 from datetime import timedelta
 from typing import Any
 
@@ -13,6 +14,7 @@ from grid.kube.resources import EVENTS, PODS
 from grid.models import Execution, State
 from grid.runtime import Runtime
 from tests.conftest import People
+from tests.dashboard.browsing import client_of
 from tests.dashboard.executing import make_execution, make_project, make_tier, pod_of, read_executions
 from tests.dashboard.live import changed, connected
 from tests.support import builders
@@ -264,3 +266,16 @@ async def test_an_event_changes_the_sentence_of_its_pod(people: People, cluster:
         )
         fill(runtime, cluster)
         assert f"row-{execution.pk}" in await socket.message()
+
+
+def test_the_longest_page_is_small_on_the_wire(people: People, runtime: Runtime) -> None:
+    """Under 100 kB, however much is shown."""
+    project = make_project(people.owner)
+    for number in range(230):
+        make_execution(people.owner, project, title=f"{number}: {'long names happen '[: number % 19]}{number * 7919}")
+    read_executions(runtime)
+    client = client_of(people.owner, headers={"accept-encoding": "gzip"})
+    answer = client.get("/executions/")
+    assert gzip.decompress(answer.content).decode().count('id="row-') == 200
+    assert answer["Content-Encoding"] == "gzip"
+    assert len(answer.content) < 100_000

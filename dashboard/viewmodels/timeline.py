@@ -85,6 +85,7 @@ _COURSE = (
     *("preparing", "Pulling", "Pulled", "Created", "Started", "Unhealthy", "running", "Killing"),
 )
 _PLACES = {step: place for place, step in enumerate(_COURSE)}
+_UNREAD = frozenset({"FailedGetResourceMetric", "FailedGetExternalMetric"})
 _USUAL = frozenset(
     {
         "FailedScheduling",
@@ -129,7 +130,7 @@ def timeline(
     for node in nodes:
         items += _arrival(node, record, assigned_node)
     items.sort(key=_when, reverse=True)
-    items = _together(items) if record.cluster is not None else items
+    items = _together(_without_echoes(items)) if record.cluster is not None else items
     if not items:
         nothing = Nothing("Nothing yet.", "Every step appears here as it happens.")
         return [Fragment("timeline-none", f"{_FRAGMENTS}nothing_item.html", nothing, region=REGION)]
@@ -137,14 +138,16 @@ def timeline(
 
 
 def _together(items: Sequence[_Placed]) -> list[_Placed]:
-    """What happened to several pods of a cluster within a minute is one item, under the id of the first that it happened to."""
+    """What happened to several pods of a cluster within a minute is one item, under the id of the first that it happened to. Its
+    message is what all were told; where that differs, in names or addresses, the pods' own events have it."""
     found: list[_Placed] = []
     pods: set[str] = set()
     for id, step, item in items:
         before = found[-1][2] if found else None
         if before is not None and _is_same(before, item):
             pods.add(item.about)
-            found[-1] = (id, step, replace(before, about=plural(len(pods), "pod")))
+            message = item.message if item.message == before.message else ""
+            found[-1] = (id, step, replace(before, message=message, about=plural(len(pods), "pod"), times=1))
         else:
             pods = {item.about}
             found.append((id, step, item))
@@ -154,7 +157,19 @@ def _together(items: Sequence[_Placed]) -> list[_Placed]:
 def _is_same(newer: TimelineItem, older: TimelineItem) -> bool:
     is_pods = older.about.startswith("Pod/") and (newer.about.startswith("Pod/") or newer.about.endswith(" pods"))
     is_near = newer.at is not None and older.at is not None and newer.at - older.at <= _TOGETHER
-    return is_pods and is_near and (newer.reason, newer.message) == (older.reason, older.message)
+    is_calm = not (newer.mark or older.mark)
+    return is_pods and is_near and newer.reason == older.reason and (is_calm or newer.message == older.message)
+
+
+def _without_echoes(items: Iterable[_Placed]) -> list[_Placed]:
+    """An autoscaler that cannot read a metric says so twice: of the metric, and of what it would have computed with it."""
+    found = list(items)
+    told = {_second(item) for _, _, item in found if item.reason in _UNREAD}
+    return [one for one in found if one[2].reason != "FailedComputeMetricsReplicas" or _second(one[2]) not in told]
+
+
+def _second(item: TimelineItem) -> datetime | None:
+    return item.at and item.at.replace(microsecond=0)
 
 
 def _when(placed: _Placed) -> tuple[datetime, int, datetime, str]:

@@ -25,12 +25,11 @@ from dashboard.viewmodels.samples import (
     scale_events,
     thinned,
 )
-from dashboard.viewmodels.timeline import timeline
 from dashboard.viewmodels.troubles import troubles
 from dashboard.viewmodels.workers import COMPACT_FROM, WorkerCell, worker_cells
 from grid.diagnosis.clusters import ClusterLook, explain_cluster, summary
 from grid.diagnosis.diagnosis import Diagnosis
-from grid.kube.objects import Autoscaler, Event, RawObject
+from grid.kube.objects import Autoscaler, RawObject
 from grid.labels import KEYS
 from grid.launch.changes import RESTARTABLE
 from grid.metrics.usage import Usage
@@ -39,7 +38,6 @@ from tests.dashboard import clustering, executing
 from tests.dashboard.clustering import autoscaler, head_pod, minutes, sample, waiting_worker, worker_pod
 from tests.dashboard.executing import entered
 from tests.diagnosis.test_clusters import LEAVING, look, member, pulling, ready, starting
-from tests.support import builders
 from tests.support.builders import MOMENT, condition, container_status, decode, stamp
 from tests.support.golden import assert_golden
 
@@ -333,24 +331,6 @@ def test_what_a_restart_loses_is_said_for_each_framework(framework: str) -> None
     lost = lost_by_restart(framework)
     assert len(lost) > 1
     assert "stay" in lost[-1]
-
-
-def test_what_happened_to_many_workers_at_once_is_one_line() -> None:
-    pods = [waiting_worker("c", name) for name in "abc"]
-    events = [
-        decode(builders.event(f"e{place}", about=pod, reason="TriggeredScaleUp", message="1->3", at=minutes(1)), Event)
-        for place, pod in enumerate(pods)
-    ]
-    other = decode(
-        builders.event("late", about=pods[0], reason="TriggeredScaleUp", message="1->3", at=minutes(9)), Event
-    )
-    record = replace(RECORD, lifecycle=(entered("queued"), rescale(0.5, 3, ABOVE)))
-    html = [render_fragment(one, now=NOW) for one in timeline(record, [*events, other], [], assigned_node="")]
-    assert sum("A new node was asked for" in one for one in html) == 2
-    assert sum("3 pods" in one for one in html) == 1
-    assert sum("To 3 workers: CPU use is above its target." in one for one in html) == 1
-    alone = timeline(replace(record, cluster=None), events, [], assigned_node="")
-    assert sum("A new node was asked for" in render_fragment(one, now=NOW) for one in alone) == 3
 
 
 def test_logs_become_one_in_the_order_of_time() -> None:

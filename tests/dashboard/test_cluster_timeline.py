@@ -1,0 +1,60 @@
+"""What happened to a cluster, as people read it: what its pods go through together is one line, and nothing is told twice."""
+
+from dataclasses import replace
+from typing import Any
+
+from dashboard.fragments import render_fragment
+from dashboard.viewmodels.timeline import timeline
+from grid.kube.objects import Event, RawObject
+from tests.dashboard.clustering import minutes, waiting_worker
+from tests.dashboard.executing import entered
+from tests.dashboard.test_cluster_viewmodel import ABOVE, NOW, RECORD, rescale
+from tests.support import builders
+from tests.support.builders import decode
+
+
+def test_what_happened_to_many_workers_at_once_is_one_line() -> None:
+    pods = [waiting_worker("c", name) for name in "abc"]
+    events = [
+        decode(builders.event(f"e{place}", about=pod, reason="TriggeredScaleUp", message="1->3", at=minutes(1)), Event)
+        for place, pod in enumerate(pods)
+    ]
+    other = decode(
+        builders.event("late", about=pods[0], reason="TriggeredScaleUp", message="1->3", at=minutes(9)), Event
+    )
+    record = replace(RECORD, lifecycle=(entered("queued"), rescale(0.5, 3, ABOVE)))
+    html = [render_fragment(one, now=NOW) for one in timeline(record, [*events, other], [], assigned_node="")]
+    assert sum("A new node was asked for" in one for one in html) == 2
+    assert sum("3 pods" in one for one in html) == 1
+    assert sum("To 3 workers: CPU use is above its target." in one for one in html) == 1
+    alone = timeline(replace(record, cluster=None), events, [], assigned_node="")
+    assert sum("A new node was asked for" in render_fragment(one, now=NOW) for one in alone) == 3
+
+
+def happened(name: str, about: RawObject, reason: str, message: str, **fields: Any) -> Event:
+    return decode(builders.event(name, about=about, reason=reason, message=message, at=minutes(1), **fields), Event)
+
+
+def test_what_pods_go_through_together_is_one_line_although_its_words_name_each_of_them() -> None:
+    pods = [waiting_worker("c", name) for name in "abc"]
+    events = [
+        happened(f"{reason}{place}", pod, reason, f"{reason} {pod['metadata']['name']}", kind=kind)
+        for place, pod in enumerate(pods)
+        for reason, kind in (("Scheduled", "Normal"), ("Pulled", "Normal"), ("FailedMount", "Warning"))
+    ]
+    html = [render_fragment(one, now=NOW) for one in timeline(RECORD, events, [], assigned_node="")]
+    for headline in ("A node was found", "The image is there"):
+        (line,) = [one for one in html if headline in one]
+        assert "3 pods" in line
+        assert pods[0]["metadata"]["name"] not in line
+    assert sum("The files could not be attached" in one for one in html) == 3, "each trouble has its own words"
+
+
+def test_a_metric_that_cannot_be_read_is_told_once() -> None:
+    scaler = {"kind": "HorizontalPodAutoscaler", "metadata": {"name": "cluster-worker", "namespace": "compute-grid"}}
+    unread = happened("unread", scaler, "FailedGetResourceMetric", "no metrics returned", kind="Warning")
+    echo = happened("echo", scaler, "FailedComputeMetricsReplicas", "invalid metrics: no metrics", kind="Warning")
+    html = "".join(render_fragment(one, now=NOW) for one in timeline(RECORD, [unread, echo], [], assigned_node=""))
+    assert ("could not be measured" in html, "could not be worked out" in html) == (True, False)
+    html = "".join(render_fragment(one, now=NOW) for one in timeline(RECORD, [echo], [], assigned_node=""))
+    assert "could not be worked out" in html

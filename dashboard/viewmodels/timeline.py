@@ -144,7 +144,11 @@ def _together(items: Sequence[_Placed]) -> list[_Placed]:
     pods: set[str] = set()
     for id, step, item in items:
         before = found[-1][2] if found else None
-        if before is not None and _is_same(before, item):
+        if (
+            before is not None
+            and _is_same(before, item)
+            and (len(pods | {item.about}) > 1 or before.message == item.message)
+        ):
             pods.add(item.about)
             message = item.message if item.message == before.message else ""
             found[-1] = (id, step, replace(before, message=message, about=plural(len(pods), "pod"), times=1))
@@ -156,7 +160,7 @@ def _together(items: Sequence[_Placed]) -> list[_Placed]:
 
 def _is_same(newer: TimelineItem, older: TimelineItem) -> bool:
     is_pods = older.about.startswith("Pod/") and (newer.about.startswith("Pod/") or newer.about.endswith(" pods"))
-    is_near = newer.at is not None and older.at is not None and newer.at - older.at <= _TOGETHER
+    is_near = newer.at is not None and older.at is not None and _near(newer.at, older.at)
     is_calm = not (newer.mark or older.mark)
     return is_pods and is_near and newer.reason == older.reason and (is_calm or newer.message == older.message)
 
@@ -164,12 +168,17 @@ def _is_same(newer: TimelineItem, older: TimelineItem) -> bool:
 def _without_echoes(items: Iterable[_Placed]) -> list[_Placed]:
     """An autoscaler that cannot read a metric says so twice: of the metric, and of what it would have computed with it."""
     found = list(items)
-    told = {_second(item) for _, _, item in found if item.reason in _UNREAD}
-    return [one for one in found if one[2].reason != "FailedComputeMetricsReplicas" or _second(one[2]) not in told]
+    told = [item.at for _, _, item in found if item.reason in _UNREAD and item.at]
+
+    def is_echo(item: TimelineItem) -> bool:
+        at = item.at
+        return item.reason == "FailedComputeMetricsReplicas" and at is not None and any(_near(at, one) for one in told)
+
+    return [one for one in found if not is_echo(one[2])]
 
 
-def _second(item: TimelineItem) -> datetime | None:
-    return item.at and item.at.replace(microsecond=0)
+def _near(one: datetime, other: datetime) -> bool:
+    return abs(one - other) <= _TOGETHER
 
 
 def _when(placed: _Placed) -> tuple[datetime, int, datetime, str]:

@@ -21,6 +21,7 @@ Phase = Literal["ready", "start", "image", "volume", "node", "trouble", "ending"
 
 THRASHING_SPAN = timedelta(minutes=15)
 THRASHING_TURNS = 3
+FOLLOWING_SPAN = timedelta(minutes=1)
 _OUT_OF_MEMORY = "OOMKilled"
 _WEIGHT = ("problem", "wait", "ok")
 
@@ -229,14 +230,14 @@ def _about_waiting(look: ClusterLook, now: datetime) -> Sequence[Diagnosis]:
 
 def _about_trouble(look: ClusterLook, now: datetime) -> Sequence[Diagnosis]:
     """Workers that cannot start or start again and again, but for want of memory, which has a rule of its own. One that is ready
-    again after an orderly end has only followed its head."""
+    again after an orderly end, or after one while its head started, has only followed its head."""
     troubled = [
         one
         for one in look.workers
         if one.phase not in ("node", "volume", "ending")
         and one.diagnosis.severity == "problem"
         and not _died_of_memory(one.pod)
-        and not (one.phase == "ready" and _ended_in_order(one.pod))
+        and not (one.phase == "ready" and (_ended_in_order(one.pod) or _ended_with_its_head(one.pod, look.head)))
     ]
     return _together("workers_failing", troubled)
 
@@ -244,6 +245,21 @@ def _about_trouble(look: ClusterLook, now: datetime) -> Sequence[Diagnosis]:
 def _ended_in_order(pod: Pod) -> bool:
     ends = [status.last_state.terminated for status in pod.status.container_statuses]
     return all(end is None or end.exit_code == 0 for end in ends)
+
+
+def _ended_with_its_head(pod: Pod, head: Member | None) -> bool:
+    """Frameworks whose head is gone end their workers with an error, some only when they have missed the new one for a while."""
+    up = _ready_since(head.pod) if head else None
+    began = (
+        [one.state.running.started_at for one in head.pod.status.container_statuses if one.state.running]
+        if head
+        else []
+    )
+    if up is None or not began or began[0] is None:
+        return False
+    ends = [one.last_state.terminated for one in pod.status.container_statuses]
+    first, last = began[0] - FOLLOWING_SPAN, up + FOLLOWING_SPAN
+    return all(end is None or (end.finished_at is not None and first <= end.finished_at <= last) for end in ends)
 
 
 def _together(code: str, members: Sequence[Member]) -> list[Diagnosis]:

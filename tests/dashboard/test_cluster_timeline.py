@@ -50,6 +50,16 @@ def test_what_pods_go_through_together_is_one_line_although_its_words_name_each_
     assert sum("The files could not be attached" in one for one in html) == 3, "each trouble has its own words"
 
 
+def test_what_happens_twice_to_one_pod_keeps_its_words() -> None:
+    pod = waiting_worker("c", "a")
+    events = [
+        happened(f"e{place}", pod, "Unhealthy", f"{kind} probe failed")
+        for place, kind in enumerate(("Readiness", "Liveness"))
+    ]
+    html = "".join(render_fragment(one, now=NOW) for one in timeline(RECORD, events, [], assigned_node=""))
+    assert ("Readiness probe failed" in html, "Liveness probe failed" in html, "1 pod" in html) == (True, True, False)
+
+
 def test_a_metric_that_cannot_be_read_is_told_once() -> None:
     scaler = {"kind": "HorizontalPodAutoscaler", "metadata": {"name": "cluster-worker", "namespace": "compute-grid"}}
     unread = happened("unread", scaler, "FailedGetResourceMetric", "no metrics returned", kind="Warning")

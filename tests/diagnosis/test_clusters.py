@@ -161,6 +161,20 @@ def test_a_worker_that_only_followed_its_head_is_no_trouble(exit_code: int, expe
     assert codes(look([member(worker_pod("c", "a", statuses=[again]))], desired=1)) == expected
 
 
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [(-70, ["workers_failing"]), (-50, []), (10, []), (70, []), (90, ["workers_failing"])],
+)
+def test_a_worker_that_failed_while_its_head_started_is_no_trouble(seconds: int, expected: list[str]) -> None:
+    began, up = NOW - timedelta(minutes=3), NOW - timedelta(minutes=3) + timedelta(seconds=20)
+    running = container_status(ready=True, state={"running": {"startedAt": stamp(began)}})
+    head = member(head_pod("c", statuses=[running], conditions=[condition("Ready", "True", at=up)]))
+    ended = {"terminated": {"exitCode": 1, "reason": "Error", "finishedAt": stamp(began + timedelta(seconds=seconds))}}
+    again = member(worker_pod("c", "a", statuses=[container_status(ready=True, restarts=1, lastState=ended)]))
+    assert codes(look([again], desired=1, head=head)) == expected
+    assert codes(look([again], desired=1, head=None)) == ["workers_failing"]
+
+
 NO_ANSWER = "unable to get metrics for resource cpu: no metrics returned from resource metrics API"
 NO_SERVER = (
     "the HPA was unable to compute the replica count: failed to get cpu utilization: unable to get metrics for resource cpu: "

@@ -144,11 +144,7 @@ def _together(items: Sequence[_Placed]) -> list[_Placed]:
     pods: set[str] = set()
     for id, step, item in items:
         before = found[-1][2] if found else None
-        if (
-            before is not None
-            and _is_same(before, item)
-            and (len(pods | {item.about}) > 1 or before.message == item.message)
-        ):
+        if before is not None and _is_same(before, item, is_other=pods != {item.about}):
             pods.add(item.about)
             message = item.message if item.message == before.message else ""
             found[-1] = (id, step, replace(before, message=message, about=plural(len(pods), "pod"), times=1))
@@ -158,11 +154,12 @@ def _together(items: Sequence[_Placed]) -> list[_Placed]:
     return found
 
 
-def _is_same(newer: TimelineItem, older: TimelineItem) -> bool:
+def _is_same(newer: TimelineItem, older: TimelineItem, *, is_other: bool) -> bool:
+    """Words may differ where nothing is wrong, and only from pod to pod: what one pod is told twice are two things."""
     is_pods = older.about.startswith("Pod/") and (newer.about.startswith("Pod/") or newer.about.endswith(" pods"))
     is_near = newer.at is not None and older.at is not None and _near(newer.at, older.at)
-    is_calm = not (newer.mark or older.mark)
-    return is_pods and is_near and newer.reason == older.reason and (is_calm or newer.message == older.message)
+    may_differ = is_other and not (newer.mark or older.mark)
+    return is_pods and is_near and newer.reason == older.reason and (may_differ or newer.message == older.message)
 
 
 def _without_echoes(items: Iterable[_Placed]) -> list[_Placed]:

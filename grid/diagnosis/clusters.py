@@ -249,16 +249,14 @@ def _ended_in_order(pod: Pod) -> bool:
 
 def _ended_with_its_head(pod: Pod, head: Member | None) -> bool:
     """Frameworks whose head is gone end their workers with an error, some only when they have missed the new one for a while."""
-    up = _ready_since(head.pod) if head else None
-    began = (
-        [one.state.running.started_at for one in head.pod.status.container_statuses if one.state.running]
-        if head
-        else []
-    )
-    if up is None or not began or began[0] is None:
+    if head is None:
+        return False
+    up, runs = _ready_since(head.pod), [one.state.running for one in head.pod.status.container_statuses]
+    began = next((run.started_at for run in runs if run is not None), None)
+    if up is None or began is None:
         return False
     ends = [one.last_state.terminated for one in pod.status.container_statuses]
-    first, last = began[0] - FOLLOWING_SPAN, up + FOLLOWING_SPAN
+    first, last = began - FOLLOWING_SPAN, up + FOLLOWING_SPAN
     return all(end is None or (end.finished_at is not None and first <= end.finished_at <= last) for end in ends)
 
 

@@ -34,3 +34,9 @@ def test_no_template_needs_what_the_policy_forbids() -> None:
     inline = re.compile(r"<style|\sstyle=|<script(?![^>]*\ssrc=)|\son[a-z]+=|javascript:", re.IGNORECASE)
     found = [str(one) for one in Path("templates").rglob("*.html") if inline.search(one.read_text(encoding="utf-8"))]
     assert found == []
+
+
+def test_a_part_of_a_file_is_that_part_and_not_compressed(db: None, client: Client) -> None:
+    answer = client.get("/static/dashboard.css", headers={"accept-encoding": "gzip", "range": "bytes=0-99"})
+    assert (answer.status_code, answer.get("Content-Encoding")) == (206, None)
+    assert b"".join(answer.streaming_content) == Path("static/dashboard.css").read_bytes()[:100]  # type: ignore[attr-defined]

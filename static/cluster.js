@@ -51,11 +51,18 @@
     said.textContent = nearest ? `${left >= 0 ? "" : "Last change, "}${stamp} UTC: ${nearest.words}` : "";
   };
 
+  // An axis with one moment spans years; a minute before it, of which nothing is known, gives it a measure.
+  const withStart = (data) => {
+    if (data.times.length !== 1) return data;
+    const known = ["ready", "wanted", "cpu", "memory"].map((name) => [name, [null, data[name][0]]]);
+    return { ...data, ...Object.fromEntries(known), times: [data.times[0] - 60, data.times[0]] };
+  };
   const columns = (data) => {
     const level = (target) => data.times.map(() => target || null);
     return [data.times, data.ready, data.wanted, data.cpu, data.memory, level(data.targetCpu), level(data.targetMemory)];
   };
   const options = (data) => {
+    const alone = (u) => u.data[1].filter((ready) => ready != null).length < 2; // one sample makes no line
     const stepped = uPlot.paths.stepped({ align: 1 });
     const count = (u, value) => (value == null ? "–" : String(value));
     const share = (u, value) => (value == null ? "–" : `${value} %`);
@@ -63,10 +70,10 @@
     const target = (label, name, is) => ({ label, scale: "%", value: share, stroke: colour(name), width: 1, dash: [6, 4], points: { show: false }, show: is > 0 });
     const series = [
       { label: "UTC", value: (u, at) => (at == null ? "–" : new Date(at * 1000).toISOString().slice(11, 19)) },
-      { label: "ready", scale: "workers", value: count, stroke: colour("--chart-ready"), width: 2, paths: stepped, points: { show: false } },
-      { label: "wanted", scale: "workers", value: count, stroke: colour("--chart-wanted"), width: 2, dash: [2, 3], paths: stepped, points: { show: false } },
-      { label: "CPU", scale: "%", value: share, stroke: colour("--chart-cpu"), width: 1.5, points: { show: false } },
-      { label: "memory", scale: "%", value: share, stroke: colour("--chart-memory"), width: 1.5, points: { show: false } },
+      { label: "ready", scale: "workers", value: count, stroke: colour("--chart-ready"), width: 2, paths: stepped, points: { show: alone } },
+      { label: "wanted", scale: "workers", value: count, stroke: colour("--chart-wanted"), width: 2, dash: [2, 3], paths: stepped, points: { show: alone } },
+      { label: "CPU", scale: "%", value: share, stroke: colour("--chart-cpu"), width: 1.5, points: { show: alone } },
+      { label: "memory", scale: "%", value: share, stroke: colour("--chart-memory"), width: 1.5, points: { show: alone } },
       target("CPU target", "--chart-cpu", data.targetCpu),
       target("memory target", "--chart-memory", data.targetMemory),
     ];
@@ -105,7 +112,7 @@
       const answer = await fetch(box.dataset.samples, { headers: { Accept: "application/json" } });
       if (!answer.ok) return;
       const had = shown;
-      shown = await answer.json();
+      shown = withStart(await answer.json());
       const same = plot && had.targetCpu === shown.targetCpu && had.targetMemory === shown.targetMemory;
       if (!same) draw();
       else {

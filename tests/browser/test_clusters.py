@@ -1,10 +1,11 @@
 """A cluster's page in a real browser: live, by keyboard, without a script, at every width and in both themes."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from tests.browser import clustering
 from tests.browser.accessibility import serious
@@ -22,6 +23,15 @@ PAGES = {
     "log": (clustering.growing, f"{PATH}?tab=log"),
     "resize": (clustering.growing, f"{PATH}resize/"),
 }
+
+_KEEP_WHAT_IS_WRITTEN = """
+window.written = [];
+const write = CanvasRenderingContext2D.prototype.fillText;
+CanvasRenderingContext2D.prototype.fillText = function (text, ...rest) {
+  window.written.push(text);
+  return write.call(this, text, ...rest);
+};
+"""
 
 
 def test_a_cluster_grows_before_ones_eyes(stage: StageProcess, visit: Visit) -> None:
@@ -44,6 +54,31 @@ def test_the_chart_is_drawn_and_says_why_it_grew(stage: StageProcess, visit: Vis
     stage.play(clustering.sample_now, ready=7, wanted=17)
     page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")  # whoever comes back sees the newest at once
     expect(page.locator(".chart-event")).to_contain_text("Grows from 16 to 17 workers")
+
+
+def test_the_chart_of_a_cluster_with_one_sample_spans_a_minute(stage: StageProcess, visit: Visit) -> None:
+    """Left alone, an axis with one moment spans years."""
+    stage.play(clustering.growing)
+    page = visit("alice", PATH)
+    follow(page)
+
+    def only_the_last(route: Route) -> None:
+        chart = route.fetch().json()
+        count = len(chart["times"])
+        alone = {
+            name: found[-1:] if isinstance(found, list) and len(found) == count else found
+            for name, found in chart.items()
+        }
+        route.fulfill(json=alone | {"events": []})
+
+    page.route("**/samples/", only_the_last)
+    page.add_init_script(_KEEP_WHAT_IS_WRITTEN)
+    page.reload()
+    expect(page.locator(".uplot canvas")).to_be_visible()
+    times = [text for text in page.evaluate("window.written") if re.fullmatch(r"\d\d[:-]\d\d(:\d\d)?", text)]
+    assert times
+    assert all(re.fullmatch(r"\d\d:\d\d:\d\d", text) for text in times), times
+    follow(page)
 
 
 def test_a_worker_is_reached_by_keyboard_and_leads_to_its_pod(stage: StageProcess, visit: Visit) -> None:

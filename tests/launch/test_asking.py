@@ -259,6 +259,22 @@ async def test_samples_are_written_every_quarter_of_a_minute_also_of_a_silent_cl
 
 
 @in_world
+async def test_a_new_leader_takes_no_sample_before_it_knows_its_pods(shop: Shop) -> None:
+    world, framework = World(), FakeFramework()
+    execution = shop.launch_cluster()
+    await running_clusters(world, framework, execution)
+    chosen: Any = lambda name: framework  # noqa: E731
+    successor = world.controller(monotonic=loop_time, framework_of=chosen)
+    task = asyncio.create_task(successor.asking.run())
+    await passes(30)
+    assert not ClusterSample.objects.filter(execution=execution).exists()
+    world.refresh(successor)
+    await passes(10)
+    assert ClusterSample.objects.get(execution=execution).ready == 2
+    await cancelled(task)
+
+
+@in_world
 async def test_what_the_framework_would_like_to_have_is_written_onto_the_autoscaler_that_asks_for_it(
     shop: Shop,
 ) -> None:

@@ -248,6 +248,8 @@ class Asking:
         # Half a round early rather than half a round late, so that the mean comes out.
         if cluster is None or now - visits.sampled_at < SAMPLE_SECONDS - PERIOD_SECONDS / 2:
             return
+        if not self._context.pods.freshness(now).synced:
+            return  # a new leader does not know its pods yet; that is not a cluster without workers
         pending = report.pending_tasks if report is not None else None
         minimum = cluster.workers_minimum
         sample = samples.sample_of(self._seen(id), self._autoscaler(id), minimum=minimum, pending_tasks=pending)

@@ -46,4 +46,4 @@ bench: ## measure; figures go into docs/performance.md
 
 lock: ## resolve the dependencies of pyproject.toml again
 	$(VENV)/pip-compile --quiet --generate-hashes --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-trusted-host -o requirements.lock pyproject.toml
-	$(VENV)/pip-compile --quiet --generate-hashes --strip-extras --allow-unsafe --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --extra dev --extra postgres -c requirements.lock -o requirements-dev.lock pyproject.toml
+	$(VENV)/pip-compile --quiet --generate-hashes --strip-extras --allow-unsafe --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --extra dev -c requirements.lock -o requirements-dev.lock pyproject.toml

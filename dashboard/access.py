@@ -17,7 +17,6 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest
 
 from grid.models import Execution
-from grid.models.environment import Kind
 
 OPERATORS_GROUP = "operators"
 _View = TypeVar("_View", bound=Callable[..., Any])
@@ -89,16 +88,6 @@ def may_see_execution(user: AnyUser, row: "ExecutionLike | Execution") -> bool:
     if isinstance(row, Execution):
         return row.project.owner_id == viewer.id or row.project.members.filter(pk=viewer.id).exists()
     return viewer.id in row.project_member_ids
-
-
-def may_open_execution(user_id: int, execution: Execution) -> bool:
-    """Its owner; of a cluster, whose web page shows no more than the work that it does, the project's members as well."""
-    if execution.owner_id == user_id:
-        return True
-    project = execution.project
-    return execution.kind == Kind.CLUSTER and (
-        project.owner_id == user_id or project.members.filter(pk=user_id).exists()
-    )
 
 
 def operator_required(view: _View) -> _View:

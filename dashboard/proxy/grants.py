@@ -1,10 +1,10 @@
 """Who may pass: one-time tickets from the dashboard, exchanged for a secret on the workspaces' origin.
 
-A grant holds as long as the dashboard session that it came from is logged in, the user owns the execution (or, of a
-cluster, is a member of its project), and the execution has not ended. A ticket is made for one browser, which the other
-origin has given an opener to keep: who follows somebody else's link with a ticket gets nothing, so nobody can be led into a
-workspace whose code then runs beside his own. The check reads the database, so a logout works at once in every process;
-callers may keep its answer for a second or two.
+A grant holds as long as the dashboard session that it came from is logged in, the user may open the execution (see
+`grid.launch.opening`; whoever leaves the project may not), and the execution has not ended. A ticket is made for one browser,
+which the other origin has given an opener to keep: who follows somebody else's link with a ticket gets nothing, so nobody can be
+led into a workspace whose code then runs beside his own. The check reads the database, so a logout works at once in every
+process; callers may keep its answer for a second or two.
 """
 
 import hashlib
@@ -17,9 +17,9 @@ from django.contrib.auth.models import User
 from django.contrib.sessions.backends.db import SessionStore
 from django.http import HttpRequest
 
-from dashboard.access import may_open_execution
 from grid.labels import HEAD
 from grid.launch.frameworks import framework
+from grid.launch.opening import may_open
 from grid.models import Execution, WorkspaceGrant
 from grid.models.environment import Kind
 
@@ -81,7 +81,7 @@ def passage(execution_id: str, secret: str) -> Passage | None:
         .filter(secret_hash=_hash(secret), execution_id=execution_id)
         .first()
     )
-    if grant is None or grant.execution.is_final or not may_open_execution(grant.user_id, grant.execution):
+    if grant is None or grant.execution.is_final or not may_open(grant.user_id, grant.execution):
         return None
     if _logged_in_user(grant.session_key) != grant.user_id:
         return None

@@ -13,14 +13,14 @@ from django.http import HttpRequest, HttpResponseRedirect
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
-from dashboard.access import may_open_execution
 from dashboard.proxy.app import BEGIN_PATH, OPEN_PATH
 from dashboard.proxy.grants import issue_ticket
+from grid.launch.opening import may_open
 from grid.models import Execution
 
 _NOT_OPENED = (
     "Only its owner can open a workspace or app, and a cluster's page only its owner and the members of its project; "
-    "all of them only while it runs."
+    "all of them only while they are in the project and it runs."
 )
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -51,7 +51,7 @@ def continue_opening(request: HttpRequest, id: str) -> HttpResponseRedirect:
 
 def _openable(request: HttpRequest, id: str) -> Execution:
     execution = Execution.objects.select_related("project").filter(pk=id).first()
-    if execution is None or execution.is_final or not may_open_execution(request.user.pk or 0, execution):
+    if execution is None or execution.is_final or not may_open(request.user.pk or 0, execution):
         raise PermissionDenied(_NOT_OPENED)
     return execution
 

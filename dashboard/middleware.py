@@ -10,8 +10,19 @@ from urllib.parse import urlsplit
 
 from asgiref.sync import iscoroutinefunction
 from django.conf import settings
-from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.contrib.sessions import middleware
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
+from django.utils import timezone
 from django.utils.decorators import sync_and_async_middleware
+
+
+class SessionMiddleware(middleware.SessionMiddleware):
+    """Django's, and each answer to somebody logged in keeps the session from being idle."""
+
+    def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
+        if request.session.accessed:
+            request.session.touch(timezone.now())  # type: ignore[attr-defined]
+        return super().process_response(request, response)
 
 
 @sync_and_async_middleware

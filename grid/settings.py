@@ -44,6 +44,10 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _https
 SECURE_PROXY_SSL_HEADER = (
     ("HTTP_X_FORWARDED_PROTO", "https") if env.bool("GRID_BEHIND_TLS_PROXY", default=False) else None
 )
+SESSION_ENGINE = "grid.sessions"
+SESSION_COOKIE_AGE = (
+    30 * 24 * 60 * 60
+)  # the longest that the central configuration allows; grid.sessions ends them earlier
 SESSION_COOKIE_NAME = "grid_session"
 CSRF_COOKIE_NAME = "grid_csrf"
 SESSION_COOKIE_HTTPONLY = True
@@ -55,7 +59,6 @@ INSTALLED_APPS = [
     "django.contrib.admin",
     "django.contrib.auth",
     "django.contrib.contenttypes",
-    "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
     "channels",
@@ -69,7 +72,7 @@ MIDDLEWARE = [
     "dashboard.middleware.own_origin",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.middleware.gzip.GZipMiddleware",
-    "django.contrib.sessions.middleware.SessionMiddleware",
+    "dashboard.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",

@@ -12,16 +12,14 @@ import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.contrib.auth import get_user
 from django.contrib.auth.models import User
-from django.contrib.sessions.backends.db import SessionStore
-from django.http import HttpRequest
 
 from grid.labels import HEAD
 from grid.launch.frameworks import framework
 from grid.launch.opening import may_open
 from grid.models import Execution, WorkspaceGrant
 from grid.models.environment import Kind
+from grid.sessions import stored_key, valid_users
 
 TICKET_LIFETIME = timedelta(seconds=30)  # the browser follows the redirect at once
 
@@ -54,7 +52,7 @@ def issue_ticket(execution: Execution, *, user: User, session_key: str, opener_d
     WorkspaceGrant.objects.create(
         execution=execution,
         user=user,
-        session_key=session_key,
+        session_key=stored_key(session_key),
         ticket_hash=_hash(f"{ticket}.{opener_digest}"),
         created_at=now,
     )
@@ -117,10 +115,7 @@ def _web_server(execution: Execution) -> _WebServer:
 
 def _logged_in_user(session_key: str) -> int | None:
     """Whose session it is now: expired, logged out and changed passwords all give None."""
-    request = HttpRequest()
-    request.session = SessionStore(session_key)
-    user = get_user(request)
-    return user.pk if user.is_authenticated and user.is_active else None
+    return valid_users([session_key]).get(session_key)
 
 
 def digest(opener: str) -> str:

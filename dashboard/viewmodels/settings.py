@@ -14,6 +14,7 @@ _TOPICS = {
     "sagaStateTimeouts": "Time limits of executions",
     "userExecutionsQuota": "Slots and queue",
     "nodes": "Nodes and the autoscaler",
+    "sessions": "Sessions of the dashboard",
     "clusters": "Clusters",
     "dask": "Dask clusters, where they differ",
     "ray": "Ray clusters, where they differ",

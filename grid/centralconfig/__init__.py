@@ -11,6 +11,8 @@ from grid.centralconfig.general import (
     MAXIMUM_EXECUTIONS_PER_USER,
     OVER_QUOTA_TIMEOUT,
     PREPARING_TIMEOUT,
+    SESSION_ABSOLUTE,
+    SESSION_IDLE,
     UNNEEDED_SECONDS,
     UNNEEDED_THRESHOLD,
 )
@@ -24,6 +26,7 @@ from grid.centralconfig.store import (
     lookup,
     reset,
     value_of,
+    values_of,
 )
 
 __all__ = [
@@ -36,6 +39,8 @@ __all__ = [
     "OVER_QUOTA_TIMEOUT",
     "PREPARING_TIMEOUT",
     "REGISTRY",
+    "SESSION_ABSOLUTE",
+    "SESSION_IDLE",
     "UNNEEDED_SECONDS",
     "UNNEEDED_THRESHOLD",
     "ClusterPolicy",
@@ -46,4 +51,5 @@ __all__ = [
     "lookup",
     "reset",
     "value_of",
+    "values_of",
 ]

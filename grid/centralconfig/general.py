@@ -5,7 +5,9 @@ from grid.centralconfig.setting import Setting
 _TIMEOUTS = "com.cerebro.computegrid.timeouts.sagaStateTimeouts"
 _QUOTA = "com.cerebro.domino.computegrid.userExecutionsQuota"
 _NODES = "com.cerebro.domino.computegrid.nodes"
+_SESSIONS = "com.cerebro.computegrid.sessions"
 _DAY = 24 * 60 * 60
+SESSION_LONGEST_SECONDS = 30 * _DAY  # as long as browsers keep the cookie: SESSION_COOKIE_AGE
 
 
 DEPLOYING_TIMEOUT = Setting(
@@ -74,6 +76,24 @@ UNNEEDED_SECONDS = Setting(
     meaning="Shown on Infrastructure: how long a node must be unneeded before it is removed. "
     "Keep it equal to the cluster autoscaler's own setting.",
 )
+SESSION_IDLE = Setting(
+    key=f"{_SESSIONS}.idleSeconds",
+    title="Idle limit",
+    default=12 * 60 * 60,
+    minimum=5 * 60,
+    maximum=SESSION_LONGEST_SECONDS,
+    unit="seconds",
+    meaning="A session that nobody uses for so long ends. A page that only stays open does not count as use; a workspace in use does.",
+)
+SESSION_ABSOLUTE = Setting(
+    key=f"{_SESSIONS}.absoluteSeconds",
+    title="Absolute limit",
+    default=7 * _DAY,
+    minimum=5 * 60,
+    maximum=SESSION_LONGEST_SECONDS,
+    unit="seconds",
+    meaning="A session ends so long after its login, however much it is used.",
+)
 
 GENERAL_SETTINGS = (
     DEPLOYING_TIMEOUT,
@@ -83,4 +103,6 @@ GENERAL_SETTINGS = (
     GLOBAL_QUEUE_LIMIT,
     UNNEEDED_THRESHOLD,
     UNNEEDED_SECONDS,
+    SESSION_IDLE,
+    SESSION_ABSOLUTE,
 )

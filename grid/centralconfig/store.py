@@ -32,6 +32,12 @@ def value_of(setting: Setting) -> int:
     return _values([setting])[setting.key]
 
 
+def values_of(*settings: Setting) -> list[int]:
+    """The values now in force, in one query."""
+    values = _values(settings)
+    return [values[setting.key] for setting in settings]
+
+
 def all_values() -> dict[str, int]:
     """Every key with the value now in force, in one query."""
     return _values(REGISTRY.values())

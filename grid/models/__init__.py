@@ -9,6 +9,7 @@ from grid.models.environment import Environment, Framework, Kind
 from grid.models.execution import ClusterSample, Execution, LifecycleEntry, State
 from grid.models.grant import WorkspaceGrant
 from grid.models.project import Project
+from grid.models.session import Session
 from grid.models.tier import HardwareTier
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "Kind",
     "LifecycleEntry",
     "Project",
+    "Session",
     "State",
     "WorkspaceGrant",
 ]

@@ -9,7 +9,6 @@ import pytest
 from asgiref.sync import sync_to_async
 from channels.auth import AuthMiddlewareStack
 from channels.routing import URLRouter
-from django.contrib.sessions.models import Session
 from django.http import QueryDict
 from django.urls import path
 
@@ -21,6 +20,7 @@ from dashboard.consumers.live import FORBIDDEN, LOGGED_OUT, OTHER_ROLE, TOO_SLOW
 from dashboard.consumers.page import LivePage
 from dashboard.viewmodels.live import Fragment
 from grid.kube.resources import NODES
+from grid.models import Session
 from grid.runtime import Runtime
 from tests.conftest import People
 from tests.dashboard.live import Clock, changed, connected, connection, cookie_of

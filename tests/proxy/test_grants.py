@@ -5,10 +5,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.auth.models import User
-from django.contrib.sessions.backends.db import SessionStore
 
 from dashboard.proxy.grants import Passage, digest, exchange_ticket, issue_ticket, passage
 from grid.models import Environment, Execution, HardwareTier, Project, State, WorkspaceGrant
+from grid.sessions import SessionStore, stored_key
 from tests.conftest import People
 
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
@@ -134,9 +134,10 @@ def test_another_login_in_the_same_session_ends_the_grant(
     assert passage(execution.id, secret) is None
 
 
-def test_only_hashes_are_stored(secret: str) -> None:
+def test_only_hashes_are_stored(secret: str, session: SessionStore) -> None:
     grant = WorkspaceGrant.objects.get()
     assert secret not in (grant.secret_hash, grant.ticket_hash)
+    assert grant.session_key == stored_key(session.session_key or "")
 
 
 @pytest.fixture

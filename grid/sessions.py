@@ -1,0 +1,169 @@
+"""The session engine (SESSION_ENGINE): sessions in our own table, which end when they are idle or old, and can be listed.
+
+The limits are the central configuration's and are read at each check, so a change is in force at once. A cookie's key is never
+stored: the table's keys are digests of it (`stored_key`), and all functions here that take or return keys mean those.
+"""
+
+import hashlib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY
+from django.contrib.auth.models import User
+from django.contrib.auth.signals import user_logged_in
+from django.contrib.sessions.backends.base import CreateError, SessionBase, UpdateError
+from django.db import IntegrityError, transaction
+from django.db.models import Q, QuerySet
+from django.dispatch import receiver
+from django.http import HttpRequest
+from django.utils import timezone
+from django.utils.crypto import constant_time_compare
+
+from grid import centralconfig
+from grid.accounts import DEMO_GROUP
+from grid.models import Session
+
+# Written at most this often, so that a page costs no write.
+SEEN_PRECISION = timedelta(minutes=1)
+_ADDRESS, _AGENT = "address", "agent"  # in the session's data
+_AGENT_LENGTH = 200
+
+
+def stored_key(session_key: str) -> str:
+    """The key in our tables of the session whose cookie holds `session_key`: 160 bits of its SHA-256, as long as Django's column."""
+    return hashlib.sha256(session_key.encode()).hexdigest()[:40]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """After how long a session ends: without a request, and in any case."""
+
+    idle: timedelta
+    absolute: timedelta
+
+    def living(self, now: datetime) -> Q:
+        """The sessions that are within both limits."""
+        return Q(expire_date__gt=now, created_at__gt=now - self.absolute, seen_at__gt=now - self.idle)
+
+
+def limits() -> Limits:
+    """What the central configuration says now, in one query."""
+    idle, absolute = centralconfig.values_of(centralconfig.SESSION_IDLE, centralconfig.SESSION_ABSOLUTE)
+    return Limits(idle=timedelta(seconds=idle), absolute=timedelta(seconds=absolute))
+
+
+class SessionStore(SessionBase):
+    """What Django, Channels and the admin know as request.session."""
+
+    seen_at: datetime | None = None  # of the loaded session
+
+    def load(self) -> dict[str, Any]:
+        """The session's data; nothing, and no key, when it has ended. Loading is no sign of a person: see `touch`."""
+        row = Session.objects.filter(limits().living(timezone.now()), pk=stored_key(self.session_key or "")).first()
+        if row is None:
+            self._session_key = None
+            return {}
+        self.seen_at = row.seen_at
+        data: dict[str, Any] = self.decode(row.session_data)
+        return data
+
+    def exists(self, session_key: str) -> bool:
+        return Session.objects.filter(pk=stored_key(session_key)).exists()
+
+    def create(self) -> None:
+        while True:
+            self._session_key = self._get_new_session_key()  # type: ignore[attr-defined]
+            try:
+                self.save(must_create=True)
+            except CreateError:
+                continue
+            self.modified = True
+            return
+
+    def save(self, must_create: bool = False) -> None:
+        """UpdateError when the session has been ended in the meantime: a late request must not bring it back."""
+        if self.session_key is None:
+            self.create()
+            return
+        values = self._columns(self._get_session(no_load=must_create))  # type: ignore[attr-defined]
+        key, now = stored_key(self.session_key), timezone.now()
+        if not must_create:
+            if not Session.objects.filter(pk=key).update(**values):
+                raise UpdateError
+            return
+        try:
+            with transaction.atomic():
+                Session.objects.create(session_key=key, created_at=now, seen_at=now, **values)
+        except IntegrityError as error:
+            raise CreateError from error
+        self.seen_at = now
+
+    def delete(self, session_key: str | None = None) -> None:
+        key = session_key or self.session_key
+        if key:
+            Session.objects.filter(pk=stored_key(key)).delete()
+
+    @classmethod
+    def clear_expired(cls) -> None:
+        purge(timezone.now())
+
+    def touch(self, now: datetime) -> None:
+        """Somebody uses the loaded session."""
+        if self.session_key and self.seen_at is not None and self.seen_at <= now - SEEN_PRECISION:
+            touch([stored_key(self.session_key)], now)
+
+    def _columns(self, data: Mapping[str, Any]) -> dict[str, Any]:
+        user_id = data.get(SESSION_KEY)
+        return {
+            "session_data": self.encode(dict(data)),
+            "expire_date": self.get_expiry_date(),
+            "user_id": int(user_id) if user_id else None,
+            "auth_hash": data.get(HASH_SESSION_KEY, ""),
+            "address": data.get(_ADDRESS, ""),
+            "agent": data.get(_AGENT, ""),
+        }
+
+
+@receiver(user_logged_in)
+def note_browser(sender: type[User], request: HttpRequest, user: User, **kwargs: Any) -> None:
+    """Keep where the login came from, for the list of one's sessions."""
+    request.session[_ADDRESS] = request.META.get("REMOTE_ADDR", "")[:45]
+    agent = request.META.get("HTTP_USER_AGENT", "")[: 2 * _AGENT_LENGTH]
+    request.session[_AGENT] = "".join(one for one in agent if one.isprintable())[:_AGENT_LENGTH]
+
+
+def valid_users(session_keys: Collection[str]) -> dict[str, int]:
+    """Stored key -> user id, of those sessions that are logged in now: within both limits, the account open, the password unchanged.
+
+    Two queries, however many sessions are asked for.
+    """
+    if not session_keys:
+        return {}
+    rows = living_sessions(timezone.now()).filter(pk__in=set(session_keys), user__is_active=True).select_related("user")
+    if not settings.DEMO:
+        rows = rows.exclude(user__groups__name=DEMO_GROUP)
+    return {row.pk: row.user.pk for row in rows if row.user is not None and _has_password_of(row, row.user)}
+
+
+def living_sessions(now: datetime) -> QuerySet[Session]:
+    """All sessions within both limits."""
+    return Session.objects.filter(limits().living(now))
+
+
+def touch(session_keys: Collection[str], now: datetime) -> None:
+    """Somebody uses these sessions; written for those only that were not said to be used within the last minute."""
+    Session.objects.filter(pk__in=set(session_keys), seen_at__lte=now - SEEN_PRECISION).update(seen_at=now)
+
+
+def purge(now: datetime) -> int:
+    """Delete the sessions that have ended by themselves; how many there were."""
+    deleted, _ = Session.objects.exclude(limits().living(now)).delete()
+    return deleted
+
+
+def _has_password_of(row: Session, user: User) -> bool:
+    hashes = [user.get_session_auth_hash(), *user.get_session_auth_fallback_hash()]
+    return any(constant_time_compare(row.auth_hash, one) for one in hashes)

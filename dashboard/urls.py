@@ -64,4 +64,5 @@ urlpatterns: list[URLPattern] = [
     path("configuration/reset/", configuration.configuration_reset, name="configuration-reset"),
     path("healthz", health.alive, name="healthz"),
     path("readyz", health.ready, name="readyz"),
+    path("freshz", health.fresh, name="freshz"),
 ]

@@ -144,6 +144,10 @@ DEMAND_PORT = env.int("GRID_DEMAND_PORT", default=0)
 DEMAND_HOST = env.str("GRID_DEMAND_HOST", default="127.0.0.1")
 # Whether clusters may be asked for that also grow for waiting tasks.
 DEMAND_IS_SERVED = DEMAND_PORT > 0
+# Port on which the web process tells a monitoring system about itself; 0: not at all. A port of its own, so that nothing is added
+# to what people can reach.
+METRICS_PORT = env.int("GRID_METRICS_PORT", default=0)
+METRICS_HOST = env.str("GRID_METRICS_HOST", default="127.0.0.1")
 
 # --- Static files ----------------------------------------------------------------------------------------------------
 STATIC_URL = "static/"

@@ -1,11 +1,21 @@
-"""Probes for whatever runs the web process."""
+"""Probes for whatever runs the web process.
+
+Readiness decides who is sent here, so it asks only for what people cannot do without: a page from stale caches says that it is
+stale and why, which is worth more than no page. What needs fresh caches asks `/freshz`.
+"""
+
+import logging
+from collections.abc import Sequence
 
 from django.contrib.auth.decorators import login_not_required
 from django.db import DatabaseError
 from django.http import HttpRequest, JsonResponse
 
+from grid import writing
 from grid.models import Execution
 from grid.runtime import get_runtime
+
+logger = logging.getLogger(__name__)
 
 
 @login_not_required
@@ -16,15 +26,33 @@ def alive(request: HttpRequest) -> JsonResponse:
 
 @login_not_required
 def ready(request: HttpRequest) -> JsonResponse:
-    """The database answers and the watch caches are filled and fresh; otherwise 503 with the reason."""
-    problems = []
+    """The database answers and can be written, and no disk is full; otherwise 503 with the reason."""
     try:
         Execution.objects.exists()
+        problems = writing.problems()
     except DatabaseError as error:
-        problems.append(f"The database does not answer as it should; has it been migrated? ({type(error).__name__})")
-    freshness = get_runtime().freshness()
-    if not freshness.synced or freshness.error:
-        problems.append(freshness.error or "The first lists from the cluster are not complete yet.")
-    return JsonResponse(
-        {"status": "not ready" if problems else "ok", "problems": problems}, status=503 if problems else 200
-    )
+        problems = [f"The database does not answer as it should; has it been migrated? ({type(error).__name__})"]
+    if problems:
+        # A kubelet's event has the status only.
+        logger.error("not ready: %s", " ".join(problems))
+    return _answer("not ready", problems)
+
+
+@login_not_required
+def fresh(request: HttpRequest) -> JsonResponse:
+    """Every watch cache is filled and follows the cluster; otherwise 503 and which do not.
+
+    What the cluster says about the cause is on the pages, for who has logged in: it names hosts and accounts.
+    """
+    problems = []
+    for name, freshness in get_runtime().caches().items():
+        if not freshness.synced:
+            problems.append(f"The cache {name} has not been filled yet.")
+        elif freshness.error:
+            problems.append(f"The cache {name} is {freshness.behind_seconds:.0f} s behind the cluster.")
+    return _answer("not fresh", problems)
+
+
+def _answer(otherwise: str, problems: Sequence[str]) -> JsonResponse:
+    status = 503 if problems else 200
+    return JsonResponse({"status": otherwise if problems else "ok", "problems": problems}, status=status)

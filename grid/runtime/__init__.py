@@ -7,7 +7,7 @@ then fill, and say how fresh they are. Views and consumers ask `get_runtime()`.
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -27,6 +27,7 @@ from grid.metrics.sources import Source as UsageSource
 from grid.metrics.usage import UsageStore
 from grid.runtime.demand import DemandServer
 from grid.runtime.executions import ActiveExecutions
+from grid.runtime.metrics import MetricsServer
 from grid.watch.events import EventStore
 from grid.watch.hub import Hub
 from grid.watch.reflector import Feed, Reflector
@@ -61,12 +62,15 @@ class Runtime:
     clock: Callable[[], datetime] = _now
     monotonic: Callable[[], float] = field(default=time.monotonic)
 
-    def freshness(self) -> Freshness:
-        """The worst of the stores: not synced if one is not, as far behind as the one furthest behind."""
+    def caches(self) -> dict[str, Freshness]:
+        """How fresh each watch cache is, by its name."""
         now = self.monotonic()
-        each = [
-            store.freshness(now) for store in (self.pods, self.nodes, self.events, self.config_maps, self.autoscalers)
-        ]
+        stores = (self.pods, self.nodes, self.events, self.config_maps, self.autoscalers)
+        return {store.name: store.freshness(now) for store in stores}
+
+    def freshness(self) -> Freshness:
+        """The worst of the caches: not synced if one is not, as far behind as the one furthest behind."""
+        each = self.caches().values()
         worst = max(each, key=lambda one: (not one.synced, one.behind_seconds, bool(one.error)))
         return Freshness(all(one.synced for one in each), worst.behind_seconds, worst.error)
 
@@ -135,7 +139,10 @@ async def start_runtime() -> Runtime:
     demand = DemandServer(runtime.autoscalers, namespace=settings.GRID_NAMESPACE, clock=runtime.clock)
     if settings.DEMAND_PORT:
         await demand.start(settings.DEMAND_HOST, settings.DEMAND_PORT)
-    _running.append(Running(runtime, tasks_of(runtime, usage), demand))
+    metrics = MetricsServer(runtime.caches)
+    if settings.METRICS_PORT:
+        await metrics.start(settings.METRICS_HOST, settings.METRICS_PORT)
+    _running.append(Running(runtime, tasks_of(runtime, usage), (demand, metrics)))
     _current.append(runtime)
     return runtime
 
@@ -154,11 +161,11 @@ class Running:
 
     runtime: Runtime
     tasks: list["asyncio.Task[None]"]
-    demand: DemandServer | None = None
+    servers: Sequence[DemandServer | MetricsServer] = ()
 
     async def stop(self) -> None:
-        if self.demand is not None:
-            await self.demand.stop()
+        for server in self.servers:
+            await server.stop()
         for task in self.tasks:
             task.cancel()
         await asyncio.gather(*self.tasks, return_exceptions=True)

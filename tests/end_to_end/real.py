@@ -169,7 +169,7 @@ class RealGrid:
     def start_web(self, **extra: str) -> None:
         ports = ["--port", str(self.port), "--workspace-port", str(self.port + 1)]
         self.start("web", ["web", *ports], {**self.settings(self.write_kubeconfig("web")), **extra})
-        wait_until(lambda: self.readiness()[0] == 200, 60, "a web server that is ready")
+        wait_until(lambda: self.freshness()[0] == 200, 60, "a web server that follows the cluster")
 
     def start(self, part: str, command: list[str], environment: Mapping[str, str]) -> None:
         with (self.folder / f"{part}.log").open("ab") as log:
@@ -182,6 +182,9 @@ class RealGrid:
 
     def readiness(self) -> tuple[int, str]:
         return probe(f"{self.url}/readyz")
+
+    def freshness(self) -> tuple[int, str]:
+        return probe(f"{self.url}/freshz")
 
     def stop(self, part: str) -> None:
         process = self._parts.pop(part, None)

@@ -79,7 +79,7 @@ def test_each_killed_program_is_started_again(grid: Grid) -> None:
 
 def _is_ready(grid: Grid) -> bool:
     try:
-        with urllib.request.urlopen(f"{grid.url}/readyz", timeout=2) as answer:
+        with urllib.request.urlopen(f"{grid.url}/freshz", timeout=2) as answer:
             return bool(answer.status == 200)
     except OSError:
         return False

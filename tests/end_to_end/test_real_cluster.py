@@ -156,10 +156,11 @@ def test_a_cluster_is_changed_and_repaired_while_it_runs(real_grid: RealGrid) ->
     if API_DOWN and API_UP:
         subprocess.run(API_DOWN, shell=True, check=True, timeout=60)
         try:
-            wait_until(lambda: real_grid.readiness()[0] == 503, 30, "a web server that says it is not ready")
+            wait_until(lambda: real_grid.freshness()[0] == 503, 30, "a web server that says it is behind")
+            assert real_grid.readiness()[0] == 200, "its pages are what tells people"
         finally:
             subprocess.run(API_UP, shell=True, check=True, timeout=60)
-        wait_until(lambda: real_grid.readiness()[0] == 200, 60, "a web server that is ready again")
+        wait_until(lambda: real_grid.freshness()[0] == 200, 60, "a web server that follows again")
     assert scientist.state(cluster) == "Running"
     scientist.post(f"{page}resize/", {"minimum": "1", "maximum": "1"}, page=f"{page}resize/")
     wait_until(lambda: len(ready(real_grid, cluster, "worker")) == 1, 120, "one worker")

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from grid.errors import ClusterUnavailable, Conflict, Expired, GridError, NotFound, Problem, Rejected
+from grid.errors import ClusterUnavailable, Conflict, Expired, GridError, NotAllowed, NotFound, Problem, Rejected
 from grid.kube.api import PatchKind, Propagation
 from grid.kube.objects import RawObject
 from grid.kube.resources import PODS, SERVICES, Resource
@@ -44,6 +44,7 @@ class FakeCluster:
     ) -> None:
         self.requests: list[Request] = []
         self.unserved: set[Resource] = set()
+        self.forbidden: dict[Resource, str] = {}  # with the server's sentence
         self.bookmark_seconds = bookmark_seconds
         self.list_seconds = 0.0  # how long each page takes
         self.gives_addresses = True  # to Services
@@ -308,6 +309,8 @@ class FakeCluster:
                 raise error
         if resource in self.unserved:
             raise NotFound("the server could not find the requested resource")
+        if resource in self.forbidden:
+            raise NotAllowed(self.forbidden[resource])
 
     def _give_address(self, spec: RawObject) -> None:
         taken = {one.get("spec", {}).get("clusterIP") for one in self.storage.of(SERVICES)}

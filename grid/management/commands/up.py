@@ -176,7 +176,7 @@ def _programs(var: Path, port: int, *, node_idle_seconds: int) -> list[Program]:
             "web server",
             web,
             {"GRID_KUBE_CONTEXT": "web", "GRID_DEMAND_PORT": str(demand_port)},
-            lambda: _answers(f"http://{_HOST}:{port}/readyz"),
+            lambda: _answers(f"http://{_HOST}:{port}/freshz"),
             6,
         ),
         program("controller", ["controller"], {"GRID_KUBE_CONTEXT": "controller"}, lambda: True, 10.0),

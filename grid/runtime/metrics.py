@@ -1,0 +1,67 @@
+"""What a monitoring system may know of this process, on a port of its own: nothing is added to what people can reach.
+
+The numbers are made when they are asked for, on the event loop that writes the caches.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+
+from aiohttp import web
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, ProcessCollector, generate_latest
+from prometheus_client.metrics_core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from grid.watch.store import Freshness
+
+logger = logging.getLogger(__name__)
+
+
+class CacheCollector(Collector):
+    """How far each watch cache is behind the cluster."""
+
+    def __init__(self, caches: Callable[[], Mapping[str, Freshness]]) -> None:
+        self._caches = caches
+
+    def collect(self) -> Iterator[Metric]:
+        synced = GaugeMetricFamily(
+            "compute_grid_cache_synced", "Whether the first list of the cache has come.", labels=["cache"]
+        )
+        behind = GaugeMetricFamily(
+            "compute_grid_cache_behind_seconds",
+            "How far the cache may be behind the cluster; 0 while it follows, absent before its first list.",
+            labels=["cache"],
+        )
+        for name, freshness in self._caches().items():
+            synced.add_metric([name], float(freshness.synced))
+            if freshness.synced:
+                behind.add_metric([name], freshness.behind_seconds)
+        yield synced
+        yield behind
+
+
+class MetricsServer:
+    """`/metrics` over HTTP, in Prometheus' text format."""
+
+    def __init__(self, caches: Callable[[], Mapping[str, Freshness]]) -> None:
+        self._registry = CollectorRegistry()
+        self._registry.register(CacheCollector(caches))
+        ProcessCollector(registry=self._registry)
+        self._runner: web.AppRunner | None = None
+
+    async def start(self, host: str, port: int) -> int:
+        """Listen; gives the port, which is another one when `port` is 0. Raises OSError."""
+        app = web.Application()
+        app.router.add_get("/metrics", self._metrics)
+        self._runner = web.AppRunner(app, access_log=None)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, host, port).start()
+        address = self._runner.addresses[0]
+        logger.info("metrics are served on http://%s:%s/metrics", address[0], address[1])
+        return int(address[1])
+
+    async def stop(self) -> None:
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    async def _metrics(self, request: web.Request) -> web.Response:
+        return web.Response(body=generate_latest(self._registry), headers={"Content-Type": CONTENT_TYPE_LATEST})

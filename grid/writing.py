@@ -1,0 +1,63 @@
+"""Whether this installation can write: to its database, and to the folders that it and its libraries use.
+
+A full disk lets the database go on answering reads, so reading proves nothing. Nothing of a probe stays behind.
+"""
+
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from django.conf import settings
+from django.db import DatabaseError, connection
+
+LEAST_FREE = 32 * 2**20  # bytes: SQLite's log between two checkpoints, and a few uploads
+
+
+def problems() -> list[str]:
+    """Why nothing can be written, as sentences; none when all is well."""
+    return [*database_problems(), *folder_problems(folders())]
+
+
+def database_problems() -> list[str]:
+    """PostgreSQL refuses every change on a standby, which is what a wrong or failed-over address leads to."""
+    if connection.vendor != "postgresql":
+        return []
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SHOW transaction_read_only")
+            (read_only,) = cursor.fetchone()
+    except DatabaseError as error:
+        return [f"The database cannot be asked whether it can be written ({type(error).__name__})."]
+    return ["The database can only be read: DATABASE_URL has to name the primary server."] if read_only == "on" else []
+
+
+def folders() -> dict[str, Path]:
+    """What is written to besides a database server, by a name for people."""
+    found = {"the temporary folder": Path(tempfile.gettempdir())}
+    name = str(settings.DATABASES["default"]["NAME"])
+    if connection.vendor == "sqlite" and Path(name).is_absolute():
+        found["the database's folder"] = Path(name).parent
+    return found
+
+
+def folder_problems(
+    folders: Mapping[str, Path], *, free_bytes: Callable[[Path], int] = lambda path: shutil.disk_usage(path).free
+) -> list[str]:
+    """One sentence for each folder that takes no file, or hardly another one."""
+    found = []
+    for name, path in folders.items():
+        try:
+            # A quota or a read-only mount is seen by writing only.
+            with tempfile.TemporaryFile(dir=path) as file:
+                file.write(bytes(4096))
+            free = free_bytes(path)
+        except OSError as error:
+            found.append(f"Nothing can be written to {name}: {error.strerror}.")
+            continue
+        if free < LEAST_FREE:
+            found.append(
+                f"The disk of {name} is full: {free // 2**20} MiB are free, and {LEAST_FREE // 2**20} MiB are needed. "
+                "Delete files, or give it a larger disk."
+            )
+    return found

@@ -43,6 +43,8 @@ _HEADLINES = {
     "OOMKilling": "It used more memory than its tier has",
     "Resized": "The number of workers was changed by hand",
     "HeadRestarted": "The head was asked to restart",
+    "AccessLost": "Its owner has no access to the project any more",
+    "AccessRegained": "Its owner has access to the project again",
     "WithoutCluster": "It goes on without its cluster",
     "head_replaced": "The head was replaced",
     "head_restarted": "The head was started again",

@@ -6,6 +6,7 @@ is one row. The keys of the seed documents keep their names; keys of our own fol
 
 from grid.centralconfig.clusters import CLUSTER_SETTINGS, FRAMEWORK_SETTINGS, ClusterPolicy
 from grid.centralconfig.general import (
+    ACCESS_LOST_TIMEOUT,
     DEPLOYING_TIMEOUT,
     GLOBAL_QUEUE_LIMIT,
     MAXIMUM_EXECUTIONS_PER_USER,
@@ -30,6 +31,7 @@ from grid.centralconfig.store import (
 )
 
 __all__ = [
+    "ACCESS_LOST_TIMEOUT",
     "CLUSTER_SETTINGS",
     "DEPLOYING_TIMEOUT",
     "FRAMEWORK_SETTINGS",

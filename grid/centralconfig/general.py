@@ -37,6 +37,16 @@ OVER_QUOTA_TIMEOUT = Setting(
     unit="seconds",
     meaning="How long an execution may queue for a free slot before it ends as an error.",
 )
+ACCESS_LOST_TIMEOUT = Setting(
+    key=f"{_TIMEOUTS}.leftProjectTimeoutSeconds",
+    title="Time after leaving a project",
+    default=10 * 60,
+    minimum=0,
+    maximum=30 * _DAY,
+    unit="seconds",
+    meaning="How long what somebody runs in a project goes on after they have left it, or after their account was closed; "
+    "0 stops it at once. They open nothing of it meanwhile, and what still queues ends at once.",
+)
 MAXIMUM_EXECUTIONS_PER_USER = Setting(
     key=f"{_QUOTA}.maximumExecutionsPerUser",
     title="Maximum executions per user",
@@ -99,6 +109,7 @@ GENERAL_SETTINGS = (
     DEPLOYING_TIMEOUT,
     PREPARING_TIMEOUT,
     OVER_QUOTA_TIMEOUT,
+    ACCESS_LOST_TIMEOUT,
     MAXIMUM_EXECUTIONS_PER_USER,
     GLOBAL_QUEUE_LIMIT,
     UNNEEDED_THRESHOLD,

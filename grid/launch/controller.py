@@ -22,7 +22,7 @@ from grid.kube.api import KubeApi
 from grid.kube.objects import Autoscaler, Event, Pod
 from grid.kube.resources import AUTOSCALERS, EVENTS, PODS
 from grid.labels import MANAGED_BY, MANAGER
-from grid.launch import absences, admission, apply, ledger
+from grid.launch import absences, admission, apply, departures, ledger
 from grid.launch.absences import Absence, Outage
 from grid.launch.caches import AutoscalerCache, EventCache, PodCache, execution_of
 from grid.launch.clusters import attached
@@ -116,10 +116,12 @@ class Controller:
             self._queue.close()
 
     async def poll(self) -> None:
-        """Ask the database once: end the clusters of what ended, mark what was written since and what may have waited too long,
-        and admit who waits."""
+        """Ask the database once: end the clusters of what ended and what people left behind, mark what was written since and
+        what may have waited too long, and admit who waits."""
         for id in await self._database(attached.stop_with_parents, now=self._clock()):
             logger.info("execution=%s ends with what it was attached to", id)
+        for id in await self._database(departures.stop_departed, now=self._clock()):
+            logger.info("execution=%s ends, its owner has lost access to the project", id)
         marks = await self._database(ledger.marks)
         limits = await self._database(ledger.timeouts)
         for id in to_look_at(marks, self._known, limits, now=self._clock()):

@@ -54,6 +54,7 @@ class Row:
     slots: int = 1
     attached_to: str = ""
     node_name: str = ""
+    stop_reason: str = ""
 
     @property
     def is_final(self) -> bool:
@@ -123,6 +124,7 @@ def read(execution_id: str) -> Row | None:
         slots=found.slots,
         attached_to=found.attached_to_id or "",
         node_name=found.node_name,
+        stop_reason=found.stop_reason,
     )
 
 

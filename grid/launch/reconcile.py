@@ -100,7 +100,9 @@ class Reconciler:
             return await self._end(row)
         objects = self._objects(row)
         if row.stop_wanted:
-            change = Change(State.STOPPING, "stop_requested", objects.stopping(row), actor=row.stop_wanted_by)
+            change = Change(
+                State.STOPPING, row.stop_reason or "stop_requested", objects.stopping(row), actor=row.stop_wanted_by
+            )
             return await self._enter(row, change, await objects.main_pod(row))
         if row.state == State.DEPLOYING and row.reason != CREATED:
             return await self._create(row)
@@ -186,7 +188,7 @@ class Reconciler:
             change = progress.outcome(row)
         else:
             message = f"{self._objects(row).stopped(row)} The project's files are kept."
-            change = Change(State.STOPPED, "stopped", message, actor=row.stop_wanted_by)
+            change = Change(State.STOPPED, row.stop_reason or "stopped", message, actor=row.stop_wanted_by)
         now = self._context.clock()
         await self._write(row, change, now, {"slots_freed_at": now} if row.holds_slots else {})
         return 0.0

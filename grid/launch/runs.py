@@ -18,6 +18,7 @@ from grid.launch.context import Context, NotYet
 from grid.launch.ledger import Row
 from grid.launch.progress import Finding, Seen
 from grid.launch.spec import ExecutionSpec, thaw
+from grid.launch.stopping import because
 from grid.models import Kind, State
 
 
@@ -63,10 +64,10 @@ class Runs:
         return bool(self._context.pods.by("execution", row.id))
 
     def stopping(self, row: Row) -> str:
-        return f"{row.stop_wanted_by} asked to stop it; the program is given time to close its files."
+        return f"{row.stop_wanted_by} asked to stop it{because(row.stop_reason)}; the program is given time to close its files."
 
     def stopped(self, row: Row) -> str:
-        return f"Stopped by {row.stop_wanted_by}."
+        return f"Stopped by {row.stop_wanted_by}{because(row.stop_reason)}."
 
     async def _attached(self, spec: ExecutionSpec) -> Attached | None:
         """Its cluster with its address; None without one, or when that has ended or is about to. Raises AwaitsCluster, ClusterFailed."""

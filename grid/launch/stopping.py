@@ -5,6 +5,7 @@ What runs is ended by the controller, which also ends a cluster when its workspa
 """
 
 from datetime import datetime
+from typing import Any
 
 from django.db import transaction
 from django.db.models import Q
@@ -14,25 +15,40 @@ from grid.launch.changes import record_change
 from grid.launch.lifecycle import Change
 from grid.models import Execution, State
 
+LEFT_PROJECT, ACCOUNT_CLOSED = "left_project", "account_closed"
+_WHY = {
+    LEFT_PROJECT: "its owner has left the project",
+    ACCOUNT_CLOSED: "its owner's account was closed",
+}
 
-def request_stop(execution: Execution, *, by: str, now: datetime) -> None:
-    """Ask for the end of an execution; a queued one ends at once. Doing it twice, or after its end, changes nothing."""
+
+def because(reason: str) -> str:
+    """To be added to who asked for the stop; "" when that was a person, who needs no reason."""
+    return f", because {_WHY[reason]}" if reason in _WHY else ""
+
+
+def request_stop(execution: Execution, *, by: str, now: datetime, reason: str = "") -> None:
+    """Ask for the end of an execution; a queued one ends at once. Doing it twice, or after its end, changes nothing.
+
+    `reason` is a code when it is no person's wish.
+    """
+    asked = {"stop_requested_at": now, "stop_requested_by": by, "stop_reason": reason}
     while True:
         execution.refresh_from_db()
         if execution.is_final or execution.stop_requested_at is not None:
             return
-        if _wrote_stop(execution, by=by, now=now):
+        if _wrote_stop(execution, asked):
             execution.refresh_from_db()
             return
 
 
-def _wrote_stop(execution: Execution, *, by: str, now: datetime) -> bool:
+def _wrote_stop(execution: Execution, asked: dict[str, Any]) -> bool:
+    now = asked["stop_requested_at"]
     if execution.state != State.QUEUED:
-        asked = {"stop_requested_at": now, "stop_requested_by": by}
         return lifecycle.update(execution.pk, asked, revision=execution.revision, now=now)
     with transaction.atomic():
         unit = _waiting_unit(execution)
-        done = execution.pk in unit and _leave_queue(execution.pk, unit, by, now)
+        done = execution.pk in unit and _leave_queue(execution.pk, unit, asked)
         if not done:
             transaction.set_rollback(True)
     return done
@@ -45,18 +61,18 @@ def _waiting_unit(execution: Execution) -> dict[str, Execution]:
     return {row.pk: row for row in rows.defer("final_log")}
 
 
-def _leave_queue(stopped: str, unit: dict[str, Execution], by: str, now: datetime) -> bool:
-    asked = {"stop_requested_at": now, "stop_requested_by": by}
+def _leave_queue(stopped: str, unit: dict[str, Execution], asked: dict[str, Any]) -> bool:
+    now, by, reason = asked.values()
     for row in unit.values():
         if row.pk == stopped:
-            message = f"Stopped by {by} before it started."
+            message = f"Stopped by {by} before it started{because(reason)}."
         elif row.attached_to_id == stopped:
-            message = f"Stopped with the {unit[stopped].kind} that it belongs to, by {by}, before it started."
+            message = f"Stopped with the {unit[stopped].kind} that it belongs to, by {by}, before it started{because(reason)}."
         else:
             if not _go_on_alone(row, by, now):
                 return False
             continue
-        change = Change(State.STOPPED, "stopped", message, actor=by)
+        change = Change(State.STOPPED, reason or "stopped", message, actor=by)
         if not lifecycle.enter(row.pk, change, revision=row.revision, left=row.state, now=now, fields=asked):
             return False
     return True

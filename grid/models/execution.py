@@ -86,6 +86,12 @@ class Execution(models.Model):
     ended_at = models.DateTimeField(null=True, blank=True)
     stop_requested_at = models.DateTimeField(null=True, blank=True)
     stop_requested_by = models.CharField(max_length=150, blank=True)
+    stop_reason = models.CharField(
+        max_length=60, blank=True, help_text="Code of the cause, when nobody asked for the stop."
+    )
+    access_lost_at = models.DateTimeField(
+        null=True, blank=True, help_text="Since when its owner has been seen without access to the project."
+    )
     node_name = models.CharField(max_length=253, blank=True)
     final_log = models.TextField(blank=True, help_text="The end of the log, kept when the pod goes.")
     revision = models.PositiveIntegerField(default=0)

@@ -18,6 +18,7 @@ from grid.launch.context import Context
 from grid.launch.ledger import Noted, Row
 from grid.launch.progress import Finding
 from grid.launch.spec import ExecutionSpec, thaw
+from grid.launch.stopping import because
 from grid.models import State
 
 logger = logging.getLogger(__name__)
@@ -79,11 +80,11 @@ class Clusters:
     def stopping(self, row: Row) -> str:
         if row.stop_wanted_by in attached.PARENTS:
             return f"{row.stop_wanted_by.capitalize()} ends, and it ends with it."
-        return f"{row.stop_wanted_by} asked to stop it; head and workers are ended."
+        return f"{row.stop_wanted_by} asked to stop it{because(row.stop_reason)}; head and workers are ended."
 
     def stopped(self, row: Row) -> str:
         how = "with" if row.stop_wanted_by in attached.PARENTS else "by"
-        return f"Stopped {how} {row.stop_wanted_by}."
+        return f"Stopped {how} {row.stop_wanted_by}{because(row.stop_reason)}."
 
     def forget(self, execution_id: str) -> None:
         """It is settled."""

@@ -1,0 +1,72 @@
+"""People who have left a project, or whose account was closed: what they run in it is stopped after a time.
+
+Found by asking the database each time, not told by an event, and remembered in the execution's row: so nothing is forgotten when
+the controller is away or dies, and whoever is back in time loses nothing. That he opens nothing meanwhile is `opening`'s matter.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+
+from django.db.models import BooleanField, Exists, ExpressionWrapper, F, OuterRef, Q
+
+from grid.centralconfig import ACCESS_LOST_TIMEOUT, value_of
+from grid.diagnosis.diagnosis import duration
+from grid.launch.changes import record_change
+from grid.launch.stopping import ACCOUNT_CLOSED, LEFT_PROJECT, request_stop
+from grid.models import Execution, Project, State
+from grid.models.execution import ACTIVE_STATES
+
+BY = "Compute Grid"  # who asks for the stop, in the record
+_LIVES = Q(state__in=ACTIVE_STATES - {State.STOPPING, State.FINISHING}, stop_requested_at__isnull=True)
+_IS_MEMBER = Exists(
+    Project.members.through.objects.filter(project_id=OuterRef("project_id"), user_id=OuterRef("owner_id"))
+)
+_HAS_ACCESS = Q(owner__is_active=True) & (Q(project__owner=F("owner")) | Q(_IS_MEMBER))
+
+
+def stop_departed(*, now: datetime) -> Sequence[str]:
+    """Note those whose owner has lost access, forget it of those whose owner is back, and ask for the end of those that have had
+    their time, or wait in the queue, where there is nothing to lose yet; the ids of the stopped.
+
+    A cluster that was launched with a workspace or job ends with it.
+    """
+    stopped = []
+    for execution in _concerned():
+        if getattr(execution, "has_access"):  # noqa: B009 - annotated, so the type does not know it
+            record_change(execution, {"access_lost_at": None}, **_back(execution), by="", now=now)
+            continue
+        limit = timedelta(seconds=value_of(ACCESS_LOST_TIMEOUT))
+        is_due = execution.state == State.QUEUED or now - (execution.access_lost_at or now) >= limit
+        if not is_due and execution.access_lost_at is None:
+            record_change(execution, {"access_lost_at": now}, **_lost(execution, limit), by="", now=now)
+        elif is_due and execution.attached_to_id is None:
+            reason = LEFT_PROJECT if execution.owner.is_active else ACCOUNT_CLOSED
+            request_stop(execution, by=BY, reason=reason, now=now)
+            stopped.append(execution.pk)
+    return stopped
+
+
+def _concerned() -> Iterable[Execution]:
+    found = Execution.objects.filter(_LIVES).annotate(
+        has_access=ExpressionWrapper(_HAS_ACCESS, output_field=BooleanField())
+    )
+    differs = Q(has_access=False) | Q(access_lost_at__isnull=False)
+    return found.filter(differs).select_related("owner", "project").defer("final_log").order_by("requested_at", "pk")
+
+
+def _lost(execution: Execution, limit: timedelta) -> dict[str, str]:
+    name, project = execution.owner.get_username(), execution.project.name
+    if execution.owner.is_active:
+        message = (
+            f"{name} has left the project {project}. It is stopped in {duration(limit)}, unless {name} is back by then."
+        )
+    else:
+        message = (
+            f"The account of {name} was closed. It is stopped in {duration(limit)}, unless that is undone by then."
+        )
+    return {"reason": "AccessLost", "message": message}
+
+
+def _back(execution: Execution) -> dict[str, str]:
+    name, project = execution.owner.get_username(), execution.project.name
+    return {"reason": "AccessRegained", "message": f"{name} is back in the project {project}; it goes on."}

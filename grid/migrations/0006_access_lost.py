@@ -4,20 +4,23 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('grid', '0004_lifecycle_changes'),
+        ("grid", "0005_session"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='execution',
-            name='access_lost_at',
-            field=models.DateTimeField(blank=True, help_text='Since when its owner has been seen without access to the project.', null=True),
+            model_name="execution",
+            name="access_lost_at",
+            field=models.DateTimeField(
+                blank=True, help_text="Since when its owner has been seen without access to the project.", null=True
+            ),
         ),
         migrations.AddField(
-            model_name='execution',
-            name='stop_reason',
-            field=models.CharField(blank=True, help_text='Code of the cause, when nobody asked for the stop.', max_length=60),
+            model_name="execution",
+            name="stop_reason",
+            field=models.CharField(
+                blank=True, help_text="Code of the cause, when nobody asked for the stop.", max_length=60
+            ),
         ),
     ]

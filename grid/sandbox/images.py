@@ -14,7 +14,6 @@ import logging
 import os
 import re
 import shutil
-import signal
 import sys
 import time
 import tomllib
@@ -24,6 +23,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from grid.sandbox import programs
 from grid.sandbox.needs import Need, Unmet, find, link
 
 logger = logging.getLogger(__name__)
@@ -32,6 +32,7 @@ _MARKER = "image.json"
 _LOCK_POLL_SECONDS = 0.2
 _ERROR_LINES = 20
 _LONGEST_ERROR = 500
+_LONGEST_OUTPUT = 16 * 1024 * 1024
 _NOT_IN_A_FILE_NAME = re.compile(r"[^A-Za-z0-9.]+")
 # What the installer may see: where programs and certificates are, its own settings, proxies. Never tokens or DJANGO_*.
 _INSTALLER_NAMES = frozenset(
@@ -276,28 +277,18 @@ class ImageStore:
 
 
 async def _install(place: Path, image: Image, lock: int) -> None:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        *("-I", "-m", "pip", "--python", str(place / "bin" / "python"), "install"),
-        *("--no-input", "--no-color", "--disable-pip-version-check", "--progress-bar=off", "--quiet"),
-        *("--", *image.requirements),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
+    done = await programs.run(
+        (
+            *(sys.executable, "-I", "-m", "pip", "--python", str(place / "bin" / "python"), "install"),
+            *("--no-input", "--no-color", "--disable-pip-version-check", "--progress-bar=off", "--quiet"),
+            *("--", *image.requirements),
+        ),
         env=installer_environment(os.environ),
-        start_new_session=True,
+        longest=_LONGEST_OUTPUT,
         pass_fds=(lock,),
     )
-    try:
-        output, _ = await process.communicate()
-    except asyncio.CancelledError:
-        # Not yet waited for, so the number still is our child's and its group's.
-        if process.returncode is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
-        raise
-    if process.returncode != 0:
-        text = output.decode(errors="replace")
+    if done.code != 0:
+        text = done.output.decode(errors="replace")
         logger.warning("image name=%s not made:\n%s", image.name, "\n".join(text.splitlines()[-_ERROR_LINES:]))
         raise PullFailed(f'installing "{image.name}" failed: {_last_error(text)}')
 

@@ -12,8 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from grid.sandbox import programs
+
 _NUMBER = re.compile(r"\b(\d+)")
 _ANSWER_SECONDS = 30.0
+_LONGEST_ANSWER = 10 * 1024
 
 
 class Unmet(Exception):
@@ -50,21 +53,15 @@ def link(found: dict[str, str], folder: Path) -> None:
 
 
 async def _version(program: str) -> int:
-    process = await asyncio.create_subprocess_exec(
-        program,
-        "--version",
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-        env={"PATH": os.defpath, "LANG": "C.UTF-8"},
-    )
     try:
-        output, _ = await asyncio.wait_for(process.communicate(), _ANSWER_SECONDS)
+        done = await programs.run(
+            (program, "--version"),
+            env={"PATH": os.defpath, "LANG": "C.UTF-8"},
+            stderr=asyncio.subprocess.DEVNULL,
+            timeout=_ANSWER_SECONDS,
+            longest=_LONGEST_ANSWER,
+        )
     except TimeoutError:
         return 0
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    number = _NUMBER.search(output.decode(errors="replace"))
-    return int(number[1]) if number and process.returncode == 0 else 0
+    number = _NUMBER.search(done.output.decode(errors="replace"))
+    return int(number[1]) if number and done.code == 0 else 0

@@ -10,7 +10,6 @@ somebody killed the shim). Nothing here isolates anything: a container may do wh
 """
 
 import asyncio
-import contextlib
 import dataclasses
 import json
 import logging
@@ -24,6 +23,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from grid.sandbox import programs
 from grid.sandbox.client import parse_time
 from grid.sandbox.kubelet import shim as shim_program
 from grid.sandbox.kubelet.processes import Process, with_variable
@@ -150,29 +150,12 @@ class ProcessRuntime:
     async def execute(self, attempt: Attempt, argv: Sequence[str], timeout: float) -> Executed:
         spec = attempt.spec
         try:
-            process = await asyncio.create_subprocess_exec(
-                *argv,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.STDOUT,
-                env=dict(spec.env),
-                cwd=spec.cwd,
-                start_new_session=True,
-            )
-        except (OSError, ValueError) as error:
-            return Executed(126, f'exec: "{argv[0] if argv else ""}": {getattr(error, "strerror", None) or error}')
-        try:
-            output, _ = await asyncio.wait_for(process.communicate(), timeout)
+            done = await programs.run(argv, env=spec.env, cwd=spec.cwd, timeout=timeout, longest=_LONGEST_OUTPUT)
         except TimeoutError:
             return Executed(None, "")
-        finally:
-            if process.returncode is None:
-                # Not waited for yet, so number and group are still our child's.
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                await process.wait()
-        ending = process.returncode or 0
-        return Executed(ending if ending >= 0 else 128 - ending, output[:_LONGEST_OUTPUT].decode(errors="replace"))
+        except (OSError, ValueError) as error:
+            return Executed(126, f'exec: "{argv[0] if argv else ""}": {getattr(error, "strerror", None) or error}')
+        return Executed(done.code if done.code >= 0 else 128 - done.code, done.output.decode(errors="replace"))
 
     def usage(self, attempt: Attempt) -> Usage | None:
         return self._sampler.usage(str(attempt.directory))

@@ -99,8 +99,10 @@ class Election:
         try:
             while not task.done() and (left := deadline - self._monotonic()) > 0:
                 waiting = asyncio.ensure_future(self._sleep(min(self._terms.retry, left)))
-                await asyncio.wait({waiting, task}, return_when=asyncio.FIRST_COMPLETED)
-                waiting.cancel()
+                try:
+                    await asyncio.wait({waiting, task}, return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    waiting.cancel()
                 if not task.done() and await self._attempt_safely(within=deadline - self._monotonic()):
                     deadline = self._taken_at + self._terms.renew
                     self._is_cut_off = False

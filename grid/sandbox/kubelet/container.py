@@ -230,11 +230,13 @@ class PodContainer:
                 await self._services.clock.sleep(_CONFIG_RETRY_SECONDS)
         self._messages[ended.id] = termination_message(ended, self._container)
         self._current, self._ended_at = ended, self._services.clock.now()
-        if self._beginning is not None:
-            self._beginning.cancel()
-        if self._probes is not None:
-            self._probes.stop()
+        beginning, probes = self._beginning, self._probes
+        if probes is not None:
+            probes.stop()
         self._wake()
+        await end_task(beginning)
+        if probes is not None:
+            await probes.close()
 
     def _target(self, attempt: Attempt) -> Target:
         address = self._services.addresses.pod(uid_of(self._pod))
@@ -289,9 +291,8 @@ class PodContainer:
         if self._stopping is not None and not self._stopping.done():
             if deadline >= self._stop_deadline:
                 return
-            self._stopping.cancel()
             self._stop_deadline = deadline
-            self._stopping = asyncio.create_task(self._stop(hook=False))
+            self._stopping = asyncio.create_task(self._stop(hook=False, instead_of=self._stopping))
             return
         self._stop_deadline = deadline
         if self._probes is not None:
@@ -299,7 +300,8 @@ class PodContainer:
         self._event("Killing", message or f"Stopping container {self.name}")
         self._stopping = asyncio.create_task(self._stop(hook=grace > 0))
 
-    async def _stop(self, *, hook: bool) -> None:
+    async def _stop(self, *, hook: bool, instead_of: "asyncio.Task[None] | None" = None) -> None:
+        await end_task(instead_of)
         attempt, watching = self._current, self._watching
         if attempt is None or watching is None:
             return
@@ -330,7 +332,7 @@ class PodContainer:
             )
         finally:
             in_time = running.done()
-            running.cancel()
+            await end_task(running)
         if watching.done():
             return
         if not in_time:
@@ -341,7 +343,7 @@ class PodContainer:
     async def close(self) -> None:
         """Lets go of the container and leaves it as it is."""
         if self._probes is not None:
-            self._probes.stop()
+            await self._probes.close()
         for task in (self._starting, self._beginning, self._stopping, self._watching):
             with contextlib.suppress(Exception):
                 await end_task(task)

@@ -12,6 +12,7 @@ from typing import Literal
 
 from grid.sandbox.client import Clock, Object
 from grid.sandbox.kubelet.handlers import Handlers, Outcome, Target
+from grid.sandbox.kubelet.services import end_task
 
 logger = logging.getLogger(__name__)
 
@@ -92,6 +93,11 @@ class Probes:
         self.ready = False
         if self._task is not None:
             self._task.cancel()
+
+    async def close(self) -> None:
+        """Stops them and waits for what they are doing."""
+        self.stop()
+        await end_task(self._task)
 
     def pause(self) -> None:
         """The container is being stopped: what it answers now says nothing any more."""

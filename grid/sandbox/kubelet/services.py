@@ -144,18 +144,20 @@ class ApiSources:
 
 
 async def first_of(*waits: "asyncio.Future[Any]") -> None:
-    """Returns when one of them is done, and cancels the others."""
+    """Returns when one of them is done and the others, which it cancels, are over."""
     try:
         await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
     finally:
         for wait in waits:
             wait.cancel()
+        await asyncio.gather(*waits, return_exceptions=True)
 
 
-async def end_task(task: "asyncio.Task[None] | None") -> None:
+async def end_task(task: "asyncio.Task[Any] | None") -> None:
     """Cancels a task and waits until it is over."""
     if task is not None and not task.done():
-        task.cancel()
+        if not task.cancelling():  # a second time would cut short what it does about the first
+            task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await task
 

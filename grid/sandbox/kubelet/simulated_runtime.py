@@ -16,6 +16,7 @@ from grid.quantity import millicores, whole
 from grid.sandbox.client import Clock
 from grid.sandbox.images import Image, ImageStore, PulledImage, PullFailed
 from grid.sandbox.kubelet.runtime import Attempt, ContainerSpec, Executed, Exit, PodIdentity, Usage
+from grid.sandbox.kubelet.services import first_of
 
 VARIABLE = "GRID_SIMULATE"
 MISSING = "missing/"
@@ -153,13 +154,8 @@ class SimulatedRuntime:
 
     async def _wait(self, one: _Container, seconds: float) -> None:
         """Until somebody ends it or the time is over."""
-        over = asyncio.ensure_future(one.over.wait())
         slept = asyncio.ensure_future(self._clock.sleep(max(0.0, seconds)))
-        try:
-            await asyncio.wait({over, slept}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            over.cancel()
-            slept.cancel()
+        await first_of(asyncio.ensure_future(one.over.wait()), slept)
 
     def _find(self, attempt: Attempt) -> _Container | None:
         known = self._containers.get((attempt.spec.pod.uid, attempt.spec.container), ())

@@ -142,6 +142,7 @@ class ServiceProxy:
         finally:
             for wait in waits:
                 wait.cancel()
+            await asyncio.gather(*waits, return_exceptions=True)
 
     async def _follow(self, address: str, service: Object | None) -> None:
         """Opens, leads on and closes the Service's ports as its pods are now."""

@@ -14,20 +14,25 @@ from grid.sandbox.kubelet.shim import boot_id, read_stat
 from tests.sandbox.kubelet.support import World, eventually, pod
 
 
-def running(*command: str) -> list[psutil.Process]:
-    return [item for item in psutil.process_iter(["cmdline"]) if item.info["cmdline"] == list(command)]
+def running(folder: Path, *command: str) -> list[psutil.Process]:
+    """Those of the test with this folder; another run of the tests has the same programs."""
+    return [
+        item
+        for item in psutil.process_iter(["cmdline", "cwd"])
+        if item.info["cmdline"] == list(command) and Path(item.info["cwd"] or "/").is_relative_to(folder)
+    ]
 
 
 async def test_a_running_container_is_taken_over_and_not_started_again(world: World) -> None:
     await world.run(pod("web", "sleep", "881"))
     await world.ready("web")
-    before = running("sleep", "881")
+    before = running(world.directory, "sleep", "881")
     await world.restart()
     await world.ready("web")
     await world.delete("web")
     await world.gone("web")
     assert len(before) == 1
-    assert not running("sleep", "881")
+    assert not running(world.directory, "sleep", "881")
     assert len(world.api.messages("web", "Started")) == 1
     assert world.api.events("web", "Started")[0]["count"] == 1
 
@@ -50,7 +55,7 @@ async def test_a_container_whose_pod_was_deleted_meanwhile_is_ended(world: World
     await world.kubelet.detach()
     await world.delete("web", grace=0)
     await world.restart()
-    await eventually(lambda: not running("sleep", "882"), "the process has ended")
+    await eventually(lambda: not running(world.directory, "sleep", "882"), "the process has ended")
     await eventually(lambda: not world.runtime.pods(), "nothing is left on disk")
 
 
@@ -58,7 +63,7 @@ async def test_after_a_clean_stop_a_pod_that_always_restarts_starts_again(world:
     await world.run(pod("web", "sleep", "883", restartPolicy="Always"))
     await world.ready("web")
     await world.kubelet.stop(grace=5)
-    assert not running("sleep", "883")
+    assert not running(world.directory, "sleep", "883")
     await world.restart()
     await eventually(lambda: world.api.container("web")["restartCount"] == 1)
     await world.ready("web")
@@ -105,12 +110,12 @@ async def test_containers_from_before_the_machine_restarted_count_as_cut_off(wor
 async def test_a_killed_watcher_takes_its_container_with_it_and_leaves_no_orphans(world: World) -> None:
     await world.run(pod("tree", "(setsid sleep 886 &); sleep 886"))
     await world.ready("tree")
-    await eventually(lambda: len(running("sleep", "886")) == 2)
+    await eventually(lambda: len(running(world.directory, "sleep", "886")) == 2)
     place = world.runtime.attempts(world.api.pod("tree")["metadata"]["uid"], "run")[0].directory
     os.kill(json.loads((place / "started.json").read_text())["shim"][0], signal.SIGKILL)
     status = await world.phase("tree", "Failed")
     assert status["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 137
-    await eventually(lambda: not running("sleep", "886"), "the orphans have ended")
+    await eventually(lambda: not running(world.directory, "sleep", "886"), "the orphans have ended")
 
 
 def test_a_process_with_the_same_number_but_another_start_is_never_signalled() -> None:

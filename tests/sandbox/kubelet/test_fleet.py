@@ -16,6 +16,7 @@ from grid.sandbox.kubelet.localvolumes import LocalVolumes
 from grid.sandbox.pools import NodePool, Taint
 from tests.sandbox.kubelet.support import FakeApi, JumpClock, eventually, pod
 from tests.sandbox.kubelet.test_adoption import running
+from tests.sandbox.support import running as running_part
 
 POOLS = (
     NodePool("small", "m5.2xlarge", {"cpu": "8", "memory": "32Gi", "pods": "110"}, minimum=0, maximum=3, initial=1),
@@ -117,7 +118,7 @@ async def test_a_node_is_made_on_demand_with_its_taints_and_removed_with_all_it_
     await fleet.delete(name)
     await fleet.delete(name)
     assert fleet.instances("gpu") == []
-    assert not running("sleep", "861")
+    assert not running(tmp_path, "sleep", "861")
     assert not (tmp_path / "data" / "nodes" / name).exists()
 
 
@@ -261,14 +262,13 @@ async def test_a_claim_on_a_foreign_server_gets_a_volume_that_goes_with_it(
     spec = {"resources": {"requests": {"storage": "5Gi"}}, "accessModes": ["ReadWriteMany"]}
     mine = await api.create(claims, {"metadata": {"name": "project"}, "spec": spec})
     await api.create(claims, {"metadata": {"name": "other"}, "spec": {"storageClassName": "fast"}})
-    binder = asyncio.create_task(LocalVolumes(api, tmp_path, clock=clock).run())
-    path = f"/api/v1/persistentvolumes/pvc-{mine['metadata']['uid']}"
-    await eventually(lambda: path in api.objects, "the volume is made")
-    volume = api.objects[path]["spec"]
-    assert volume["claimRef"]["uid"] == mine["metadata"]["uid"]
-    assert volume["hostPath"]["path"] == str(tmp_path / "default" / "project")
-    assert volume["capacity"] == {"storage": "5Gi"}
-    assert len([name for name in api.objects if "persistentvolumes/" in name]) == 1
-    await api.delete(f"{claims}/project")
-    await eventually(lambda: path not in api.objects, "the volume is removed")
-    binder.cancel()
+    async with running_part(LocalVolumes(api, tmp_path, clock=clock)):
+        path = f"/api/v1/persistentvolumes/pvc-{mine['metadata']['uid']}"
+        await eventually(lambda: path in api.objects, "the volume is made")
+        volume = api.objects[path]["spec"]
+        assert volume["claimRef"]["uid"] == mine["metadata"]["uid"]
+        assert volume["hostPath"]["path"] == str(tmp_path / "default" / "project")
+        assert volume["capacity"] == {"storage": "5Gi"}
+        assert len([name for name in api.objects if "persistentvolumes/" in name]) == 1
+        await api.delete(f"{claims}/project")
+        await eventually(lambda: path not in api.objects, "the volume is removed")

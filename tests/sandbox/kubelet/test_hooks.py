@@ -84,5 +84,5 @@ async def test_a_hook_ends_with_the_container_that_it_drained(world: World) -> N
     await world.ready("worker")
     await world.delete("worker", grace=600)
     await world.gone("worker")
-    await eventually(lambda: not running("sleep", "871"), "nothing of the hook is left")
+    await eventually(lambda: not running(world.directory, "sleep", "871"), "nothing of the hook is left")
     assert not world.api.events("worker", "FailedPreStopHook")

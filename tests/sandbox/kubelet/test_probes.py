@@ -1,11 +1,13 @@
 """Probes and hooks against real programs."""
 
+import psutil
 from hypothesis import given
 from hypothesis import strategies as st
 
 from grid.sandbox.client import Object
 from grid.sandbox.kubelet.probes import Schedule, Tally
 from tests.sandbox.kubelet.support import World, eventually, pod
+from tests.sandbox.kubelet.test_adoption import running
 
 _WEB = """
 import http.server, os, pathlib
@@ -81,6 +83,14 @@ async def test_a_probe_that_takes_too_long_is_a_failure(world: World) -> None:
     await world.run(pod("web", "sleep", "873", container={"readinessProbe": probe}))
     expected = 'Readiness probe failed: command timed out: "sleep 872" timed out after 1s'
     assert await world.event("web", "Unhealthy") == expected
+
+
+async def test_a_probe_that_is_under_way_ends_with_the_kubelet(world: World) -> None:
+    probe = {"exec": {"command": ["sleep", "875"]}, "timeoutSeconds": 600}
+    await world.run(pod("web", "sleep", "876", container={"readinessProbe": probe}))
+    (asking,) = await eventually(lambda: running(world.directory, "sleep", "875"), "the probe runs")
+    await world.kubelet.detach()
+    assert not psutil.pid_exists(asking.pid), "it has ended and was waited for"
 
 
 async def test_a_probe_of_an_unknown_kind_says_what_can_be_used(world: World) -> None:

@@ -16,8 +16,6 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest
 
-from grid.models import Execution
-
 OPERATORS_GROUP = "operators"
 _View = TypeVar("_View", bound=Callable[..., Any])
 
@@ -78,16 +76,16 @@ def may_administer(user: AnyUser) -> bool:
     return role_of(user) is Role.ADMIN
 
 
-def may_see_execution(user: AnyUser, row: "ExecutionLike | Execution") -> bool:
-    """Its owner, its project's owner and members, operators and admins."""
+def may_see_execution(user: AnyUser, row: ExecutionLike) -> bool:
+    """That it is there, and how it is: whoever may read it, and its owner, who may have left the project."""
     viewer = viewer_of(user)
-    if viewer is None:
-        return False
-    if row.owner_id == viewer.id or may_operate(viewer):
-        return True
-    if isinstance(row, Execution):
-        return row.project.owner_id == viewer.id or row.project.members.filter(pk=viewer.id).exists()
-    return viewer.id in row.project_member_ids
+    return viewer is not None and (row.owner_id == viewer.id or may_read_execution(viewer, row))
+
+
+def may_read_execution(user: AnyUser, row: ExecutionLike) -> bool:
+    """Its log and its pods, which tell of the project's data: the project's owner and members, operators and admins."""
+    viewer = viewer_of(user)
+    return viewer is not None and (viewer.id in row.project_member_ids or may_operate(viewer))
 
 
 def operator_required(view: _View) -> _View:

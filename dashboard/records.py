@@ -1,6 +1,7 @@
 """Stored executions as values for pages: one whole, or a page of those that have ended; sync reads of the database."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -11,6 +12,7 @@ from dashboard.access import Viewer, may_operate
 from dashboard.cluster_records import cluster_record, companion
 from dashboard.viewmodels.execution import ExecutionRecord, LifecycleLine
 from dashboard.viewmodels.executions_view import Choices, ExecutionsView, offered
+from grid.centralconfig import ACCESS_LOST_TIMEOUT, value_of
 from grid.models import Execution, LifecycleEntry, Project
 from grid.models.execution import FINAL_STATES
 
@@ -37,7 +39,7 @@ def read_record(execution_id: str, *, before: ExecutionRecord | None = None) -> 
     if execution is None:
         return None
     project = execution.project
-    tier = _part(execution, "tier")
+    tier, lost_at = _part(execution, "tier"), execution.access_lost_at
     return ExecutionRecord(
         id=execution.pk,
         kind=execution.kind,
@@ -72,6 +74,8 @@ def read_record(execution_id: str, *, before: ExecutionRecord | None = None) -> 
         lifecycle=_lifecycle(execution),
         cluster=cluster_record(execution, now=timezone.now(), before=before.cluster if before else None),
         companion=companion(execution),
+        owner_is_active=execution.owner.is_active,
+        stops_at=lost_at + timedelta(seconds=value_of(ACCESS_LOST_TIMEOUT)) if lost_at else None,
     )
 
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections import OrderedDict
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from asgiref.sync import sync_to_async
@@ -26,6 +26,7 @@ from dashboard.consumers.page import LivePage
 from dashboard.records import read_record
 from dashboard.viewmodels.events import history
 from dashboard.viewmodels.execution import ExecutionRecord, Person, PodLink, actions, facts, head, steps
+from dashboard.viewmodels.leaving import leaving
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.timeline import timeline
 from grid.diagnosis.clusters import explain_cluster
@@ -45,13 +46,14 @@ class ExecutionView:
 
 def person(viewer: Viewer, record: ExecutionRecord) -> Person:
     """A member of the project may look, and open the web page of a cluster; ending or changing somebody else's work is for the
-    project's owner, operators and admins."""
-    is_owner = viewer.id == record.owner_id
+    project's owner, operators and admins. Who has left the project may end what is his."""
+    is_owner, is_member = viewer.id == record.owner_id, viewer.id in record.project_member_ids
     is_operator = may_operate(viewer)
     return Person(
-        may_open=is_owner or (record.kind == "cluster" and viewer.id in record.project_member_ids),
+        may_open=is_member and (is_owner or record.kind == "cluster"),
         may_stop=is_owner or is_operator or viewer.id == record.project_owner_id,
         is_operator=is_operator,
+        has_left=is_owner and not is_member,
     )
 
 
@@ -117,11 +119,14 @@ def execution_fragments(
         first = pods[0] if pods else None
         diagnosis = explain(runtime, first, now) if first is not None else None
         workers, extra, listed, nodes = 0, [], pods, _pool_nodes(runtime, record)
+    if diagnosis is not None and not viewer.may_read:
+        diagnosis = replace(diagnosis, evidence=())
     node = first.spec.node_name if first is not None else ""
     links = [PodLink(pod.metadata.namespace, pod.metadata.name) for pod in listed]
     events = _events(runtime, record, pods)
     found = [
         head(record, diagnosis),
+        leaving(record, viewer),
         actions(record, viewer, is_ready=first is not None and _is_ready(first)),
         steps(record),
         facts(record, viewer, pods=links, node=node, workers=workers, now=now),
@@ -144,6 +149,8 @@ def _cluster(
     assert record.cluster is not None
     look = cluster_look(runtime, record.id, record.cluster, record.node_pool, now)
     found = explain_cluster(look, now=now)
+    if not viewer.may_read:
+        found = [replace(one, evidence=()) for one in found]
     extra = cluster_fragments(runtime, record, look, found, is_operator=viewer.is_operator, now=now)
     first = look.head.pod if look.head is not None else next(filter(is_head, pods), None)
     diagnosis = cluster_diagnosis(look, found) if record.state in CLUSTER_STATES else None

@@ -99,7 +99,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._watch_session(runtime, viewer, view, session_key))
                 with feeds.joined(self._page, runtime, viewer, view) as feed:
-                    await self._follow(feed, runtime)
+                    await self._follow(feed, runtime, viewer, view)
         except* SessionEnded:
             await self._say_goodbye(LOGGED_OUT)
         except* NotAllowed:
@@ -115,12 +115,14 @@ class LiveConsumer(AsyncWebsocketConsumer):
             logger.exception("live page failed page=%s user=%s", self._page.name, viewer.username)
             await self.close(INTERNAL_ERROR)
 
-    async def _follow(self, feed: Feed, runtime: Runtime) -> None:
-        """Send the full state, then for each newer one what differs from what this browser has."""
+    async def _follow(self, feed: Feed, runtime: Runtime, viewer: Viewer, view: Any) -> None:
+        """Send the full state, then for each newer one what differs from what this browser has, as long as it may be seen."""
         shown: Shown | None = None
         version = 0
         while True:
             await feed.after(version)
+            if not self._page.still_allowed(runtime, viewer, view):
+                raise NotAllowed
             version, newest = feed.version, feed.latest
             await self._send_changes(everything(newest) if shown is None else changes(shown, newest), runtime)
             shown = newest

@@ -1,4 +1,4 @@
-"""One pod's page, live: for operators and admins, and for the owner and the project of the execution that the pod belongs to."""
+"""One pod's page, live: for operators and admins, and for the project of the execution that the pod belongs to."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from datetime import datetime
 from django.conf import settings
 from django.http import QueryDict
 
-from dashboard.access import Viewer, may_operate, may_see_execution
+from dashboard.access import Viewer, may_operate, may_read_execution
 from dashboard.consumers.executions import execution_of
 from dashboard.consumers.page import LivePage
 from dashboard.viewmodels.events import history
@@ -32,7 +32,7 @@ class PodView:
 class PodPage(LivePage[PodView]):
     name = "pod"
     topics = frozenset({"pods", "events", "usage", "executions"})
-    refusal = "This pod does not belong to an execution of yours or of your projects, or it is gone."
+    refusal = "This pod does not belong to an execution of your projects, or it is gone."
     regions = frozenset({"events"})
 
     def view(self, query: QueryDict) -> PodView:
@@ -63,7 +63,7 @@ class PodPage(LivePage[PodView]):
 
 def _belongs_to(runtime: Runtime, viewer: Viewer, pod: Pod) -> bool:
     row = execution_of(runtime, pod)
-    return row is not None and may_see_execution(viewer, row)
+    return row is not None and may_read_execution(viewer, row)
 
 
 POD = PodPage()

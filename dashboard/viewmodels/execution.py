@@ -80,6 +80,12 @@ class ExecutionRecord:
     lifecycle: tuple[LifecycleLine, ...]
     cluster: ClusterRecord | None = None
     companion: Companion | None = None
+    owner_is_active: bool = True
+    stops_at: datetime | None = None  # because its owner has no access any more
+
+    @property
+    def owner_has_access(self) -> bool:
+        return self.owner_is_active and self.owner_id in self.project_member_ids
 
     @property
     def name(self) -> str:
@@ -92,11 +98,22 @@ class ExecutionRecord:
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """What of the viewer matters here."""
+    """What of the viewer matters here. `has_left`: it is his, and he is not in its project any more."""
 
     may_open: bool
     may_stop: bool
     is_operator: bool
+    has_left: bool = False
+
+    @property
+    def may_read(self) -> bool:
+        """Its log, and what its program has said."""
+        return self.is_operator or not self.has_left
+
+    @property
+    def may_change(self) -> bool:
+        """The workers and the head of a cluster."""
+        return self.may_stop and self.may_read
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +208,7 @@ def actions(record: ExecutionRecord, person: Person, *, is_ready: bool) -> Fragm
     """`is_ready`: its pod answers, of a cluster the head's. Who may not open it is not shown the button."""
     stop_asked = record.stop_requested_at is not None or record.state == "stopping"
     shows_open = person.may_open and record.kind in _OPENED_KINDS and not record.is_final
-    shows_change = person.may_stop and record.cluster is not None and not record.is_final and not stop_asked
+    shows_change = person.may_change and record.cluster is not None and not record.is_final and not stop_asked
     by = record.stop_requested_by
     return Fragment(
         "actions",

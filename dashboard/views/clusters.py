@@ -1,6 +1,6 @@
 """On-demand clusters: what their chart shows, changing the number of workers, restarting the head.
 
-Who may see the execution may see its samples; who may stop it may change it.
+Who may see the execution may see its samples; who may stop it and is still in its project may change it.
 """
 
 from typing import Any
@@ -19,6 +19,7 @@ from dashboard.consumers.execution import person
 from dashboard.forms.resize import ResizeForm
 from dashboard.viewmodels.clusters import ClusterRecord, price_at_bounds
 from dashboard.viewmodels.execution import ExecutionRecord
+from dashboard.viewmodels.leaving import left_sentence
 from dashboard.viewmodels.restart import lost_by_restart
 from dashboard.viewmodels.samples import chart, scale_events, thinned
 from dashboard.views.executions import samples_table, seen
@@ -104,7 +105,10 @@ async def _seen_cluster(request: HttpRequest, id: str) -> tuple[Viewer, Executio
 
 async def _changeable(request: HttpRequest, id: str) -> tuple[Viewer, ExecutionRecord, ClusterRecord]:
     viewer, record, cluster = await _seen_cluster(request, id)
-    if not person(viewer, record).may_stop:
+    who = person(viewer, record)
+    if not who.may_read:
+        raise PermissionDenied(f"{left_sentence(record)} You may stop the cluster, and not change it.")
+    if not who.may_change:
         raise PermissionDenied("Only its owner, the project's owner, operators and admins can change a cluster.")
     return viewer, record, cluster
 

@@ -22,6 +22,7 @@ from dashboard.records import ended_choices, ended_page, read_record
 from dashboard.viewmodels.execution import ExecutionRecord
 from dashboard.viewmodels.executions import choices
 from dashboard.viewmodels.executions_view import ACTIVE_STATES, ENDED_STATES, KINDS, TROUBLE, ExecutionsView, bounds
+from dashboard.viewmodels.leaving import left_sentence
 from dashboard.viewmodels.samples import SampleRow, sample_rows, scale_events
 from dashboard.viewmodels.timeline import lifecycle_text
 from dashboard.viewmodels.workers import LEGEND
@@ -73,8 +74,10 @@ async def execution(request: HttpRequest, id: str) -> HttpResponse:
     if runtime.executions.get(id) is None and not record.is_final:
         await runtime.executions.refresh()  # it was launched a moment ago
     tab = request.GET.get("tab", "")
-    tab = tab if tab in TABS else ""
-    context: dict[str, Any] = {"record": record, "tabs": TABS, "tab": tab, "person": person(viewer, record)}
+    who = person(viewer, record)
+    tabs = {name: title for name, title in TABS.items() if name != "log" or who.may_read}
+    tab = tab if tab in tabs else ""
+    context: dict[str, Any] = {"record": record, "tabs": tabs, "tab": tab, "person": who}
     if tab == "log":
         context |= await log_context(request, runtime, record)
     if record.cluster is not None:
@@ -85,20 +88,25 @@ async def execution(request: HttpRequest, id: str) -> HttpResponse:
     now = runtime.clock()
     context |= {
         "now": now,
-        "fragments": execution_fragments(runtime, record, person(viewer, record), ExecutionView(id, tab), now),
+        "fragments": execution_fragments(runtime, record, who, ExecutionView(id, tab), now),
     }
     return await sync_to_async(render)(request, "dashboard/execution.html", context)
 
 
 @require_safe
 async def execution_log(request: HttpRequest, id: str) -> HttpResponse:
-    """The end of the log: a fragment for the page, or a text file to keep with `?download=1`."""
-    _, record = await seen(request, id)
+    """The end of the log: a fragment for the page, or a text file to keep with `?download=1`. Who has left the project gets a
+    fragment that says so, and takes the place of what an open page shows."""
+    viewer, record = await seen(request, id)
+    template = "dashboard/fragments/execution_log.html"
+    if not person(viewer, record).may_read:
+        context = {"record": record, "is_hidden": True, "fetched": Fetched(problem=left_sentence(record))}
+        return await sync_to_async(render)(request, template, context, status=403)
     context = await log_context(request, get_runtime(), record)
     if request.GET.get("download") == "1":
         found: Fetched = context["fetched"]
         return _text_file(found.text or f"{found.problem}\n", f"{record.object_name}.log")
-    return await sync_to_async(render)(request, "dashboard/fragments/execution_log.html", context)
+    return await sync_to_async(render)(request, template, context)
 
 
 @require_safe

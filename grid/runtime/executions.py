@@ -1,6 +1,6 @@
 """The database's active and lately ended executions, in memory, so that a page with a thousand viewers costs no queries.
 
-A cheap query a second (while somebody looks; seldom otherwise) asks whether anything changed; only then are the rows read
+Cheap queries each second (while somebody looks; seldom otherwise) ask whether anything changed; only then are the rows read
 again. `hint()` makes that happen at once and may be called from any thread; a lost hint costs at most the second.
 """
 
@@ -27,7 +27,7 @@ TOPIC = "executions"
 KEPT_AFTER_END = timedelta(hours=1)
 PERIOD = 1.0  # while somebody looks
 IDLE_PERIOD = 10.0
-WHOLE_PERIOD = 30.0  # names and members can change without the execution's row being written
+WHOLE_PERIOD = 30.0  # names, and two projects' owners, can change without the execution's row being written
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +135,12 @@ def _shown(now: datetime) -> Q:
 
 
 def read_mark(now: datetime) -> object:
-    """Differs whenever an execution that is shown was written, made or deleted; one query on the indexes."""
+    """Differs whenever an execution that is shown was written, made or deleted, and when somebody has joined or left a project,
+    which decides what he sees; three cheap queries."""
     found = Execution.objects.filter(_shown(now)).aggregate(Count("pk"), Max("updated_at"), Sum("revision"))
-    return tuple(found.values())
+    members = Project.members.through.objects.aggregate(Count("pk"), Max("pk"))
+    owners = Project.objects.aggregate(Count("pk"), Sum("owner_id"))
+    return *found.values(), *members.values(), *owners.values()
 
 
 def read_rows(now: datetime) -> list[ExecutionRow]:

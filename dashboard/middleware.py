@@ -5,6 +5,7 @@ no script but the dashboard's own files, so that a name from the cluster that sl
 """
 
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from typing import cast
 from urllib.parse import urlsplit
 
@@ -23,6 +24,14 @@ class SessionMiddleware(middleware.SessionMiddleware):
         if request.session.accessed:
             request.session.touch(timezone.now())  # type: ignore[attr-defined]
         return super().process_response(request, response)
+
+
+def locked_out(request: HttpRequest, response: HttpResponse, credentials: object) -> HttpResponse:
+    """AXES_LOCKOUT_CALLABLE: the page, whose form has the sentence, as a refusal with the time to wait."""
+    left: timedelta = request.login_lock.until - timezone.now()  # type: ignore[attr-defined]
+    response.status_code = 429
+    response["Retry-After"] = str(max(1, round(left.total_seconds())))
+    return response
 
 
 @sync_and_async_middleware

@@ -13,6 +13,7 @@ from dashboard.views import (
     infrastructure,
     launch,
     launch_cluster,
+    logins,
     opening,
 )
 from dashboard.views.administration import ENVIRONMENTS, PROJECTS, TIERS, Catalogue
@@ -39,6 +40,10 @@ urlpatterns: list[URLPattern] = [
     path("", home.home, name="home"),
     path("login/", account.login, name="login"),
     path("logout/", account.logout, name="logout"),
+    path("account/", account.account, name="account"),
+    path("account/password/", account.password, name="password"),
+    path("account/sessions/end/", account.session_end, name="session-end"),
+    path("account/sessions/end-others/", account.sessions_end_others, name="sessions-end-others"),
     path("theme/", account.choose_theme, name="theme"),
     path("infrastructure/", infrastructure.infrastructure, name="infrastructure"),
     path("nodes/<str:name>/", infrastructure.node, name="node"),
@@ -59,6 +64,8 @@ urlpatterns: list[URLPattern] = [
     *_catalogue(TIERS),
     *_catalogue(ENVIRONMENTS),
     *_catalogue(PROJECTS),
+    path("logins/", logins.logins, name="logins"),
+    path("logins/unlock/", logins.unlock, name="login-unlock"),
     path("configuration/", configuration.configuration, name="configuration"),
     path("configuration/change/", configuration.configuration_change, name="configuration-change"),
     path("configuration/reset/", configuration.configuration_reset, name="configuration-reset"),

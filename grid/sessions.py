@@ -153,6 +153,22 @@ def living_sessions(now: datetime) -> QuerySet[Session]:
     return Session.objects.filter(limits().living(now))
 
 
+def of_user(user: User, now: datetime) -> QuerySet[Session]:
+    """The sessions in which that person is logged in; those of an older password count no more."""
+    return living_sessions(now).filter(user=user, auth_hash=user.get_session_auth_hash())
+
+
+def end(user: User, session_key: str) -> bool:
+    """End that session if it is the person's; whether there was one."""
+    deleted, _ = Session.objects.filter(pk=session_key, user=user).delete()
+    return deleted > 0
+
+
+def end_others(user: User, session_key: str) -> None:
+    """End all sessions of that person but one."""
+    Session.objects.filter(user=user).exclude(pk=session_key).delete()
+
+
 def touch(session_keys: Collection[str], now: datetime) -> None:
     """Somebody uses these sessions; written for those only that were not said to be used within the last minute."""
     Session.objects.filter(pk__in=set(session_keys), seen_at__lte=now - SEEN_PRECISION).update(seen_at=now)

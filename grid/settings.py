@@ -61,6 +61,7 @@ INSTALLED_APPS = [
     "django.contrib.contenttypes",
     "django.contrib.messages",
     "django.contrib.staticfiles",
+    "axes",
     "channels",
     "django_htmx",
     "grid",
@@ -80,6 +81,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "axes.middleware.AxesMiddleware",
 ]
 ROOT_URLCONF = "grid.urls"
 ASGI_APPLICATION = "grid.asgi.application"
@@ -97,18 +99,27 @@ TEMPLATES = [
         },
     }
 ]
-AUTHENTICATION_BACKENDS = ["grid.accounts.AccountBackend"]
+# The first one refuses who is locked out, before a password is looked at; see grid.lockouts.
+AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "grid.accounts.AccountBackend"]
+AXES_HANDLER = "grid.lockouts.LockoutHandler"
+AXES_COOLOFF_TIME = "grid.lockouts.cool_off"
+AXES_CLIENT_IP_CALLABLE = "grid.lockouts.client_network"
+AXES_LOCKOUT_CALLABLE = "dashboard.middleware.locked_out"
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"], "ip_address", "username"]
+AXES_RESET_ON_SUCCESS = True
+AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
+AXES_ENABLE_ADMIN = AXES_VERBOSE = False
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "home"
 LOGOUT_REDIRECT_URL = "login"
 AUTH_PASSWORD_VALIDATORS = [
-    {"NAME": f"django.contrib.auth.password_validation.{name}"}
-    for name in (
-        "UserAttributeSimilarityValidator",
-        "MinimumLengthValidator",
-        "CommonPasswordValidator",
-        "NumericPasswordValidator",
-    )
+    {"NAME": f"django.contrib.auth.password_validation.{name}", "OPTIONS": options}
+    for name, options in {
+        "UserAttributeSimilarityValidator": {},
+        "MinimumLengthValidator": {"min_length": 12},
+        "CommonPasswordValidator": {},
+        "NumericPasswordValidator": {},
+    }.items()
 ]
 LANGUAGE_CODE = "en"
 USE_TZ = True
@@ -165,5 +176,7 @@ LOGGING = {
         "line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s", "datefmt": "%Y-%m-%dT%H:%M:%S%z"}
     },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    # grid.lockouts says the same in fewer lines.
+    "loggers": {"axes": {"level": "WARNING"}},
     "root": {"handlers": ["stderr"], "level": env.str("GRID_LOG_LEVEL", default="INFO")},
 }

@@ -22,6 +22,7 @@ _PLACES = (
     ("tiers", "Tiers", _ADMINS),
     ("environments", "Environments", _ADMINS),
     ("projects", "Projects", _ADMINS),
+    ("logins", "Logins", _ADMINS),
     ("configuration", "Configuration", _ADMINS),
 )
 THEMES = ("auto", "light", "dark")

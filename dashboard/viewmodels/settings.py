@@ -15,6 +15,7 @@ _TOPICS = {
     "userExecutionsQuota": "Slots and queue",
     "nodes": "Nodes and the autoscaler",
     "sessions": "Sessions of the dashboard",
+    "logins": "Logins",
     "clusters": "Clusters",
     "dask": "Dask clusters, where they differ",
     "ray": "Ray clusters, where they differ",

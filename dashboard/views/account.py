@@ -1,17 +1,92 @@
-"""Logging in and out, and the choice of light or dark."""
+"""Logging in and out, one's own account, and the choice of light or dark."""
 
+from django.contrib import messages
+from django.contrib.auth import update_session_auth_hash
 from django.contrib.auth.decorators import login_not_required
-from django.contrib.auth.views import LoginView, LogoutView
+from django.contrib.auth.models import User
+from django.contrib.auth.password_validation import password_validators_help_texts
+from django.contrib.auth.views import LoginView, LogoutView, redirect_to_login
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import redirect, render
+from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
-from django.views.decorators.http import require_POST
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_GET, require_POST
 
+from dashboard.forms.login import BUSY, LoginForm, OwnPasswordForm
 from dashboard.templatetags.frame import THEMES
+from dashboard.viewmodels.logins import session_rows
+from grid import sessions
+from grid.sessions import stored_key
 
 _YEAR = 365 * 24 * 60 * 60
+_BUSY_SECONDS = 5
 
-login = LoginView.as_view(template_name="dashboard/login.html", redirect_authenticated_user=True)
+
+class Login(LoginView):
+    """503 when so many passwords are being checked that this one was not, and 429 for whoever is locked out (`dashboard.middleware`)."""
+
+    template_name = "dashboard/login.html"
+    authentication_form = LoginForm
+    redirect_authenticated_user = True
+
+    def form_invalid(self, form: LoginForm) -> HttpResponse:  # type: ignore[override]
+        return _refused(super().form_invalid(form), form)
+
+
+login = Login.as_view()
 logout = LogoutView.as_view()
+
+
+@login_not_required
+@require_GET
+def admin_login(request: HttpRequest) -> HttpResponse:
+    """Django's admin has no login page of its own: it would be a second way to try passwords."""
+    if request.user.is_authenticated:
+        raise PermissionDenied("This page is for admins.")
+    return redirect_to_login(request.GET.get("next", "/admin/"))
+
+
+@require_GET
+def account(request: HttpRequest) -> HttpResponse:
+    """One's sessions."""
+    found = sessions.of_user(_user(request), timezone.now())
+    return render(
+        request, "dashboard/account.html", {"rows": session_rows(found, _this(request)), "now": timezone.now()}
+    )
+
+
+@require_POST
+def session_end(request: HttpRequest) -> HttpResponse:
+    """End one of one's own sessions, by its stored key; nobody else's."""
+    key = request.POST.get("session", "")
+    if key == _this(request):
+        return logout(request)
+    ended = sessions.end(_user(request), key)
+    messages.success(request, "That session is ended." if ended else "That session had ended already.")
+    return redirect("account")
+
+
+@require_POST
+def sessions_end_others(request: HttpRequest) -> HttpResponse:
+    sessions.end_others(_user(request), _this(request))
+    messages.success(request, "All your other sessions are ended.")
+    return redirect("account")
+
+
+@sensitive_post_parameters()
+def password(request: HttpRequest) -> HttpResponse:
+    """Change one's own password, which ends every other session."""
+    form = OwnPasswordForm(request, request.POST or None)
+    if form.is_valid():
+        user = form.save()
+        update_session_auth_hash(request, user)
+        sessions.end_others(user, _this(request))
+        messages.success(request, "Your password is changed, and all your other sessions are ended.")
+        return redirect("account")
+    page = render(request, "dashboard/password.html", {"form": form, "rules": password_validators_help_texts()})
+    return _refused(page, form)
 
 
 @login_not_required
@@ -26,3 +101,19 @@ def choose_theme(request: HttpRequest) -> HttpResponse:
     if chosen in THEMES:
         response.set_cookie("theme", chosen, max_age=_YEAR, samesite="Lax", httponly=True)
     return response
+
+
+def _refused(page: HttpResponse, form: LoginForm | OwnPasswordForm) -> HttpResponse:
+    if any(form.has_error(field, code=BUSY) for field in form.errors):
+        page.status_code = 503
+        page["Retry-After"] = str(_BUSY_SECONDS)
+    return page
+
+
+def _user(request: HttpRequest) -> User:
+    assert isinstance(request.user, User)
+    return request.user
+
+
+def _this(request: HttpRequest) -> str:
+    return stored_key(request.session.session_key or "")

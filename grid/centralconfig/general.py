@@ -6,6 +6,7 @@ _TIMEOUTS = "com.cerebro.computegrid.timeouts.sagaStateTimeouts"
 _QUOTA = "com.cerebro.domino.computegrid.userExecutionsQuota"
 _NODES = "com.cerebro.domino.computegrid.nodes"
 _SESSIONS = "com.cerebro.computegrid.sessions"
+_LOGINS = "com.cerebro.computegrid.logins"
 _DAY = 24 * 60 * 60
 SESSION_LONGEST_SECONDS = 30 * _DAY  # as long as browsers keep the cookie: SESSION_COOKIE_AGE
 
@@ -104,6 +105,42 @@ SESSION_ABSOLUTE = Setting(
     unit="seconds",
     meaning="A session ends so long after its login, however much it is used.",
 )
+LOGIN_FAILURES_AT_ADDRESS = Setting(
+    key=f"{_LOGINS}.failuresOfNameAtAddress",
+    title="Wrong passwords of one name at one address",
+    default=10,
+    minimum=3,
+    maximum=1000,
+    unit="wrong passwords",
+    meaning="So many lock that name at that address; at other addresses the person can still log in.",
+)
+LOGIN_FAILURES_OF_ADDRESS = Setting(
+    key=f"{_LOGINS}.failuresOfAddress",
+    title="Wrong passwords from one address",
+    default=100,
+    minimum=3,
+    maximum=100_000,
+    unit="wrong passwords",
+    meaning="So many, whatever the names, lock the address. People behind one gateway share its address.",
+)
+LOGIN_FAILURES_OF_NAME = Setting(
+    key=f"{_LOGINS}.failuresOfName",
+    title="Wrong passwords of one name",
+    default=100,
+    minimum=3,
+    maximum=100_000,
+    unit="wrong passwords",
+    meaning="So many from all addresses together lock that name, but not where that person has logged in within 90 days.",
+)
+LOGIN_COOL_OFF = Setting(
+    key=f"{_LOGINS}.coolOffSeconds",
+    title="Cool-off",
+    default=15 * 60,
+    minimum=60,
+    maximum=_DAY,
+    unit="seconds",
+    meaning="How long a lock lasts, and how long after the last one wrong passwords are counted.",
+)
 
 GENERAL_SETTINGS = (
     DEPLOYING_TIMEOUT,
@@ -116,4 +153,8 @@ GENERAL_SETTINGS = (
     UNNEEDED_SECONDS,
     SESSION_IDLE,
     SESSION_ABSOLUTE,
+    LOGIN_FAILURES_AT_ADDRESS,
+    LOGIN_FAILURES_OF_ADDRESS,
+    LOGIN_FAILURES_OF_NAME,
+    LOGIN_COOL_OFF,
 )

@@ -14,6 +14,7 @@ class AuditEntry(models.Model):
         ARCHIVED = "archived", "Archived"
         RESTORED = "restored", "Restored"
         RESET = "reset", "Reset to default"
+        UNLOCKED = "unlocked", "Unlocked"
 
     at = models.DateTimeField(default=timezone.now)
     actor = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")

@@ -34,6 +34,7 @@ def test_every_setting_is_in_one_group_and_none_is_left_over() -> None:
         "Slots and queue",
         "Nodes and the autoscaler",
         "Sessions of the dashboard",
+        "Logins",
         "Clusters",
         "Dask clusters, where they differ",
         "Ray clusters, where they differ",

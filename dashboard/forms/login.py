@@ -1,0 +1,74 @@
+"""Forms that ask for a password. Each checks it in its turn only, and not at all for who is locked out."""
+
+from typing import Any
+
+from axes.handlers.proxy import AxesProxyHandler
+from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm
+from django.contrib.auth.models import User
+from django.contrib.auth.signals import user_login_failed
+from django.core.exceptions import ValidationError
+from django.http import HttpRequest
+from django.utils import timezone
+
+from dashboard.viewmodels.logins import lock_sentence
+from grid.hashing import TooBusy, hashing_queue
+from grid.lockouts import client_network
+
+BUSY = "busy"
+_BUSY_SENTENCE = "The server is checking many passwords just now and did not look at yours. Try again in a few seconds."
+
+
+class LoginForm(AuthenticationForm):
+    """Name and password."""
+
+    def clean(self) -> dict[str, Any]:
+        name, password = self.cleaned_data.get("username"), self.cleaned_data.get("password")
+        if not name or not password:
+            return self.cleaned_data
+        assert self.request is not None
+        _refuse_locked_out(self.request, name)
+        try:
+            with hashing_queue.turn(client_network(self.request)):
+                return super().clean() or self.cleaned_data
+        except TooBusy:
+            raise ValidationError(_BUSY_SENTENCE, code=BUSY) from None
+
+    def get_invalid_login_error(self) -> ValidationError:
+        return _locked_error(self.request) or super().get_invalid_login_error()
+
+
+class OwnPasswordForm(PasswordChangeForm):
+    """Old password and new one. A wrong old one counts as a wrong password at the login page does."""
+
+    def __init__(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
+        assert isinstance(request.user, User)
+        super().__init__(request.user, *args, **kwargs)
+        self._request = request
+
+    def clean_old_password(self) -> str:
+        credentials = {"username": self.user.get_username()}
+        _refuse_locked_out(self._request, credentials["username"])
+        try:
+            with hashing_queue.turn(client_network(self._request)):
+                return super().clean_old_password()
+        except TooBusy:
+            raise ValidationError(_BUSY_SENTENCE, code=BUSY) from None
+        except ValidationError as error:
+            user_login_failed.send(sender=__name__, credentials=credentials, request=self._request)
+            raise _locked_error(self._request) or error from None
+
+
+def _refuse_locked_out(request: HttpRequest, name: str) -> None:
+    """Before a turn is waited for. The middleware of django-axes calls `locked_out` for a request that is marked so."""
+    credentials = {"username": name}
+    if not AxesProxyHandler.is_allowed(request, credentials):
+        request.axes_locked_out, request.axes_credentials = True, credentials  # type: ignore[attr-defined]
+        raise _locked_error(request) or AssertionError("locked by no lock")
+
+
+def _locked_error(request: HttpRequest | None) -> ValidationError | None:
+    """What to say when this request is refused; None when it is not."""
+    lock = getattr(request, "login_lock", None)
+    return (
+        None if lock is None else ValidationError(lock_sentence(lock.scope, lock.until - timezone.now()), code="locked")
+    )

@@ -1,0 +1,132 @@
+"""Logins in words: what a lock means for who meets it, what is locked for admins, one's sessions; pure."""
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from dashboard.viewmodels.format import plural
+
+_LOCKED = {
+    "name at address": "for this name from your address",
+    "address": "from your address",
+    "name": "for this name",
+}
+_BROWSERS = (
+    ("Edge", re.compile(r"\bEdg[A-Za-z]*/")),
+    ("Opera", re.compile(r"\bOPR/")),
+    ("Firefox", re.compile(r"\b(Firefox|FxiOS)/")),
+    ("Chrome", re.compile(r"\b(Chrome|Chromium|HeadlessChrome|CriOS)/")),
+    ("Safari", re.compile(r"\bSafari/")),
+)
+_SYSTEMS = (
+    ("Android", "Android"),
+    ("iPhone", "iOS"),
+    ("iPad", "iPadOS"),
+    ("Windows", "Windows"),
+    ("Mac OS X", "macOS"),
+    ("CrOS", "ChromeOS"),
+    ("Linux", "Linux"),
+)
+
+
+class LockLike(Protocol):
+    """`grid.lockouts.Lock`."""
+
+    @property
+    def scope(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def address(self) -> str: ...
+    @property
+    def failures(self) -> int: ...
+    @property
+    def until(self) -> datetime: ...
+
+
+class SessionLike(Protocol):
+    """A stored session."""
+
+    @property
+    def pk(self) -> str: ...
+    @property
+    def created_at(self) -> datetime: ...
+    @property
+    def seen_at(self) -> datetime: ...
+    @property
+    def address(self) -> str: ...
+    @property
+    def agent(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class LockRow:
+    """What is locked, as an admin reads it; `scope`, `name` and `address` say which lock to end."""
+
+    title: str
+    failures: str
+    until: datetime
+    scope: str
+    name: str
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRow:
+    """One of one's own sessions."""
+
+    key: str
+    browser: str
+    agent: str
+    address: str
+    since: datetime
+    seen_at: datetime
+    is_this: bool
+
+
+def lock_sentence(scope: str, left: timedelta) -> str:
+    """Whether the name is an account makes no difference to what is said."""
+    wait = plural(max(1, math.ceil(left.total_seconds() / 60)), "minute")
+    return f"Too many wrong passwords {_LOCKED[scope]}. Try again in {wait}, or ask an admin to unlock it."
+
+
+def lock_rows(locks: Iterable[LockLike]) -> list[LockRow]:
+    return [
+        LockRow(_title(lock), plural(lock.failures, "wrong password"), lock.until, lock.scope, lock.name, lock.address)
+        for lock in locks
+    ]
+
+
+def session_rows(sessions: Iterable[SessionLike], this: str) -> list[SessionRow]:
+    """The one in use first, then the last used first."""
+    rows = [
+        SessionRow(
+            key=one.pk,
+            browser=browser_words(one.agent),
+            agent=one.agent,
+            address=one.address or "unknown",
+            since=one.created_at,
+            seen_at=one.seen_at,
+            is_this=one.pk == this,
+        )
+        for one in sessions
+    ]
+    return sorted(rows, key=lambda row: (row.is_this, row.seen_at), reverse=True)
+
+
+def browser_words(agent: str) -> str:
+    """ "Firefox on Windows", as far as a User-Agent says it; programs that are no browser give their own first word."""
+    browser = next((name for name, pattern in _BROWSERS if pattern.search(agent)), "")
+    system = next((name for mark, name in _SYSTEMS if mark in agent), "")
+    if browser and system:
+        return f"{browser} on {system}"
+    return browser or agent.split(" ")[0][:40] or "Unknown browser"
+
+
+def _title(lock: LockLike) -> str:
+    if lock.name and lock.address:
+        return f"{lock.name} at {lock.address}"
+    return f"{lock.name} from every new address" if lock.name else f"everybody at {lock.address}"

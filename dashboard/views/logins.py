@@ -1,0 +1,50 @@
+"""What is locked after too many wrong passwords, for admins."""
+
+import ipaddress
+
+from django.contrib import messages
+from django.contrib.auth.models import User
+from django.core.exceptions import SuspiciousOperation
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_GET, require_POST
+
+from dashboard.access import admin_required
+from dashboard.viewmodels.administration import history_lines
+from dashboard.viewmodels.logins import lock_rows
+from grid import lockouts
+from grid.lockouts import Scope
+from grid.models import AuditEntry
+
+_HISTORY_LENGTH = 50
+
+
+@require_GET
+@admin_required
+def logins(request: HttpRequest) -> HttpResponse:
+    now = timezone.now()
+    entries = AuditEntry.objects.filter(object_type="login")[:_HISTORY_LENGTH]
+    context = {
+        "rows": lock_rows(lockouts.locks(now)),
+        "now": now,
+        "policy": lockouts.policy(),
+        "history": history_lines(entries, {"failures": "Wrong passwords"}, is_reversible=False),
+    }
+    return render(request, "dashboard/logins.html", context)
+
+
+@require_POST
+@admin_required
+def unlock(request: HttpRequest) -> HttpResponse:
+    """End one lock; said kindly when it has ended by itself in the meantime."""
+    assert isinstance(request.user, User)
+    name, address = request.POST.get("name", ""), request.POST.get("address", "")
+    try:
+        if address:
+            ipaddress.ip_address(address)  # PostgreSQL looks for nothing else in that column
+        ended = lockouts.unlock(Scope(request.POST.get("scope", "")), name, address, actor=request.user)
+    except ValueError:
+        raise SuspiciousOperation("There is no such kind of lock.") from None
+    messages.success(request, "Unlocked: logging in is possible again." if ended else "That lock had ended already.")
+    return redirect("logins")

@@ -1,0 +1,57 @@
+"""Bounds how many passwords are hashed at once, so that people who guess passwords cost everybody else's pages little.
+
+Hashing is slow on purpose: some 0.3 s of one core for each password. Without a bound, thirty guessing clients take every core.
+"""
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class TooBusy(Exception):
+    """So many passwords wait to be checked that this one is not; try again in some seconds."""
+
+
+class HashingQueue:
+    """Lets one thread at a time hash; at most `places` wait or hash at once, `places_per_address` of them from one address.
+
+    The second bound keeps places for other people when one address asks for all of them. Nobody waits longer than `seconds`.
+    """
+
+    def __init__(self, *, places: int = 16, places_per_address: int = 4, seconds: float = 10.0) -> None:
+        self._places = places
+        self._places_per_address = places_per_address
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self._taken: Counter[str] = Counter()
+        self._hashing = threading.Lock()
+
+    @property
+    def length(self) -> int:
+        """How many hash or wait now."""
+        with self._lock:
+            return self._taken.total()
+
+    @contextmanager
+    def turn(self, address: str) -> Iterator[None]:
+        """Hash within this; raises TooBusy when there is no place, or no turn in time."""
+        with self._lock:
+            if self._taken.total() >= self._places or self._taken[address] >= self._places_per_address:
+                raise TooBusy
+            self._taken[address] += 1
+        try:
+            if not self._hashing.acquire(timeout=self._seconds):
+                raise TooBusy
+            try:
+                yield
+            finally:
+                self._hashing.release()
+        finally:
+            with self._lock:
+                self._taken[address] -= 1
+                if not self._taken[address]:
+                    del self._taken[address]
+
+
+hashing_queue = HashingQueue()  # of this process

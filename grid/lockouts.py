@@ -1,0 +1,209 @@
+"""Throttling of logins, over django-axes: what counts as too many wrong passwords, who is locked out, and how that ends.
+
+Wrong passwords are counted for each name and address, whether the name is an account or not. Three sums of these have a limit:
+
+- of a name at one address: somebody guesses a password. The person at another address is not concerned.
+- of one address: somebody tries many names.
+- of one name, from all addresses: many machines guess one password. From addresses at which the person has logged in before the
+  name stays free, so nobody can lock a person out of where he works.
+
+A lock ends by itself after the cool-off, which failures during the lock do not prolong, or when an admin ends it.
+"""
+
+import ipaddress
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from axes.handlers.database import AxesDatabaseHandler
+from axes.models import AccessAttempt, AccessLog
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import F, Max, Q, QuerySet, Sum
+from django.http import HttpRequest
+from django.utils import timezone
+
+from grid import centralconfig
+from grid.models import AuditEntry
+
+logger = logging.getLogger(__name__)
+
+# How long a login makes its address one of the person's own.
+_ADDRESS_IS_KNOWN_FOR = timedelta(days=90)
+_NO_ADDRESS = "0.0.0.0"  # of a request that came through no network, all of which count together
+_IPV6_CLIENT_BITS = 64  # one client commonly has this whole network, and could take a new address for each guess
+
+
+class Scope(StrEnum):
+    """What is locked."""
+
+    NAME_AT_ADDRESS = "name at address"
+    ADDRESS = "address"
+    NAME = "name"
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How many wrong passwords lock what, and for how long."""
+
+    limits: Mapping[Scope, int]
+    cool_off: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """`name` or `address` is empty where the lock is for any."""
+
+    scope: Scope
+    name: str
+    address: str
+    failures: int
+    until: datetime
+
+
+_FIELDS = {Scope.NAME_AT_ADDRESS: ("username", "ip_address"), Scope.ADDRESS: ("ip_address",), Scope.NAME: ("username",)}
+
+
+def policy() -> Policy:
+    """What the central configuration says now, in one query."""
+    pair, address, name, seconds = centralconfig.values_of(
+        centralconfig.LOGIN_FAILURES_AT_ADDRESS,
+        centralconfig.LOGIN_FAILURES_OF_ADDRESS,
+        centralconfig.LOGIN_FAILURES_OF_NAME,
+        centralconfig.LOGIN_COOL_OFF,
+    )
+    limits = {Scope.NAME_AT_ADDRESS: pair, Scope.ADDRESS: address, Scope.NAME: name}
+    return Policy(limits, timedelta(seconds=seconds))
+
+
+def cool_off(request: HttpRequest | None = None) -> timedelta:
+    """AXES_COOLOFF_TIME."""
+    return policy().cool_off
+
+
+def client_network(request: HttpRequest) -> str:
+    """AXES_CLIENT_IP_CALLABLE: the client's IPv4 address, or the first address of its IPv6 network."""
+    try:
+        address = ipaddress.ip_address(request.META.get("REMOTE_ADDR", ""))
+    except ValueError:
+        return _NO_ADDRESS
+    if isinstance(address, ipaddress.IPv4Address):
+        return str(address)
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    if address.is_loopback:
+        return str(address)
+    return str(ipaddress.ip_network((address, _IPV6_CLIENT_BITS), strict=False).network_address)
+
+
+def locks(now: datetime) -> list[Lock]:
+    """Everything that is locked, the newest first."""
+    found = _locks(AccessAttempt.objects.all(), now, policy())
+    return sorted(found, key=lambda lock: (lock.until, lock.name, lock.address), reverse=True)
+
+
+def lock_of(name: str, address: str, now: datetime) -> Lock | None:
+    """What keeps that name from logging in at that address; the lock that ends last when there are several."""
+    rules = policy()
+    attempts = AccessAttempt.objects.filter(Q(username=name) | Q(ip_address=address))
+    concerning = [
+        lock
+        for lock in _locks(attempts, now, rules)
+        if lock.name in ("", name)
+        and lock.address in ("", address)
+        and not (lock.scope is Scope.NAME and _is_known(name, address, now))
+    ]
+    return max(concerning, key=lambda lock: lock.until, default=None)
+
+
+@transaction.atomic
+def unlock(scope: Scope, name: str, address: str, *, actor: User) -> int:
+    """Forget the failures behind a lock, with an audit entry; how many there were."""
+    known = {"username": name, "ip_address": address}
+    attempts = AccessAttempt.objects.filter(**{field: known[field] for field in _FIELDS[scope]})
+    failures = attempts.aggregate(sum=Sum("failures_since_start"))["sum"] or 0
+    attempts.delete()
+    if failures:
+        title = " at ".join(known[field] for field in _FIELDS[scope])
+        AuditEntry.objects.create(
+            actor=actor,
+            actor_name=actor.get_username(),
+            action=AuditEntry.Action.UNLOCKED,
+            object_type="login",
+            object_id=title[:200],
+            object_name=title[:200],
+            changes={"failures": [failures, 0]},
+        )
+    return failures
+
+
+def purge(now: datetime) -> int:
+    """Delete failures that count no more, and logins too old to make an address known; how many rows."""
+    attempts, _ = AccessAttempt.objects.filter(attempt_time__lte=now - policy().cool_off).delete()
+    logins, _ = AccessLog.objects.filter(attempt_time__lte=now - _ADDRESS_IS_KNOWN_FOR).delete()
+    return int(attempts + logins)
+
+
+class LockoutHandler(AxesDatabaseHandler):  # type: ignore[misc]
+    """AXES_HANDLER: django-axes asks and tells it; it counts by our rules.
+
+    Unlike django-axes' own it has a limit for each rule, keeps nothing of what was sent but name and address, and after a
+    right password forgets only that name's failures at that address: an attacker with an account of his own must not be able
+    to set his address back.
+    """
+
+    def is_locked(self, request: Any, credentials: dict[str, Any] | None = None) -> bool:
+        request.login_lock = lock_of(_name(credentials), request.axes_ip_address, timezone.now())
+        return request.login_lock is not None
+
+    def user_login_failed(
+        self, sender: object, credentials: dict[str, Any], request: Any = None, **kwargs: Any
+    ) -> None:
+        request.axes_credentials = credentials
+        if request.axes_locked_out:
+            return  # refused without a look at the password: that must not prolong the lock
+        _count_failure(_name(credentials), request.axes_ip_address, timezone.now())
+        logger.info("wrong password address=%s", request.axes_ip_address)
+        if self.is_locked(request, credentials):
+            request.axes_locked_out = True
+            logger.warning("logins locked scope=%r address=%s", str(request.login_lock.scope), request.axes_ip_address)
+
+    def reset_user_attempts(self, request: Any, credentials: dict[str, Any] | None = None) -> int:
+        deleted, _ = AccessAttempt.objects.filter(
+            username=_name(credentials), ip_address=request.axes_ip_address
+        ).delete()
+        return int(deleted)
+
+
+def _count_failure(name: str, address: str, now: datetime) -> None:
+    AccessAttempt.objects.filter(attempt_time__lte=now - cool_off()).delete()
+    attempt, is_new = AccessAttempt.objects.get_or_create(
+        username=name, ip_address=address, user_agent="", defaults={"failures_since_start": 1}
+    )
+    if not is_new:
+        AccessAttempt.objects.filter(pk=attempt.pk).update(
+            failures_since_start=F("failures_since_start") + 1, attempt_time=now
+        )
+
+
+def _locks(attempts: "QuerySet[Any]", now: datetime, rules: Policy) -> Iterator[Lock]:
+    counted = attempts.filter(attempt_time__gt=now - rules.cool_off)
+    for scope, fields in _FIELDS.items():
+        sums = (
+            counted.order_by().values(*fields).annotate(failures=Sum("failures_since_start"), last=Max("attempt_time"))
+        )
+        for row in sums.filter(failures__gte=rules.limits[scope]):
+            name, address = row.get("username", ""), row.get("ip_address", "")
+            yield Lock(scope, name, address, row["failures"], row["last"] + rules.cool_off)
+
+
+def _is_known(name: str, address: str, now: datetime) -> bool:
+    since = now - _ADDRESS_IS_KNOWN_FOR
+    return bool(AccessLog.objects.filter(username=name, ip_address=address, attempt_time__gt=since).exists())
+
+
+def _name(credentials: Mapping[str, Any] | None) -> str:
+    return str((credentials or {}).get("username") or "")

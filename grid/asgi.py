@@ -17,24 +17,30 @@ django_application = get_asgi_application()
 # Imported after Django is set up: they import models.
 from channels.auth import AuthMiddlewareStack  # noqa: E402
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
-from channels.security.websocket import OriginValidator  # noqa: E402
 from django.conf import settings  # noqa: E402
 
 from dashboard.proxy.app import WorkspaceProxy  # noqa: E402
 from dashboard.proxy.gate import GrantGate  # noqa: E402
 from dashboard.proxy.origins import TwoOrigins  # noqa: E402
 from dashboard.routing import websocket_urlpatterns  # noqa: E402
+from grid.edge.bodies import Bodies  # noqa: E402
+from grid.edge.hosts import OwnHosts  # noqa: E402
+from grid.edge.limits import Limits  # noqa: E402
 from grid.launch.token import access_token  # noqa: E402
 from grid.runtime import get_runtime, stop_runtime  # noqa: E402
 from grid.runtime.lifespan import Lifespan  # noqa: E402
 
-dashboard = ProtocolTypeRouter(
-    {
-        "http": django_application,
-        "websocket": OriginValidator(
-            AuthMiddlewareStack(URLRouter(websocket_urlpatterns)), [settings.DASHBOARD_ORIGIN]
+dashboard = Limits(
+    OwnHosts(
+        ProtocolTypeRouter(
+            {"http": django_application, "websocket": AuthMiddlewareStack(URLRouter(websocket_urlpatterns))}
         ),
-    }
+        allowed=settings.ALLOWED_HOSTS,
+        origin=settings.DASHBOARD_ORIGIN,
+    ),
+    cookies=(settings.SESSION_COOKIE_NAME,),
+    # Whoever logs in, or chooses a theme, sends some words; a session, which anybody can claim, is no reason to take more.
+    bodies=Bodies(paths={path: Bodies().anonymous for path in ("/login/", "/logout/", "/theme/", "/admin/login/")}),
 )
 
 workspaces = WorkspaceProxy(

@@ -41,9 +41,10 @@ if DEMO:
 CSRF_TRUSTED_ORIGINS = [DASHBOARD_ORIGIN]
 _https = DASHBOARD_ORIGIN.startswith("https://")
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _https
-SECURE_PROXY_SSL_HEADER = (
-    ("HTTP_X_FORWARDED_PROTO", "https") if env.bool("GRID_BEHIND_TLS_PROXY", default=False) else None
-)
+_behind_proxy = env.bool("GRID_BEHIND_TLS_PROXY", default=False)
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if _behind_proxy else None
+# Addresses and networks of the proxies in front, which say in X-Forwarded-For who asks: limits and logins count by address.
+TRUSTED_PROXIES = env.list("GRID_TRUSTED_PROXIES", default=["127.0.0.0/8", "::1"]) if _behind_proxy else []
 SESSION_ENGINE = "grid.sessions"
 SESSION_COOKIE_AGE = (
     30 * 24 * 60 * 60
@@ -53,6 +54,7 @@ CSRF_COOKIE_NAME = "grid_csrf"
 SESSION_COOKIE_HTTPONLY = True
 SECURE_CONTENT_TYPE_NOSNIFF = True
 X_FRAME_OPTIONS = "DENY"
+FILE_UPLOAD_HANDLERS = ["django.core.files.uploadhandler.MemoryFileUploadHandler"]  # nothing is written to a disk
 
 # --- Applications ----------------------------------------------------------------------------------------------------
 INSTALLED_APPS = [
@@ -173,10 +175,17 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {
-        "line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s", "datefmt": "%Y-%m-%dT%H:%M:%S%z"}
+        "line": {
+            "()": "grid.edge.logs.LineFormatter",
+            "format": "%(asctime)s %(levelname)s %(name)s %(message)s",
+            "datefmt": "%Y-%m-%dT%H:%M:%S%z",
+        }
     },
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
-    # grid.lockouts says the same in fewer lines.
-    "loggers": {"axes": {"level": "WARNING"}},
+    "filters": {"client faults": {"()": "grid.edge.logs.ClientFaults"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["client faults"]}},
+    "loggers": {
+        "axes": {"level": "WARNING"},  # grid.lockouts says the same in fewer lines
+        "grid.edge.websocket": {"level": "WARNING"},  # uvicorn would say of each live page that it is connected
+    },
     "root": {"handlers": ["stderr"], "level": env.str("GRID_LOG_LEVEL", default="INFO")},
 }

@@ -1,9 +1,9 @@
-"""System checks say what is wrong with an installation's origins."""
+"""System checks say what is wrong with an installation's settings."""
 
 import pytest
 from pytest_django import Settings
 
-from grid.checks import origins
+from grid.checks import origins, trusted_proxies
 
 
 @pytest.mark.parametrize(
@@ -20,3 +20,12 @@ def test_the_two_origins_are_kept_apart(
 ) -> None:
     settings.DASHBOARD_ORIGIN, settings.WORKSPACE_ORIGIN = dashboard, workspaces
     assert [message.id for message in origins(None)] == expected
+
+
+@pytest.mark.parametrize(
+    ("proxies", "expected"),
+    [([], []), (["10.1.0.0/16", "::1"], []), (["10.1.2.3/16"], ["grid.E020"]), (["ingress"], ["grid.E020"])],
+)
+def test_proxies_are_named_by_address(settings: Settings, proxies: list[str], expected: list[str]) -> None:
+    settings.TRUSTED_PROXIES = proxies
+    assert [message.id for message in trusted_proxies(None)] == expected

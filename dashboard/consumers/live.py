@@ -30,7 +30,7 @@ __all__ = ["LiveConsumer", "LivePage"]
 
 logger = logging.getLogger(__name__)
 
-LOGGED_OUT, FORBIDDEN, TOO_SLOW, OTHER_ROLE, INTERNAL_ERROR = 4401, 4403, 4408, 4409, 1011
+LOGGED_OUT, FORBIDDEN, TOO_SLOW, OTHER_ROLE, UNASKED, INTERNAL_ERROR = 4401, 4403, 4408, 4409, 1008, 1011
 _GOODBYES = {
     LOGGED_OUT: "Your session has ended, so this page is no longer kept up to date.",
     FORBIDDEN: "You may no longer see this page, so it is no longer kept up to date.",
@@ -89,6 +89,11 @@ class LiveConsumer(AsyncWebsocketConsumer):
             return
         await self.accept()
         self._task = asyncio.create_task(self._live(runtime, viewer, view, session_key), name=f"live {self._page.name}")
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        """Our pages send nothing, so this is no page of ours."""
+        logger.info("browser sends what nobody asked for, closed page=%s", self._page.name)
+        await self.close(UNASKED)
 
     async def disconnect(self, code: int) -> None:
         if self._task is not None:

@@ -5,11 +5,11 @@ import ipaddress
 import socket
 from typing import Any
 
-import uvicorn
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-_GRACE_SECONDS = 3
+from grid.edge.server import make_server
+
 _LARGEST_MESSAGE = 64 * 2**20  # bytes of one websocket message: a notebook with pictures is saved in one
 
 
@@ -36,18 +36,10 @@ class Command(BaseCommand):
                 "Use --host 127.0.0.1, or run without GRID_DEBUG and with a GRID_SECRET_KEY of your own."
             )
         sockets = [listen(host, port) for port in (options["port"], options["workspace_port"])]
-        config = uvicorn.Config(
-            "grid.asgi:application",
-            lifespan="on",
-            ws="websockets-sansio",
-            ws_max_size=_LARGEST_MESSAGE,
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=settings.SECURE_PROXY_SSL_HEADER is not None,
-            timeout_graceful_shutdown=_GRACE_SECONDS,
+        server = make_server(
+            "grid.asgi:application", message_bytes=_LARGEST_MESSAGE, trusted_proxies=settings.TRUSTED_PROXIES
         )
-        uvicorn.Server(config).run(sockets=sockets)
+        server.run(sockets=sockets)
 
 
 def listen(host: str, port: int) -> socket.socket:

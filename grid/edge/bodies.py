@@ -1,0 +1,89 @@
+"""Request bodies, read whole into memory before the application begins.
+
+Django would write what comes to a temporary file and hold a request while it waits: an upload that never ends cost a file and a
+task. Here it costs at most its limit, for a limited time, and the application sees only what has arrived.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+
+from grid.edge.refusals import Message, Receive, Refusal, Scope, header
+
+KIB, MIB = 2**10, 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Bodies:
+    """How many bytes are taken: of whoever has no session, on single paths of everybody, and of all others."""
+
+    anonymous: int = 16 * KIB
+    paths: Mapping[str, int] = field(default_factory=dict)
+    others: int = MIB
+    seconds: float = 30.0
+
+    def most(self, path: str, *, is_anonymous: bool) -> int:
+        usual = self.anonymous if is_anonymous else self.others
+        return min(usual, self.paths.get(path, usual))
+
+
+class Refused(Exception):
+    """The body is not taken."""
+
+    def __init__(self, refusal: Refusal, value: str = "") -> None:
+        super().__init__(refusal.reason)
+        self.refusal = refusal
+        self.value = value
+
+
+class Gone(Exception):
+    """The client has closed the connection."""
+
+
+def has_body(scope: Scope) -> bool:
+    return any(name in (b"content-length", b"transfer-encoding") for name, _ in scope["headers"])
+
+
+async def read_body(scope: Scope, receive: Receive, *, most: int, seconds: float) -> Receive:
+    """A `receive` that gives the body, which has arrived. Raises Refused when it is too large or too late, Gone."""
+    declared = header(scope, b"content-length")
+    if declared.isdecimal() and int(declared[:20]) > most:
+        raise Refused(_too_large(most), value=declared)
+    body = bytearray()
+    try:
+        async with asyncio.timeout(seconds):
+            more = True
+            while more:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise Gone
+                body += message.get("body", b"")
+                more = message.get("more_body", False)
+                if len(body) > most:
+                    raise Refused(_too_large(most), value=f"{len(body)} and more")
+    except TimeoutError:
+        raise Refused(_too_late(seconds), value=f"{len(body)} of {declared or 'unknown'}") from None
+    whole: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
+
+    async def replay() -> Message:
+        return whole.pop() if whole else await receive()
+
+    return replay
+
+
+def _too_large(most: int) -> Refusal:
+    size = f"{most // MIB} MiB" if most >= MIB else f"{most // KIB} KiB"
+    return Refusal(
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+        "body-too-large",
+        f"This form takes no more than {size}. Put large data into your project's files, and name their path instead.",
+    )
+
+
+def _too_late(seconds: float) -> Refusal:
+    return Refusal(
+        HTTPStatus.REQUEST_TIMEOUT,
+        "body-too-late",
+        f"The form did not arrive within {seconds:g} seconds. Look at your connection, go back and send it again.",
+    )

@@ -1,0 +1,103 @@
+"""The open connections of a server: how many there may be, and the sweep that cuts those that are late.
+
+One sweep for all of them is cheaper than several timers for each, and is as exact as these limits need.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Protocol
+
+from grid.edge.addresses import client_key
+from grid.edge.counts import Counts
+from grid.edge.refusals import Refusal
+
+logger = logging.getLogger(__name__)
+
+_EVERYBODY = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    """Times are in seconds, sizes in bytes."""
+
+    head_seconds: float = 10.0  # from connecting, or from its first byte, until the whole head of a request is here
+    body_idle_seconds: float = 20.0  # without a byte of a body that we would read
+    send_seconds: float = 60.0  # in which a reader takes most of what waits for it, about 64 KiB
+    linger_seconds: float = 5.0  # in which the client may still read our refusal, and we throw away what it sends
+    url_bytes: int = 8 * 2**10
+    head_bytes: int = 32 * 2**10
+    headers: int = 100
+    waiting_requests: int = 16  # sent on one connection before the first of them was answered
+    connections: int = 4096
+    connections_of_address: int = 512
+
+    @property
+    def sweep_seconds(self) -> float:
+        return min(1.0, min(self.head_seconds, self.body_idle_seconds, self.send_seconds, self.linger_seconds) / 4)
+
+
+class Connection(Protocol):
+    def cut_if_late(self, now: float) -> None: ...
+
+
+class Connections:
+    """`is_proxy` says which addresses stand for many people: they are counted in the whole only."""
+
+    def __init__(self, limits: ConnectionLimits, *, is_proxy: Callable[[str], bool]) -> None:
+        self.limits = limits
+        self._is_proxy = is_proxy
+        self._open: dict[asyncio.BaseTransport, tuple[Connection, str]] = {}
+        self._counts = Counts()
+        self._sweep: asyncio.TimerHandle | None = None
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def enter(self, transport: asyncio.BaseTransport, connection: Connection, address: str) -> Refusal | None:
+        """Count it in and watch it; or why not. Whoever takes a connection over, as a websocket does, enters again."""
+        if transport in self._open:
+            self._open[transport] = connection, self._open[transport][1]
+            return None
+        whose = _EVERYBODY if self._is_proxy(address) else client_key(address)
+        most = self.limits.connections_of_address
+        if len(self._open) >= self.limits.connections:
+            return _too_many(self.limits.connections, "here")
+        if whose and self._counts[whose] >= most:
+            return _too_many(most, "from your address")
+        self._open[transport] = connection, whose
+        self._counts.add(whose)
+        if self._sweep is None:
+            self._sweep_later()
+        return None
+
+    def leave(self, transport: asyncio.BaseTransport) -> None:
+        found = self._open.pop(transport, None)
+        if found is not None:
+            self._counts.remove(found[1])
+
+    def _sweep_later(self) -> None:
+        self._sweep = asyncio.get_running_loop().call_later(self.limits.sweep_seconds, self._sweep_now)
+
+    def _sweep_now(self) -> None:
+        self._sweep = None
+        if not self._open:
+            return
+        self._sweep_later()
+        now = asyncio.get_running_loop().time()
+        for connection, _ in list(self._open.values()):
+            try:
+                connection.cut_if_late(now)
+            except Exception:
+                logger.exception("connection not looked at")
+
+
+def _too_many(most: int, where: str) -> Refusal:
+    return Refusal(
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        "too-many-connections",
+        f"{most} connections are open {where}, as many as may be at a time. Wait some seconds and reload this page.",
+        retry_after=5,
+    )

@@ -1,0 +1,58 @@
+"""Lets in what names a host of ours and, for websockets, comes from a page of ours.
+
+Django asks the first of each request too, but writes the whole value and a traceback for it; channels' OriginValidator raises on
+an Origin that is none (`http://[`).
+"""
+
+from collections.abc import Sequence
+from http import HTTPStatus
+from urllib.parse import urlsplit
+
+from django.http.request import split_domain_port, validate_host
+
+from grid.edge.refusals import Application, Receive, Refusal, Scope, Send, header, refuse
+
+_PORTS = {"http": 80, "https": 443}
+
+
+class OwnHosts:
+    """`allowed` is like Django's ALLOWED_HOSTS; `origin` is where the pages are that may open websockets."""
+
+    def __init__(self, application: Application, *, allowed: Sequence[str], origin: str) -> None:
+        self._application = application
+        self._allowed = allowed
+        self._origin = _parts(origin)
+        self._unknown_host = Refusal(
+            HTTPStatus.BAD_REQUEST,
+            "unknown-host",
+            f"This is not the address of the dashboard. Open {origin}, or ask an admin to add this host name to GRID_ALLOWED_HOSTS.",
+        )
+        self._foreign_origin = Refusal(
+            HTTPStatus.FORBIDDEN,
+            "foreign-origin",
+            f"Live pages are for pages of {origin} only. Open the dashboard there.",
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] in ("http", "websocket"):
+            host = header(scope, b"host")
+            domain, _ = split_domain_port(host)
+            if not domain or not validate_host(domain, list(self._allowed)):
+                await refuse(scope, send, self._unknown_host, value=host)
+                return
+            if scope["type"] == "websocket" and _parts(header(scope, b"origin")) != self._origin:
+                await refuse(scope, send, self._foreign_origin, value=header(scope, b"origin"))
+                return
+        await self._application(scope, receive, send)
+
+
+def _parts(origin: str) -> tuple[str, str, int | None] | None:
+    """Scheme, host and port, the usual port said or not; None for what is no origin."""
+    try:
+        found = urlsplit(origin)
+        port = found.port
+    except ValueError:
+        return None
+    if not found.hostname or found.path or found.query or found.fragment:
+        return None
+    return found.scheme, found.hostname, port or _PORTS.get(found.scheme)

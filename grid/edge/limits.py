@@ -1,0 +1,102 @@
+"""An ASGI wrapper that bounds what one session and one address hold at the same time, and what their requests bring."""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from django.http import parse_cookie
+
+from grid.edge.addresses import client_key
+from grid.edge.bodies import Bodies, Gone, Refused, has_body, read_body
+from grid.edge.counts import Counts
+from grid.edge.refusals import Application, Receive, Refusal, Scope, Send, refuse
+
+_RETRY_SECONDS = 5
+Key = tuple[str, str, str]  # what, whose kind, whose
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """How many may be open at the same time. An address may be a whole office behind one router."""
+
+    requests_of_session: int = 64
+    requests_of_address: int = 256
+    websockets_of_session: int = 100
+    websockets_of_address: int = 1000
+    bodies_of_address: int = 16  # that have not arrived yet, each in memory
+
+
+class Limits:
+    """`cookies` name the sessions' cookies; without `bodies` they stream through, for the application to bound."""
+
+    def __init__(
+        self,
+        application: Application,
+        *,
+        cookies: tuple[str, ...],
+        bodies: Bodies | None = None,
+        shares: Shares = Shares(),
+    ) -> None:
+        self._application = application
+        self._cookies = cookies
+        self._bodies = bodies
+        self._shares = shares
+        self._open = Counts()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            await self._application(scope, receive, send)
+            return
+        session = self._session(scope)
+        address = client_key((scope.get("client") or ("", 0))[0])
+        try:
+            with self._shares_of(scope["type"], session, address):
+                if self._bodies is not None and scope["type"] == "http" and has_body(scope):
+                    most = self._bodies.most(scope["path"], is_anonymous=not session)
+                    with self._within((("body", "address", address), self._shares.bodies_of_address)):
+                        receive = await read_body(scope, receive, most=most, seconds=self._bodies.seconds)
+                await self._application(scope, receive, send)
+        except Refused as refused:
+            await refuse(scope, send, refused.refusal, value=refused.value)
+        except Gone:
+            return
+
+    def _session(self, scope: Scope) -> str:
+        said = "; ".join(value.decode("latin-1") for name, value in scope["headers"] if name == b"cookie")
+        found = parse_cookie(said)
+        return next((found[name] for name in self._cookies if found.get(name)), "")
+
+    def _shares_of(self, kind: str, session: str, address: str) -> AbstractContextManager[None]:
+        shares = self._shares
+        of_session, of_address = (
+            (shares.requests_of_session, shares.requests_of_address)
+            if kind == "http"
+            else (shares.websockets_of_session, shares.websockets_of_address)
+        )
+        wanted = [((kind, "address", address), of_address)]
+        if session:
+            wanted.append(((kind, "session", session), of_session))
+        return self._within(*wanted)
+
+    @contextmanager
+    def _within(self, *wanted: tuple[Key, int]) -> Iterator[None]:
+        for key, most in wanted:
+            if self._open[key] >= most:
+                raise Refused(_too_many(key[0], key[1], most), value=f"{most} open")
+        with self._open.held(*(key for key, _ in wanted)):
+            yield
+
+
+def _too_many(kind: str, holder: str, most: int) -> Refusal:
+    what = {"http": "requests are being answered", "websocket": "live pages are open", "body": "forms are arriving"}[
+        kind
+    ]
+    owner = {"session": "in your session", "address": "from your address"}[holder]
+    return Refusal(
+        HTTPStatus.TOO_MANY_REQUESTS,
+        f"too-many-{kind}-of-{holder}",
+        f"{most} {what} {owner} already, as many as may be at a time. "
+        "Close tabs that you do not need, wait some seconds and try again.",
+        retry_after=_RETRY_SECONDS,
+    )

@@ -1,0 +1,59 @@
+"""Makes the HTTP server of a program that answers people."""
+
+import resource
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+import uvicorn
+
+from grid.edge.addresses import matcher
+from grid.edge.connections import ConnectionLimits, Connections
+from grid.edge.http import LimitedHttp
+from grid.edge.refusals import Application
+from grid.edge.websocket import LimitedWebSocket
+
+_GRACE_SECONDS = 3
+_USUAL = ConnectionLimits()
+_OTHER_FILES = 256  # open beside connections: the database, watches, static files
+
+
+def make_server(
+    application: Application | str,
+    *,
+    message_bytes: int,
+    trusted_proxies: Sequence[str] = (),
+    limits: ConnectionLimits = _USUAL,
+) -> uvicorn.Server:
+    """`application` or where to import it from; run it with `server.run(sockets=[...])`.
+
+    `message_bytes` bounds a websocket's message, in whatever number of fragments and after decompression. `trusted_proxies` are the
+    addresses and networks whose X-Forwarded-For and X-Forwarded-Proto are believed. Raises ValueError for what is no network.
+    """
+    is_proxy = matcher(trusted_proxies)
+    limits = replace(limits, connections=min(limits.connections, _room_for_connections(limits.connections)))
+    guard = Connections(limits, is_proxy=is_proxy)
+    config = uvicorn.Config(
+        application,
+        http=partial(LimitedHttp, guard=guard),
+        ws=partial(LimitedWebSocket, guard=guard),
+        ws_max_size=message_bytes,
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=bool(trusted_proxies),
+        forwarded_allow_ips=list(trusted_proxies),
+        timeout_graceful_shutdown=_GRACE_SECONDS,
+    )
+    return uvicorn.Server(config)
+
+
+def _room_for_connections(wanted: int) -> int:
+    """Raise the limit of open files as far as we may: asyncio logs a traceback for each connection beyond it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = wanted + _OTHER_FILES
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return wanted if soft == resource.RLIM_INFINITY else max(1, soft - _OTHER_FILES)

@@ -1,0 +1,116 @@
+"""uvicorn's websocket protocol, for clients that break the rules: as it is, some of what they send raises in it.
+
+What uvicorn logs of each websocket goes to a logger of our own, because it writes the whole address at every connection.
+"""
+
+import asyncio
+import logging
+from dataclasses import replace
+from http import HTTPStatus
+from typing import Any
+
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+
+from grid.edge.connections import Connections
+from grid.edge.refusals import Refusal
+
+logger = logging.getLogger(__name__)
+
+_INVALID_TEXT = 1007
+_NO_HANDSHAKE = Refusal(HTTPStatus.BAD_REQUEST, "no-handshake", "This is not how a websocket begins.")
+_TOO_EARLY = Refusal(HTTPStatus.BAD_REQUEST, "too-early", "Data came before the websocket was accepted.")
+_MALFORMED = Refusal(HTTPStatus.BAD_REQUEST, "malformed", "This is no websocket's message, or too large a one.")
+_UNREAD = Refusal(HTTPStatus.REQUEST_TIMEOUT, "messages-not-read", "The messages were not read in time.")
+
+
+class LimitedWebSocket(WebSocketsSansIOProtocol):  # type: ignore[misc] # uvicorn's types are not followed
+    """One websocket."""
+
+    def __init__(self, *, guard: Connections, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.logger = self.conn.logger = logger
+        self._guard = guard
+        self._unread_since: float | None = None
+        self._closing_since: float | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self._guard.enter(transport, self, "")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._guard.leave(self.transport)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self.transport.is_closing():
+            return
+        if self.handshake_initiated and not self.handshake_complete:
+            self._cut(_TOO_EARLY)
+            return
+        is_begin = not self.handshake_initiated
+        self.conn.receive_data(data)
+        if self.conn.parser_exc is not None:
+            self._give_up(str(self.conn.parser_exc))
+            return
+        self.handle_events()
+        if not self.handshake_initiated:
+            # A head that our HTTP parser took and this one did not; it waits for an end of the connection.
+            self._cut(_NO_HANDSHAKE, str(self.conn.handshake_exc or ""))
+        elif is_begin and self.conn.handshake_exc is not None:
+            answered = replace(_NO_HANDSHAKE, status=HTTPStatus(self.response.status_code))
+            self._log(answered, str(self.conn.handshake_exc))
+
+    def send_receive_event_to_app(self) -> None:
+        if self.curr_msg_data_type == "text" and not self.close_sent:
+            # Joined here, so that it is joined once; uvicorn would log a traceback for what is not text.
+            message = b"".join(self.frames)
+            self.frames = [message]
+            try:
+                message.decode()
+            except UnicodeDecodeError as error:
+                self.frames = []
+                self.conn.fail(_INVALID_TEXT)
+                self._give_up(str(error))
+                return
+        super().send_receive_event_to_app()
+
+    def pause_writing(self) -> None:
+        """Read no more until the client reads: each of its pings would add an answer to what waits for it."""
+        self._unread_since = self.loop.time()
+        super().pause_writing()
+        self.transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        self._unread_since = None
+        super().resume_writing()
+        if not self.read_paused:
+            self.transport.resume_reading()
+
+    def cut_if_late(self, now: float) -> None:
+        send_seconds = self._guard.limits.send_seconds
+        if self.transport.is_closing():
+            self._closing_since = self._closing_since or now
+            if now - self._closing_since > send_seconds:
+                self.transport.abort()
+        elif self._unread_since is not None and now - self._unread_since > send_seconds:
+            self._cut(_UNREAD)
+
+    def _give_up(self, error: str) -> None:
+        """Say goodbye with the code that fits, where the websocket had begun."""
+        self._log(_MALFORMED, error)
+        if self.conn.close_sent is None:
+            self.transport.abort()
+        else:
+            self.handle_parser_exception()
+
+    def _cut(self, refusal: Refusal, value: str = "") -> None:
+        self._log(refusal, value)
+        if not self.handshake_initiated:
+            self.transport.write(refusal.as_http())
+            self.transport.close()
+        else:
+            self.transport.abort()
+
+    def _log(self, refusal: Refusal, value: str = "") -> None:
+        path = self.scope["path"] if self.handshake_initiated and hasattr(self, "scope") else ""
+        refusal.log(client=self.client[0] if self.client else "", asked=f"websocket {path}", value=value)

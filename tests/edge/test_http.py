@@ -1,0 +1,178 @@
+"""What a connection may do, tried with real sockets and short limits."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from tests.edge.serving import SHORT, App, eventually, head, refusals, serving
+
+Caplog = pytest.LogCaptureFixture
+LONG_TIME = replace(SHORT, head_seconds=20, body_idle_seconds=20, send_seconds=20, linger_seconds=0.4)
+
+
+async def test_a_usual_request_is_answered() -> None:
+    async with serving(App()) as server:
+        answer = await server.ask(head("POST", "/a", "Connection: close", "Content-Length: 5") + "hello")
+    assert answer.startswith(b"HTTP/1.1 200 OK") and answer.endswith(b"5 bytes of /a\r\n0\r\n\r\n")
+
+
+@pytest.mark.parametrize(
+    "sent", ["G", "GET / HTTP/1.1\r\nHost: te", "\r\n", "GET / HTTP/1.1\r\nUpgrade: websocket\r\n"]
+)
+async def test_a_half_sent_head_is_answered_with_408_and_one_line(sent: str, caplog: Caplog) -> None:
+    async with serving(App()) as server:
+        assert (await server.ask(sent)).startswith(b"HTTP/1.1 408 ")
+    assert len(refusals(caplog.records)) == 1 and "reason=head-too-late" in caplog.text
+
+
+async def test_a_head_that_grows_slowly_gets_no_more_time(caplog: Caplog) -> None:
+    async with serving(App()) as server:
+        client = await server.connect()
+        client.send("GET /")
+        answer = asyncio.create_task(client.rest())
+        while not answer.done():
+            client.send("x")
+            await asyncio.wait([answer], timeout=SHORT.head_seconds / 5)
+        assert answer.result().startswith(b"HTTP/1.1 408 ")
+    assert len(refusals(caplog.records)) == 1
+
+
+async def test_the_second_head_of_a_connection_has_a_limit_too(caplog: Caplog) -> None:
+    async with serving(App()) as server:
+        client = await server.connect()
+        client.send(head("GET", "/"))
+        await client.until(b"0\r\n\r\n")
+        client.send("GET / HT")
+        assert (await client.rest()).startswith(b"HTTP/1.1 408 ")
+    assert len(refusals(caplog.records)) == 1
+
+
+async def test_a_connection_that_says_nothing_is_closed_without_a_word(caplog: Caplog) -> None:
+    async with serving(App()) as server:
+        assert await server.ask("") == b""
+    assert refusals(caplog.records) == []
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [head("POST", "/", "Content-Length: 100") + "half", head("POST", "/", "Transfer-Encoding: chunked") + "5\r\nhal"],
+)
+async def test_a_body_that_stops_is_answered_with_408_and_the_application_is_told(sent: str, caplog: Caplog) -> None:
+    app = App()
+    async with serving(app) as server:
+        assert (await server.ask(sent)).startswith(b"HTTP/1.1 408 ")
+        await eventually(lambda: app.ended == ["disconnect"])
+    assert len(refusals(caplog.records)) == 1 and "reason=body-stopped" in caplog.text
+
+
+async def test_a_slow_body_that_moves_is_taken() -> None:
+    async with serving(App()) as server:
+        client = await server.connect()
+        client.send(head("POST", "/", "Connection: close", "Content-Length: 12"))
+        for _ in range(12):  # three times as long as one without a byte may take
+            client.send("x")
+            await asyncio.sleep(SHORT.body_idle_seconds / 4)
+        assert b"12 bytes" in await client.rest()
+
+
+async def test_a_body_after_its_answer_is_thrown_away_for_a_while_only() -> None:
+    async def early(scope: object, receive: object, send: object) -> None:
+        await send({"type": "http.response.start", "status": 413, "headers": [(b"content-length", b"0")]})  # type: ignore[operator]
+        await send({"type": "http.response.body", "body": b""})  # type: ignore[operator]
+
+    async def app(scope: dict[str, object], receive: object, send: object) -> None:
+        await (App() if scope["type"] == "lifespan" else early)(scope, receive, send)
+
+    async with serving(app, limits=LONG_TIME) as server:
+        client = await server.connect()
+        client.send(head("POST", "/", "Content-Length: 100000000"))
+        assert (await client.until(b"\r\n\r\n")).startswith(b"HTTP/1.1 413 ")
+        while not client.reader.at_eof() and client.reader.exception() is None:
+            client.send(b"x" * 65536)
+            await asyncio.sleep(0.02)
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (head("GET", "/" + "a" * 9000), 414),
+        (head("GET", "/", f"X: {'a' * 40000}"), 431),
+        (head("GET", "/", *[f"X-{number}: a" for number in range(120)]), 431),
+        ("GET / HTTP/1.1\r\nX: " + "a" * 400_000, 431),
+        ("GET / HTTP/1.1\r\n" + "X" * 400_000, 431),
+        (head("POST", "/", "Transfer-Encoding: chunked") + "1\r\na\r\n0\r\nX: " + "a" * 400_000, 431),
+        ("nonsense\r\n\r\n", 400),
+        (head("GET", "/\x00"), 400),
+        (head("GET", "/\xff"), 400),
+        (head("GET", "/", "X: \x01\x00"), 400),
+        (head("POST", "/", "Content-Length: 5", "Transfer-Encoding: chunked"), 400),
+        (head("POST", "/", "Content-Length: -5"), 400),
+        (head("POST", "/", "Transfer-Encoding: chunked") + "zz\r\n", 400),
+        (head("CONNECT", "example.com:443"), 400),
+    ],
+    ids=range(14),
+)
+async def test_heads_that_are_too_large_or_malformed_are_refused_with_one_line(
+    sent: str, status: int, caplog: Caplog
+) -> None:
+    async with serving(App(), limits=LONG_TIME) as server:
+        answer = await server.ask(sent)
+        assert (await server.get()).startswith(b"HTTP/1.1 200 ")
+    assert answer.startswith(f"HTTP/1.1 {status} ".encode()), answer[:100]
+    (line,) = refusals(caplog.records)
+    assert len(line) < 500 and line.isprintable()
+
+
+async def test_many_requests_sent_at_once_on_one_connection_are_not_kept(caplog: Caplog) -> None:
+    async with serving(App(), limits=LONG_TIME) as server:
+        client = await server.connect()
+        client.send(head("POST", "/", "Content-Length: 3") + "abc")
+        client.send(head("GET", "/") * 3)
+        for _ in range(4):
+            assert b"200 OK" in await client.until(b"\r\n0\r\n\r\n")
+        client.send(head("GET", "/") * 1000)
+        await client.rest()
+    assert len(refusals(caplog.records)) == 1 and "too-many-waiting" in caplog.text
+
+
+async def test_a_reader_that_takes_nothing_is_cut_and_the_application_is_told(caplog: Caplog) -> None:
+    app = App()
+    async with serving(app) as server:
+        client = await server.connect(buffer=4096)
+        client.writer.transport.pause_reading()  # type: ignore[attr-defined]
+        client.send(head("GET", "/long"))
+        await eventually(lambda: app.ended == ["disconnect"])
+    assert len(refusals(caplog.records)) == 1 and "reason=answer-not-read" in caplog.text
+
+
+async def test_one_address_cannot_take_all_connections(caplog: Caplog) -> None:
+    limits = replace(LONG_TIME, connections_of_address=3)
+    async with serving(App(), limits=limits) as server:
+        held = [await server.connect(source="127.0.0.2") for _ in range(3)]
+        for client in held:
+            client.send("G")
+        refused = await server.connect(source="127.0.0.2")
+        answer = await refused.rest()
+        assert answer.startswith(b"HTTP/1.1 503 ") and b"retry-after: 5" in answer
+        assert (await server.get(source="127.0.0.3")).startswith(b"HTTP/1.1 200 ")
+        held[0].writer.close()
+        await held[0].writer.wait_closed()
+        assert (await server.get(source="127.0.0.2")).startswith(b"HTTP/1.1 200 ")
+    assert "client=127.0.0.2" in refusals(caplog.records)[0]
+
+
+async def test_there_is_a_limit_of_all_connections() -> None:
+    async with serving(App(), limits=replace(LONG_TIME, connections=3)) as server:
+        for number in range(3):
+            (await server.connect(source=f"127.0.0.{number + 2}")).send("G")
+        refused = await server.connect(source="127.0.0.9")
+        assert (await refused.rest()).startswith(b"HTTP/1.1 503 ")
+
+
+async def test_a_proxy_in_front_is_no_single_client() -> None:
+    limits = replace(LONG_TIME, connections_of_address=1)
+    async with serving(App(), limits=limits, trusted_proxies=("127.0.0.2/31",)) as server:
+        for _ in range(5):
+            (await server.connect(source="127.0.0.2")).send("G")
+        assert (await server.get(source="127.0.0.2")).startswith(b"HTTP/1.1 200 ")

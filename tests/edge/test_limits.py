@@ -1,0 +1,196 @@
+"""What one session and one address may hold at the same time, and what their requests may bring."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from grid.edge.bodies import Bodies
+from grid.edge.limits import Limits, Shares
+from tests.edge.serving import refusals
+
+Caplog = pytest.LogCaptureFixture
+KIB = 2**10
+USUAL = Shares()
+
+
+@dataclass
+class Asked:
+    """One request: what it sends, and what it was answered."""
+
+    scope: dict[str, Any]
+    messages: list[dict[str, Any]] = field(default_factory=list)
+    sent: list[dict[str, Any]] = field(default_factory=list)
+
+    async def receive(self) -> dict[str, Any]:
+        if not self.messages:
+            await asyncio.Event().wait()
+        return self.messages.pop(0)
+
+    async def send(self, message: Any) -> None:
+        self.sent.append(message)
+
+    @property
+    def status(self) -> int:
+        return int(self.sent[0]["status"])
+
+
+def asked(
+    *chunks: bytes, path: str = "/", cookie: str = "", headers: dict[str, str] | None = None, **scope: Any
+) -> Asked:
+    known = {**({"cookie": f"other=1; grid={cookie}"} if cookie else {}), **(headers or {})}
+    if chunks:
+        known.setdefault("transfer-encoding", "chunked")
+    return Asked(
+        {
+            "type": "http",
+            "method": "POST",
+            "path": path,
+            "client": ("10.0.0.1", 5),
+            "headers": [(name.encode(), value.encode()) for name, value in known.items()],
+            **scope,
+        },
+        [
+            {"type": "http.request", "body": chunk, "more_body": number < len(chunks)}
+            for number, chunk in enumerate(chunks, 1)
+        ],
+    )
+
+
+@dataclass
+class Waiting:
+    """An application that notes what it is asked, and answers when it may."""
+
+    bodies: list[bytes] = field(default_factory=list)
+    may_answer: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def __call__(self, scope: Any, receive: Callable[[], Awaitable[Any]], send: Any) -> None:
+        self.bodies.append((await receive())["body"] if scope["type"] == "http" and scope["method"] == "POST" else b"")
+        await self.may_answer.wait()
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+
+
+def at_once() -> Waiting:
+    found = Waiting()
+    found.may_answer.set()
+    return found
+
+
+def limited(application: Any, *, shares: Shares = USUAL, bodies: Bodies | None = None) -> Limits:
+    return Limits(application, cookies=("grid",), shares=shares, bodies=bodies)
+
+
+async def status_of(application: Limits, request: Asked) -> int:
+    await application(request.scope, request.receive, request.send)
+    return request.status
+
+
+@pytest.mark.parametrize(
+    ("cookie", "path", "size", "status"),
+    [
+        ("", "/launch/", 17 * KIB, 413),
+        ("", "/launch/", 15 * KIB, 200),
+        ("somebody", "/launch/", 17 * KIB, 200),
+        ("somebody", "/login/", 17 * KIB, 413),
+        ("somebody", "/launch/", 1025 * KIB, 413),
+    ],
+)
+@pytest.mark.parametrize("is_declared", [True, False])
+async def test_bodies_are_limited_by_path_and_session(
+    cookie: str, path: str, size: int, status: int, is_declared: bool, caplog: Caplog
+) -> None:
+    inner = at_once()
+    application = limited(inner, bodies=Bodies(paths={"/login/": 16 * KIB}))
+    request = asked(b"a" * (size // 2), b"a" * (size - size // 2), path=path, cookie=cookie)
+    if is_declared:
+        request.scope["headers"][-1] = (b"content-length", str(size).encode())
+    assert await status_of(application, request) == status
+    assert [len(body) for body in inner.bodies] == ([size] if status == 200 else [])
+    assert len(refusals(caplog.records)) == (status != 200)
+    assert not is_declared or status == 200 or len(request.messages) == 2  # refused before a byte was read
+
+
+async def test_a_body_that_takes_too_long_in_all_is_answered_with_408(caplog: Caplog) -> None:
+    inner = at_once()
+    request = asked(b"a", b"b", b"c")
+    request.messages.pop()
+    assert await status_of(limited(inner, bodies=Bodies(seconds=0.05)), request) == 408
+    assert inner.bodies == [] and "value=2 of unknown" in refusals(caplog.records)[0]
+
+
+async def test_nothing_is_answered_to_a_client_that_has_gone() -> None:
+    inner = at_once()
+    request = asked(b"a", b"b")
+    request.messages[1] = {"type": "http.disconnect"}
+    await limited(inner, bodies=Bodies())(request.scope, request.receive, request.send)
+    assert request.sent == [] and inner.bodies == []
+
+
+async def test_bodies_stream_where_the_application_bounds_them_itself() -> None:
+    inner = at_once()
+    assert await status_of(limited(inner), asked(b"a", b"b")) == 200
+    assert inner.bodies == [b"a"]
+
+
+SHARES = Shares(requests_of_session=2, requests_of_address=3, websockets_of_session=2, websockets_of_address=3)
+
+
+@pytest.mark.parametrize("kind", ["http", "websocket"])
+@pytest.mark.parametrize(
+    ("held", "asks", "is_refused"),
+    [
+        (["a", "a"], "a", True),
+        (["a", "a"], "b", False),
+        (["a", "a"], "", False),
+        (["a", "b", ""], "c", True),
+        (["a", "b", ""], "", True),
+    ],
+)
+async def test_a_session_and_an_address_have_their_share(
+    kind: str, held: list[str], asks: str, is_refused: bool, caplog: Caplog
+) -> None:
+    inner = Waiting()
+    application = limited(inner, shares=SHARES)
+    extensions: dict[str, Any] = {"websocket.http.response": {}}
+
+    def ask(cookie: str) -> Asked:
+        return asked(cookie=cookie, type=kind, method="GET", extensions=extensions)
+
+    async with asyncio.TaskGroup() as tasks:
+        for cookie in held:
+            tasks.create_task(status_of(application, ask(cookie)))
+        while len(inner.bodies) < len(held):  # noqa: ASYNC110 - the application does not announce whom it serves
+            await asyncio.sleep(0)
+        request = ask(asks)
+        asking = tasks.create_task(status_of(application, request))
+        while not asking.done() and len(inner.bodies) <= len(held):  # noqa: ASYNC110 - as above
+            await asyncio.sleep(0)
+        inner.may_answer.set()
+    assert request.status == (429 if is_refused else 200)
+    assert len(refusals(caplog.records)) == is_refused
+    if is_refused:
+        prefix = "websocket." if kind == "websocket" else ""
+        assert request.sent[0]["type"] == f"{prefix}http.response.start"
+        assert (b"retry-after", b"5") in request.sent[0]["headers"]
+    assert await status_of(application, ask(asks)) == 200  # what was held is given back
+
+
+async def test_a_websocket_is_closed_where_the_server_cannot_answer_it() -> None:
+    request = asked(type="websocket")
+    await limited(at_once(), shares=Shares(websockets_of_address=0))(request.scope, request.receive, request.send)
+    assert request.sent == [{"type": "websocket.close", "code": 1013}]
+
+
+async def test_bodies_on_their_way_have_a_share_of_the_address() -> None:
+    application = limited(at_once(), shares=Shares(bodies_of_address=1), bodies=Bodies())
+    half = asked(b"a", b"b")
+    half.messages.pop()
+    task = asyncio.create_task(status_of(application, half))
+    await asyncio.sleep(0)
+    assert await status_of(application, asked(b"a")) == 429
+    half.messages.append({"type": "http.disconnect"})
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert await status_of(application, asked(b"a")) == 200

@@ -1,0 +1,157 @@
+"""What a websocket may do, tried with real sockets and frames made by hand."""
+
+import asyncio
+import struct
+import zlib
+from dataclasses import replace
+
+import pytest
+
+from tests.edge.serving import SHORT, UPGRADE, App, Client, Serving, eventually, head, refusals, serving
+
+Caplog = pytest.LogCaptureFixture
+CONTINUATION, TEXT, BINARY, CLOSE, PING = 0, 1, 2, 8, 9
+COMPRESSED = 0x40
+SLOW = replace(SHORT, head_seconds=20, send_seconds=20)
+
+
+def frame(opcode: int, data: bytes = b"", *, fin: bool = True, flags: int = 0, length: int | None = None) -> bytes:
+    """As a browser sends it, masked with zeros; `length` is what it claims to have."""
+    size = len(data) if length is None else length
+    if size < 126:
+        said = bytes([0x80 | size])
+    elif size < 65536:
+        said = b"\xfe" + struct.pack("!H", size)
+    else:
+        said = b"\xff" + struct.pack("!Q", size)
+    return bytes([opcode | flags | (0x80 if fin else 0)]) + said + bytes(4) + data
+
+
+async def connected(server: Serving, *headers: str, buffer: int | None = None) -> Client:
+    client = await server.connect(buffer=buffer)
+    client.send(head("GET", "/live", *UPGRADE, *headers))
+    assert (await client.until(b"\r\n\r\n")).startswith(b"HTTP/1.1 101 ")
+    return client
+
+
+def close_code(answer: bytes) -> int:
+    assert answer[0] == 0x80 | CLOSE, answer
+    return int.from_bytes(answer[2:4], "big")
+
+
+async def test_a_message_within_the_limit_is_given_to_the_application() -> None:
+    app = App()
+    async with serving(app, limits=SLOW) as server:
+        client = await connected(server)
+        client.send(frame(TEXT, b"hel", fin=False) + frame(CONTINUATION, b"lo") + frame(BINARY, b"\xff"))
+        await eventually(lambda: len(app.received) == 2)
+    assert [message.get("text", message.get("bytes")) for message in app.received] == ["hello", b"\xff"]
+
+
+@pytest.mark.parametrize(
+    ("sent", "code"),
+    [
+        (frame(TEXT, length=64 * 2**20), 1009),
+        (frame(TEXT, b"a" * 3000, fin=False) + frame(CONTINUATION, length=3000), 1009),
+        (frame(TEXT, b"\xff\xfe"), 1007),
+        (frame(CONTINUATION, b"a"), 1002),
+        (frame(3), 1002),
+        (frame(PING, b"a" * 200), 1002),
+        (b"\x81\x05hello", 1002),
+    ],
+    ids=["large", "large in fragments", "no text", "no begin", "reserved", "large ping", "not masked"],
+)
+async def test_what_is_no_message_of_ours_ends_the_websocket_with_one_line(
+    sent: bytes, code: int, caplog: Caplog
+) -> None:
+    app = App()
+    async with serving(app, limits=SLOW) as server:
+        client = await connected(server)
+        client.send(sent)
+        assert close_code(await client.rest()) == code
+        await eventually(lambda: len(app.ended) == 1)
+    assert app.received == []
+    (line,) = refusals(caplog.records)
+    assert "reason=malformed asked=websocket /live" in line and len(line) < 400
+
+
+async def test_a_small_message_that_grows_when_it_is_decompressed_is_refused(caplog: Caplog) -> None:
+    packed = zlib.compressobj(wbits=-12)
+    bomb = packed.compress(bytes(64 * 2**20)) + packed.flush(zlib.Z_SYNC_FLUSH)
+    app = App()
+    async with serving(app, limits=SLOW, message_bytes=2**20) as server:
+        client = await connected(server, "Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits=12")
+        client.send(frame(BINARY, bomb[:-4], flags=COMPRESSED))
+        assert close_code(await client.rest()) == 1009
+    assert len(bomb) < 2**20 and app.received == [] and len(refusals(caplog.records)) == 1
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (head("POST", "/live", *UPGRADE), 405),
+        (head("GET", "/live", *UPGRADE[:3]), 400),
+        (head("GET", "/live", *UPGRADE[:2]), 400),
+        (head("GET", "/live", *UPGRADE[:3], "Sec-WebSocket-Key: short"), 400),
+        (head("GET", "/li\xffve", *UPGRADE), 400),
+        (head("GET", "/live?" + "a" * 9000, *UPGRADE), 414),
+        (head("GET", "/live?" + "a" * 8185, *UPGRADE), 400),
+        (head("GET", "/live", *UPGRADE, "X: " + "a" * 9000), 400),
+        (head("GET", "/live", *UPGRADE, "Content-Length: 5") + "hello", 400),
+        (head("GET", "/live", *UPGRADE, "Content-Length: 5"), 400),
+        (head("GET", "/live", *UPGRADE).replace("HTTP/1.1", "HTTP/1.0"), 505),
+    ],
+    ids=[
+        "POST",
+        "no key",
+        "no version",
+        "odd key",
+        "odd path",
+        "long path",
+        "longer than it reads",
+        "long header",
+        "with a body",
+        "with half a body",
+        "HTTP/1.0",
+    ],
+)
+async def test_what_does_not_begin_a_websocket_is_answered_with_one_line(
+    sent: str, status: int, caplog: Caplog
+) -> None:
+    async with serving(App()) as server:
+        answer = await server.ask(sent)
+    assert answer.startswith(f"HTTP/1.1 {status} ".encode()), answer[:60]
+    (line,) = refusals(caplog.records)
+    assert f"status={status} " in line
+
+
+async def test_what_comes_before_the_websocket_is_accepted_ends_it(caplog: Caplog) -> None:
+    asked = asyncio.Event()
+
+    may_accept = asyncio.Event()
+
+    async def accepts() -> None:
+        asked.set()
+        await may_accept.wait()
+
+    app = App(accepts=accepts)
+    async with serving(app, limits=SLOW) as server:
+        client = await server.connect()
+        client.send(head("GET", "/live", *UPGRADE))
+        await asked.wait()
+        client.send(frame(3) + frame(PING))
+        assert await client.rest() == b""
+        may_accept.set()
+    assert "reason=too-early" in refusals(caplog.records)[0]
+
+
+async def test_a_client_that_pings_and_never_reads_is_cut(caplog: Caplog) -> None:
+    app = App()
+    async with serving(app, limits=SHORT) as server:
+        client = await connected(server, buffer=4096)
+        client.writer.transport.pause_reading()  # type: ignore[attr-defined]
+        pings = frame(PING, b"a" * 125) * 1000
+        while not app.ended:
+            client.send(pings)
+            await asyncio.sleep(0.001)
+    assert [line for line in refusals(caplog.records) if "reason=messages-not-read" in line]

@@ -174,9 +174,12 @@ def touch(session_keys: Collection[str], now: datetime) -> None:
     Session.objects.filter(pk__in=set(session_keys), seen_at__lte=now - SEEN_PRECISION).update(seen_at=now)
 
 
-def purge(now: datetime) -> int:
-    """Delete the sessions that have ended by themselves; how many there were."""
-    deleted, _ = Session.objects.exclude(limits().living(now)).delete()
+def purge(now: datetime, at_most: int | None = None) -> int:
+    """Delete sessions that have ended by themselves; how many."""
+    ended = Session.objects.exclude(limits().living(now))
+    if at_most is not None:
+        ended = Session.objects.filter(pk__in=list(ended.values_list("pk", flat=True)[:at_most]))
+    deleted, _ = ended.delete()
     return deleted
 
 

@@ -30,6 +30,7 @@ from grid.launch.clusters.asking import Asking
 from grid.launch.context import Context, Database, P, Place, T
 from grid.launch.frameworks import framework
 from grid.launch.frameworks.base import Framework
+from grid.launch.housekeeping import Housekeeping
 from grid.launch.ledger import Mark
 from grid.launch.reconcile import Reconciler
 from grid.launch.workqueue import WorkQueue
@@ -110,6 +111,7 @@ class Controller:
                 tasks.create_task(self._poll_for_ever())
                 tasks.create_task(self._audit_for_ever())
                 tasks.create_task(self.asking.run())
+                tasks.create_task(Housekeeping(self._database, self._clock).run())
                 for _ in range(WORKERS):
                     tasks.create_task(self._work_for_ever())
         finally:

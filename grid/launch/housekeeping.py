@@ -1,0 +1,82 @@
+"""What the leader clears away each hour: sessions that have ended by themselves, and grants that open nothing any more.
+
+In small batches, so that nobody waits for the database. What fails is logged and tried again soon; the other chores are done
+all the same, and doing any of them twice changes nothing.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+
+from django.db.models import Exists, OuterRef, Q
+
+from grid import sessions
+from grid.launch.context import Database
+from grid.models import Session, WorkspaceGrant
+
+logger = logging.getLogger(__name__)
+
+FIRST_SECONDS = 60.0  # a new leader has more urgent things to do
+PERIOD_SECONDS = 3600.0
+RETRY_SECONDS = 300.0
+BATCH = 500
+# Twice what a ticket may live.
+_TICKETS_KEPT = timedelta(minutes=1)
+# So that whoever comes back to an address where something has ended is told so.
+_ENDED_KEPT = timedelta(days=7)
+
+Chore = Callable[[datetime, int], int]  # clears away at most so many; how many it did
+
+
+def purge_grants(now: datetime, at_most: int) -> int:
+    """Tickets that nobody used in time, and grants whose session is gone or whose execution ended long ago."""
+    session = Session.objects.filter(pk=OuterRef("session_key"))
+    useless = (
+        Q(secret_hash__isnull=True, created_at__lt=now - _TICKETS_KEPT)
+        | Q(execution__ended_at__lt=now - _ENDED_KEPT)
+        | ~Q(Exists(session))
+    )
+    found = list(WorkspaceGrant.objects.filter(useless).values_list("pk", flat=True)[:at_most])
+    WorkspaceGrant.objects.filter(pk__in=found).delete()
+    return len(found)
+
+
+# Sessions first: their grants go with them.
+CHORES: Mapping[str, Chore] = {"sessions": sessions.purge, "grants": purge_grants}
+
+
+class Housekeeping:
+    """`run` until cancelled."""
+
+    def __init__(
+        self, database: Database, clock: Callable[[], datetime], *, chores: Mapping[str, Chore] = CHORES
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self._chores = chores
+
+    async def run(self) -> None:
+        await asyncio.sleep(FIRST_SECONDS)
+        while True:
+            all_done = await self.once()
+            await asyncio.sleep(PERIOD_SECONDS if all_done else RETRY_SECONDS)
+
+    async def once(self) -> bool:
+        """Whether every chore was done."""
+        return all([await self._done(name, chore) for name, chore in self._chores.items()])
+
+    async def _done(self, name: str, chore: Chore) -> bool:
+        total = 0
+        try:
+            while True:
+                cleared = await self._database(chore, self._clock(), BATCH)
+                total += cleared
+                if cleared < BATCH:
+                    break
+        except Exception:
+            logger.exception("not cleared away, again in %.0f s: %s", RETRY_SECONDS, name)
+            return False
+        if total:
+            logger.info("cleared away %s=%d", name, total)
+        return True

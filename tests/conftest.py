@@ -1,10 +1,14 @@
 """Fixtures shared by all tests: the people of every page test, and a clean central configuration."""
 
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 
 import pytest
+import pytest_asyncio
 from django.contrib.auth.models import Group, User
 from hypothesis import settings
+
+from tests.support.leftovers import no_task_is_left, nothing_is_left
 
 settings.register_profile("no deadline", deadline=None)  # a busy machine is no fault of the code
 settings.load_profile("no deadline")
@@ -35,3 +39,22 @@ def people(db: None) -> People:
         operator=operator,
         admin=User.objects.create_superuser(username="ada-admin", password="ada-admin-password"),
     )
+
+
+@pytest.fixture(autouse=True)
+def leaves_nothing() -> Iterator[None]:
+    """First of all that a test sets up, so that it looks when all else is gone."""
+    with nothing_is_left():
+        yield
+
+
+@pytest.fixture(autouse=True)
+def leaves_no_task(leaves_nothing: None, request: pytest.FixtureRequest) -> None:
+    if pytest_asyncio.is_async_test(request.node):
+        request.getfixturevalue("_tasks_end")
+
+
+@pytest.fixture
+async def _tasks_end() -> AsyncIterator[None]:
+    yield
+    await no_task_is_left()

@@ -115,14 +115,14 @@ def test_a_pod_without_a_known_execution_is_shown_to_operators_only(
     assert "lost-pod" not in text(people.owner)
 
 
-@pytest.mark.parametrize("title", [HOSTILE, "x" * 120, "\u202eevil", "日本語 مرحبا", "{{ 7*7 }}"])
+@pytest.mark.parametrize("title", [HOSTILE, "x" * 120, "\u202eevil", "日本語 مرحبا", "{{ 7777*7 }}"])
 def test_any_title_is_shown_as_text(people: People, mine: Execution, runtime: Runtime, title: str) -> None:
     Execution.objects.filter(pk=mine.pk).update(title=title)
     read_executions(runtime)
     page = text(people.owner)
     assert "<script>alert" not in page
     assert 'dir="auto"' in page
-    assert "49" not in page or title != "{{ 7*7 }}"
+    assert "54439" not in page
 
 
 def test_the_filter_comes_from_the_url_and_stays_in_every_link(

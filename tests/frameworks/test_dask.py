@@ -130,7 +130,7 @@ async def head(answer: Answer) -> AsyncIterator[None]:
     """A head's pod that gives that answer."""
     app = web.Application()
     app.router.add_get("/w/abc/json/compute-grid.json", answer)
-    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    runner = web.AppRunner(app, shutdown_timeout=0.1, handler_cancellation=True)
     await runner.setup()
     try:
         await web.TCPSite(runner, POD, 8787).start()

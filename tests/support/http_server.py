@@ -29,7 +29,8 @@ async def serving(answer: Answer, *, port: int = 0) -> AsyncIterator[Server]:
     server = Server(answer)
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", server.handle)
-    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    # An answer that never comes ends with whoever gave up waiting for it, not after the test.
+    runner = web.AppRunner(app, shutdown_timeout=0.1, handler_cancellation=True)
     await runner.setup()
     try:
         await web.TCPSite(runner, "127.0.0.1", port).start()

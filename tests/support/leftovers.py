@@ -1,0 +1,65 @@
+"""What a test may not leave behind: tasks, child processes, and open sockets and pipes.
+
+Found in the test that left it. Otherwise Python says so when it collects the garbage, in whatever test runs then.
+"""
+
+import asyncio
+import gc
+import os
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+_PROC = Path("/proc/self")
+
+
+async def no_task_is_left(*, patience: float = 5.0) -> None:
+    """Tasks that were cancelled and not awaited, by aiohttp for one, have a moment to end."""
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    if left:
+        _, left = await asyncio.wait(left, timeout=patience)
+    assert not left, f"the test has left tasks: {left}"
+
+
+@contextmanager
+def nothing_is_left() -> Iterator[None]:
+    # What is there already is no garbage: looking only through what the test makes costs milliseconds instead of seconds.
+    gc.freeze()
+    children, ends = _children(), _ends()
+    yield
+    gc.collect()
+    left = _children() - children
+    assert not left, f"the test has left processes: {[_command(pid) for pid in left]}"
+    still_open = _ends() - ends
+    assert not still_open, f"the test has left open: {sorted(still_open)}"
+
+
+def _children() -> Counter[str]:
+    """By the system's files where there are some: psutil would look at every process of the machine."""
+    found: Counter[str] = Counter()
+    for thread in _names("task"):
+        with suppress(OSError):
+            found.update((_PROC / "task" / thread / "children").read_text().split())
+    return found
+
+
+def _ends() -> Counter[str]:
+    """The sockets and pipes that are open; not files, which libraries open once and keep."""
+    found: Counter[str] = Counter()
+    for descriptor in _names("fd"):
+        with suppress(OSError):
+            found[str((_PROC / "fd" / descriptor).readlink())] += 1
+    return Counter({end: count for end, count in found.items() if end.startswith(("socket:", "pipe:"))})
+
+
+def _names(folder: str) -> list[str]:
+    with suppress(FileNotFoundError):  # not Linux
+        return os.listdir(_PROC / folder)  # noqa: PTH208  names, not Paths: this runs twice a test
+    return []
+
+
+def _command(pid: str) -> str:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+    return pid

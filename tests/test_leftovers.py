@@ -1,0 +1,55 @@
+"""The check that runs beside every test: what it finds, so that the others can rely on it."""
+
+import asyncio
+import os
+import socket
+import subprocess
+
+import pytest
+
+from tests.support.leftovers import no_task_is_left, nothing_is_left
+
+
+def test_a_process_that_goes_on_is_found() -> None:
+    with pytest.raises(AssertionError, match=r"left processes: .*sleep 600"), nothing_is_left():
+        process = subprocess.Popen(["sleep", "600"])
+    process.kill()
+    process.wait()
+
+
+def test_a_process_that_nobody_has_waited_for_is_found() -> None:
+    with pytest.raises(AssertionError, match="left processes"), nothing_is_left():
+        process = subprocess.Popen(["true"])
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    process.wait()
+
+
+def test_an_open_socket_is_found() -> None:
+    with pytest.raises(AssertionError, match=r"left open: .*socket:"), nothing_is_left():
+        left = socket.socket()
+    left.close()
+
+
+def test_what_is_collected_unclosed_warns_in_the_test_that_left_it() -> None:
+    seen: list[object] = []
+
+    class Unclosed:
+        def __init__(self) -> None:
+            self.itself = self
+
+        def __del__(self) -> None:
+            seen.append(True)
+
+    with nothing_is_left():
+        Unclosed()
+    assert seen
+
+
+async def test_a_task_that_goes_on_is_found_and_one_that_is_ending_is_not() -> None:
+    ending = asyncio.create_task(asyncio.sleep(600))
+    ending.cancel()
+    await no_task_is_left()
+    left = asyncio.create_task(asyncio.sleep(600))
+    with pytest.raises(AssertionError, match=r"left tasks: .*sleep"):
+        await no_task_is_left(patience=0.1)
+    left.cancel()

@@ -1,11 +1,16 @@
 """The product's settings with what tests need: an own folder, fast passwords, no surprises from the environment."""
 
+import atexit
 import os
+import shutil
 import tempfile
 
 for _name in ("KUBECONFIG", "DATABASE_URL", "GRID_DEMO", "GRID_PROMETHEUS_URL"):
     os.environ.pop(_name, None)
-os.environ["GRID_VAR"] = os.environ.get("GRID_TEST_VAR") or tempfile.mkdtemp(prefix="compute-grid-tests-")
+if not (_var := os.environ.get("GRID_TEST_VAR", "")):
+    _var = tempfile.mkdtemp(prefix="compute-grid-tests-")
+    atexit.register(shutil.rmtree, _var, ignore_errors=True)
+os.environ["GRID_VAR"] = _var
 os.environ["GRID_SECRET_KEY"] = "tests-only"
 
 from grid.settings import *  # noqa: E402, F403

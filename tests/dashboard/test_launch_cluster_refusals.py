@@ -129,13 +129,13 @@ def test_a_tier_that_fits_no_node_is_refused_at_its_field(
 
 
 def test_a_tier_kept_for_a_group_is_neither_offered_nor_priced_nor_launched(people: People, offered: Project) -> None:
-    special = make_tier("special", name="Special tier", cost_per_hour=Decimal("77"))
+    special = make_tier("special", name="Special tier", cost_per_hour=Decimal("77.53"))
     special.groups.add(Group.objects.create(name="chosen few"))
     assert "Special tier" not in page(people.owner, "?kind=cluster")
     for path in ("/launch/", "/launch/estimate/", "/launch/choices/"):
         _, shown = sent(people.owner, ALONE | {"worker_tier": "special"}, path)
         assert "Special tier" not in shown
-        assert "77" not in shown
+        assert "77.5" not in shown
     assert not Execution.objects.exists()
 
 

@@ -3,12 +3,13 @@
 import json
 import os
 import select
-import socket
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
+
+from tests.support.ports import free_ports
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 60.0
@@ -20,7 +21,7 @@ class StageProcess:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._port = free_port()
+        self._port = free_ports()
         self._process: subprocess.Popen[str] | None = None
 
     @property
@@ -85,10 +86,3 @@ class StageProcess:
             raise AssertionError(f"the server said nothing in {seconds:g} s; its log ends:\n{self.log()[-4000:]}")
         answer: dict[str, Any] = json.loads(line)
         return answer
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -10,6 +9,7 @@ import urllib.request
 from pathlib import Path
 
 from tests.contract.kubeconfig import read_kubeconfig
+from tests.support.ports import free_ports
 
 ROOT = Path(__file__).parents[2]
 START_SECONDS = 60.0
@@ -20,7 +20,7 @@ class EmbeddedCluster:
     def __init__(self, folder: Path) -> None:
         self.kubeconfig = folder / "kubeconfig"
         self._folder = folder
-        self._port = _free_port()
+        self._port = free_ports()
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -76,9 +76,3 @@ class EmbeddedCluster:
                 return bool(answer.status == 200)
         except OSError:  # refused, reset, timed out, or an HTTP error: not yet
             return False
-
-
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])

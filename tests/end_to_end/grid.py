@@ -4,7 +4,6 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -15,21 +14,11 @@ from typing import Protocol
 
 import psutil
 
+from tests.support.ports import free_ports
+
 ROOT = Path(__file__).parents[2]
 # Pulling JupyterLab takes a minute and is the same for every test; the first one does it, for real.
 IMAGES = Path(os.environ.get("GRID_TEST_IMAGES") or ROOT / "var" / "test-images")
-
-
-def free_ports(count: int) -> int:
-    """The first of `count` neighbouring ports that nobody uses now."""
-    for first in range(20000 + os.getpid() % 5000, 60000, count):
-        try:
-            for port in range(first, first + count):
-                socket.create_server(("127.0.0.1", port)).close()
-        except OSError:
-            continue
-        return first
-    raise RuntimeError("No free ports on this machine.")
 
 
 def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> None:

@@ -21,7 +21,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.end_to_end.grid import IMAGES, ROOT, free_ports, wait_until
+from tests.end_to_end.grid import IMAGES, ROOT, wait_until
+from tests.support.ports import free_ports
 
 ADMIN = os.environ.get("REAL_KUBECONFIG", "")
 # Shell commands that end and start the API server.

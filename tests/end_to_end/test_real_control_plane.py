@@ -13,7 +13,7 @@ import pytest
 import yaml
 from playwright.sync_api import Browser, Page, expect
 
-from tests.end_to_end.grid import free_ports, wait_until
+from tests.end_to_end.grid import wait_until
 from tests.end_to_end.people import (
     PULL,
     SOON,
@@ -35,6 +35,7 @@ from tests.end_to_end.real import (
     needs_real_cluster,
     probe,
 )
+from tests.support.ports import free_ports
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.timeout(900), needs_real_cluster]
 

@@ -3,9 +3,10 @@
 import asyncio
 import os
 import signal
-import time
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 import uvloop
 
@@ -30,36 +31,37 @@ async def test_a_program_that_is_not_there_cannot_be_started() -> None:
         await programs.run(("no-such-program",), env=ENVIRONMENT, longest=1)
 
 
-async def test_what_takes_too_long_is_killed_with_its_children(tmp_path: Path) -> None:
+async def test_what_takes_too_long_is_ended_and_waited_for() -> None:
     with pytest.raises(TimeoutError):
-        await shell(f"sleep 600 & echo $! > {tmp_path}/child; wait", timeout=0.5)
-    child = int((tmp_path / "child").read_text())
+        await shell("sleep 600", timeout=0.2)
+
+
+async def test_it_is_killed_with_its_children(tmp_path: Path) -> None:
+    running, child = await begun(tmp_path, "sleep 600 & say $!; wait")
+    running.cancel()
+    await asyncio.wait([running])
     await eventually(lambda: not is_running(child), "the child has ended")
 
 
 async def test_a_grandchild_that_keeps_the_pipe_open_does_not_keep_the_caller(tmp_path: Path) -> None:
     """It has left the group, so it is not killed; with asyncio's own Process the call never came back."""
-    started = time.monotonic()
-    with pytest.raises(TimeoutError):
-        await shell(f"setsid sh -c 'echo $$ > {tmp_path}/child; exec sleep 600' & sleep 600", timeout=1)
-    child = int((tmp_path / "child").read_text())
-    os.kill(child, signal.SIGKILL)
-    assert time.monotonic() - started < 60
+    running, grandchild = await begun(tmp_path, "setsid sleep 600 & say $!; wait")
+    try:
+        running.cancel()
+        assert await asyncio.wait([running], timeout=30) == ({running}, set())
+        assert is_running(grandchild)
+    finally:
+        os.kill(grandchild, signal.SIGKILL)
 
 
 async def test_a_caller_that_is_cancelled_twice_leaves_nothing(tmp_path: Path) -> None:
-    """As a loop does that closes while the first cancellation is being followed."""
-    running = asyncio.create_task(
-        shell(f"echo $$ > {tmp_path}/unfinished; mv {tmp_path}/unfinished {tmp_path}/number; sleep 600")
-    )
-    await eventually(lambda: (tmp_path / "number").exists(), "it runs")
+    """As by a loop that closes while the first cancellation is being followed."""
+    running, number = await begun(tmp_path, "say $$; sleep 600")
     running.cancel()
     await asyncio.sleep(0)
     running.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await running
-    number = int((tmp_path / "number").read_text())
-    await eventually(lambda: not is_running(number), "it has ended and was waited for")
+    await asyncio.wait([running])
+    await eventually(lambda: not psutil.pid_exists(number), "it has ended and was waited for")
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +77,16 @@ def test_the_loop_of_the_product_does_it_as_well(libuv: None) -> None:
             runner.run(shell("sleep 600", timeout=0.2))
 
 
+async def begun(folder: Path, script: str) -> tuple[asyncio.Task[programs.Finished], int]:
+    """The call, once the script has said its number."""
+    place = folder / "said"
+    running = asyncio.create_task(shell(f"say() {{ echo $1 > {place}.part; mv {place}.part {place}; }}; {script}"))
+    await eventually(place.exists, "it runs")
+    return running, int(place.read_text())
+
+
 def is_running(number: int) -> bool:
-    """Also while it is dead and nobody has waited for it."""
-    return Path(f"/proc/{number}").exists()
+    """Not so once it is dead, whoever has to wait for it."""
+    with suppress(psutil.NoSuchProcess):
+        return psutil.Process(number).status() != psutil.STATUS_ZOMBIE
+    return False

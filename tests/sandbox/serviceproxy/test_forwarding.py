@@ -3,7 +3,7 @@
 import asyncio
 import socket
 import struct
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -24,10 +24,12 @@ async def connections() -> AsyncIterator[Connections]:
     assert len(connections) == 0
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((PLACE, 0))
-        return int(probe.getsockname()[1])
+@pytest.fixture
+def deaf() -> Iterator[Backend]:
+    """A port that is taken and at which nobody listens."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield Backend("127.0.0.1", bound.getsockname()[1])
 
 
 def open_files() -> int:
@@ -35,8 +37,8 @@ def open_files() -> int:
 
 
 def listen(connections: Connections, *backends: Backend) -> tuple[Listener, int]:
-    port = free_port()
-    return Listener(PLACE, port, backends, connections), port
+    listener = Listener(PLACE, 0, backends, connections)
+    return listener, int(listener._socket.getsockname()[1])
 
 
 async def until_the_end(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -70,15 +72,15 @@ async def test_backends_take_turns_and_see_who_calls(connections: Connections) -
         await listener.close()
 
 
-async def test_one_that_does_not_answer_is_passed_over(connections: Connections) -> None:
+async def test_one_that_does_not_answer_is_passed_over(connections: Connections, deaf: Backend) -> None:
     async with serving(named("b")) as b:
-        listener, port = listen(connections, Backend("127.0.0.1", free_port()), Backend("127.0.0.1", b))
+        listener, port = listen(connections, deaf, Backend("127.0.0.1", b))
         assert {await ask(PLACE, port) for _ in range(3)} == {"b 127.0.0.1"}
         await listener.close()
 
 
-async def test_with_nobody_behind_it_a_connection_breaks_at_once(connections: Connections) -> None:
-    listener, port = listen(connections, Backend("127.0.0.1", free_port()))
+async def test_with_nobody_behind_it_a_connection_breaks_at_once(connections: Connections, deaf: Backend) -> None:
+    listener, port = listen(connections, deaf)
     with pytest.raises(ConnectionResetError):
         await ask(PLACE, port)
     await listener.close()

@@ -15,7 +15,7 @@ Object: TypeAlias = dict[str, Any]
 RECORDING = Path(__file__).parents[2] / "recordings" / "api" / "exchanges.jsonl"
 _PLACEHOLDER = re.compile(r"\{\{([\w-]+)\.([\w.]+)\}\}")
 _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-_PATIENCE_SECONDS = 3.0
+_PATIENCE_SECONDS = 20.0
 PLAIN_BOOKMARK = ["BOOKMARK", False]
 # Versions that the recording's author wrote down instead of taking them from an earlier answer.
 _WRITTEN_DOWN = {

@@ -9,7 +9,7 @@ import pytest
 
 from grid.sandbox.apiserver import ApiServer, Tokens
 from grid.sandbox.apiserver.streaming import StreamSettings
-from tests.sandbox.apiserver.replay import Exchange, Replay, exchanges
+from tests.sandbox.apiserver.replay import Direction, Exchange, Replay, exchanges
 from tests.sandbox.apiserver.stage import BEFORE, DURING, change_fromyaml
 
 _NO_JOBS = "Job and its group batch are not served"
@@ -58,7 +58,31 @@ async def test_every_recorded_exchange_is_answered_alike(tmp_path: Path) -> None
     async def forget(replay: Replay) -> None:
         server.store.forget("configmaps", int(replay.answers["watch-base"]["metadata"]["resourceVersion"]))
 
-    before = {**BEFORE, "continue-expired": compact, "watch-expired": forget}
+    clean_up = server.janitor.work
+
+    def resting(name: str) -> Direction:
+        """What is there right after a deletion is asked for before the janitor has come, however slow this machine is."""
+
+        async def rest(replay: Replay) -> None:
+            if name in BEFORE:
+                await BEFORE[name](replay)
+            server.janitor.work = lambda: None  # type: ignore[method-assign]
+
+        return rest
+
+    async def go_on(replay: Replay) -> None:
+        server.janitor.work = clean_up  # type: ignore[method-assign]
+        server.janitor.work()
+
+    before = {
+        **BEFORE,
+        "continue-expired": compact,
+        "watch-expired": forget,
+        "fg-delete": resting("fg-delete"),
+        "fg-later": go_on,
+        "orph-delete": resting("orph-delete"),
+        "orph-later": go_on,
+    }
     trust = ssl.create_default_context(cadata=server.certificate.authority)
     problems: dict[str, str] = {}
     recorded = exchanges()

@@ -7,7 +7,6 @@ finds them by process id and creation time in the register file.
 
 import contextlib
 import ctypes
-import json
 import logging
 import os
 import signal
@@ -19,7 +18,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
 import psutil
+
+from grid.management.logfile import LogFile
 
 logger = logging.getLogger(__name__)
 
@@ -50,8 +52,17 @@ class Program:
 class _Child:
     program: Program
     process: subprocess.Popen[bytes]
+    log: LogFile
     started_at: float
     failures: int = field(default=0)
+
+
+class _Entry(msgspec.Struct):
+    """A program in the register; `created` is when its process began, by the kernel."""
+
+    name: str
+    pid: int
+    created: float
 
 
 class Supervisor:
@@ -71,21 +82,21 @@ class Supervisor:
 
     def start(self, *programs: Program) -> None:
         """Start them together and wait until all are ready. Raises StartFailed with the end of a program's own output."""
-        for child in [self._spawn(program) for program in programs]:
-            self._wait_until_ready(child)
-
-    def _wait_until_ready(self, child: _Child) -> None:
-        program = child.program
-        deadline = child.started_at + program.start_seconds
-        while not program.is_ready():
+        waiting = [self._spawn(program) for program in programs]
+        while waiting := [child for child in waiting if not child.program.is_ready()]:
+            # One that has ended is why the others wait, whichever they are.
+            for child in self._children.values():
+                if child.process.poll() is not None:
+                    child.log.close()
+                    raise StartFailed(f"The {child.program.name} ended while starting: {_last_line(child.program.log)}")
+            for child in waiting:
+                program = child.program
+                if time.monotonic() > child.started_at + program.start_seconds:
+                    raise StartFailed(
+                        f"The {program.name} was not ready after {program.start_seconds:.0f} s; see {program.log}."
+                    )
             if self._stop.wait(_POLL_SECONDS):
                 return
-            if child.process.poll() is not None:
-                raise StartFailed(f"The {program.name} ended while starting: {_last_line(program.log)}")
-            if time.monotonic() > deadline:
-                raise StartFailed(
-                    f"The {program.name} was not ready after {program.start_seconds:.0f} s; see {program.log}."
-                )
 
     def watch(self) -> None:
         """Restart what ends by itself, until a stop is requested."""
@@ -99,6 +110,7 @@ class Supervisor:
         self._stop.set()
         for child in reversed(list(self._children.values())):
             _end(child.process, child.program.stop_seconds)
+            child.log.close()
         self._children.clear()
         self._register.unlink(missing_ok=True)
 
@@ -118,44 +130,51 @@ class Supervisor:
             self._spawn(child.program).failures = failures
 
     def _spawn(self, program: Program) -> _Child:
-        program.log.parent.mkdir(parents=True, exist_ok=True)
-        with program.log.open("ab") as log:
-            process = subprocess.Popen(
-                program.arguments,
-                env=dict(program.environment),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                preexec_fn=_die_with_parent if sys.platform == "linux" else None,
-            )
-        child = _Child(program, process, time.monotonic())
+        log = LogFile(program.log)
+        process = subprocess.Popen(
+            program.arguments,
+            env=dict(program.environment),
+            stdin=subprocess.DEVNULL,
+            stdout=log.input,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            preexec_fn=_die_with_parent if sys.platform == "linux" else None,
+        )
+        log.start()
+        child = _Child(program, process, log, time.monotonic())
         self._children[program.name] = child
         self._write_register()
         return child
 
     def _write_register(self) -> None:
+        """On a full disk the older one stays; it is asked only after this process was killed, and the kernel ends most then."""
         entries = []
         for name, child in self._children.items():
             with contextlib.suppress(psutil.NoSuchProcess):
                 created = psutil.Process(child.process.pid).create_time()
-                entries.append({"name": name, "pid": child.process.pid, "created": created})
-        self._register.parent.mkdir(parents=True, exist_ok=True)
-        self._register.write_text(json.dumps(entries))
+                entries.append(_Entry(name, child.process.pid, created))
+        unfinished = self._register.with_name(f"{self._register.name}.unfinished")
+        try:
+            self._register.parent.mkdir(parents=True, exist_ok=True)
+            unfinished.write_bytes(msgspec.json.encode(entries))
+            unfinished.replace(self._register)
+        except OSError as error:
+            unfinished.unlink(missing_ok=True)
+            logger.warning("%s cannot be written: %s", self._register, error.strerror)
 
 
 def end_leftovers(register: Path, *, stop_seconds: float = 10.0) -> list[str]:
     """End what a killed supervisor left behind, and nothing that merely got the same process id. Gives their names."""
     try:
-        entries = json.loads(register.read_text())
-    except (FileNotFoundError, ValueError):
+        entries = msgspec.json.decode(register.read_bytes(), type=list[_Entry])
+    except (FileNotFoundError, msgspec.DecodeError):
         return []
     ended = []
     for entry in reversed(entries):
         with contextlib.suppress(psutil.NoSuchProcess):
-            process = psutil.Process(entry["pid"])
-            if abs(process.create_time() - entry["created"]) < 1.0:
-                ended.append(str(entry["name"]))
+            process = psutil.Process(entry.pid)
+            if abs(process.create_time() - entry.created) < 1.0:
+                ended.append(entry.name)
                 process.terminate()
                 with contextlib.suppress(psutil.TimeoutExpired):
                     process.wait(stop_seconds)
@@ -182,5 +201,6 @@ def _end(process: subprocess.Popen[bytes], seconds: float) -> None:
 
 
 def _last_line(log: Path) -> str:
-    lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    return lines[-1] if lines else f"it printed nothing; see {log}."
+    text = log.read_text(errors="replace") if log.exists() else ""
+    lines = [line for line in text.splitlines() if line.strip()]
+    return lines[-1].removeprefix("CommandError: ") if lines else f"it printed nothing; see {log}."

@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from grid.management.supervisor import Program, StartFailed, Supervisor, end_leftovers
+from tests.support.smalldisk import fill
 
 SLEEPER = "import signal,sys,pathlib,time; pathlib.Path(sys.argv[1]).write_text('up'); time.sleep(600)"
 STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {SLEEPER}"
@@ -76,6 +77,15 @@ def test_a_program_that_ends_while_starting_says_its_last_words(supervisor: Supe
         supervisor.start(program(tmp_path, "web", "import sys; sys.exit('port 1 is taken')"))
 
 
+def test_a_program_that_ends_is_told_at_once_although_another_one_is_still_awaited(
+    supervisor: Supervisor, tmp_path: Path
+) -> None:
+    never = Program("cluster", [sys.executable, "-c", SLEEPER, os.devnull], {}, tmp_path / "c.log", lambda: False)
+    ending = program(tmp_path, "web", "import sys; print('CommandError: port 1 is taken'); sys.exit(1)")
+    with pytest.raises(StartFailed, match=r"^The web ended while starting: port 1 is taken$"):
+        supervisor.start(never, ending)
+
+
 def test_a_program_that_ends_by_itself_is_started_again(supervisor: Supervisor, tmp_path: Path) -> None:
     supervisor.start(program(tmp_path, "one", SLEEPER))
     first = registered(tmp_path)["one"]
@@ -123,7 +133,18 @@ def test_a_strangers_process_with_a_reused_id_is_left_alone(tmp_path: Path) -> N
     assert end_leftovers(register) == []
 
 
-def test_a_damaged_register_is_no_obstacle(tmp_path: Path) -> None:
+@pytest.mark.parametrize("content", [b"", b"{", b"{}", b"[1]", b'[{"name": "web"}]', b"\xff\x00"])
+def test_a_damaged_register_is_no_obstacle(tmp_path: Path, content: bytes) -> None:
     register = tmp_path / "processes.json"
-    register.write_text("{")
+    register.write_bytes(content)
     assert end_leftovers(register) == []
+
+
+def test_a_full_disk_does_not_keep_a_program_from_starting(disk: Path) -> None:
+    supervisor = Supervisor(disk / "processes.json")
+    fill(disk)
+    try:
+        supervisor.start(Program("one", ["sleep", "600"], {}, disk / "log", lambda: True))
+        assert not (disk / "processes.json.unfinished").exists()
+    finally:
+        supervisor.stop()

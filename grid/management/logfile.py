@@ -1,0 +1,57 @@
+"""A program's output on its way into files of bounded size: NAME.log, and NAME.log.1 to .3 for what was printed before.
+
+The program prints into a pipe, because a file that it holds open itself cannot be changed under it without losing lines.
+"""
+
+import contextlib
+import logging
+import os
+import threading
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+
+FILE_BYTES, OLDER_FILES = 5 * 2**20, 3
+_LONGEST_LINE = 64 * 1024
+_DRAIN_SECONDS = 2.0
+
+
+class _Lines(RotatingFileHandler):
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  logging's name
+        """A full disk loses lines; it must not hold up or end the program that prints them."""
+
+
+class LogFile:
+    """Takes what is printed into `input` until everybody has closed that; then `close` gives back."""
+
+    def __init__(self, path: Path, *, file_bytes: int = FILE_BYTES, older_files: int = OLDER_FILES) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Opened with the first line, where a full disk is no error.
+        self._lines = _Lines(path, maxBytes=file_bytes, backupCount=older_files, encoding="utf-8", delay=True)
+        self._output, self.input = os.pipe()
+        self._thread = threading.Thread(target=self._copy, name=f"log {path.name}", daemon=True)
+
+    def start(self) -> None:
+        """Called once the program has its end of the pipe: ours is closed, so that its end is noticed."""
+        os.close(self.input)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Wait for the rest; not for ever, because a process that the program left behind may hold the pipe."""
+        self._thread.join(_DRAIN_SECONDS)
+
+    def _copy(self) -> None:
+        rest = b""
+        with os.fdopen(self._output, "rb", buffering=0) as output:
+            while data := output.read(_LONGEST_LINE):
+                *lines, rest = (rest + data).split(b"\n")
+                if len(rest) > _LONGEST_LINE:
+                    lines, rest = [*lines, rest], b""
+                for line in lines:
+                    self._write(line)
+        if rest:
+            self._write(rest)
+        with contextlib.suppress(OSError):
+            self._lines.close()
+
+    def _write(self, line: bytes) -> None:
+        self._lines.handle(logging.makeLogRecord({"msg": line.decode(errors="replace")}))

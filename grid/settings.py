@@ -8,7 +8,7 @@ from pathlib import Path
 import environ
 from django.core.exceptions import ImproperlyConfigured
 
-from grid import labels
+from grid import keptfiles, labels
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.FileAwareEnv()  # NAME_FILE is read in place of NAME: mounted secrets
@@ -25,7 +25,9 @@ DEBUG = env.bool("GRID_DEBUG", default=False)
 DEMO = env.bool("GRID_DEMO", default=False)
 SECRET_KEY = env.str("GRID_SECRET_KEY", default="")
 if not SECRET_KEY:
-    _secret_file = VAR_DIR / "secret-key"
+    _secret_file = VAR_DIR / keptfiles.SECRET_KEY.name
+    if _damages := keptfiles.damages(VAR_DIR, [keptfiles.SECRET_KEY]):
+        raise ImproperlyConfigured(_damages[0])
     if _secret_file.exists():
         SECRET_KEY = _secret_file.read_text().strip()
     elif DEMO or DEBUG:

@@ -6,15 +6,18 @@ lock is the operating system's, so it ends with the process that held it, howeve
 """
 
 import asyncio
+import contextlib
 import fcntl
 import logging
 import os
 import resource
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+import sqlite3
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from grid.keptfiles import LEAST_ROOM, damages, lack_of_room
 from grid.sandbox.apiserver import ApiServer, Tokens
 from grid.sandbox.apiserver.files import write_private
 from grid.sandbox.apiserver.identity import KUBELET_CLIENT
@@ -27,6 +30,7 @@ from grid.sandbox.controllers.scaling.model import Settings as ScalingSettings
 from grid.sandbox.controllers.scheduler import Scheduler
 from grid.sandbox.externalmetrics import keep_registered
 from grid.sandbox.images import BadCatalogue, Catalogue, ImageStore
+from grid.sandbox.keptfiles import KEPT_FILES
 from grid.sandbox.kubelet import Fleet, FleetSettings, run_kubelets
 from grid.sandbox.kubelet.simulated_runtime import SimulatedImages
 from grid.sandbox.metricsserver import MetricsServer
@@ -74,9 +78,12 @@ class Part:
 
 
 class DataLock:
-    """Holds a data directory for this process."""
+    """Holds a data directory for this process, if its disk has room and every file in it can be used."""
 
     def __init__(self, data: Path) -> None:
+        full = lack_of_room(data, LEAST_ROOM)
+        if problems := [full] if full else damages(data, KEPT_FILES):
+            raise CannotStart("\n".join(problems))
         try:
             data.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._file = (data / "lock").open("w")
@@ -96,6 +103,17 @@ class DataLock:
         self._file.close()
 
 
+@contextlib.contextmanager
+def _starting(data: Path) -> Iterator[None]:
+    """What the look at the files could not foresee: a disk that was filled meanwhile, a limit of this user's."""
+    try:
+        yield
+    except sqlite3.Error as problem:
+        raise CannotStart(f"The sandbox cannot use {data / 'cluster.sqlite3'} ({problem}).") from problem
+    except OSError as problem:
+        raise CannotStart(f"The sandbox cannot use {problem.filename or data} ({problem.strerror}).") from problem
+
+
 def allow_many_files() -> None:
     """Watches, and connections through Services, are files of this process; many systems allow 1,024 unless asked for more."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -109,8 +127,9 @@ async def run_cluster(settings: ClusterSettings, stop: asyncio.Event, ready: Cal
     images = _image_store(settings)
     lock = DataLock(settings.data)
     try:
-        tokens = Tokens.load_or_make(settings.data / "tokens.json")
-        server = ApiServer(settings.data, tokens)
+        with _starting(settings.data):
+            tokens = Tokens.load_or_make(settings.data / "tokens.json")
+            server = ApiServer(settings.data, tokens)
         try:
             url = await _listen(server, settings)
             ready(url)
@@ -123,7 +142,8 @@ async def run_cluster(settings: ClusterSettings, stop: asyncio.Event, ready: Cal
                     pools=settings.pools,
                     settings=fleet_settings,
                 )
-                await fleet.start()
+                with _starting(settings.data):
+                    await fleet.start()
                 try:
                     await run_parts(_parts(settings, fleet), settings.kubeconfig, stop)
                 finally:

@@ -22,6 +22,7 @@ from grid.launch.controller import Controller
 from grid.launch.leader import Election
 from grid.launch.manifests import Storage
 from grid.launch.token import access_token
+from grid.management.varfiles import refuse_damaged_database
 from grid.watch.backoff import Backoff
 
 logger = logging.getLogger(__name__)
@@ -33,6 +34,7 @@ class Command(BaseCommand):
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
+        refuse_damaged_database()
         asyncio.run(_serve())
 
 

@@ -19,13 +19,14 @@ from typing import Any
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db import connection
+from django.db import DatabaseError, InterfaceError, connection
 from django.db.migrations.executor import MigrationExecutor
 
 from grid.centralconfig import NAMESPACE, UNNEEDED_SECONDS
 from grid.management.commands.web import listen
 from grid.management.demo import create_demo_data, new_accounts
 from grid.management.supervisor import Program, StartFailed, Supervisor, end_leftovers
+from grid.management.varfiles import refuse_damage
 from grid.models import ConfigRecord
 
 _HOST = "127.0.0.1"
@@ -53,8 +54,9 @@ class Command(BaseCommand):
         var: Path = settings.VAR_DIR
         port: int = options["port"]
         logging.getLogger("django.db").setLevel(logging.WARNING)
+        refuse_damage(var)
         keep_private(var)
-        with _only_one(var):
+        with _only_one(var), _troubles_of(var):
             for name in end_leftovers(var / "run" / "processes.json"):
                 self.stdout.write(f"Ended the {name} that an earlier run left behind.")
             for taken in range(port, port + 4):
@@ -93,8 +95,11 @@ class Command(BaseCommand):
 
     def _say_hello(self, var: Path, port: int, seconds: float) -> None:
         self.stdout.write(f"\nCompute Grid is up after {seconds:.1f} s. Open http://{_HOST}:{port}/ and log in as")
-        for account in json.loads((var / "demo-users.json").read_text()):
+        passwords = var / "demo-users.json"
+        for account in json.loads(passwords.read_text()) if passwords.exists() else ():
             self.stdout.write(f"  {account['username']:<10} {account['password']:<14} {account['role']}")
+        if not passwords.exists():
+            self.stdout.write(f"  whom you know: {passwords}, which holds the first passwords, is gone.")
         self.stdout.write(f"kubectl works too: export KUBECONFIG={var / 'kubeconfig'}")
         self.stdout.write("Stop with Ctrl-C.")
         self.stdout.flush()
@@ -124,6 +129,19 @@ def _only_one(var: Path) -> Iterator[None]:
         except BlockingIOError as error:
             raise CommandError("Compute Grid already runs from this folder. Stop it with Ctrl-C first.") from error
         yield
+
+
+@contextlib.contextmanager
+def _troubles_of(var: Path) -> Iterator[None]:
+    """One sentence for what happens to the database or the disk between the look at them and the end of the start."""
+    try:
+        yield
+    except (DatabaseError, InterfaceError) as error:
+        raise CommandError(f"The database of {var} cannot be used: {error}.") from error
+    except OSError as error:
+        raise CommandError(
+            f"Cannot write {error.filename or var}: {error.strerror}. Nothing is left half-written."
+        ) from error
 
 
 def _check_free(port: int) -> None:
@@ -199,5 +217,12 @@ def _secret_key(var: Path) -> str:
 
 
 def _write_private(path: Path, text: str) -> None:
-    path.touch(mode=0o600)
-    path.write_text(text)
+    """Whole or not at all."""
+    unfinished = path.with_name(f"{path.name}.unfinished")
+    try:
+        unfinished.touch(mode=0o600)
+        unfinished.write_text(text)
+        unfinished.replace(path)
+    except OSError:
+        unfinished.unlink(missing_ok=True)
+        raise

@@ -9,6 +9,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from grid.edge.server import make_server
+from grid.management.varfiles import refuse_damaged_database
 
 _LARGEST_MESSAGE = 64 * 2**20  # bytes of one websocket message: a notebook with pictures is saved in one
 
@@ -35,6 +36,7 @@ class Command(BaseCommand):
                 f"Debugging shows source and settings to whoever asks, so it serves loopback addresses only, not {host}. "
                 "Use --host 127.0.0.1, or run without GRID_DEBUG and with a GRID_SECRET_KEY of your own."
             )
+        refuse_damaged_database()
         sockets = [listen(host, port) for port in (options["port"], options["workspace_port"])]
         server = make_server(
             "grid.asgi:application", message_bytes=_LARGEST_MESSAGE, trusted_proxies=settings.TRUSTED_PROXIES

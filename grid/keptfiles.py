@@ -1,0 +1,209 @@
+"""What programs keep on disk as rows of a table: which file, what it holds, how damage shows, and what to do about it.
+
+Looked at before anything is started or written, so that a damaged file is left as it was found. Nothing here writes.
+"""
+
+import os
+import shutil
+import sqlite3
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+# What is wrong with a file that can be read, as the end of a sentence that begins with its name; "" when nothing is.
+Check = Callable[[Path], str]
+
+# Databases, their logs and what programs print, until people have read that there is no more room.
+LEAST_ROOM = 16 * 2**20
+
+_MAGIC = b"SQLite format 3\0"
+_WAL_MAGIC = 0x377F0682  # its last bit says in which byte order the checksums are
+_WAL_HEADER = 32
+
+
+def anything(path: Path) -> str:
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptFile:
+    """`name` is below the folder that the table is about, with * for any part of a name; `advice` follows "restore it, or".
+
+    `is_free_below` is of folders: what is in them is looked after elsewhere. A file that is `made_anew` is only a cache, so
+    that its content does not matter.
+    """
+
+    name: str
+    holds: str
+    advice: str = "move it away: it is made anew"
+    check: Check = anything
+    may_be_empty: bool = False
+    is_written: bool = False
+    is_folder: bool = False
+    is_free_below: bool = False
+    made_anew: bool = False
+
+    def covers(self, name: str) -> bool:
+        """Whether a path below the table's folder is this row's."""
+        return fnmatchcase(name, self.name) or (self.is_free_below and fnmatchcase(name, f"{self.name}/*"))
+
+
+def damages(folder: Path, table: Sequence[KeptFile]) -> list[str]:
+    """One sentence for each file that is there and cannot be used."""
+    return [
+        f"{path}, which holds {kept.holds}, {problem}: {_remedy(problem, kept)}."
+        for kept in table
+        for path in _found(folder, kept.name)
+        if (problem := damage(path, kept))
+    ]
+
+
+def damage(path: Path, kept: KeptFile) -> str:
+    """What is wrong with one file; "" when nothing is."""
+    try:
+        found = path.stat()
+        if kept.is_folder:
+            return "" if stat.S_ISDIR(found.st_mode) else "is no folder"
+        if stat.S_ISDIR(found.st_mode):
+            return "is a folder and no file"
+        if not stat.S_ISREG(found.st_mode):
+            return "is no ordinary file"
+        if kept.made_anew:
+            return ""
+        with path.open("rb"):
+            pass
+        if kept.is_written and not os.access(path, os.W_OK):
+            return "cannot be written (Permission denied)"
+        if not found.st_size:
+            return "" if kept.may_be_empty else "is empty"
+        return kept.check(path)
+    except FileNotFoundError:
+        return "is a link that leads nowhere"
+    except OSError as error:
+        return f"cannot be read ({error.strerror})"
+
+
+def _found(folder: Path, name: str) -> Iterator[Path]:
+    """A link that leads nowhere is found too: what is written there would appear elsewhere."""
+    if "*" in name:
+        yield from sorted(folder.glob(name))
+    elif os.path.lexists(folder / name):
+        yield folder / name
+
+
+def _remedy(problem: str, kept: KeptFile) -> str:
+    if problem.endswith("(Permission denied)"):
+        return f"give it to the user who starts this (chown, chmod u+rw), or {kept.advice}"
+    if kept.made_anew or kept.may_be_empty:
+        return kept.advice
+    return f"restore it from a backup, or {kept.advice}"
+
+
+def lack_of_room(folder: Path, needed: int) -> str:
+    """A sentence when the disk of a folder, or of the nearest one above it that exists, has less than `needed` bytes left."""
+    place = next((one for one in (folder, *folder.parents) if one.is_dir()), None)
+    disk = shutil.disk_usage(place) if place is not None else None
+    if disk is None or disk.total == 0 or disk.free >= needed:  # no disk has a size of 0: /proc and the like
+        return ""
+    return (
+        f"The disk of {folder} is full ({disk.free / 2**20:.1f} MiB are left, {needed / 2**20:.0f} MiB are needed): "
+        "make room and start again; nothing was changed."
+    )
+
+
+# --- Checks ---
+
+
+def sqlite_database(*tables: str) -> Check:
+    """Whole, and with one of these tables if it has any; one without tables was made a moment ago and is filled next."""
+
+    def check(path: Path) -> str:
+        with path.open("rb") as file:
+            if file.read(len(_MAGIC)) != _MAGIC:
+                return "is no SQLite database"
+        beside = [path.with_name(f"{path.name}-{end}") for end in ("wal", "shm")]
+        if any(os.path.lexists(one) and not one.is_file() for one in beside):
+            return ""  # the row of that one says so
+        # A look alone would leave a log behind where there is none; and without a log nobody has the database open.
+        how = "mode=ro" if beside[0].exists() else "mode=ro&immutable=1"
+        try:
+            with closing(sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True)) as database:
+                verdict = str(database.execute("PRAGMA quick_check(1)").fetchone()[0])
+                found = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        except sqlite3.Error as error:
+            if error.sqlite_errorname == "SQLITE_BUSY":  # somebody who uses it repairs or closes it just now
+                return ""
+            return f"is damaged ({error})"
+        if verdict != "ok":
+            return f"is damaged ({verdict.strip().splitlines()[-1]})"
+        return "is a database of another program" if found and not found & set(tables) else ""
+
+    return check
+
+
+def write_ahead_log(path: Path) -> str:
+    """SQLite takes a log whose head it does not know for no log at all, and writes over it.
+
+    One that is cut short behind its head is what a crash leaves: SQLite takes up all that was committed whole.
+    """
+    with path.open("rb") as file:
+        head = file.read(_WAL_HEADER)
+    words = [int.from_bytes(head[at : at + 4], "big") for at in range(0, len(head), 4)]
+    if len(head) < _WAL_HEADER or words[0] & ~1 != _WAL_MAGIC:
+        return "is no log of a SQLite database"
+    order = "big" if words[0] & 1 else "little"
+    first = second = 0
+    for at in range(0, _WAL_HEADER - 8, 8):
+        first = (first + int.from_bytes(head[at : at + 4], order) + second) & 0xFFFFFFFF  # type: ignore[arg-type]
+        second = (second + int.from_bytes(head[at + 4 : at + 8], order) + first) & 0xFFFFFFFF  # type: ignore[arg-type]
+    return "" if [first, second] == words[6:8] else "is damaged (its head has another checksum)"
+
+
+def json_of(shape: Any) -> Check:
+    """JSON of a type, in msgspec's sense."""
+
+    def check(path: Path) -> str:
+        try:
+            msgspec.json.decode(path.read_bytes(), type=shape)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            return f"cannot be understood ({error})"
+        return ""
+
+    return check
+
+
+def one_secret(least: int) -> Check:
+    """One line of printable characters, not fewer than `least`."""
+
+    def check(path: Path) -> str:
+        text = path.read_bytes().strip()
+        if not all(33 <= byte < 127 for byte in text):
+            return "is not one line of letters, digits and signs"
+        return "" if len(text) >= least else f"has {len(text)} characters, and at least {least} are needed"
+
+    return check
+
+
+def database_rows(name: str, holds: str, advice: str, *tables: str) -> tuple[KeptFile, ...]:
+    """A SQLite database in WAL mode and its two companions."""
+    newest = "move it away: the newest changes, which were not yet taken over into the database, are then lost"
+    return (
+        KeptFile(f"{name}-wal", f"the newest changes of {name}", newest, write_ahead_log, True, True),
+        KeptFile(f"{name}-shm", f"an index into {name}-wal", may_be_empty=True, made_anew=True),
+        KeptFile(name, holds, advice, sqlite_database(*tables), is_written=True),
+    )
+
+
+# Read by the settings, so before anything else; the least length is Django's own measure (its check security.W009).
+SECRET_KEY = KeptFile(
+    "secret-key",
+    "the key that signs logins and opens workspaces",
+    "move it away: a new one is made, everybody has to log in again, and workspaces that run have to be launched again",
+    one_secret(50),
+)

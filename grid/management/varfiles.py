@@ -1,0 +1,65 @@
+"""What var/ holds, as a table, and the refusal to start on damage. `docs/repair.md` is the same table for people."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+from django.conf import settings
+from django.core.management.base import CommandError
+
+from grid.keptfiles import LEAST_ROOM, SECRET_KEY, KeptFile, damages, database_rows, json_of, lack_of_room
+from grid.sandbox.keptfiles import KEPT_FILES as CLUSTER_FILES
+
+
+class _Login(msgspec.Struct):
+    username: str
+    password: str
+    role: str
+
+
+DATABASE_FILES = database_rows(
+    "grid.sqlite3",
+    "accounts, tiers, projects, settings and the history of executions",
+    "move the whole folder that it is in away and begin anew: all of that, and what runs, is then lost",
+    "django_migrations",
+)
+KEPT_FILES: tuple[KeptFile, ...] = (
+    *DATABASE_FILES,
+    SECRET_KEY,
+    KeptFile(
+        "demo-users.json",
+        "the passwords of the demo accounts as they were first printed",
+        "move it away: the passwords stay as they are but are no longer printed, and GRID_DEMO=1 .venv/bin/python manage.py "
+        "changepassword NAME sets one",
+        json_of(list[_Login]),
+    ),
+    KeptFile("kubeconfig", "the way to reach the embedded cluster", made_anew=True),
+    KeptFile("run", "what is needed while Compute Grid runs", is_folder=True),
+    KeptFile("run/lock", "nothing: it shows that Compute Grid runs here", may_be_empty=True, is_written=True),
+    KeptFile("run/processes.json", "which programs run", may_be_empty=True, made_anew=True),
+    KeptFile("log", "what the programs printed", is_folder=True),
+    KeptFile("log/*.log*", "what a program printed", may_be_empty=True, is_written=True),
+    KeptFile("images", "pulled images", is_folder=True, is_free_below=True),
+    KeptFile("cluster", "the embedded cluster", is_folder=True),
+    *(replace(kept, name=f"cluster/{kept.name}") for kept in CLUSTER_FILES),
+)
+
+
+def refuse_damage(folder: Path) -> None:
+    """Raises CommandError with a line for each damaged file of var/; with one when its disk is full, where not even reading is safe."""
+    full = lack_of_room(folder, LEAST_ROOM)
+    if problems := [full] if full else damages(folder, KEPT_FILES):
+        raise CommandError("\n".join(problems))
+
+
+def refuse_damaged_database() -> None:
+    """The same for the SQLite file that the settings name, for programs that need nothing else of var/."""
+    database = settings.DATABASES["default"]
+    if database["ENGINE"] != "django.db.backends.sqlite3":
+        return
+    path = Path(database["NAME"])
+    if not path.exists() and not path.is_symlink():
+        raise CommandError(f"There is no database at {path}: make one with manage.py migrate, or set DATABASE_URL.")
+    rows = [replace(kept, name=kept.name.replace("grid.sqlite3", path.name)) for kept in DATABASE_FILES]
+    if problems := damages(path.parent, rows):
+        raise CommandError("\n".join(problems))

@@ -1,0 +1,162 @@
+"""Damaged files of var/: each refused in one sentence by the real command, and left as they were found.
+
+A start of the command takes seconds, so one start meets all files that came to harm in one way: it says a sentence for each.
+`tests/management/test_varfiles.py` damages one file at a time.
+"""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from grid.keptfiles import SECRET_KEY, KeptFile, damages
+from grid.management.varfiles import KEPT_FILES
+from tests.end_to_end.grid import ROOT, Grid, wait_until
+from tests.support.damage import DAMAGES, as_a_usual_user, noticed, state
+from tests.support.smalldisk import fill, small_disk
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+# Not left by a run as a user starts it: written by the sandbox when it runs alone, or with other options.
+_NOT_OF_A_RUN = {
+    "cluster/kubeconfig",
+    "cluster/images",
+    "cluster/machine/metrics-server.crt",
+    "cluster/machine/metrics-server.key",
+}
+
+
+@pytest.fixture(scope="module")
+def intact(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """What a run leaves that was killed: also the databases' logs, which a clean end takes away."""
+    grid = Grid(tmp_path_factory.mktemp("damage") / "var")
+    grid.start()
+    try:
+        wait_until(lambda: (grid.var / "cluster/machine/nodes").is_dir(), 30, "nodes")
+        wait_until(lambda: len(grid.kubectl("get", "nodes", "-o", "name").split()) == 3, 60, "the first nodes")
+        assert damages(grid.var, KEPT_FILES) == [], "found while it runs"
+    finally:
+        grid.pull_the_plug()
+    for folder in ("images", "cluster/machine/volumes"):  # made with the first execution
+        (grid.var / folder).mkdir(exist_ok=True)
+    yield grid.var
+
+
+@pytest.fixture
+def var(intact: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(intact, tmp_path / "var", symlinks=True))
+
+
+def test_every_file_of_a_run_has_a_row_and_every_row_a_file(intact: Path) -> None:
+    names = [str(path.relative_to(intact)) for path in intact.rglob("*")]
+    unknown = [name for name in names if not any(kept.covers(name) for kept in KEPT_FILES)]
+    assert unknown == [], "add a row to grid/management/varfiles.py or grid/sandbox/keptfiles.py"
+    idle = [kept.name for kept in KEPT_FILES if not any(kept.covers(name) for name in names)]
+    assert set(idle) <= _NOT_OF_A_RUN
+
+
+def test_what_a_killed_run_leaves_is_not_damaged(intact: Path) -> None:
+    assert damages(intact, KEPT_FILES) == []
+
+
+@pytest.mark.parametrize("damage", [name for name in DAMAGES if name != "file"])
+def test_damage_is_said_in_one_sentence_each_and_left_alone(var: Path, damage: str) -> None:
+    harmed = [kept for kept in KEPT_FILES if damage in noticed(kept) and kept.name not in _NOT_OF_A_RUN]
+    harmed = [kept for kept in harmed if not kept.is_folder and kept is not SECRET_KEY]
+    for kept in harmed:
+        DAMAGES[damage](found(var, kept))
+    before = state(var)
+    answer = run("up", var, "--port", "1")
+    assert answer.returncode == 1
+    sentences = answer.stderr.removeprefix("CommandError: ").splitlines()
+    assert len(sentences) == len(harmed), answer.stderr
+    for kept in harmed:
+        (sentence,) = [one for one in sentences if one.startswith(f"{found(var, kept)}, ")]
+        assert kept.holds in sentence and kept.advice in sentence and sentence.endswith(".")
+    assert state(var) == before
+
+
+@pytest.mark.parametrize("name", [kept.name for kept in KEPT_FILES if kept.is_folder and kept.name.count("/") < 1])
+def test_a_file_in_the_place_of_a_folder_is_said_too(var: Path, name: str) -> None:
+    DAMAGES["file"](var / name)
+    answer = run("up", var, "--port", "1")
+    assert answer.returncode == 1
+    assert answer.stderr.startswith(f"CommandError: {var / name}, which holds ")
+    assert len(answer.stderr.strip().splitlines()) == 1, answer.stderr
+
+
+@pytest.mark.parametrize("command", ["web", "controller"])
+@pytest.mark.parametrize("name", ["grid.sqlite3", "secret-key"])
+@pytest.mark.parametrize("damage", ["empty", "unreadable"])
+def test_the_programs_refuse_too_when_they_are_started_alone(var: Path, command: str, name: str, damage: str) -> None:
+    DAMAGES[damage](var / name)
+    answer = run(command, var)
+    assert answer.returncode == 1
+    assert len(answer.stderr.strip().splitlines()) == 1, answer.stderr
+    assert str(var / name) in answer.stderr
+
+
+@pytest.mark.parametrize("name", ["cluster.sqlite3", "server.pem"])
+def test_so_does_the_embedded_cluster(var: Path, name: str) -> None:
+    DAMAGES["cut"](var / "cluster" / name)
+    answer = run("sandbox", var, "--data", str(var / "cluster"), "--port", "0")
+    assert answer.returncode == 1
+    assert len(answer.stderr.strip().splitlines()) == 1, answer.stderr
+    assert str(var / "cluster" / name) in answer.stderr
+
+
+def test_without_a_database_the_web_server_does_not_make_an_empty_one(tmp_path: Path) -> None:
+    answer = run("web", tmp_path)
+    assert answer.returncode == 1
+    assert answer.stderr.startswith(f"CommandError: There is no database at {tmp_path / 'grid.sqlite3'}: make one")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_only_a_cache_is_made_anew(intact: Path, tmp_path: Path) -> None:
+    grid = Grid(Path(shutil.copytree(intact, tmp_path / "var")))
+    for kept in KEPT_FILES:
+        path = grid.var / kept.name
+        if kept.made_anew and path.exists():
+            DAMAGES["garbage"](path)
+    (grid.var / "demo-users.json").unlink()
+    grid.start()
+    assert "demo-users.json, which holds the first passwords, is gone" in grid.output
+    grid.interrupt()
+
+
+def found(var: Path, kept: KeptFile) -> Path:
+    return sorted(var.glob(kept.name))[0] if "*" in kept.name else var / kept.name
+
+
+def run(command: str, var: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "manage.py", command, *arguments],
+        cwd=ROOT,
+        env=Grid(var, port=1).environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        preexec_fn=as_a_usual_user,
+    )
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["first start", "later start"])
+def test_a_full_disk_is_one_sentence_and_changes_nothing(intact: Path, tmp_path: Path, first: bool) -> None:
+    with small_disk(tmp_path / "disk", "32m") as disk:
+        if disk is None:
+            pytest.skip("only root may mount a disk of a certain size")
+        var = disk / "var"
+        if not first:
+            shutil.copytree(intact, var, symlinks=True)
+        fill(disk)
+        before = state(disk)
+        answer = run("up", var, "--port", "1")
+        assert answer.returncode == 1
+        assert answer.stderr.startswith(
+            f"CommandError: The disk of {var} is full (0.0 MiB are left, 16 MiB are needed)"
+        )
+        assert len(answer.stderr.strip().splitlines()) == 1, answer.stderr
+        assert state(disk) == before

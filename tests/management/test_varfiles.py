@@ -1,0 +1,118 @@
+"""Each file of var/ by itself, damaged in each way: one sentence that names it, says what it holds and what to do."""
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from grid.keptfiles import SECRET_KEY, KeptFile, damages, lack_of_room
+from grid.management.varfiles import KEPT_FILES
+from grid.sandbox.keptfiles import KEPT_FILES as CLUSTER_FILES
+from tests.support.damage import DAMAGES, as_a_usual_user, noticed, state
+from tests.support.varfolder import make_var
+
+# Not left by `make run`.
+_ELSEWHERE = (
+    "cluster/kubeconfig",
+    "cluster/images",
+    "cluster/machine/metrics-server.crt",
+    "cluster/machine/metrics-server.key",
+)
+_CASES = [
+    pytest.param(kept, damage, id=f"{kept.name}-{damage}")
+    for kept in KEPT_FILES
+    if kept.name not in _ELSEWHERE
+    for damage in noticed(kept)
+    if damage != "unreadable"
+]
+
+
+@pytest.fixture(scope="module")
+def intact(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_var(tmp_path_factory.mktemp("intact") / "var")
+
+
+@pytest.fixture
+def var(intact: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(intact, tmp_path / "var"))
+
+
+def test_nothing_is_wrong_with_what_the_product_itself_writes(intact: Path) -> None:
+    assert damages(intact, KEPT_FILES) == []
+
+
+def test_looking_changes_nothing(var: Path) -> None:
+    before = state(var)
+    damages(var, KEPT_FILES)
+    for name in ("grid.sqlite3", "cluster/cluster.sqlite3"):  # after an end in order there is no log
+        (var / f"{name}-wal").unlink()
+        (var / f"{name}-shm").unlink()
+    damages(var, KEPT_FILES)
+    assert state(var) == {name: what for name, what in before.items() if not name.endswith("-wal")} | {
+        "cluster": "not a file"
+    }
+
+
+@pytest.mark.parametrize(("kept", "damage"), _CASES)
+def test_one_damaged_file_is_one_sentence(var: Path, kept: KeptFile, damage: str) -> None:
+    path = sorted(var.glob(kept.name))[0]
+    DAMAGES[damage](path)
+    (sentence,) = damages(var, KEPT_FILES)
+    assert sentence.startswith(f"{path}, which holds {kept.holds}, ")
+    assert kept.advice in sentence and sentence.endswith(".") and "\n" not in sentence
+
+
+def test_every_row_has_a_file_here(intact: Path) -> None:
+    assert [kept.name for kept in KEPT_FILES if kept.name not in _ELSEWHERE and not list(intact.glob(kept.name))] == []
+
+
+def test_what_cannot_be_read_says_so_and_whom_to_give_it_to(var: Path) -> None:
+    """In a process of its own, because root may read everything."""
+    harmed = [kept for kept in KEPT_FILES if "unreadable" in noticed(kept) and kept.name not in _ELSEWHERE]
+    for kept in harmed:
+        DAMAGES["unreadable"](sorted(var.glob(kept.name))[0])
+    code = (
+        "import sys; from pathlib import Path; from grid.keptfiles import damages;"
+        "from grid.sandbox.keptfiles import KEPT_FILES, KeptFile; import grid.keptfiles as k;"
+        "print(*damages(Path(sys.argv[1]) / 'cluster', KEPT_FILES), *damages(Path(sys.argv[1]), [k.SECRET_KEY]), sep='\\n')"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", code, str(var)], capture_output=True, text=True, preexec_fn=as_a_usual_user, check=True
+    )
+    expected = [kept for kept in harmed if kept is SECRET_KEY or kept.name.startswith("cluster/")]
+    assert len(answer.stdout.splitlines()) == len(expected)
+    for line in answer.stdout.splitlines():
+        assert (
+            "cannot be read (Permission denied): give it to the user who starts this (chown, chmod u+rw), or " in line
+        )
+
+
+def test_a_newer_log_is_looked_into_and_an_older_database_of_somebody_else_is_refused(var: Path) -> None:
+    os.truncate(var / "grid.sqlite3-wal", (var / "grid.sqlite3-wal").stat().st_size - 100)
+    assert damages(var, KEPT_FILES) == [], "a log that is cut short is what a crash leaves"
+    for end in ("", "-wal", "-shm"):
+        (var / f"grid.sqlite3{end}").unlink()
+    with sqlite3.connect(var / "grid.sqlite3") as other:
+        other.execute("CREATE TABLE recipes (name TEXT)")
+    other.close()
+    (sentence,) = damages(var, KEPT_FILES)
+    assert "grid.sqlite3" in sentence and "is a database of another program" in sentence
+
+
+def test_a_key_of_another_authority_is_noticed(var: Path, tmp_path: Path) -> None:
+    other = make_var(tmp_path / "other")
+    shutil.copyfile(other / "cluster" / "ca.crt", var / "cluster" / "ca.crt")
+    (sentence,) = damages(var / "cluster", CLUSTER_FILES)
+    assert sentence.startswith(str(var / "cluster" / "server.pem")) and "was not signed by ca.crt" in sentence
+
+
+def test_a_disk_without_room_is_one_sentence_even_before_the_folder_is_there(tmp_path: Path) -> None:
+    assert lack_of_room(tmp_path / "not" / "yet", 1) == ""
+    free = shutil.disk_usage(tmp_path).free
+    sentence = lack_of_room(tmp_path / "not" / "yet", free + 2**40)
+    assert sentence.startswith(f"The disk of {tmp_path / 'not' / 'yet'} is full (")
+    assert lack_of_room(Path("/proc/compute-grid"), 2**20) == "", "no disk at all"

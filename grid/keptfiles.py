@@ -19,8 +19,8 @@ import msgspec
 # What is wrong with a file that can be read, as the end of a sentence that begins with its name; "" when nothing is.
 Check = Callable[[Path], str]
 
-# Databases, their logs and what programs print, until people have read that there is no more room.
-LEAST_ROOM = 16 * 2**20
+# Above what readiness asks for (`grid.writing`), or a start would wait in vain for programs to be ready.
+LEAST_ROOM = 64 * 2**20
 
 _MAGIC = b"SQLite format 3\0"
 _WAL_MAGIC = 0x377F0682  # its last bit says in which byte order the checksums are

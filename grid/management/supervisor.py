@@ -93,7 +93,8 @@ class Supervisor:
                 program = child.program
                 if time.monotonic() > child.started_at + program.start_seconds:
                     raise StartFailed(
-                        f"The {program.name} was not ready after {program.start_seconds:.0f} s; see {program.log}."
+                        f"The {program.name} was not ready after {program.start_seconds:.0f} s; {program.log} ends with: "
+                        f"{_last_line(program.log)}"
                     )
             if self._stop.wait(_POLL_SECONDS):
                 return

@@ -156,7 +156,7 @@ def test_a_full_disk_is_one_sentence_and_changes_nothing(intact: Path, tmp_path:
         answer = run("up", var, "--port", "1")
         assert answer.returncode == 1
         assert answer.stderr.startswith(
-            f"CommandError: The disk of {var} is full (0.0 MiB are left, 16 MiB are needed)"
+            f"CommandError: The disk of {var} is full (0.0 MiB are left, 64 MiB are needed)"
         )
         assert len(answer.stderr.strip().splitlines()) == 1, answer.stderr
         assert state(disk) == before

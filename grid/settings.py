@@ -6,6 +6,7 @@ Sections: paths and readers, security, applications, database, cluster, workspac
 from pathlib import Path
 
 import environ
+from csp.constants import NONCE, NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
 from grid import keptfiles, labels
@@ -47,16 +48,39 @@ _behind_proxy = env.bool("GRID_BEHIND_TLS_PROXY", default=False)
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if _behind_proxy else None
 # Addresses and networks of the proxies in front, which say in X-Forwarded-For who asks: limits and logins count by address.
 TRUSTED_PROXIES = env.list("GRID_TRUSTED_PROXIES", default=["127.0.0.0/8", "::1"]) if _behind_proxy else []
-SESSION_ENGINE = "grid.sessions"
-SESSION_COOKIE_AGE = (
-    30 * 24 * 60 * 60
-)  # the longest that the central configuration allows; grid.sessions ends them earlier
-SESSION_COOKIE_NAME = "grid_session"
-CSRF_COOKIE_NAME = "grid_csrf"
+# Browsers then ask for the dashboard by https only, for so long; and who comes by http is sent there, except the kubelet's probes.
+SECURE_HSTS_SECONDS = env.int("GRID_HSTS_SECONDS", default=30 * 24 * 60 * 60) if _https else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_SECONDS > 0
+SECURE_SSL_REDIRECT = _https and SECURE_PROXY_SSL_HEADER is not None
+SECURE_REDIRECT_EXEMPT = [r"^(healthz|readyz|freshz)$"]
+# To be on browsers' preload lists is decided for a registrable domain as a whole, by its owner.
+SILENCED_SYSTEM_CHECKS = ["security.W021"]
+# A browser takes a cookie of such a name only from this very host, by https: no sibling host can put one of its own in its place.
+_cookie_prefix = "__Host-" if _https else ""
+SESSION_COOKIE_NAME = f"{_cookie_prefix}grid_session"
+CSRF_COOKIE_NAME = f"{_cookie_prefix}grid_csrf"
 SESSION_COOKIE_HTTPONLY = True
+SESSION_ENGINE = "grid.sessions"
+# The longest that the central configuration allows; grid.sessions ends sessions earlier.
+SESSION_COOKIE_AGE = 30 * 24 * 60 * 60
 SECURE_CONTENT_TYPE_NOSNIFF = True
 X_FRAME_OPTIONS = "DENY"
 FILE_UPLOAD_HANDLERS = ["django.core.files.uploadhandler.MemoryFileUploadHandler"]  # nothing is written to a disk
+# No script runs but the tags of our templates, which carry the answer's nonce: a name from the cluster that slipped into a page
+# unescaped stays text. A form may lead to the workspaces: Open is one, and browsers check where it redirects to.
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [NONE],
+        "script-src": [NONCE],
+        "style-src": [SELF],
+        "img-src": [SELF, "data:"],
+        "connect-src": [SELF],
+        "font-src": [SELF],
+        "form-action": [SELF, WORKSPACE_ORIGIN, WORKSPACE_ORIGIN.replace("://", "://*.", 1)],
+        "base-uri": [NONE],
+        "frame-ancestors": [NONE],
+    }
+}
 
 # --- Applications ----------------------------------------------------------------------------------------------------
 INSTALLED_APPS = [
@@ -67,13 +91,14 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "axes",
     "channels",
+    "csp",
     "django_htmx",
     "grid",
     "dashboard",
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
-    "dashboard.middleware.content_security_policy",
+    "dashboard.middleware.ContentSecurityPolicyMiddleware",
     "dashboard.middleware.own_origin",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.middleware.gzip.GZipMiddleware",

@@ -1,0 +1,91 @@
+"""The Content-Security-Policy in a browser: our pages and Django's admin work under it, and what slips into a page does not run."""
+
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser import administering
+from tests.browser.conftest import Visit
+from tests.browser.stage import StageProcess
+
+ADMIN = "ada-admin"
+PAGES = (
+    *("/", "/executions/", "/launch/", "/infrastructure/", "/tiers/", "/tiers/new/", "/environments/", "/projects/"),
+    *("/configuration/", "/logins/", "/account/", "/account/password/"),
+    *("/admin/", "/admin/auth/user/", "/admin/auth/user/add/", "/admin/auth/group/add/"),
+)
+_INJECT = """html => {
+    window.ran = [];
+    window.refused = [];
+    document.addEventListener("securitypolicyviolation", event => window.refused.push(event.effectiveDirective));
+    document.body.insertAdjacentHTML("beforeend", html);
+    const copy = document.createElement("script");
+    copy.textContent = "window.ran.push('inline')";
+    document.body.append(copy);
+    const file = document.createElement("script");
+    file.src = "/static/dashboard.js";
+    file.onload = () => window.ran.push("file");
+    document.body.append(file);
+}"""
+_SUBMIT = """address => new Promise(resolve => {
+    document.addEventListener("securitypolicyviolation", event => resolve(event.effectiveDirective));
+    const frame = Object.assign(document.createElement("form"), {action: address, method: "get"});
+    document.body.append(frame);
+    frame.submit();
+    setTimeout(() => resolve("allowed"), 500);
+})"""
+
+
+@pytest.fixture(autouse=True)
+def catalogues(stage: StageProcess) -> None:
+    stage.play(administering.catalogues)
+
+
+def test_no_page_breaks_the_policy(visit: Visit, console_errors: list[str]) -> None:
+    """`visit` fails the test for whatever the browser complains of in its console."""
+    page = visit(ADMIN, PAGES[0])
+    for path in PAGES:
+        answer = page.goto(path)
+        assert answer is not None
+        assert answer.status == 200, path
+        expect(page.locator("h1").first).to_be_visible()
+    forgive_missing_icon(console_errors)
+
+
+def forgive_missing_icon(console_errors: list[str]) -> None:
+    """Django's admin names no icon, so the browser looks for /favicon.ico, and writes that there is none."""
+    console_errors[:] = [text for text in console_errors if "404" not in text]
+
+
+def test_the_admins_own_scripts_run(visit: Visit, console_errors: list[str]) -> None:
+    page = visit(ADMIN, "/admin/auth/user/")
+    page.get_by_role("link", name="olga-operator").click()
+    expect(page.locator(".selector-available").first).to_be_visible()
+    forgive_missing_icon(console_errors)
+
+
+def test_a_script_that_slipped_into_a_page_does_not_run(visit: Visit, console_errors: list[str]) -> None:
+    page = visit(ADMIN, "/account/")
+    page.evaluate(_INJECT, "<img src=x onerror=\"window.ran.push('handler')\">")
+    page.wait_for_function("window.refused.length >= 3")
+    assert sorted(page.evaluate("window.refused")) == ["script-src-attr", "script-src-elem", "script-src-elem"]
+    assert page.evaluate("window.ran") == []
+    console_errors.clear()
+
+
+@pytest.mark.parametrize(
+    ("host", "outcome"), [("localhost", "allowed"), ("x1.localhost", "allowed"), ("elsewhere.example", "form-action")]
+)
+def test_a_form_leads_here_or_to_a_workspace(
+    visit: Visit, stage: StageProcess, console_errors: list[str], host: str, outcome: str
+) -> None:
+    page = visit(ADMIN, "/account/")
+    page.route(f"**://{host}:*/**", lambda route: route.abort())
+    port = urlsplit(stage.url).port
+    try:
+        assert page.evaluate(_SUBMIT, f"http://{host}:{port}/") == outcome
+    except Exception as error:
+        assert outcome == "allowed", error
+        assert "context was destroyed" in str(error)
+    console_errors.clear()

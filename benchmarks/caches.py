@@ -31,7 +31,7 @@ def _containers(pod_name: str, number: int) -> list[RawObject]:
         {
             "name": each,
             "image": f"registry.example.org/compute-grid/{each}:2026.3",
-            "command": ["/opt/grid/bin/start", "--port", "8888", "--base-url", f"/w/{number:010d}/"],
+            "command": ["/opt/grid/bin/start", "--port", "8888", "--base-url", "/"],
             "env": [{"name": f"GRID_VARIABLE_{i}", "value": f"value {i} of {pod_name}"} for i in range(2)],
             "resources": {"requests": resources, "limits": resources},
             "volumeMounts": [{"name": "project", "mountPath": "/mnt/project"}, {"name": "tmp", "mountPath": "/tmp"}],

@@ -1,7 +1,7 @@
-"""Composition root of the web process: HTTP by Django, websockets by the dashboard's live pages, workspaces by the proxy.
+"""Composition root of the web process: HTTP by Django, websockets by the dashboard's live pages.
 
-A websocket is accepted from the dashboard's own origin only, port included: the workspaces' origin, where user code answers,
-differs from it by its port alone, and cookies do not know ports.
+A websocket is accepted from the dashboard's own origin only, port included: user code answers on other ports of the machine, and
+cookies do not know ports.
 """
 
 import os
@@ -19,15 +19,10 @@ from channels.auth import AuthMiddlewareStack  # noqa: E402
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 from django.conf import settings  # noqa: E402
 
-from dashboard.proxy.app import WorkspaceProxy  # noqa: E402
-from dashboard.proxy.gate import GrantGate  # noqa: E402
-from dashboard.proxy.origins import TwoOrigins  # noqa: E402
 from dashboard.routing import websocket_urlpatterns  # noqa: E402
 from grid.edge.bodies import Bodies  # noqa: E402
 from grid.edge.hosts import OwnHosts  # noqa: E402
 from grid.edge.limits import Limits  # noqa: E402
-from grid.launch.token import access_token  # noqa: E402
-from grid.runtime import get_runtime, stop_runtime  # noqa: E402
 from grid.runtime.lifespan import Lifespan  # noqa: E402
 
 dashboard = Limits(
@@ -43,23 +38,4 @@ dashboard = Limits(
     bodies=Bodies(paths={path: Bodies().anonymous for path in ("/login/", "/logout/", "/theme/", "/admin/login/")}),
 )
 
-workspaces = WorkspaceProxy(
-    gate=GrantGate(
-        lambda execution_id: get_runtime().pods.by("execution", execution_id), namespace=settings.GRID_NAMESPACE
-    ),
-    origin=settings.WORKSPACE_ORIGIN,
-    dashboard_origin=settings.DASHBOARD_ORIGIN,
-    token=access_token,
-)
-
-
-async def stop() -> None:
-    """In the order of their use: first who forwards, then what it asks."""
-    await workspaces.close()
-    await stop_runtime()
-
-
-application = Lifespan(
-    TwoOrigins(dashboard=dashboard, workspaces=workspaces, workspace_origin=settings.WORKSPACE_ORIGIN),
-    stop=stop,
-)
+application = Lifespan(dashboard)

@@ -35,9 +35,11 @@ if not SECRET_KEY:
         SECRET_KEY = "for-development-on-loopback-only"
     else:
         raise ImproperlyConfigured("Set GRID_SECRET_KEY (or GRID_SECRET_KEY_FILE) to a long random text.")
-# The dashboard and the workspaces are two origins: user code served by one must never act as the other.
+# The dashboard has one origin, each execution one of its own below the workspaces' host name: what a program serves must never act
+# as the dashboard, nor as another program. Where there can be no wildcard host name, all executions share one origin by path.
 DASHBOARD_ORIGIN = env.str("GRID_DASHBOARD_ORIGIN", default="http://127.0.0.1:8000")
 WORKSPACE_ORIGIN = env.str("GRID_WORKSPACE_ORIGIN", default="http://localhost:8001")
+WORKSPACE_PATHS = env.bool("GRID_WORKSPACE_PATHS", default=False)
 ALLOWED_HOSTS = env.list("GRID_ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"])
 if DEMO:
     ALLOWED_HOSTS = ["127.0.0.1", "localhost", "[::1]"]

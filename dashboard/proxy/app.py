@@ -1,40 +1,36 @@
-"""The ASGI application of the workspaces' origin."""
+"""The ASGI application of the proxy: each execution's program on its own origin, for those who may open it."""
 
-import html
 import logging
-import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from http import HTTPStatus
 from urllib.parse import parse_qs
 
 import aiohttp
-from django.urls import reverse
 
+from dashboard.proxy.answers import explain, send_on, show, tell
 from dashboard.proxy.confirming import confirmed, leads_to_an_end, question
-from dashboard.proxy.gate import Gate, Target
-from dashboard.proxy.grants import Passage, digest, new_opener
+from dashboard.proxy.gate import CannotTell, Gate
 from dashboard.proxy.headers import (
     Headers,
-    cookie_name,
     cookies,
     decode,
-    encode,
     first,
     is_from_elsewhere,
-    opener_name,
+    is_service_worker,
     opens_a_page,
 )
 from dashboard.proxy.http import forward_http
+from dashboard.proxy.own_cookies import OwnCookies
 from dashboard.proxy.placing import Place
 from dashboard.proxy.upstream import Receive, Route, Scope, Send
 from dashboard.proxy.websocket import forward_websocket
+from grid.launch.grants import Passage, digest, new_opener
+from grid.origins import BEGIN_PATH, OPEN_PATH, Door, Origins
 
 logger = logging.getLogger(__name__)
 
-BEGIN_PATH = "__grid_begin__"
-OPEN_PATH = "__grid_open__"
-_EXECUTION_ID = re.compile(r"[A-Za-z0-9_-]{1,32}")
+ALIVE_PATH, READY_PATH = "/__grid__/healthz", "/__grid__/readyz"
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _CONNECT_SECONDS = 5.0
 _OPENER_SECONDS = 60
@@ -42,77 +38,113 @@ _COOKIE_SECONDS = 7 * 24 * 60 * 60  # the grant behind it ends earlier, with the
 
 
 class WorkspaceProxy:
-    """Answers `/w/<execution id>/...`; everything without a valid grant gets the same 403."""
+    """Forwards what carries a valid grant; everything else gets one and the same 403, whether the execution exists or not."""
 
     def __init__(
         self,
         *,
         gate: Gate,
-        origin: str,
+        origins: Origins,
         dashboard_origin: str,
         token: Callable[[str], str],
-        recheck_seconds: float = 5.0,
+        problem: Callable[[], Awaitable[str]],
     ) -> None:
+        """`token` is what the pod of an execution expects; `problem` says why nobody can be served now, or ""."""
         self._gate = gate
-        self._origin = origin
-        self._dashboard_origin = dashboard_origin
+        self._origins = origins
+        self._own = OwnCookies(origins)
+        self._dashboard = dashboard_origin
         self._token = token
-        self._recheck_seconds = recheck_seconds
+        self._problem = problem
         self._session: aiohttp.ClientSession | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
             return
+        if scope["type"] == "http" and scope["path"] in (ALIVE_PATH, READY_PATH):
+            await self._probe(scope, send)
+            return
         headers = decode(scope["headers"])
-        execution_id, rest = _split(scope["path"])
-        if scope["type"] == "http" and rest == BEGIN_PATH and _EXECUTION_ID.fullmatch(execution_id):
-            await self._begin(send, execution_id)
-            return
-        if scope["type"] == "http" and rest == OPEN_PATH:
-            await self._open(scope, send, execution_id, cookies(headers).get(opener_name(execution_id), ""))
-            return
-        secret = cookies(headers).get(cookie_name(execution_id), "")
-        passage = await self._gate.passage(execution_id, secret) if secret else None
-        if passage is None or not self._same_origin(scope, headers):
-            await _refuse(scope, send)
-            return
-        asked: str | None = _raw_target(scope)
-        if passage.keeps_below_prefix and scope["type"] == "http":
-            asked = await _let_in(scope, send, headers, execution_id, secret)
-        if asked is None:
-            return
-        target = self._gate.target(passage)
-        if target is None:
-            await _explain(scope, send, HTTPStatus.SERVICE_UNAVAILABLE, _why_not_there(passage))
-            return
-        await self._forward(scope, receive, send, self._route(scope, headers, passage, target, secret, asked))
+        try:
+            await self._answer(scope, receive, send, headers)
+        except CannotTell:
+            sentence = (
+                "It cannot be checked now whether you may open this, because the database does not answer. "
+                "Reload in a few seconds."
+            )
+            await explain(scope, send, HTTPStatus.SERVICE_UNAVAILABLE, sentence)
 
     async def close(self) -> None:
         if self._session is not None:
             await self._session.close()
 
-    def _route(
-        self, scope: Scope, headers: Headers, passage: Passage, target: Target, secret: str, asked: str
-    ) -> Route:
-        async def still_allowed() -> bool:
-            return await self._gate.passage(passage.execution_id, secret) is not None
+    async def _answer(self, scope: Scope, receive: Receive, send: Send, headers: Headers) -> None:
+        door = self._origins.door(first(headers, "host"), scope["path"])
+        if door is None:
+            await self._turn_away(scope, send, headers)
+        elif scope["type"] == "http" and door.rest == f"/{BEGIN_PATH}":
+            await self._begin(send, door)
+        elif scope["type"] == "http" and door.rest == f"/{OPEN_PATH}":
+            await self._open(scope, send, door, headers)
+        else:
+            await self._enter(scope, receive, send, door, headers)
 
-        place = Place()
-        if passage.keeps_below_prefix:
-            prefix = f"/w/{passage.execution_id}"
-            place = Place(prefix, passage.strips_prefix, self._origin, target.netloc)
-        return Route(
-            session=self._upstream_session(),
-            netloc=target.netloc,
-            path=place.asked(asked),
-            headers=headers,
-            token=self._token(passage.execution_id),
-            scheme=self._origin.partition("://")[0],
-            client=(scope.get("client") or ("", 0))[0],
-            still_allowed=still_allowed,
-            recheck_seconds=self._recheck_seconds,
-            place=place,
-        )
+    async def _enter(self, scope: Scope, receive: Receive, send: Send, door: Door, headers: Headers) -> None:
+        secret = cookies(headers).get(self._own.secret(door.execution_id), "")
+        passage = await self._gate.passage(door.execution_id, secret) if secret else None
+        if passage is None:
+            await self._refuse(scope, send, door)
+        elif passage.has_ended:
+            sentence = (
+                f"This has ended ({passage.state}). Its page tells why and keeps the end of its log. "
+                "What your browser had stored for it is cleared."
+            )
+            await explain(scope, send, HTTPStatus.GONE, sentence, link=self._page_of(door), clears=True)
+        elif not self._is_own_request(scope, headers, door):
+            await self._refuse(scope, send, door)
+        elif is_service_worker(headers) and (self._origins.by_path or not passage.allows_service_workers):
+            sentence = (
+                "Service workers are off here: an admin can allow them to an environment whose program needs them."
+            )
+            await explain(scope, send, HTTPStatus.FORBIDDEN, sentence)
+        else:
+            await self._pass(scope, receive, send, door, headers, passage, secret)
+
+    async def _pass(
+        self, scope: Scope, receive: Receive, send: Send, door: Door, headers: Headers, passage: Passage, secret: str
+    ) -> None:
+        asked: str | None = _raw_target(scope)
+        if passage.component and scope["type"] == "http":
+            asked = await self._let_in(scope, send, headers, door, secret)
+        if asked is None:
+            return
+        if scope["type"] == "http" and scope["method"] not in _SAFE_METHODS:
+            self._gate.used(passage)
+        if passage.base_url != f"{door.prefix}/":
+            await self._say_moved(scope, send, door)
+            return
+        target = self._gate.target(passage)
+        if target is None:
+            sentence = _why_not_there(passage)
+            await explain(scope, send, HTTPStatus.SERVICE_UNAVAILABLE, sentence, link=self._page_of(door))
+            return
+        with self._gate.holding(door.execution_id, secret) as ended:
+            place = Place("", False, self._origins.origin(door.execution_id), target.netloc)
+            if passage.component and door.prefix:
+                place = Place(door.prefix, passage.strips_prefix, place.origin, place.netloc)
+            route = Route(
+                session=self._upstream_session(),
+                netloc=target.netloc,
+                path=place.asked(asked),
+                headers=headers,
+                token=self._token(door.execution_id),
+                scheme=self._origins.base.partition("://")[0],
+                client=(scope.get("client") or ("", 0))[0],
+                ended=ended,
+                used=lambda: self._gate.used(passage),
+                place=place,
+            )
+            await self._forward(scope, receive, send, route)
 
     async def _forward(self, scope: Scope, receive: Receive, send: Send, route: Route) -> None:
         try:
@@ -121,8 +153,8 @@ class WorkspaceProxy:
             else:
                 await forward_http(scope, receive, send, route)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            logger.info("workspace did not answer path=%s error=%s", scope["path"], error)
-            await _explain(
+            logger.info("workspace did not answer path=%.200r error=%s", scope["path"], error)
+            await explain(
                 scope,
                 send,
                 HTTPStatus.BAD_GATEWAY,
@@ -130,41 +162,87 @@ class WorkspaceProxy:
                 "reload in a few seconds, or look at the execution's page and its logs.",
             )
 
-    async def _begin(self, send: Send, execution_id: str) -> None:
+    async def _begin(self, send: Send, door: Door) -> None:
         """Give the browser an opener and let it fetch a ticket for that; the same for every id, whether it exists or not."""
-        opener = new_opener()
-        path = reverse("execution-opening", args=[execution_id])
-        cookie = self._cookie(execution_id, opener_name(execution_id), opener, seconds=_OPENER_SECONDS)
-        await _send_on(send, f"{self._dashboard_origin}{path}?opener={digest(opener)}", [cookie])
+        id, opener = door.execution_id, new_opener()
+        cookie = self._own.header(id, self._own.opener(id), opener, seconds=_OPENER_SECONDS)
+        await send_on(send, f"{self._dashboard}/executions/{id}/opening/?opener={digest(opener)}", [cookie])
 
-    async def _open(self, scope: Scope, send: Send, execution_id: str, opener: str) -> None:
+    async def _open(self, scope: Scope, send: Send, door: Door, headers: Headers) -> None:
+        id = door.execution_id
+        opener = cookies(headers).get(self._own.opener(id), "")
         ticket = parse_qs(scope["query_string"].decode("latin-1")).get("ticket", [""])[0]
         secret = None
         if ticket and opener:
-            secret = await self._gate.exchange(execution_id, ticket, opener, now=datetime.now(UTC))
+            secret = await self._gate.exchange(id, ticket, opener, now=datetime.now(UTC))
         if secret is None:
-            await _refuse(scope, send)
+            await self._refuse(scope, send, door)
             return
-        found = [
-            self._cookie(execution_id, cookie_name(execution_id), secret, seconds=_COOKIE_SECONDS),
-            self._cookie(execution_id, opener_name(execution_id), "", seconds=0),
-        ]
-        await _send_on(send, f"/w/{execution_id}/", found)
+        given = self._own.header(id, self._own.secret(id), secret, seconds=_COOKIE_SECONDS)
+        forgotten = self._own.header(id, self._own.opener(id), "", seconds=0)
+        await send_on(send, self._origins.address(id), [given, forgotten])
 
-    def _cookie(self, execution_id: str, name: str, value: str, *, seconds: int) -> str:
-        secure = "; Secure" if self._origin.startswith("https://") else ""
-        return f"{name}={value}; Path=/w/{execution_id}/; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}"
+    async def _let_in(self, scope: Scope, send: Send, headers: Headers, door: Door, secret: str) -> str | None:
+        """The path and query that a cluster's program is asked for; None when the browser was answered otherwise.
 
-    def _same_origin(self, scope: Scope, headers: Headers) -> bool:
-        """Pages of other origins do nothing here in the visitor's name.
-
-        A websocket has no other protection than the Origin header. A form has the cookie's SameSite, for which other ports of
-        this host are the same site, and Jupyter asks no more of whoever has the token that we add.
+        Spark ends jobs and Ray ends actors by plain links, which any page that a member of the project visits could follow in that
+        person's name. So from elsewhere a cluster's pages are only opened, and asked nothing. Where all executions share an origin,
+        another cluster's page is not elsewhere to a browser, and such a link is asked about.
         """
-        said = first(headers, "origin")
+        target, home = _raw_target(scope), self._origins.address(door.execution_id)
+        if is_from_elsewhere(headers) and scope["query_string"]:
+            await send_on(send, home)
+            return None
+        if not self._origins.by_path or scope["method"] not in _SAFE_METHODS:
+            return target  # a form of another page is refused by its Origin, or by that page's policy
+        if not leads_to_an_end(scope["path"], scope["query_string"], headers):
+            return target
+        found = confirmed(target, secret)
+        if found is None:
+            await show(send, HTTPStatus.OK, question(target, secret, home=home))
+        return found
+
+    def _is_own_request(self, scope: Scope, headers: Headers, door: Door) -> bool:
+        """Pages of other origins open this in a tab, and do nothing else here in the visitor's name: no frame, no picture, no form.
+
+        A websocket has no other protection than the Origin header. The cookie's SameSite does not protect: other executions' host
+        names are the same site, and so are other ports. Only browsers say where a request comes from, and on https and localhost.
+        """
+        own, said = self._origins.origin(door.execution_id), first(headers, "origin")
         if scope["type"] == "websocket":
-            return said == self._origin
-        return scope["method"] in _SAFE_METHODS or said in ("", self._origin)
+            return said == own
+        if is_from_elsewhere(headers) and not opens_a_page(headers):
+            return False
+        return scope["method"] in _SAFE_METHODS or said in ("", own)
+
+    async def _say_moved(self, scope: Scope, send: Send, door: Door) -> None:
+        """It was launched when this installation served executions at other addresses, and its program stands at the old one."""
+        sentence = (
+            "This was launched before the addresses of executions were changed, and cannot be reached at its new one. "
+            "Stop it and launch it again; its files are kept."
+        )
+        await explain(scope, send, HTTPStatus.CONFLICT, sentence, link=self._page_of(door))
+
+    async def _turn_away(self, scope: Scope, send: Send, headers: Headers) -> None:
+        """No execution's address: an old one by path leads to the new one."""
+        moved = self._origins.moved(first(headers, "host"), scope["path"])
+        if moved is None or scope["type"] != "http" or scope["method"] not in ("GET", "HEAD"):
+            await self._refuse(scope, send, None)
+            return
+        target = _raw_target(scope).removeprefix(moved.prefix).lstrip("/")
+        await send_on(send, self._origins.address(moved.execution_id) + target)
+
+    async def _refuse(self, scope: Scope, send: Send, door: Door | None) -> None:
+        link = self._page_of(door) if door else (f"{self._dashboard}/", "The dashboard")
+        sentence = "You cannot open this here. Log in to the dashboard, and use the Open button of an execution that you may open."
+        await explain(scope, send, HTTPStatus.FORBIDDEN, sentence, link=link)
+
+    def _page_of(self, door: Door) -> tuple[str, str]:
+        return f"{self._dashboard}/executions/{door.execution_id}/", "Its page on the dashboard"
+
+    async def _probe(self, scope: Scope, send: Send) -> None:
+        problem = "" if scope["path"] == ALIVE_PATH else await self._problem()
+        await tell(send, HTTPStatus.SERVICE_UNAVAILABLE if problem else HTTPStatus.OK, problem or "ok")
 
     def _upstream_session(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -175,34 +253,6 @@ class WorkspaceProxy:
                 auto_decompress=False,
             )
         return self._session
-
-
-def _split(path: str) -> tuple[str, str]:
-    """`/w/<id>/<rest>` as (id, rest); ("", "") for any other path."""
-    parts = path.split("/", 3)
-    return (parts[2], parts[3]) if len(parts) == 4 and parts[1] == "w" else ("", "")
-
-
-async def _let_in(scope: Scope, send: Send, headers: Headers, execution_id: str, secret: str) -> str | None:
-    """The path and query that a cluster's program is asked for; None when the browser was answered otherwise.
-
-    Spark ends jobs and Ray ends actors by plain links, which any page that a member of the project visits could follow in that
-    person's name. So from elsewhere a cluster's pages are only opened, and asked nothing; and such a link is asked about.
-    """
-    target = _raw_target(scope)
-    if is_from_elsewhere(headers):
-        if not opens_a_page(headers):
-            await _refuse(scope, send)
-            return None
-        if scope["query_string"]:
-            await _send_on(send, f"/w/{execution_id}/", [])
-            return None
-    if scope["method"] not in _SAFE_METHODS or not leads_to_an_end(scope["path"], scope["query_string"], headers):
-        return target  # a form of another page is refused by its Origin, or by that page's policy
-    found = confirmed(target, secret)
-    if found is None:
-        await _show(send, HTTPStatus.OK, question(target, secret, home=f"/w/{execution_id}/"))
-    return found
 
 
 def _raw_target(scope: Scope) -> str:
@@ -218,48 +268,3 @@ def _why_not_there(passage: Passage) -> str:
         state = f"This cluster is {passage.state}, and its {passage.component} is not up. {passage.message}".strip()
         return f"{state} Reload this page when the cluster's page says that it is."
     return f"This execution is {passage.state}. {message} Reload this page when it is running."
-
-
-async def _send_on(send: Send, location: str, set_cookies: list[str]) -> None:
-    headers = [
-        ("location", location),
-        *(("set-cookie", cookie) for cookie in set_cookies),
-        ("referrer-policy", "no-referrer"),
-        ("cache-control", "no-store"),
-    ]
-    await send({"type": "http.response.start", "status": 303, "headers": encode(headers)})
-    await send({"type": "http.response.body", "body": b""})
-
-
-async def _refuse(scope: Scope, send: Send) -> None:
-    await _explain(
-        scope,
-        send,
-        HTTPStatus.FORBIDDEN,
-        "You cannot open this here. Go to the dashboard, log in, and use the Open button of an execution that you may open.",
-    )
-
-
-async def _explain(scope: Scope, send: Send, status: HTTPStatus, sentence: str) -> None:
-    if scope["type"] == "websocket":
-        await send({"type": "websocket.close", "code": 1008})
-        return
-    page = (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{status.phrase}</title>'
-        f'<meta name="color-scheme" content="light dark"><h1>{status.phrase}</h1><p>{html.escape(sentence)}</p></html>'
-    )
-    await _show(send, status, page)
-
-
-async def _show(send: Send, status: HTTPStatus, page: str) -> None:
-    """A page of our own: no script runs on it, and no other page holds it in a frame."""
-    body = page.encode()
-    headers = [
-        ("content-type", "text/html; charset=utf-8"),
-        ("content-length", str(len(body))),
-        ("cache-control", "no-store"),
-        ("referrer-policy", "no-referrer"),
-        ("content-security-policy", "default-src 'none'; frame-ancestors 'none'"),
-    ]
-    await send({"type": "http.response.start", "status": int(status), "headers": encode(headers)})
-    await send({"type": "http.response.body", "body": body})

@@ -4,12 +4,11 @@ import re
 from collections.abc import Iterable
 from http.cookies import CookieError, SimpleCookie
 
+from dashboard.proxy.own_cookies import is_ours
 from dashboard.proxy.placing import ANYWHERE, Place
 
 Headers = list[tuple[str, str]]
 
-COOKIE_PREFIX = "grid_workspace_"
-_OPENER_PREFIX = "grid_opener_"
 # Connection-level headers end at each hop: https://www.rfc-editor.org/rfc/rfc9110#section-7.6.1
 _HOP_BY_HOP = frozenset(
     {
@@ -39,18 +38,12 @@ _OURS = frozenset(
 )
 # Answered by our own server before it gives us the body; a program that ignores it would wait for ever.
 _EXPECT = frozenset({"expect"})
-# What would reach beyond the workspace that says it: all cookies of the domain, all of the host, the owner's other workspaces.
-_FAR_REACHING = frozenset({"clear-site-data", "strict-transport-security", "service-worker-allowed"})
+# What would reach beyond the program that says it: our cookie, all host names below, and by the last a page could leave its origin.
+_FAR_REACHING = frozenset({"clear-site-data", "strict-transport-security", "origin-agent-cluster"})
+# What a browser is told unless the program says otherwise: no other origin holds its windows or loads its files.
+_KEPT_APART = {"cross-origin-opener-policy": "same-origin-allow-popups", "cross-origin-resource-policy": "same-origin"}
 # A lenient parser lets them through within a value; the next hop may take them for the end of a line.
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
-
-
-def cookie_name(execution_id: str) -> str:
-    return f"{COOKIE_PREFIX}{execution_id}"
-
-
-def opener_name(execution_id: str) -> str:
-    return f"{_OPENER_PREFIX}{execution_id}"
 
 
 def decode(raw: Iterable[tuple[bytes, bytes]]) -> Headers:
@@ -82,6 +75,11 @@ def is_from_elsewhere(headers: Headers) -> bool:
     return first(headers, "sec-fetch-site") in ("cross-site", "same-site")
 
 
+def is_service_worker(headers: Headers) -> bool:
+    """Whether a browser wants a script that goes on answering in the program's name: it says so itself, and no page can unsay it."""
+    return bool(first(headers, "service-worker")) or first(headers, "sec-fetch-dest") == "serviceworker"
+
+
 def opens_a_page(headers: Headers) -> bool:
     """In a tab of its own, so that the person sees it."""
     return (first(headers, "sec-fetch-mode"), first(headers, "sec-fetch-dest")) == ("navigate", "document")
@@ -92,7 +90,7 @@ def to_upstream(headers: Headers, *, token: str, scheme: str, client: str, place
     where the path comes without it."""
     dropped = _HOP_BY_HOP | _WEBSOCKET | _OURS | _EXPECT | _named_in_connection(headers) | {"cookie", "content-length"}
     passed = [(name, value) for name, value in headers if name not in dropped]
-    kept = [f"{name}={value}" for name, value in cookies(headers).items() if not name.startswith("grid_")]
+    kept = [f"{name}={value}" for name, value in cookies(headers).items() if not is_ours(name)]
     if kept:
         passed.append(("cookie", "; ".join(kept)))
     length = first(headers, "content-length")
@@ -128,8 +126,11 @@ def to_browser(headers: Headers, *, place: Place = ANYWHERE, asked: str = "/") -
                 passed.append((lowered, location))
         else:
             passed.append((lowered, value))
-    if place.policy:
-        passed.append(("content-security-policy", place.policy))
+    said = {name for name, _ in passed}
+    passed += [(name, value) for name, value in _KEPT_APART.items() if name not in said]
+    # Policies add up: the program's own stays in force beside it.
+    passed.append(("content-security-policy", place.policy))
+    passed.append(("origin-agent-cluster", "?1"))  # or two pages could agree to be of one origin, by document.domain
     return passed
 
 
@@ -139,7 +140,7 @@ def _host_only(value: str, *, path: str) -> str:
         jar = SimpleCookie(value)
     except CookieError:
         return ""
-    morsels = [morsel for name, morsel in jar.items() if not name.startswith("grid_")]
+    morsels = [morsel for name, morsel in jar.items() if not is_ours(name)]
     for morsel in morsels:
         morsel["domain"] = ""
         if path:

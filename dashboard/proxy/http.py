@@ -40,7 +40,7 @@ async def _relay_body(
     relay = asyncio.create_task(_copy_body(response, send))
     # An endless answer (server-sent events) must end when the reader leaves, or may not read it any more, not when the pod next
     # writes. Without its end the server cuts the connection.
-    right = asyncio.create_task(route.until_refused())
+    right = asyncio.create_task(route.ended.wait())
     try:
         await asyncio.wait({watcher, relay, right}, return_when=asyncio.FIRST_COMPLETED)
         if relay.done():

@@ -1,8 +1,8 @@
-"""Where a program's web page stands below its prefix, so that neither its redirects nor its cookies lead out of it (pure).
+"""Where a program's web page stands, so that its redirects lead a browser back to it (pure).
 
-The pages of all executions share one origin. Of a workspace that is its owner's own affair; a cluster's page is also opened by
-other members of the project, and made by code of all of them, while the browser of each, the owner's too, has workspaces on that
-origin. So a cluster's page is kept to its own path: its redirects, its cookies, and what its scripts may reach.
+With an origin of its own that is the root. Where the pages of all executions share one origin, a cluster's page, which is also
+opened by other members of the project and made by code of all of them, is kept below its own path: its redirects, its cookies, and
+what its scripts may reach.
 """
 
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ _BASE = "http://program.invalid"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """`prefix` is without a slash at its end, "" for a program that may stand anywhere. `strips`: the program is asked without
-    the prefix. `origin` is the one that the browser sees, `netloc` the program's own."""
+    """`prefix` is without a slash at its end, "" for a program that may stand anywhere on its origin. `strips`: the program is asked
+    without the prefix. `origin` is the one that the browser sees, `netloc` the program's own."""
 
     prefix: str = ""
     strips: bool = False
@@ -31,19 +31,18 @@ class Place:
 
     def location(self, value: str, *, asked: str) -> str | None:
         """A redirect's target for the browser; None for one that cannot be understood or leads where it must not."""
-        if not self.prefix:
-            return value
         if _is_ambiguous(value):
-            return None
+            return value if not self.prefix else None
         try:
             given = urlsplit(value)
-            is_own = not given.netloc or _host(given) in (
-                _host(urlsplit(self.origin)),
-                _host(urlsplit(f"//{self.netloc}")),
-            )
+            is_own = _host(given) in (_host(urlsplit(self.origin)), _host(urlsplit(f"//{self.netloc}")))
         except ValueError:
-            return None
-        if not is_own:
+            return value if not self.prefix else None
+        if not self.prefix:
+            # A program that writes whole addresses knows its pod's, or that it was asked over http.
+            own = urlunsplit(("", "", given.path or "/", given.query, given.fragment))
+            return self.origin + own if given.netloc and is_own else value
+        if given.netloc and not is_own:
             return None  # it might send him back to another path
         relative = urlunsplit(("", "", given.path or ("/" if given.netloc else ""), given.query, given.fragment))
         found = urlsplit(urljoin(_BASE + asked, relative))
@@ -56,10 +55,10 @@ class Place:
 
     @property
     def policy(self) -> str:
-        """The Content-Security-Policy; "" for a program that may stand anywhere. Without popups, because a popup of the same
-        origin is open to the script that made it; paths count in what may be loaded, and redirects are looked after above."""
+        """The Content-Security-Policy. Below a prefix without popups, because a popup of the same origin is open to the script that
+        made it; paths count in what may be loaded, and redirects are looked after above."""
         if not self.prefix:
-            return ""
+            return "frame-ancestors 'self'"
         page = f"{self.origin}{self.prefix}/"
         socket = "ws" + page.removeprefix("http")
         return (

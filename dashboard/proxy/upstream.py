@@ -19,7 +19,8 @@ Send = Callable[[Message], Awaitable[None]]
 @dataclass(frozen=True, slots=True)
 class Route:
     """`path` is raw (still encoded) with its query, as the program is asked for it; `token` is what the pod's server was told to expect.
-    What stays open asks `still_allowed` every `recheck_seconds`."""
+    `ended` is set when the right to it has ended: a logout, a member who left the project, an execution that ended. `used` is
+    called when the person does something."""
 
     session: aiohttp.ClientSession
     netloc: str
@@ -28,11 +29,6 @@ class Route:
     token: str
     scheme: str
     client: str
-    still_allowed: Callable[[], Awaitable[bool]]
-    recheck_seconds: float
+    ended: asyncio.Event
+    used: Callable[[], None]
     place: Place = ANYWHERE
-
-    async def until_refused(self) -> None:
-        """Returns when the right to it has ended: a logout, a member who left the project, an execution that ended."""
-        while await self.still_allowed():  # noqa: ASYNC110 - what changes is in the database
-            await asyncio.sleep(self.recheck_seconds)

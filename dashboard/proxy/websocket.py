@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import aiohttp
@@ -33,7 +33,7 @@ async def forward_websocket(scope: Scope, receive: Receive, send: Send, route: R
         # From here on only the browser's side raises OSError: it left, which is no failure of the pod's server.
         with contextlib.suppress(OSError):
             await send({"type": "websocket.accept", "subprotocol": upstream.protocol})
-            ways = _from_browser(receive, upstream), _from_pod(upstream, send), _while_allowed(route)
+            ways = _from_browser(receive, upstream, route.used), _from_pod(upstream, send), _while_allowed(route)
             await send({"type": "websocket.close", "code": _sendable(await _first_to_end(*ways))})
     finally:
         await upstream.close()
@@ -59,11 +59,12 @@ async def _first_to_end(*ways: Coroutine[Any, Any, int]) -> int:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _from_browser(receive: Receive, upstream: aiohttp.ClientWebSocketResponse) -> int:
+async def _from_browser(receive: Receive, upstream: aiohttp.ClientWebSocketResponse, used: Callable[[], None]) -> int:
     while True:
         message = await receive()
         if message["type"] == "websocket.disconnect":
             return int(message.get("code") or _GOING_AWAY)
+        used()
         try:
             if message.get("bytes") is not None:
                 await upstream.send_bytes(message["bytes"])
@@ -83,5 +84,5 @@ async def _from_pod(upstream: aiohttp.ClientWebSocketResponse, send: Send) -> in
 
 
 async def _while_allowed(route: Route) -> int:
-    await route.until_refused()
+    await route.ended.wait()
     return _POLICY_VIOLATION

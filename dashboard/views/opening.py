@@ -1,22 +1,22 @@
-"""The Open button: hands whoever may open an execution over to the workspaces' origin.
+"""The Open button: hands whoever may open an execution over to its own origin.
 
-In three steps, so that a ticket is of use in the browser that asked for it only: the button leads to the workspaces' origin,
+In three steps, so that a ticket is of use in the browser that asked for it only: the button leads to the execution's origin,
 which lets the browser keep an opener and sends it back here; here it gets a ticket for that opener; there it is exchanged.
 """
 
 import re
 
-from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponseRedirect
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
-from dashboard.proxy.app import BEGIN_PATH, OPEN_PATH
-from dashboard.proxy.grants import issue_ticket
+from grid.launch.addresses import workspace_origins
+from grid.launch.grants import issue_ticket
 from grid.launch.opening import may_open
 from grid.models import Execution
+from grid.origins import BEGIN_PATH, OPEN_PATH
 
 _NOT_OPENED = (
     "Only its owner can open a workspace or app, and a cluster's page only its owner and the members of its project; "
@@ -27,8 +27,8 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 @require_POST
 def open_execution(request: HttpRequest, id: str) -> HttpResponseRedirect:
-    """Who may open it goes to `/w/<id>/`; everybody else gets one 403, whether the execution exists or not."""
-    return _to_workspace(f"/w/{_openable(request, id).pk}/{BEGIN_PATH}")
+    """Who may open it goes to its address; everybody else gets one 403, whether the execution exists or not."""
+    return _lead(_openable(request, id), BEGIN_PATH)
 
 
 @require_GET
@@ -46,7 +46,7 @@ def continue_opening(request: HttpRequest, id: str) -> HttpResponseRedirect:
         opener_digest=opener_digest,
         now=timezone.now(),
     )
-    return _to_workspace(f"/w/{execution.pk}/{OPEN_PATH}?ticket={ticket}")
+    return _lead(execution, f"{OPEN_PATH}?ticket={ticket}")
 
 
 def _openable(request: HttpRequest, id: str) -> Execution:
@@ -56,8 +56,8 @@ def _openable(request: HttpRequest, id: str) -> Execution:
     return execution
 
 
-def _to_workspace(path: str) -> HttpResponseRedirect:
-    answer = HttpResponseRedirect(settings.WORKSPACE_ORIGIN + path)
+def _lead(execution: Execution, path: str) -> HttpResponseRedirect:
+    answer = HttpResponseRedirect(workspace_origins().address(execution.pk) + path)
     answer["Referrer-Policy"] = "no-referrer"
     answer["Cache-Control"] = "no-store"
     return answer

@@ -89,7 +89,7 @@ class Limits:
 
 
 def _too_many(kind: str, holder: str, most: int) -> Refusal:
-    what = {"http": "requests are being answered", "websocket": "live pages are open", "body": "forms are arriving"}[
+    what = {"http": "requests are being answered", "websocket": "websockets are open", "body": "forms are arriving"}[
         kind
     ]
     owner = {"session": "in your session", "address": "from your address"}[holder]

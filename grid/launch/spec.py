@@ -6,9 +6,11 @@ nothing that is already launched, and a retry after months builds the same objec
 
 from decimal import Decimal
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 
+from grid.launch.addresses import workspace_origins
 from grid.models import Environment, Execution, HardwareTier, Project
 
 
@@ -89,7 +91,8 @@ class AttachedSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExecutionSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that `grid.launch.manifests` needs to know. `port` is 0 for what is not opened in a browser."""
+    """Everything that `grid.launch.manifests` needs to know. `port` is 0 for what is not opened in a browser; `address` is where
+    browsers reach the root of what is, ending with a slash."""
 
     id: str
     kind: str
@@ -99,6 +102,7 @@ class ExecutionSpec(msgspec.Struct, frozen=True, kw_only=True):
     environment: EnvironmentSpec
     title: str = ""
     port: int = 0
+    address: str = ""
     cluster: ClusterSpec | None = None  # of the kind cluster
     attached: AttachedSpec | None = None  # of a workspace or job that has one
 
@@ -109,7 +113,7 @@ class ExecutionSpec(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def base_url(self) -> str:
         """Path under which the proxy serves it; the program inside is told to expect it."""
-        return f"/w/{self.id}/"
+        return base_url(self.address)
 
     @property
     def cost_per_hour(self) -> Decimal:
@@ -126,6 +130,7 @@ def freeze(
         owner=execution.owner.get_username(),
         title=execution.title,
         port=execution.environment.port or 0,
+        address=workspace_origins().address(execution.pk),
         project=_project(execution.project),
         tier=freeze_tier(execution.tier),
         environment=_environment(execution.environment),
@@ -134,6 +139,11 @@ def freeze(
     )
     frozen: dict[str, Any] = msgspec.to_builtins(spec)
     return frozen
+
+
+def base_url(address: str) -> str:
+    """The path of an execution's address: `/`, or `/w/<id>/` where all share one origin."""
+    return urlsplit(address).path or "/"
 
 
 def thaw(stored: object) -> ExecutionSpec:

@@ -1,6 +1,7 @@
-"""What a cluster's web page can do to another one in a real browser: code of a member of the project against the proxy."""
+"""What a cluster's web page can do to another one in a real browser, where all executions share one origin by path."""
 
 import asyncio
+import contextlib
 import socket
 import threading
 from collections.abc import Iterator
@@ -14,7 +15,8 @@ from playwright.sync_api import Browser, Page, expect
 
 from dashboard.proxy.app import WorkspaceProxy
 from dashboard.proxy.gate import Target
-from dashboard.proxy.grants import Passage
+from grid.launch.grants import Passage
+from grid.origins import Origins
 
 HOSTILE = """<!doctype html><title>Jobs</title><p>Nothing to see.</p><script>
 const tried = [];
@@ -38,7 +40,13 @@ class TwoClusters:
         return None
 
     async def passage(self, execution_id: str, secret: str) -> Passage | None:
-        return Passage(execution_id, "running", "", 1, component="head")
+        return Passage(execution_id, "running", "", 1, base_url=f"/w/{execution_id}/", component="head")
+
+    def holding(self, execution_id: str, secret: str) -> contextlib.AbstractContextManager[asyncio.Event]:
+        return contextlib.nullcontext(asyncio.Event())
+
+    def used(self, passage: Passage) -> None:
+        pass
 
     def target(self, passage: Passage) -> Target | None:
         return Target("127.0.0.1", self.target_port)
@@ -48,6 +56,10 @@ class TwoClusters:
             self.ended.append(request.raw_path)
         page = HOSTILE if request.path.startswith("/w/hostile/") else "<!doctype html><title>Victim</title><p>Done.</p>"
         return web.Response(text=page, content_type="text/html")
+
+
+async def no_problem() -> str:
+    return ""
 
 
 @dataclass
@@ -60,7 +72,13 @@ class Served:
 def served() -> Iterator[Served]:
     clusters, listener = TwoClusters(), socket.create_server(("127.0.0.1", 0))  # waits for the server, so nobody has to
     origin = f"http://localhost:{listener.getsockname()[1]}"  # browsers say where a request comes from on https and on localhost
-    proxy = WorkspaceProxy(gate=clusters, origin=origin, dashboard_origin="http://grid.test", token=lambda id: "")
+    proxy = WorkspaceProxy(
+        gate=clusters,
+        origins=Origins(origin, by_path=True),
+        dashboard_origin="http://grid.test",
+        token=lambda id: "",
+        problem=no_problem,
+    )
     server = uvicorn.Server(uvicorn.Config(proxy, lifespan="off", log_level="error"))
 
     async def serve() -> None:

@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from django.test import Client
 
-from dashboard.proxy.grants import digest, exchange_ticket
+from grid.launch.grants import digest, exchange_ticket
 from grid.models import Environment, Execution, HardwareTier, Project, State, WorkspaceGrant
 from tests.conftest import People
 
@@ -38,11 +38,11 @@ def test_the_owner_is_sent_to_the_other_origin_with_a_ticket_that_works(
     client.force_login(people.owner)
     answer = client.post(f"/executions/{execution.pk}/open/")
     assert answer.status_code == 302
-    assert answer["Location"] == f"http://localhost:8001/w/{execution.pk}/__grid_begin__"
+    assert answer["Location"] == f"http://{execution.pk}.localhost:8001/__grid__/begin"
     answer = client.get(f"/executions/{execution.pk}/opening/?opener={digest('kept')}")
     assert answer["Referrer-Policy"] == "no-referrer"
     target = urlsplit(answer["Location"])
-    assert (target.netloc, target.path) == ("localhost:8001", f"/w/{execution.pk}/__grid_open__")
+    assert (target.netloc, target.path) == (f"{execution.pk}.localhost:8001", "/__grid__/open")
     ticket = parse_qs(target.query)["ticket"][0]
     assert exchange_ticket(execution.pk, ticket, "kept", now=WorkspaceGrant.objects.get().created_at)
 

@@ -123,7 +123,7 @@ class Grid:
         self.kill()
 
     def kill_part(self, part: str, *, meanwhile: Callable[[], object] = lambda: None) -> None:
-        """Kill one of the three programs and wait until the supervisor has started it again; `meanwhile` is called at once."""
+        """Kill one of the programs and wait until the supervisor has started it again; `meanwhile` is called at once."""
         victim = next(one for one in self.processes() if part in one.cmdline())
         victim.kill()
         meanwhile()

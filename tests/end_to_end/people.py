@@ -101,11 +101,10 @@ def stop(page: Page) -> None:
 def run_in_terminal(lab: Page, command: str) -> str:
     """What a terminal of this workspace answers, over the websocket that JupyterLab itself would open."""
     script = """async ([command, mark]) => {
-        const base = location.pathname.match(/^\\/w\\/[^/]+\\//)[0];
         const token = document.cookie.match(/_xsrf=([^;]+)/)[1];
-        const made = await fetch(base + "api/terminals", { method: "POST", headers: { "X-XSRFToken": token } });
+        const made = await fetch("/api/terminals", { method: "POST", headers: { "X-XSRFToken": token } });
         const { name } = await made.json();
-        const socket = new WebSocket(`ws://${location.host}${base}terminals/websocket/${name}`);
+        const socket = new WebSocket(`ws://${location.host}/terminals/websocket/${name}`);
         let text = "";
         return await new Promise((resolve, reject) => {
             setTimeout(() => reject(new Error("the terminal said only: " + text)), 20000);
@@ -123,7 +122,6 @@ def run_in_terminal(lab: Page, command: str) -> str:
 def kernels(lab: Page) -> list[str]:
     """Ids of the kernels that run in this workspace, as its server tells them."""
     script = """async () => {
-        const base = location.pathname.match(/^\\/w\\/[^/]+\\//)[0];
-        return (await (await fetch(base + "api/kernels")).json()).map((kernel) => kernel.id);
+        return (await (await fetch("/api/kernels")).json()).map((kernel) => kernel.id);
     }"""
     return sorted(lab.evaluate(script))

@@ -1,4 +1,4 @@
-"""Compute Grid beside a real Kubernetes API server: our nodes joined to it, web and controller with the rights of deploy/access.yaml.
+"""Compute Grid beside a real Kubernetes API server: our nodes joined to it, our processes with the rights of deploy/access.yaml.
 
 Nothing of this is the demo mode: settings come from the environment, accounts from `createsuperuser` and the database, and each
 process has a kubeconfig with the token of its own service account.
@@ -168,9 +168,15 @@ class RealGrid:
         wait_until(lambda: "leading lease=" in self.output("controller"), 30, "a leading controller")
 
     def start_web(self, **extra: str) -> None:
-        ports = ["--port", str(self.port), "--workspace-port", str(self.port + 1)]
-        self.start("web", ["web", *ports], {**self.settings(self.write_kubeconfig("web")), **extra})
+        command = ["web", "--port", str(self.port)]
+        self.start("web", command, {**self.settings(self.write_kubeconfig("web")), **extra})
         wait_until(lambda: self.freshness()[0] == 200, 60, "a web server that follows the cluster")
+
+    def start_proxy(self) -> None:
+        command = ["proxy", "--port", str(self.port + 1)]
+        self.start("proxy", command, self.settings(self.write_kubeconfig("proxy")))
+        ready = f"http://127.0.0.1:{self.port + 1}/__grid__/readyz"
+        wait_until(lambda: probe(ready)[0] == 200, 60, "a proxy that is ready")
 
     def start(self, part: str, command: list[str], environment: Mapping[str, str]) -> None:
         with (self.folder / f"{part}.log").open("ab") as log:
@@ -222,6 +228,7 @@ class RealGrid:
                 ending.callback(self.try_kubectl, "delete", kind, "--all", "-n", NAMESPACE, *wait)
             ending.callback(self.stop, "controller")
             ending.callback(self.stop, "web")
+            ending.callback(self.stop, "proxy")
             # An API that nobody serves keeps namespaces from being deleted.
             ending.callback(self.try_kubectl, "delete", "-f", str(DEMAND), "--ignore-not-found", *wait)
 

@@ -1,7 +1,9 @@
 """People without a browser: a session over HTTP that logs in, sends forms and reads pages."""
 
+import http.client
 import io
 import re
+import socket
 import time
 import urllib.error
 import urllib.parse
@@ -16,12 +18,25 @@ _TICKET = re.compile(r'name="token" value="([\w-]+)"')
 _STATE = re.compile(r'<strong class="status [^"]*" role="status">([^<]+)</strong>')
 
 
+class _Connection(http.client.HTTPConnection):
+    """Finds every name below `localhost` on this machine, as browsers do and the system's resolver does not."""
+
+    def connect(self) -> None:
+        host = "127.0.0.1" if self.host.endswith(".localhost") else self.host
+        self.sock = socket.create_connection((host, self.port), self.timeout)
+
+
+class _Handler(urllib.request.HTTPHandler):
+    def http_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(_Connection, request)
+
+
 class Session:
     """One logged-in person."""
 
     def __init__(self, grid: Place, username: str) -> None:
         self._url = grid.url
-        self._opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(CookieJar()))
+        self._opener = urllib.request.build_opener(_Handler, urllib.request.HTTPCookieProcessor(CookieJar()))
         self.post("/login/", {"username": username, "password": grid.password(username)}, page="/login/")
 
     def get(self, path: str) -> str:
@@ -55,7 +70,7 @@ class Session:
         return address.rstrip("/").rsplit("/", 1)[1]
 
     def open(self, cluster_or_workspace: str) -> str:
-        """Press Open; gives the address of its web page on the workspaces' origin. An HTTPError carries what a refusal says."""
+        """Press Open; gives the address of its web page, on an origin of its own. An HTTPError carries what a refusal says."""
         page = f"/executions/{cluster_or_workspace}/"
         return self.post(f"{page}open/", {}, page=page)
 

@@ -54,7 +54,7 @@ def test_a_scientist_works_on_a_gpu_node_that_comes_and_goes(grid: Grid, browser
     assert was_not_reloaded(page)
 
     lab = open_lab(scientist, page)
-    assert lab.url.startswith(f"http://localhost:{grid.port + 1}/w/{execution_id}/")
+    assert lab.url.startswith(f"http://{execution_id}.localhost:{grid.port + 1}/")
     run_cell(lab, "print(6 * 7)", "42")
     assert "compute-grid" in run_in_terminal(lab, "printenv JUPYTER_TOKEN | wc -c; echo compute-grid")
     lab.keyboard.press("Control+s")
@@ -76,7 +76,7 @@ def test_a_scientist_works_on_a_gpu_node_that_comes_and_goes(grid: Grid, browser
     assert grid.kubectl("get", "pods", "-n", "compute-grid", "-o", "name") == ""
     gone = scientist.new_page().goto(address)
     assert gone is not None
-    assert gone.status == 403
+    assert gone.status == 410
     expect(gpu_node).to_have_count(0, timeout=2 * SOON)
     assert was_not_reloaded(infrastructure)
     assert was_not_reloaded(executions)
@@ -130,7 +130,7 @@ def containers(grid: Grid) -> str:
 
 
 def test_a_workspace_outlives_the_death_of_every_program(grid: Grid, browser: Browser) -> None:
-    """Each of the three programs is killed and comes back; the workspace, its kernel and its page go on."""
+    """Each of the four programs is killed and comes back; the workspace, its kernel and its page go on."""
     grid.start()
     scientist = log_in(browser, grid, "scientist")
     page = scientist.new_page()
@@ -140,7 +140,7 @@ def test_a_workspace_outlives_the_death_of_every_program(grid: Grid, browser: Br
     run_cell(lab, "print(6 * 7)", "42")
     before = kernels(lab), containers(grid)
     forbid_reload(page)
-    for part in ("controller", "sandbox", "web"):
+    for part in ("controller", "sandbox", "proxy", "web"):
         grid.kill_part(part)
     expect(page.locator("#freshness")).to_contain_text("Live", timeout=2 * SOON)
     expect(page.locator(".execution-state")).to_contain_text("Running", timeout=SOON)

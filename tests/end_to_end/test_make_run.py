@@ -72,7 +72,7 @@ def test_a_killed_run_leaves_nothing_that_blocks_the_next(grid: Grid) -> None:
 
 def test_each_killed_program_is_started_again(grid: Grid) -> None:
     grid.start()
-    for part in ("web", "controller", "sandbox"):
+    for part in ("web", "proxy", "controller", "sandbox"):
         grid.kill_part(part)
     wait_until(lambda: _is_ready(grid), 60, "pages that are live again")
 

@@ -14,11 +14,11 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from dashboard.proxy.app import BEGIN_PATH
 from grid.launch import frameworks
 from grid.launch.frameworks.base import ClusterReport, FrameworkSilent, WorkerPod, WorkerReport
 from grid.launch.frameworks.dask import Dask
 from grid.launch.spec import TierSpec
+from grid.origins import BEGIN_PATH
 from tests.launch.cluster_specs import HEAD_TIER, WORKER_TIER, cluster, spec
 
 DASK = Dask()
@@ -32,20 +32,26 @@ def tier(**changes: Any) -> TierSpec:
     return msgspec.structs.replace(HEAD_TIER, **changes)
 
 
-def test_the_head_is_a_scheduler_whose_page_lies_below_the_clusters_path() -> None:
+def test_the_head_is_a_scheduler_whose_page_stands_at_the_root() -> None:
     head = DASK.head(SPEC)
     interpreter, option, program, *arguments = head.command
     assert (interpreter, option, program) == ("python", "-c", (PROGRAMS / "dask_head.py").read_text())
     assert arguments == [
         *("scheduler", "--host", "$(POD_IP)", "--port", "8786"),
-        *("--dashboard-address", "$(POD_IP):8787", "--dashboard-prefix", "/w/abc/"),
+        *("--dashboard-address", "$(POD_IP):8787"),
     ]
     assert [(port.name, port.number) for port in head.ports] == [("scheduler", 8786), ("ui", 8787)]
-    health = {"httpGet": {"path": "/w/abc/health", "port": 8787}, "timeoutSeconds": 5, "failureThreshold": 15}
+    health = {"httpGet": {"path": "/health", "port": 8787}, "timeoutSeconds": 5, "failureThreshold": 15}
     assert head.readiness == {**health, "periodSeconds": 2}
     assert head.liveness == {**health, "periodSeconds": 20}
     assert head.variables == {"DASK_TEMPORARY_DIRECTORY": "/mnt/local"}
     assert head.pre_stop == ()
+
+
+def test_where_all_share_an_origin_its_page_lies_below_the_clusters_path() -> None:
+    head = DASK.head(msgspec.structs.replace(SPEC, address="https://ws.test/w/abc/"))
+    assert head.command[-2:] == ("--dashboard-prefix", "/w/abc/")
+    assert head.readiness["httpGet"] == {"path": "/w/abc/health", "port": 8787}
 
 
 def test_a_worker_joins_by_the_heads_address_and_listens_on_its_own() -> None:
@@ -100,7 +106,7 @@ def test_a_client_without_an_address_finds_the_cluster() -> None:
         "DASK_SCHEDULER_ADDRESS": "tcp://10.0.0.9:8786",
         "DASK_SCHEDULER_SERVICE_HOST": "10.0.0.9",
         "DASK_SCHEDULER_SERVICE_PORT": "8786",
-        "DASK_DISTRIBUTED__DASHBOARD__LINK": f"/w/abc/{BEGIN_PATH}",
+        "DASK_DISTRIBUTED__DASHBOARD__LINK": f"https://abc.ws.test/{BEGIN_PATH}",
     }
 
 
@@ -129,7 +135,7 @@ Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 async def head(answer: Answer) -> AsyncIterator[None]:
     """A head's pod that gives that answer."""
     app = web.Application()
-    app.router.add_get("/w/abc/json/compute-grid.json", answer)
+    app.router.add_get("/json/compute-grid.json", answer)
     runner = web.AppRunner(app, shutdown_timeout=0.1, handler_cancellation=True)
     await runner.setup()
     try:

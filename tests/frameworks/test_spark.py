@@ -63,15 +63,18 @@ def test_a_worker_joins_by_the_heads_address_with_what_its_tier_gives() -> None:
     assert found["spark.decommission.enabled"] == "true"
 
 
-def test_all_pages_lead_below_the_clusters_own_path() -> None:
-    spec = spark_spec()
+@pytest.mark.parametrize(
+    ("address", "url"), [("https://x.ws.test/", None), ("https://ws.test/w/x/", "/w/x")], ids=["own origin", "by path"]
+)
+def test_all_pages_lead_to_where_browsers_reach_them(address: str, url: str | None) -> None:
+    spec = msgspec.structs.replace(spark_spec(), address=address)
     options = [
         SPARK.head(spec).variables["SPARK_DAEMON_JAVA_OPTS"],
         SPARK.worker(spec, HEAD).variables["SPARK_DAEMON_JAVA_OPTS"],
         SPARK.client_variables(spec, HEAD)["SPARK_SUBMIT_OPTS"],
     ]
     for one in map(settings, options):
-        assert (one["spark.ui.reverseProxy"], one["spark.ui.reverseProxyUrl"]) == ("true", f"/w/{spec.id}")
+        assert (one["spark.ui.reverseProxy"], one.get("spark.ui.reverseProxyUrl")) == ("true", url)
     assert SPARK.strips_prefix
 
 

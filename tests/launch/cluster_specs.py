@@ -71,6 +71,7 @@ def spec(*, of: ClusterSpec | None = None, **changes: Any) -> ExecutionSpec:
         "kind": "cluster",
         "owner": "alice",
         "title": "Explore “all” of it",
+        "address": "https://abc.ws.test/",
         "project": ProjectSpec(id="churn", volume_name="project-churn", volume_size="10Gi"),
         "environment": EnvironmentSpec(
             id="science", name="Science", image="science:1", variables={"THREADS": "2", "POD_IP": "theirs"}

@@ -51,7 +51,7 @@ def expected_container(program: Program, resources: dict[str, Any], mounts: list
         "workingDir": "/mnt/project",
         "env": [
             {"name": "GRID_EXECUTION_ID", "value": "abc"},
-            {"name": "GRID_BASE_URL", "value": "/w/abc/"},
+            {"name": "GRID_BASE_URL", "value": "/"},
             {"name": "HOME", "value": "/mnt/project"},
             {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
             {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},

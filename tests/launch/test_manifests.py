@@ -43,6 +43,7 @@ def spec(**changes: Any) -> ExecutionSpec:
         "owner": "alice",
         "title": "Explore “all” of it",
         "port": 8888,
+        "address": "https://abc.ws.test/",
         "project": ProjectSpec(id="churn", volume_name="project-churn", volume_size="10Gi"),
         "environment": EnvironmentSpec(
             id="jupyterlab",
@@ -142,11 +143,11 @@ def test_the_pod_of_a_workspace_on_a_gpu() -> None:
                 {
                     "name": "run",
                     "image": "lab:4",
-                    "command": ["lab", "--ip=$(POD_IP)", "--port=8888", "--base=/w/abc/", "--json={}"],
+                    "command": ["lab", "--ip=$(POD_IP)", "--port=8888", "--base=/", "--json={}"],
                     "workingDir": "/mnt/project",
                     "env": [
                         {"name": "GRID_EXECUTION_ID", "value": "abc"},
-                        {"name": "GRID_BASE_URL", "value": "/w/abc/"},
+                        {"name": "GRID_BASE_URL", "value": "/"},
                         {"name": "HOME", "value": "/mnt/project"},
                         {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
                         {

@@ -1,42 +1,20 @@
 """The proxy between real servers on loopback: streaming, websockets, and nothing for whoever has no grant."""
 
 import asyncio
-import contextlib
 import logging
 import socket
 from collections.abc import AsyncIterator
-from datetime import datetime
+from dataclasses import replace
 
 import aiohttp
 import pytest
-import uvicorn
 from aiohttp import web
+from yarl import URL
 
-from dashboard.proxy.app import WorkspaceProxy
 from dashboard.proxy.gate import Target
-from dashboard.proxy.grants import Passage, digest
-
-ORIGIN = "http://workspaces.test:8001"
-COOKIE = {"Cookie": "grid_workspace_abc=s1; grid_session=dashboard; theme=dark"}
-
-
-class OpenToOneSecret:
-    """A gate that knows one execution, `abc`, its ticket `t1` for the opener `o1` and its secret `s1`."""
-
-    def __init__(self) -> None:
-        self.address: Target | None = None
-        self.is_open = True
-
-    async def exchange(self, execution_id: str, ticket: str, opener: str, *, now: datetime) -> str | None:
-        return "s1" if (execution_id, ticket, opener) == ("abc", "t1", "o1") else None
-
-    async def passage(self, execution_id: str, secret: str) -> Passage | None:
-        if not self.is_open or (execution_id, secret) != ("abc", "s1"):
-            return None
-        return Passage(execution_id="abc", state="preparing", message="Its image is pulled.", port=1)
-
-    def target(self, passage: Passage) -> Target | None:
-        return self.address
+from grid.launch.grants import digest
+from grid.origins import Origins
+from tests.proxy.support import BASE, COOKIE, ORIGIN, OpenToOneSecret, visiting
 
 
 class UserServer:
@@ -49,9 +27,9 @@ class UserServer:
 
     def application(self) -> web.Application:
         app = web.Application(client_max_size=2**30)
-        app.router.add_get("/w/abc/ws", self.websocket)
-        app.router.add_get("/w/abc/stream", self.stream)
-        app.router.add_route("*", "/w/abc/{tail:.*}", self.report)
+        app.router.add_get("/ws", self.websocket)
+        app.router.add_get("/stream", self.stream)
+        app.router.add_route("*", "/{tail:.*}", self.report)
         return app
 
     async def report(self, request: web.Request) -> web.Response:
@@ -108,100 +86,115 @@ async def pod() -> AsyncIterator[tuple[UserServer, Target]]:
 
 
 @pytest.fixture
-def gate() -> OpenToOneSecret:
-    return OpenToOneSecret()
+def gate(pod: tuple[UserServer, Target]) -> OpenToOneSecret:
+    return OpenToOneSecret(address=pod[1])
 
 
 @pytest.fixture
-async def browser(gate: OpenToOneSecret, pod: tuple[UserServer, Target]) -> AsyncIterator[aiohttp.ClientSession]:
-    """A client of the proxy, itself on a real socket."""
-    gate.address = pod[1]
-    proxy = WorkspaceProxy(
-        gate=gate,
-        origin=ORIGIN,
-        dashboard_origin="https://grid.test",
-        token=lambda execution_id: f"token-of-{execution_id}",
-        recheck_seconds=0.01,
-    )
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        config = uvicorn.Config(proxy, lifespan="off", log_level="error", ws="websockets-sansio")
-        server = uvicorn.Server(config)
-        with contextlib.suppress(asyncio.CancelledError):
-            task = asyncio.create_task(server.serve(sockets=[listener]))
-        base = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        async with aiohttp.ClientSession(base, cookie_jar=aiohttp.DummyCookieJar()) as session:
-            yield session
-        server.should_exit = True
-        await task
-        await proxy.close()
+async def browser(gate: OpenToOneSecret) -> AsyncIterator[aiohttp.ClientSession]:
+    async with visiting(gate) as session:
+        yield session
 
 
-async def test_a_ticket_becomes_a_cookie_for_that_execution_only(browser: aiohttp.ClientSession) -> None:
-    opener = {"Cookie": "grid_opener_abc=o1"}
-    async with browser.get("/w/abc/__grid_open__?ticket=t1", headers=opener, allow_redirects=False) as answer:
+async def test_a_ticket_becomes_a_cookie_of_that_host_only(browser: aiohttp.ClientSession) -> None:
+    opener = {"Cookie": "grid_opener=o1"}
+    async with browser.get("/__grid__/open?ticket=t1", headers=opener, allow_redirects=False) as answer:
         assert answer.status == 303
-        assert answer.headers["Location"] == "/w/abc/"
+        assert answer.headers["Location"] == f"{ORIGIN}/"
         cookie, forgotten = answer.headers.getall("Set-Cookie")
-        assert forgotten.startswith("grid_opener_abc=; Path=/w/abc/; Max-Age=0;")
-        assert cookie.startswith("grid_workspace_abc=s1; Path=/w/abc/;")
-        assert "HttpOnly" in cookie
-        assert "SameSite=Lax" in cookie
+        assert forgotten == "grid_opener=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax"
+        assert cookie == "grid_workspace=s1; Path=/; Max-Age=604800; HttpOnly; SameSite=Lax"
+
+
+async def test_on_https_no_other_host_can_set_our_cookies(gate: OpenToOneSecret) -> None:
+    """Browsers take `__Host-` cookies without a Domain only: https://www.rfc-editor.org/rfc/rfc6265#section-4.1.3"""
+    async with visiting(gate, origins=Origins("https://workspaces.test:8001")) as browser:
+        opener = {"Cookie": "grid_opener=o1; __Host-grid_opener=o1"}
+        async with browser.get("/__grid__/open?ticket=t1", headers=opener, allow_redirects=False) as answer:
+            cookie = answer.headers.getall("Set-Cookie")[0]
+        assert cookie == "__Host-grid_workspace=s1; Path=/; Max-Age=604800; HttpOnly; SameSite=Lax; Secure"
+        async with browser.get("/", headers={"Cookie": "grid_workspace=s1"}) as answer:
+            assert answer.status == 403
+        async with browser.get("/", headers={"Cookie": "__Host-grid_workspace=s1; __host-Grid_x=1; a=b"}) as answer:
+            assert (await answer.json())["headers"]["cookie"] == "a=b"
 
 
 async def test_opening_begins_with_an_opener_that_stays_in_the_browser(browser: aiohttp.ClientSession) -> None:
-    async with browser.get("/w/abc/__grid_begin__", allow_redirects=False) as answer:
+    async with browser.get("/__grid__/begin", allow_redirects=False) as answer:
         assert answer.status == 303
         name, _, rest = answer.headers["Set-Cookie"].partition("=")
         opener = rest.partition(";")[0]
-        assert name == "grid_opener_abc"
-        assert "Path=/w/abc/; Max-Age=60; HttpOnly; SameSite=Lax" in rest
+        assert name == "grid_opener"
+        assert "Path=/; Max-Age=60; HttpOnly; SameSite=Lax" in rest
         assert answer.headers["Location"] == f"https://grid.test/executions/abc/opening/?opener={digest(opener)}"
-    async with browser.get("/w/abc/__grid_begin__", allow_redirects=False) as answer:
+    async with browser.get("/__grid__/begin", allow_redirects=False) as answer:
         assert opener not in answer.headers["Set-Cookie"]
 
 
 @pytest.mark.parametrize(
     ("path", "headers"),
     [
-        ("/w/abc/", {}),
-        ("/w/abc/", {"Cookie": "grid_workspace_abc=wrong"}),
-        ("/w/other/", {"Cookie": "grid_workspace_other=s1"}),
-        ("/w/abc/__grid_open__?ticket=wrong", {}),
-        ("/w/abc/__grid_open__?ticket=t1", {}),
-        ("/w/abc/__grid_open__?ticket=t1", {"Cookie": "grid_opener_abc=another; grid_opener_other=o1"}),
-        ("/w/a;b/__grid_begin__", {}),
-        ("/w/a%0d%0ab/__grid_begin__", {}),
-        ("/w/%2f%2fevil.test/__grid_begin__", {}),
-        ("/w/abc/__grid_open__", COOKIE),
-        ("/", COOKIE),
-        ("/w/", COOKIE),
-        ("/infrastructure/", COOKIE),
+        ("/", {}),
+        ("/", {"Cookie": "grid_workspace=wrong"}),
+        ("/__grid__/open?ticket=wrong", {}),
+        ("/__grid__/open?ticket=t1", {}),
+        ("/__grid__/open?ticket=t1", {"Cookie": "grid_opener=another"}),
+        ("/__grid__/open", COOKIE),
+        ("/infrastructure/", {}),
     ],
 )
 async def test_without_a_grant_every_address_gives_the_same_403(
     browser: aiohttp.ClientSession, path: str, headers: dict[str, str]
 ) -> None:
-    async with browser.get("/w/nonsense/") as answer:
-        expected = await answer.text()
+    async with browser.get("/", headers={"Host": "nonsense.workspaces.test:8001"}) as answer:
+        expected = (await answer.text()).replace("/executions/nonsense/", "/executions/abc/")
     async with browser.get(path, headers=headers) as answer:
         assert answer.status == 403
         assert await answer.text() == expected
 
 
+@pytest.mark.parametrize(
+    "host",
+    [
+        "workspaces.test:8001",
+        "other.workspaces.test:8001",
+        "abc.workspaces.test",
+        "abc.abc.workspaces.test:8001",
+        "a;b.workspaces.test:8001",
+        "abc.evil.test:8001",
+        "127.0.0.1:8001",
+        "",
+    ],
+)
+async def test_one_executions_secret_opens_no_other_host(browser: aiohttp.ClientSession, host: str) -> None:
+    async with browser.get("/", headers={**COOKIE, "Host": host}) as answer:
+        assert answer.status == 403
+
+
+@pytest.mark.parametrize("path", ["/w/abc/lab/tree/a%2Fb?x=%26", "/w/abc//evil.test/"])
+async def test_an_old_address_by_path_leads_to_the_new_one(browser: aiohttp.ClientSession, path: str) -> None:
+    old = {**COOKIE, "Host": "workspaces.test:8001"}
+    async with browser.get(URL(path, encoded=True), headers=old, allow_redirects=False) as answer:
+        assert answer.status == 303
+        assert answer.headers["Location"] == f"{ORIGIN}/{path.removeprefix('/w/abc').lstrip('/')}"
+    async with browser.post(URL(path, encoded=True), headers=old, allow_redirects=False) as answer:
+        assert answer.status == 403
+
+
 async def test_a_request_reaches_the_pod_unchanged_but_for_identity(browser: aiohttp.ClientSession) -> None:
     async with browser.put(
-        "/w/abc/files/a%2Fb%20c?x=%26&y", data=b"z" * 300_000, headers={**COOKIE, "Authorization": "token stolen"}
+        "/files/a%2Fb%20c?x=%26&y", data=b"z" * 300_000, headers={**COOKIE, "Authorization": "token stolen"}
     ) as answer:
         seen = await answer.json()
     assert seen["method"] == "PUT"
-    assert seen["target"].startswith("/w/abc/files/a%2Fb%20c?x=%26&y")
+    assert seen["target"].startswith("/files/a%2Fb%20c?x=%26&y")
     assert seen["length"] == 300_000
     assert seen["headers"]["authorization"] == "token token-of-abc"
     assert seen["headers"]["cookie"] == "theme=dark"
 
 
 async def test_user_code_cannot_forge_the_dashboards_cookie(browser: aiohttp.ClientSession) -> None:
-    async with browser.get("/w/abc/", headers=COOKIE) as answer:
+    async with browser.get("/", headers=COOKIE) as answer:
         assert answer.status == 200
         assert "Set-Cookie" not in answer.headers
 
@@ -209,7 +202,7 @@ async def test_user_code_cannot_forge_the_dashboards_cookie(browser: aiohttp.Cli
 async def test_an_answer_is_streamed_while_it_is_made(
     browser: aiohttp.ClientSession, pod: tuple[UserServer, Target]
 ) -> None:
-    async with browser.get("/w/abc/stream", headers=COOKIE) as answer:
+    async with browser.get("/stream", headers=COOKIE) as answer:
         assert await answer.content.readexactly(5) == b"first"
         pod[0].release.set()
         assert await answer.content.read() == b"second"
@@ -218,7 +211,7 @@ async def test_an_answer_is_streamed_while_it_is_made(
 async def test_an_endless_answer_ends_when_the_reader_leaves(
     browser: aiohttp.ClientSession, pod: tuple[UserServer, Target]
 ) -> None:
-    answer = await browser.get("/w/abc/stream", headers=COOKIE)
+    answer = await browser.get("/stream", headers=COOKIE)
     assert await answer.content.readexactly(5) == b"first"
     answer.close()
     await asyncio.wait_for(pod[0].left.wait(), 10)
@@ -227,16 +220,16 @@ async def test_an_endless_answer_ends_when_the_reader_leaves(
 async def test_an_endless_answer_ends_when_the_right_to_it_ends(
     browser: aiohttp.ClientSession, gate: OpenToOneSecret, pod: tuple[UserServer, Target]
 ) -> None:
-    async with browser.get("/w/abc/stream", headers=COOKIE) as answer:
+    async with browser.get("/stream", headers=COOKIE) as answer:
         assert await answer.content.readexactly(5) == b"first"
-        gate.is_open = False
+        gate.close()
         with pytest.raises(aiohttp.ClientPayloadError):
             await asyncio.wait_for(answer.content.read(), 10)
     await asyncio.wait_for(pod[0].left.wait(), 10)
 
 
 async def test_websocket_messages_pass_both_ways_with_the_chosen_protocol(browser: aiohttp.ClientSession) -> None:
-    async with browser.ws_connect("/w/abc/ws", headers=COOKIE, origin=ORIGIN, protocols=["other", "v1.kernel"]) as ws:
+    async with browser.ws_connect("/ws", headers=COOKIE, origin=ORIGIN, protocols=["other", "v1.kernel"]) as ws:
         assert ws.protocol == "v1.kernel"
         await ws.send_str("hello")
         assert await ws.receive_str(timeout=10) == "token token-of-abc hello"
@@ -245,7 +238,7 @@ async def test_websocket_messages_pass_both_ways_with_the_chosen_protocol(browse
 
 
 async def test_a_close_code_of_the_pod_reaches_the_browser(browser: aiohttp.ClientSession) -> None:
-    async with browser.ws_connect("/w/abc/ws", headers=COOKIE, origin=ORIGIN) as ws:
+    async with browser.ws_connect("/ws", headers=COOKIE, origin=ORIGIN) as ws:
         await ws.send_str("close 4001")
         assert (await ws.receive(timeout=10)).type is aiohttp.WSMsgType.CLOSE
         assert ws.close_code == 4001
@@ -255,23 +248,29 @@ async def test_a_browser_that_leaves_ends_the_pods_websocket_and_is_no_failure_o
     browser: aiohttp.ClientSession, pod: tuple[UserServer, Target], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "dashboard.proxy")
-    ws = await browser.ws_connect("/w/abc/ws", headers=COOKIE, origin=ORIGIN)
+    ws = await browser.ws_connect("/ws", headers=COOKIE, origin=ORIGIN)
     await ws.close()
     await asyncio.wait_for(pod[0].left.wait(), 10)
-    async with browser.get("/w/abc/", headers=COOKIE) as answer:
+    async with browser.get("/", headers=COOKIE) as answer:
         assert answer.status == 200
     assert [record.getMessage() for record in caplog.records if record.name.startswith("dashboard.")] == []
 
 
 @pytest.mark.parametrize(
     ("headers", "origin"),
-    [(COOKIE, "http://evil.test"), (COOKIE, "http://workspaces.test:8000"), (COOKIE, None), ({}, ORIGIN)],
+    [
+        (COOKIE, "http://evil.test"),
+        (COOKIE, "http://other.workspaces.test:8001"),
+        (COOKIE, BASE),
+        (COOKIE, None),
+        ({}, ORIGIN),
+    ],
 )
 async def test_a_websocket_needs_the_grant_and_our_own_origin(
     browser: aiohttp.ClientSession, headers: dict[str, str], origin: str | None
 ) -> None:
     with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
-        await browser.ws_connect("/w/abc/ws", headers=headers, origin=origin)
+        await browser.ws_connect("/ws", headers=headers, origin=origin)
     assert refused.value.status == 403
 
 
@@ -279,23 +278,23 @@ async def test_a_websocket_needs_the_grant_and_our_own_origin(
     ("method", "origin", "status"),
     [
         ("POST", ORIGIN, 200),
-        ("POST", "http://workspaces.test:9999", 403),
+        ("POST", "http://other.workspaces.test:8001", 403),
         ("DELETE", "null", 403),
-        ("GET", "http://workspaces.test:9999", 200),
+        ("GET", "http://other.workspaces.test:8001", 200),
     ],
 )
-async def test_a_page_of_another_port_changes_nothing_in_the_owners_name(
+async def test_a_page_of_another_origin_changes_nothing_in_the_owners_name(
     browser: aiohttp.ClientSession, method: str, origin: str, status: int
 ) -> None:
-    async with browser.request(method, "/w/abc/api/contents", headers={**COOKIE, "Origin": origin}) as answer:
+    async with browser.request(method, "/api/contents", headers={**COOKIE, "Origin": origin}) as answer:
         assert answer.status == status
 
 
 async def test_an_open_websocket_is_closed_when_the_right_to_it_ends(
     browser: aiohttp.ClientSession, gate: OpenToOneSecret
 ) -> None:
-    async with browser.ws_connect("/w/abc/ws", headers=COOKIE, origin=ORIGIN) as ws:
-        gate.is_open = False
+    async with browser.ws_connect("/ws", headers=COOKIE, origin=ORIGIN) as ws:
+        gate.close()
         await ws.receive(timeout=10)
         assert ws.close_code == 1008
 
@@ -304,7 +303,7 @@ async def test_the_owner_is_told_why_a_workspace_is_not_there_yet(
     browser: aiohttp.ClientSession, gate: OpenToOneSecret
 ) -> None:
     gate.address = None
-    async with browser.get("/w/abc/", headers=COOKIE) as answer:
+    async with browser.get("/", headers=COOKIE) as answer:
         assert answer.status == 503
         assert "This execution is preparing. Its image is pulled." in await answer.text()
 
@@ -314,6 +313,98 @@ async def test_the_owner_is_told_that_the_program_does_not_answer(
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as unused:
         gate.address = Target("127.0.0.1", unused.getsockname()[1])
-    async with browser.get("/w/abc/", headers=COOKIE) as answer:
+    async with browser.get("/", headers=COOKIE) as answer:
         assert answer.status == 502
         assert "did not answer" in await answer.text()
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+@pytest.mark.parametrize(
+    ("mode", "dest", "status"),
+    [
+        ("navigate", "document", 200),
+        ("navigate", "iframe", 403),
+        ("no-cors", "image", 403),
+        ("no-cors", "script", 403),
+        ("cors", "empty", 403),
+        ("", "", 403),
+    ],
+)
+async def test_pages_of_other_origins_open_it_in_a_tab_and_load_nothing_of_it(
+    browser: aiohttp.ClientSession, site: str, mode: str, dest: str, status: int
+) -> None:
+    asked = {**COOKIE, "Sec-Fetch-Site": site, "Sec-Fetch-Mode": mode, "Sec-Fetch-Dest": dest}
+    async with browser.get("/lab", headers=asked) as answer:
+        assert answer.status == status
+
+
+async def test_no_other_origin_holds_its_windows_or_frames(browser: aiohttp.ClientSession) -> None:
+    async with browser.get("/", headers=COOKIE) as answer:
+        said = answer.headers
+    assert said["Content-Security-Policy"] == "frame-ancestors 'self'"
+    assert said["Cross-Origin-Opener-Policy"] == "same-origin-allow-popups"
+    assert said["Cross-Origin-Resource-Policy"] == "same-origin"
+    assert said["Origin-Agent-Cluster"] == "?1"
+
+
+@pytest.mark.parametrize("asked", [{"Service-Worker": "script"}, {"Sec-Fetch-Dest": "serviceworker"}])
+async def test_a_service_worker_is_given_only_where_the_environment_needs_one(
+    browser: aiohttp.ClientSession, gate: OpenToOneSecret, asked: dict[str, str]
+) -> None:
+    async with browser.get("/sw.js", headers={**COOKIE, **asked}) as answer:
+        assert answer.status == 403
+        assert "an admin can allow them" in await answer.text()
+    gate.known = replace(gate.known, allows_service_workers=True)
+    async with browser.get("/sw.js", headers={**COOKIE, **asked}) as answer:
+        assert answer.status == 200
+
+
+async def test_whoever_comes_back_after_its_end_is_told_so_and_his_browser_forgets_it(
+    browser: aiohttp.ClientSession, gate: OpenToOneSecret
+) -> None:
+    gate.known = replace(gate.known, state="stopped", has_ended=True)
+    async with browser.get("/lab", headers=COOKIE) as answer:
+        assert answer.status == 410
+        assert answer.headers["Clear-Site-Data"] == '"cache", "cookies", "storage"'
+        assert "This has ended (stopped)" in await answer.text()
+
+
+async def test_what_was_launched_for_other_addresses_says_so(
+    browser: aiohttp.ClientSession, gate: OpenToOneSecret
+) -> None:
+    gate.known = replace(gate.known, base_url="/w/abc/")
+    async with browser.get("/", headers=COOKIE) as answer:
+        assert answer.status == 409
+        assert "launch it again" in await answer.text()
+
+
+@pytest.mark.parametrize("path", ["/", "/__grid__/open?ticket=t1"])
+async def test_a_database_that_does_not_answer_is_said_and_nobody_passes(
+    browser: aiohttp.ClientSession, gate: OpenToOneSecret, path: str
+) -> None:
+    gate.answers = False
+    async with browser.get(path, headers={"Cookie": "grid_workspace=s1; grid_opener=o1"}) as answer:
+        assert answer.status == 503
+        assert "the database does not answer" in await answer.text()
+
+
+@pytest.mark.parametrize(
+    ("path", "problem", "status"), [("healthz", "no", 200), ("readyz", "", 200), ("readyz", "no", 503)]
+)
+async def test_probes_are_answered_on_any_host(gate: OpenToOneSecret, path: str, problem: str, status: int) -> None:
+    at_its_address = visiting(gate, problem=problem, headers={"Host": "10.0.0.9:8001"})
+    async with at_its_address as browser, browser.get(f"/__grid__/{path}") as answer:
+        assert (answer.status, await answer.text()) == (status, problem if status == 503 else "ok")
+
+
+async def test_what_a_person_does_counts_as_use_of_the_session_and_what_the_page_reads_does_not(
+    browser: aiohttp.ClientSession, gate: OpenToOneSecret
+) -> None:
+    async with browser.get("/api/kernels", headers=COOKIE):
+        assert gate.used_by == []
+    async with browser.put("/api/contents", headers={**COOKIE, "Origin": ORIGIN}):
+        assert len(gate.used_by) == 1
+    async with browser.ws_connect("/ws", headers=COOKIE, origin=ORIGIN) as ws:
+        await ws.send_str("hello")
+        await ws.receive(timeout=10)
+        assert len(gate.used_by) == 2

@@ -1,44 +1,25 @@
-"""A cluster's web page through the proxy, between real servers: its paths, redirects and websockets, and a head that is away."""
+"""A cluster's web page through the proxy where all executions share one origin: its paths, redirects and websockets, and what ends jobs.
 
-import asyncio
-import contextlib
+With an origin of its own less is needed: the last tests."""
+
 import hmac
 import html
-import socket
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import replace
 
 import aiohttp
 import pytest
-import uvicorn
 from aiohttp import web
 from yarl import URL
 
-from dashboard.proxy.app import WorkspaceProxy
 from dashboard.proxy.gate import Target
-from dashboard.proxy.grants import Passage
+from grid.launch.grants import Passage
+from grid.origins import Origins
+from tests.proxy.support import OpenToOneSecret, visiting
 
 ORIGIN = "http://workspaces.test:8001"
-COOKIE = {"Cookie": "grid_workspace_abc=s1"}
-PASSAGE = Passage("abc", "running", "", 8265, component="head", strips_prefix=True)
-
-
-@dataclass
-class OneCluster:
-    """A gate that knows the cluster `abc` and its secret `s1`."""
-
-    known: Passage = PASSAGE
-    address: Target | None = None
-
-    async def exchange(self, execution_id: str, ticket: str, opener: str, *, now: datetime) -> str | None:
-        return None
-
-    async def passage(self, execution_id: str, secret: str) -> Passage | None:
-        return self.known if (execution_id, secret) == ("abc", "s1") else None
-
-    def target(self, passage: Passage) -> Target | None:
-        return self.address
+COOKIE = {"Cookie": "grid_workspace_abc=s1", "Host": "workspaces.test:8001"}
+PASSAGE = Passage("abc", "running", "", 8265, base_url="/w/abc/", component="head", strips_prefix=True)
 
 
 async def _home(request: web.Request) -> web.Response:
@@ -81,25 +62,23 @@ async def program() -> AsyncIterator[Target]:
 
 
 @pytest.fixture
-def gate(program: Target) -> OneCluster:
-    return OneCluster(address=program)
+def gate(program: Target) -> OpenToOneSecret:
+    return OpenToOneSecret(PASSAGE, program)
 
 
 @pytest.fixture
-async def browser(gate: OneCluster) -> AsyncIterator[aiohttp.ClientSession]:
-    proxy = WorkspaceProxy(
-        gate=gate, origin=ORIGIN, dashboard_origin="https://grid.test", token=lambda id: f"token-of-{id}"
-    )
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        server = uvicorn.Server(uvicorn.Config(proxy, lifespan="off", log_level="error", ws="websockets-sansio"))
-        with contextlib.suppress(asyncio.CancelledError):
-            task = asyncio.create_task(server.serve(sockets=[listener]))
-        base = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        async with aiohttp.ClientSession(base, cookie_jar=aiohttp.DummyCookieJar(), headers=COOKIE) as session:
-            yield session
-        server.should_exit = True
-        await task
-        await proxy.close()
+async def browser(gate: OpenToOneSecret) -> AsyncIterator[aiohttp.ClientSession]:
+    async with visiting(gate, origins=Origins(ORIGIN, by_path=True), headers=COOKIE) as session:
+        yield session
+
+
+@pytest.fixture
+async def own(gate: OpenToOneSecret) -> AsyncIterator[aiohttp.ClientSession]:
+    """As it is served on an origin of its own."""
+    gate.known = replace(PASSAGE, base_url="/")
+    headers = {"Cookie": "grid_workspace=s1", "Host": "abc.workspaces.test:8001"}
+    async with visiting(gate, headers=headers) as session:
+        yield session
 
 
 async def test_a_page_that_stands_at_the_root_is_shown_below_the_prefix(browser: aiohttp.ClientSession) -> None:
@@ -118,7 +97,7 @@ async def test_its_redirects_stay_below_the_prefix(browser: aiohttp.ClientSessio
 
 @pytest.mark.parametrize(("strips", "path"), [(True, "/status/ws"), (False, "/w/abc/status/ws")])
 async def test_its_websockets_pass_with_and_without_the_prefix(
-    browser: aiohttp.ClientSession, gate: OneCluster, strips: bool, path: str
+    browser: aiohttp.ClientSession, gate: OpenToOneSecret, strips: bool, path: str
 ) -> None:
     gate.known = replace(PASSAGE, strips_prefix=strips)
     async with browser.ws_connect("/w/abc/status/ws", origin=ORIGIN, protocols=["bokeh"]) as ws:
@@ -134,7 +113,7 @@ async def test_every_browser_is_kept_to_the_page(browser: aiohttp.ClientSession)
 
 
 async def test_whoever_opens_it_is_told_that_the_head_is_not_up(
-    browser: aiohttp.ClientSession, gate: OneCluster
+    browser: aiohttp.ClientSession, gate: OpenToOneSecret
 ) -> None:
     gate.known = replace(PASSAGE, state="preparing", message="Its image is pulled.")
     gate.address = None
@@ -153,7 +132,7 @@ async def test_a_link_of_another_site_opens_the_page_but_asks_nothing_of_it(
     """Spark's and Ray's pages end jobs by links."""
     led = {"Sec-Fetch-Site": site, **OPENED}
     async with browser.get("/w/abc/app/?kill=1", headers=led, allow_redirects=False) as answer:
-        assert (answer.status, answer.headers["Location"]) == (303, "/w/abc/")
+        assert (answer.status, answer.headers["Location"]) == (303, f"{ORIGIN}/w/abc/")
     async with browser.get("/w/abc/app/", headers=led) as answer:
         assert (await answer.json())["target"] == "/app/"
 
@@ -221,3 +200,19 @@ async def test_a_clusters_own_form_is_not_asked_about(browser: aiohttp.ClientSes
         assert (await answer.json())["target"] == KILL.removeprefix("/w/abc")
     async with browser.post(URL(KILL, encoded=True), headers={**LED, "Origin": "http://evil.test"}) as answer:
         assert answer.status == 403
+
+
+async def test_on_its_own_origin_it_is_asked_for_what_the_browser_asks(own: aiohttp.ClientSession) -> None:
+    async with own.get("/?job=%26") as answer:
+        assert await answer.json() == {"target": "/?job=%26", "prefix": ""}
+    async with own.get("/out", allow_redirects=False) as answer:
+        assert answer.headers["Location"] == "http://abc.workspaces.test:8001/w/victim/"
+    async with own.get(URL(KILL.removeprefix("/w/abc"), encoded=True), headers={**LED, "Referer": ""}) as answer:
+        assert (await answer.json())["target"] == KILL.removeprefix("/w/abc")
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+async def test_on_its_own_origin_another_clusters_page_is_another_site(own: aiohttp.ClientSession, site: str) -> None:
+    led = {"Sec-Fetch-Site": site, **OPENED}
+    async with own.get("/jobs/job/kill/?id=1", headers=led, allow_redirects=False) as answer:
+        assert (answer.status, answer.headers["Location"]) == (303, "http://abc.workspaces.test:8001/")

@@ -1,16 +1,178 @@
-"""Where a passage leads: to the execution's own pod, once that has an address, and to no other."""
+"""Where a passage leads, how often the database is asked for one, and how fast its end is felt."""
 
-from dataclasses import replace
+import asyncio
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from dashboard.proxy.gate import GrantGate, Target
-from dashboard.proxy.grants import Passage
+from dashboard.proxy.gate import CannotTell, GrantGate, Target
 from grid.kube.objects import Pod, RawObject
+from grid.launch.grants import Key, Passage
 from tests.support.builders import decode, pod
 
 PASSAGE = Passage(execution_id="abc", state="running", message="", port=8888)
+
+
+@dataclass
+class Grants:
+    """In memory: `known` opens, `asked` counts the rounds; it can be made to fail, and to wait for `answer`."""
+
+    known: dict[Key, Passage] = field(default_factory=dict)
+    asked: list[set[Key]] = field(default_factory=list)
+    touched: list[set[str]] = field(default_factory=list)
+    fails: bool = False
+    answer: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self.answer.set()
+
+    async def exchange(self, execution_id: str, ticket: str, opener: str, *, now: datetime) -> str | None:
+        if self.fails:
+            raise ConnectionError("gone")
+        return "s1"
+
+    async def passages(self, keys: Collection[Key]) -> Mapping[Key, Passage]:
+        self.asked.append(set(keys))
+        await self.answer.wait()
+        if self.fails:
+            raise ConnectionError("gone")
+        return {key: self.known[key] for key in keys if key in self.known}
+
+    async def touch(self, session_keys: Collection[str]) -> None:
+        self.touched.append(set(session_keys))
+
+
+@dataclass
+class Clock:
+    now: float = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+KEY = ("abc", "s1")
+
+
+def gate_of(grants: Grants, clock: Clock | None = None) -> GrantGate:
+    return GrantGate(grants, lambda execution_id: [], namespace="compute-grid", clock=clock or Clock())
+
+
+async def test_a_hundred_requests_at_once_ask_the_database_once() -> None:
+    grants = Grants({KEY: PASSAGE})
+    gate = gate_of(grants)
+    assert await asyncio.gather(*(gate.passage(*KEY) for _ in range(100))) == [PASSAGE] * 100
+    assert await gate.passage(*KEY) == PASSAGE
+    assert len(grants.asked) == 1
+
+
+async def test_those_who_come_while_it_answers_are_asked_about_together() -> None:
+    grants = Grants({("abc", str(number)): PASSAGE for number in range(50)})
+    grants.answer.clear()
+    gate = gate_of(grants)
+    waiting = [asyncio.create_task(gate.passage("abc", str(number))) for number in range(50)]
+    await asyncio.sleep(0)
+    grants.answer.set()
+    assert await asyncio.gather(*waiting) == [PASSAGE] * 50
+    assert len(grants.asked) <= 2
+
+
+async def test_somebody_elses_secret_beside_ones_own_opens_nothing() -> None:
+    gate = gate_of(Grants({KEY: PASSAGE}))
+    mine, theirs = await asyncio.gather(gate.passage(*KEY), gate.passage("other", "s1"))
+    assert (mine, theirs) == (PASSAGE, None)
+
+
+async def test_the_next_round_ends_what_is_open_and_refuses_what_comes() -> None:
+    grants = Grants({KEY: PASSAGE})
+    gate = gate_of(grants)
+    await gate.passage(*KEY)
+    with gate.holding(*KEY) as ended:
+        await gate.recheck()
+        assert not ended.is_set()
+        grants.known.clear()
+        await gate.recheck()
+        assert ended.is_set()
+    assert await gate.passage(*KEY) is None
+
+
+async def test_what_has_ended_ends_what_is_open_although_it_may_be_told_so() -> None:
+    grants = Grants({KEY: PASSAGE})
+    gate = gate_of(grants)
+    await gate.passage(*KEY)
+    with gate.holding(*KEY) as ended:
+        grants.known[KEY] = replace(PASSAGE, has_ended=True)
+        await gate.recheck()
+        assert ended.is_set()
+    answer = await gate.passage(*KEY)
+    assert answer is not None
+    assert answer.has_ended
+
+
+async def test_who_is_let_in_again_is_not_cut_off_by_the_end_of_before() -> None:
+    grants = Grants()
+    clock = Clock()
+    gate = gate_of(grants, clock)
+    assert await gate.passage(*KEY) is None
+    grants.known[KEY] = PASSAGE
+    clock.now += 2
+    assert await gate.passage(*KEY) == PASSAGE
+    with gate.holding(*KEY) as ended:
+        assert not ended.is_set()
+
+
+async def test_a_database_that_fails_changes_nothing_for_half_a_minute_and_then_nobody_passes() -> None:
+    grants, clock = Grants({KEY: PASSAGE}), Clock()
+    gate = gate_of(grants, clock)
+    await gate.passage(*KEY)
+    with gate.holding(*KEY) as ended:
+        grants.fails = True
+        clock.now += 29
+        await gate.recheck()
+        assert await gate.passage(*KEY) == PASSAGE
+        assert not ended.is_set()
+        clock.now += 1
+        await gate.recheck()
+        assert ended.is_set()
+    with pytest.raises(CannotTell):
+        await gate.passage("new", "s2")
+    with pytest.raises(CannotTell):
+        await gate.exchange("abc", "t", "o", now=datetime(2026, 1, 1, tzinfo=UTC))
+
+
+async def test_a_slow_database_keeps_nobody_waiting_who_is_in_already() -> None:
+    grants = Grants({KEY: PASSAGE})
+    gate = gate_of(grants)
+    await gate.passage(*KEY)
+    grants.answer.clear()
+    round = asyncio.create_task(gate.recheck())
+    await asyncio.sleep(0)
+    assert await asyncio.wait_for(gate.passage(*KEY), 1) == PASSAGE
+    grants.answer.set()
+    await round
+
+
+async def test_what_nobody_uses_is_forgotten_and_what_is_open_is_not() -> None:
+    grants, clock = Grants({KEY: PASSAGE, ("abc", "s2"): PASSAGE}), Clock()
+    gate = gate_of(grants, clock)
+    await gate.passage(*KEY)
+    await gate.passage("abc", "s2")
+    with gate.holding(*KEY):
+        clock.now += 11
+        await gate.recheck()
+    assert grants.asked[-1] == {KEY}
+
+
+async def test_sessions_of_people_who_work_are_said_to_be_in_use() -> None:
+    grants = Grants()
+    gate = gate_of(grants)
+    gate.used(replace(PASSAGE, session_key="one"))
+    gate.used(replace(PASSAGE, session_key="one"))
+    await gate.touch_sessions()
+    await gate.touch_sessions()
+    assert grants.touched == [{"one"}]
 
 
 def running(
@@ -22,7 +184,7 @@ def running(
 
 
 def target(*pods: RawObject, passage: Passage = PASSAGE) -> Target | None:
-    gate = GrantGate(lambda execution_id: [decode(one, Pod) for one in pods], namespace="compute-grid")
+    gate = GrantGate(Grants(), lambda execution_id: [decode(one, Pod) for one in pods], namespace="compute-grid")
     return gate.target(passage)
 
 
@@ -43,9 +205,9 @@ def test_a_pod_without_an_address_or_that_does_not_run_is_not_reached(address: s
 
 @pytest.mark.parametrize(("execution_id", "secret"), [("abc", "s" * 60_000), ("a" * 60_000, "s")])
 async def test_what_is_too_long_to_be_ours_is_neither_looked_up_nor_kept(execution_id: str, secret: str) -> None:
-    """Without a database here, a look-up would fail."""
-    gate = GrantGate(lambda execution_id: [], namespace="compute-grid")
-    assert await gate.passage(execution_id, secret) is None
+    grants = Grants()
+    assert await gate_of(grants).passage(execution_id, secret) is None
+    assert grants.asked == []
 
 
 def test_an_address_of_the_sixth_version_is_written_as_addresses_of_requests_are() -> None:

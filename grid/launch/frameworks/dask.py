@@ -24,6 +24,7 @@ from grid.launch.frameworks.base import (
     WorkerReport,
 )
 from grid.launch.spec import ExecutionSpec, TierSpec
+from grid.origins import BEGIN_PATH
 from grid.quantity import millicores, whole
 
 _SCHEDULER = Port("scheduler", 8786)
@@ -35,8 +36,6 @@ _HEAD = Path(__file__).with_name("dask_head.py").read_text()
 _DRAIN = Path(__file__).with_name("dask_drain.py").read_text()
 _REPORT = "json/compute-grid.json"
 _SCRATCH = {"DASK_TEMPORARY_DIRECTORY": LOCAL_PATH}
-# Where the proxy begins to let a browser in; beyond it only the browser that was let in gets an answer.
-_OPENING = "__grid_begin__"
 # Each worker has a nanny, which starts it anew when a task crashes it or a client says so, and needs memory itself.
 _NANNY_BYTES = 128 * 2**20
 
@@ -63,7 +62,9 @@ class Dask:
             command=(
                 *("python", "-c", _HEAD, "scheduler"),
                 *("--host", POD_IP, "--port", str(_SCHEDULER.number)),
-                *("--dashboard-address", f"{POD_IP}:{_UI.number}", "--dashboard-prefix", spec.base_url),
+                *("--dashboard-address", f"{POD_IP}:{_UI.number}"),
+                # At the root it is left out: Bokeh makes two slashes of one.
+                *(("--dashboard-prefix", spec.base_url) if spec.base_url != "/" else ()),
             ),
             ports=(_SCHEDULER, _UI),
             readiness=_health(f"{spec.base_url}health", _UI, period=2, failures=15),
@@ -99,8 +100,8 @@ class Dask:
             "DASK_SCHEDULER_ADDRESS": _address(head_address),
             "DASK_SCHEDULER_SERVICE_HOST": head_address,
             "DASK_SCHEDULER_SERVICE_PORT": str(_SCHEDULER.number),
-            # What a client shows as the address of its dashboard, for a click in a notebook.
-            "DASK_DISTRIBUTED__DASHBOARD__LINK": f"{spec.base_url}{_OPENING}",
+            # What a client shows as the address of its dashboard, for a click in a notebook: where the proxy begins to let a browser in.
+            "DASK_DISTRIBUTED__DASHBOARD__LINK": f"{spec.address}{BEGIN_PATH}",
         }
 
     async def ask(

@@ -212,7 +212,7 @@ def _shared_settings(spec: ExecutionSpec) -> dict[str, str]:
     """What master, workers and applications have to agree on."""
     return {
         "spark.ui.reverseProxy": "true",
-        "spark.ui.reverseProxyUrl": spec.base_url.rstrip("/"),
+        **({"spark.ui.reverseProxyUrl": spec.base_url.rstrip("/")} if spec.base_url != "/" else {}),
         "spark.decommission.enabled": "true",
         "spark.storage.decommission.enabled": "true",
         "spark.storage.decommission.rddBlocks.enabled": "true",

@@ -1,4 +1,4 @@
-"""Everything on one machine: embedded cluster, controller and web server, with demo data on the first run."""
+"""Everything on one machine: embedded cluster, controller, web server and proxy, with demo data on the first run."""
 
 import contextlib
 import fcntl
@@ -187,7 +187,7 @@ def _programs(var: Path, port: int, *, node_idle_seconds: int) -> list[Program]:
     ]
     cluster += ["--kubeconfig", str(kubeconfig), "--unneeded-seconds", str(node_idle_seconds)]
     cluster += ["--scan-seconds", "5", "--boot-seconds", "6", "--external-metrics-port", str(demand_port)]
-    web = ["web", "--port", str(port), "--workspace-port", str(port + 1)]
+    web, proxy = ["web", "--port", str(port)], ["proxy", "--port", str(port + 1)]
     return [
         program("embedded cluster", cluster, {}, kubeconfig.exists, 20.0),
         program(
@@ -195,6 +195,13 @@ def _programs(var: Path, port: int, *, node_idle_seconds: int) -> list[Program]:
             web,
             {"GRID_KUBE_CONTEXT": "web", "GRID_DEMAND_PORT": str(demand_port)},
             lambda: _answers(f"http://{_HOST}:{port}/freshz"),
+            6,
+        ),
+        program(
+            "proxy",
+            proxy,
+            {"GRID_KUBE_CONTEXT": "proxy"},
+            lambda: _answers(f"http://{_HOST}:{port + 1}/__grid__/readyz"),
             6,
         ),
         program("controller", ["controller"], {"GRID_KUBE_CONTEXT": "controller"}, lambda: True, 10.0),

@@ -1,4 +1,4 @@
-"""Serve the dashboard and, on an origin of its own, the workspaces."""
+"""Serve the dashboard."""
 
 import errno
 import ipaddress
@@ -11,37 +11,41 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from grid.edge.server import make_server
 from grid.management.varfiles import refuse_damaged_database
 
-_LARGEST_MESSAGE = 64 * 2**20  # bytes of one websocket message: a notebook with pictures is saved in one
+_LARGEST_MESSAGE = 4096  # bytes of one websocket message: live pages read none
 
 
 class Command(BaseCommand):
-    """One process, two listening sockets: which origin a request is for, its Host header tells."""
-
     help = __doc__
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
-        parser.add_argument("--port", type=int, default=8000, help="port of the dashboard")
-        parser.add_argument("--workspace-port", type=int, default=8001, help="port of the workspaces' origin")
+        parser.add_argument("--port", type=int, default=8000, help="port to listen on (default: %(default)s)")
 
     def handle(self, *args: Any, **options: Any) -> None:
         host: str = options["host"]
-        if settings.DEMO and not _is_loopback(host):
-            raise CommandError(
-                f"Demo accounts have printed passwords, so demo mode serves loopback addresses only, not {host}. "
-                "Use --host 127.0.0.1, or run without GRID_DEMO and with accounts of your own."
-            )
-        if settings.DEBUG and not _is_loopback(host):
-            raise CommandError(
-                f"Debugging shows source and settings to whoever asks, so it serves loopback addresses only, not {host}. "
-                "Use --host 127.0.0.1, or run without GRID_DEBUG and with a GRID_SECRET_KEY of your own."
-            )
+        refuse_to_expose(host)
         refuse_damaged_database()
-        sockets = [listen(host, port) for port in (options["port"], options["workspace_port"])]
-        server = make_server(
-            "grid.asgi:application", message_bytes=_LARGEST_MESSAGE, trusted_proxies=settings.TRUSTED_PROXIES
+        serve("grid.asgi:application", listen(host, options["port"]), message_bytes=_LARGEST_MESSAGE)
+
+
+def refuse_to_expose(host: str) -> None:
+    """Raises CommandError for an address that others reach, in the modes that are for this machine alone."""
+    if settings.DEMO and not _is_loopback(host):
+        raise CommandError(
+            f"Demo accounts have printed passwords, so demo mode serves loopback addresses only, not {host}. "
+            "Use --host 127.0.0.1, or run without GRID_DEMO and with accounts of your own."
         )
-        server.run(sockets=sockets)
+    if settings.DEBUG and not _is_loopback(host):
+        raise CommandError(
+            f"Debugging shows source and settings to whoever asks, so it serves loopback addresses only, not {host}. "
+            "Use --host 127.0.0.1, or run without GRID_DEBUG and with a GRID_SECRET_KEY of your own."
+        )
+
+
+def serve(application: str, listener: socket.socket, *, message_bytes: int) -> None:
+    """Until SIGTERM; `message_bytes` bounds one websocket message."""
+    server = make_server(application, message_bytes=message_bytes, trusted_proxies=settings.TRUSTED_PROXIES)
+    server.run(sockets=[listener])
 
 
 def listen(host: str, port: int) -> socket.socket:

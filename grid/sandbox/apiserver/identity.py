@@ -30,6 +30,7 @@ KUBELET_CLIENT = "kube-apiserver-kubelet-client"
 IDENTITIES: tuple[Identity, ...] = (
     Identity("admin", ("system:masters",)),
     Identity("compute-grid-web"),
+    Identity("compute-grid-proxy"),
     Identity("compute-grid-controller"),
     Identity("system:kube-scheduler"),
     Identity("system:kube-controller-manager"),
@@ -41,6 +42,7 @@ IDENTITIES: tuple[Identity, ...] = (
 CONTEXTS: Mapping[str, str] = {
     "admin": "admin",
     "web": "compute-grid-web",
+    "proxy": "compute-grid-proxy",
     "controller": "compute-grid-controller",
     "scheduler": "system:kube-scheduler",
     "controller-manager": "system:kube-controller-manager",

@@ -1,14 +1,14 @@
-"""Who may pass: one-time tickets from the dashboard, exchanged for a secret on the workspaces' origin.
+"""Who may pass: one-time tickets from the dashboard, exchanged for a secret on the execution's own origin.
 
-A grant holds as long as the dashboard session that it came from is logged in, the user may open the execution (see
-`grid.launch.opening`; whoever leaves the project may not), and the execution has not ended. A ticket is made for one browser,
-which the other origin has given an opener to keep: who follows somebody else's link with a ticket gets nothing, so nobody can be
-led into a workspace whose code then runs beside his own. The check reads the database, so a logout works at once in every
-process; callers may keep its answer for a second or two.
+A grant holds as long as the dashboard session that it came from is logged in, the user may open the execution
+(`grid.launch.opening`), and the execution has not ended. A ticket is made for one browser, which the other origin has given an
+opener to keep: who follows somebody else's link with a ticket gets nothing, so nobody can be led into a workspace that is not his.
+The database decides, for many grants in a few queries, so that a proxy can ask again about all that it holds open.
 """
 
 import hashlib
 import secrets
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -16,29 +16,34 @@ from django.contrib.auth.models import User
 
 from grid.labels import HEAD
 from grid.launch.frameworks import framework
-from grid.launch.opening import may_open
+from grid.launch.opening import openable
+from grid.launch.spec import base_url
 from grid.models import Execution, WorkspaceGrant
 from grid.models.environment import Kind
 from grid.sessions import stored_key, valid_users
 
+Key = tuple[str, str]  # an execution's id and a secret
 TICKET_LIFETIME = timedelta(seconds=30)  # the browser follows the redirect at once
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """What the proxy needs to know of an execution that may be opened. Of a cluster, `component` names the pod that answers,
-    and its page is kept below its prefix."""
+    """What the proxy needs to know of an execution that may be opened. Of a cluster, `component` names the pod that answers.
+
+    `base_url` is the path at which its program stands. An execution that `has_ended` is not reached any more: whoever has a secret
+    of it is told so, and may know no more.
+    """
 
     execution_id: str
     state: str
     message: str
     port: int
+    base_url: str = "/"
     component: str = ""
     strips_prefix: bool = False
-
-    @property
-    def keeps_below_prefix(self) -> bool:
-        return bool(self.component)
+    allows_service_workers: bool = False
+    has_ended: bool = False
+    session_key: str = ""
 
 
 def new_opener() -> str:
@@ -72,26 +77,41 @@ def exchange_ticket(execution_id: str, ticket: str, opener: str, *, now: datetim
     return secret if exchanged else None
 
 
-def passage(execution_id: str, secret: str) -> Passage | None:
-    """The passage that `secret` opens, or None when there is none (any more)."""
-    grant = (
-        WorkspaceGrant.objects.select_related("execution__project")
-        .filter(secret_hash=_hash(secret), execution_id=execution_id)
-        .first()
-    )
-    if grant is None or grant.execution.is_final or not may_open(grant.user_id, grant.execution):
-        return None
-    if _logged_in_user(grant.session_key) != grant.user_id:
-        return None
+def passages(keys: Collection[Key]) -> dict[Key, Passage]:
+    """The passages that these secrets open; what is absent opens nothing (any more). A handful of queries for all of them."""
+    wanted, secrets_by_hash = set(keys), {_hash(secret): secret for _, secret in keys}
+    grants = WorkspaceGrant.objects.select_related("execution").defer("execution__final_log")
+    found = {
+        (grant.execution_id, secrets_by_hash[str(grant.secret_hash)]): grant
+        for grant in grants.filter(secret_hash__in=secrets_by_hash)
+    }
+    found = {key: grant for key, grant in found.items() if key in wanted}
+    living = [grant for grant in found.values() if not grant.execution.is_final]
+    logged_in = valid_users({grant.session_key for grant in living})
+    allowed = openable({(grant.user_id, grant.execution_id) for grant in living})
+    opened: dict[Key, Passage] = {}
+    for key, grant in found.items():
+        may_pass = logged_in.get(grant.session_key) == grant.user_id and (grant.user_id, grant.execution_id) in allowed
+        if grant.execution.is_final or may_pass:
+            opened[key] = _passage(grant)
+    return opened
+
+
+def _passage(grant: WorkspaceGrant) -> Passage:
     execution = grant.execution
+    if execution.is_final:
+        return Passage(execution.pk, execution.state, "", 0, has_ended=True)
     web = _web_server(execution)
     return Passage(
-        execution_id=execution_id,
+        execution_id=execution.pk,
         state=execution.state,
         message=execution.message,
         port=web.port,
+        base_url=base_url(str(execution.spec.get("address", ""))),
         component=web.component,
         strips_prefix=web.strips_prefix,
+        allows_service_workers=bool((execution.spec.get("environment") or {}).get("allows_service_workers")),
+        session_key=grant.session_key,
     )
 
 
@@ -111,11 +131,6 @@ def _web_server(execution: Execution) -> _WebServer:
     except ValueError:
         return _WebServer(0, HEAD)
     return _WebServer(made_of.ui_port, HEAD, made_of.strips_prefix)
-
-
-def _logged_in_user(session_key: str) -> int | None:
-    """Whose session it is now: expired, logged out and changed passwords all give None."""
-    return valid_users([session_key]).get(session_key)
 
 
 def digest(opener: str) -> str:

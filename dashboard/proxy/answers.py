@@ -1,0 +1,62 @@
+"""The proxy's own answers: small pages without scripts that no other page holds in a frame."""
+
+import html
+from http import HTTPStatus
+
+from dashboard.proxy.headers import Headers, encode
+from dashboard.proxy.upstream import Scope, Send
+
+_POLICY_VIOLATION = 1008
+_POLICY = ("content-security-policy", "default-src 'none'; frame-ancestors 'none'")
+_COMMON = (("cache-control", "no-store"), ("referrer-policy", "no-referrer"))
+# Cookies, storage, service workers and caches of the origin that says it: https://www.w3.org/TR/clear-site-data/
+CLEARING = ("clear-site-data", '"cache", "cookies", "storage"')
+
+
+async def send_on(send: Send, location: str, set_cookies: list[str] | None = None) -> None:
+    headers = [("location", location), *(("set-cookie", cookie) for cookie in set_cookies or ()), *_COMMON]
+    await send({"type": "http.response.start", "status": int(HTTPStatus.SEE_OTHER), "headers": encode(headers)})
+    await send({"type": "http.response.body", "body": b""})
+
+
+async def explain(
+    scope: Scope,
+    send: Send,
+    status: HTTPStatus,
+    sentence: str,
+    *,
+    link: tuple[str, str] | None = None,
+    clears: bool = False,
+) -> None:
+    """One sentence; `link` is an address and its words. A websocket is refused without them."""
+    if scope["type"] == "websocket":
+        await send({"type": "websocket.close", "code": _POLICY_VIOLATION})
+        return
+    way = f'<p><a href="{html.escape(link[0])}">{html.escape(link[1])}</a></p>' if link else ""
+    page = (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{status.phrase}</title>'
+        '<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">'
+        f"<h1>{status.phrase}</h1><p>{html.escape(sentence)}</p>{way}</html>"
+    )
+    await show(send, status, page, more=[CLEARING] if clears else [])
+
+
+async def show(send: Send, status: HTTPStatus, page: str, *, more: Headers | None = None) -> None:
+    body = page.encode()
+    headers = [
+        ("content-type", "text/html; charset=utf-8"),
+        ("content-length", str(len(body))),
+        *_COMMON,
+        _POLICY,
+        *(more or ()),
+    ]
+    await send({"type": "http.response.start", "status": int(status), "headers": encode(headers)})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def tell(send: Send, status: HTTPStatus, text: str) -> None:
+    """For a probe."""
+    body = text.encode()
+    headers = [("content-type", "text/plain; charset=utf-8"), ("content-length", str(len(body))), *_COMMON]
+    await send({"type": "http.response.start", "status": int(status), "headers": encode(headers)})
+    await send({"type": "http.response.body", "body": body})

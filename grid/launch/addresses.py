@@ -1,0 +1,9 @@
+"""The origins of this installation, as its settings say."""
+
+from django.conf import settings
+
+from grid.origins import Origins
+
+
+def workspace_origins() -> Origins:
+    return Origins(settings.WORKSPACE_ORIGIN.rstrip("/"), by_path=settings.WORKSPACE_PATHS)

@@ -1,0 +1,76 @@
+"""Where people's programs are served: each execution on an origin of its own below one host name (pure).
+
+An origin is what a browser keeps apart: cookies, storage, service workers, caches, scripts. So what one execution's program serves
+reaches nothing of another's, whoever wrote it. An installation that cannot have a wildcard host name serves all of them on the one
+origin, told apart by path; there nothing but their visitors' care keeps them apart.
+"""
+
+import re
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+_ID = re.compile(r"[a-z0-9]{1,32}")
+# What the proxy answers itself, below every execution's address; no program is asked for it.
+BEGIN_PATH = "__grid__/begin"
+OPEN_PATH = "__grid__/open"
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """An execution as a request names it: the path below which it stands ("" at the root), and the rest of the request's path."""
+
+    execution_id: str
+    prefix: str
+    rest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Origins:
+    """`base` is scheme, host and perhaps port, such as `https://workspaces.example.com`."""
+
+    base: str
+    by_path: bool = False
+
+    def origin(self, execution_id: str) -> str:
+        """Scheme, host and port, as browsers write them in `Origin`."""
+        if self.by_path:
+            return self.base
+        scheme, _, host = self.base.partition("://")
+        return f"{scheme}://{execution_id}.{host}"
+
+    def address(self, execution_id: str) -> str:
+        """Where its program's root is; ends with a slash."""
+        return f"{self.origin(execution_id)}/w/{execution_id}/" if self.by_path else f"{self.origin(execution_id)}/"
+
+    def door(self, host: str, path: str) -> Door | None:
+        """The execution that a request is for, by its Host header and its decoded path; None when it names none."""
+        if self.by_path:
+            found = _by_path(path)
+            return found if found and host.lower() == self._host else None
+        execution_id, _, parent = host.lower().partition(".")
+        return Door(execution_id, "", path) if parent == self._host and _ID.fullmatch(execution_id) else None
+
+    def moved(self, host: str, path: str) -> Door | None:
+        """The execution that an old address by path names, when each has an origin now."""
+        return _by_path(path) if not self.by_path and host.lower() == self._host else None
+
+    @property
+    def is_secure(self) -> bool:
+        return self.base.startswith("https://")
+
+    @property
+    def pattern(self) -> str:
+        """All of them, as a Content-Security-Policy writes it."""
+        scheme, _, host = self.base.partition("://")
+        return self.base if self.by_path else f"{scheme}://*.{host}"
+
+    @property
+    def _host(self) -> str:
+        return urlsplit(self.base).netloc.lower()
+
+
+def _by_path(path: str) -> Door | None:
+    parts = path.split("/", 3)
+    if len(parts) < 4 or parts[1] != "w" or not _ID.fullmatch(parts[2]):
+        return None
+    return Door(parts[2], f"/w/{parts[2]}", f"/{parts[3]}")

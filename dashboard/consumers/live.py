@@ -1,26 +1,24 @@
 """The websocket behind every live page: sends what changed in what its browser shows, and nothing else.
 
 It never reads more than a close from the browser: the page's view is in the URL. Rendering and sending happen in a task of its
-own, so that a disconnect is noticed at once. A session that has ended closes it within half a minute, a browser that takes
+own, so that a disconnect is noticed at once. A session that has ended closes it within two seconds, a browser that takes
 nothing for `send_seconds` is let go.
 """
 
 import asyncio
 import logging
-from importlib import import_module
 from typing import Any
 
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
-from django.conf import settings
-from django.contrib.auth import get_user
 from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import SuspiciousOperation
-from django.http import HttpRequest, QueryDict
+from django.http import QueryDict
 
 from dashboard.access import Viewer, viewer_of
 from dashboard.consumers.feed import Feed, Feeds
 from dashboard.consumers.page import LivePage
+from dashboard.consumers.watching import SessionWatch, session_watch
 from dashboard.fragments import RenderedFragments
 from dashboard.viewmodels.live import Change, Fragment, Shown, changes, everything
 from grid.errors import NotAllowed
@@ -45,15 +43,6 @@ class SessionEnded(Exception):
     """The person has logged out, the session has expired, or the account was closed."""
 
 
-def read_viewer(session_key: str | None) -> Viewer | None:
-    """Who that session belongs to now; None when it has ended."""
-    if not session_key:
-        return None
-    request = HttpRequest()
-    request.session = import_module(settings.SESSION_ENGINE).SessionStore(session_key)
-    return viewer_of(get_user(request))
-
-
 class RoleChanged(Exception):
     """The person may see more now, or less: whoever reconnects gets what the new role may see."""
 
@@ -62,12 +51,12 @@ class LiveConsumer(AsyncWebsocketConsumer):
     """`page` is what it shows."""
 
     def __init__(
-        self, *, page: LivePage[Any], send_seconds: float = 10.0, recheck_seconds: float = 30.0, **kwargs: Any
+        self, *, page: LivePage[Any], send_seconds: float = 10.0, watch: SessionWatch = session_watch, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
         self._page = page
         self._send_seconds = send_seconds
-        self._recheck_seconds = recheck_seconds
+        self._watch = watch
         self._task: asyncio.Task[None] | None = None
 
     async def connect(self) -> None:
@@ -141,8 +130,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
 
     async def _watch_session(self, runtime: Runtime, admitted: Viewer, view: Any, session_key: str | None) -> None:
         while True:
-            await asyncio.sleep(self._recheck_seconds)
-            viewer = await database_sync_to_async(read_viewer)(session_key)
+            viewer = await self._watch.viewer(session_key or "")
             if viewer is None:
                 raise SessionEnded
             if not self._page.still_allowed(runtime, viewer, view):

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -11,6 +11,7 @@ from channels.auth import AuthMiddlewareStack
 from channels.routing import URLRouter
 from django.http import QueryDict
 from django.urls import path
+from django.utils import timezone
 
 from dashboard.access import Role, Viewer
 from dashboard.consumers.executions import EXECUTIONS
@@ -18,11 +19,13 @@ from dashboard.consumers.feed import Feeds, Pace
 from dashboard.consumers.infrastructure import INFRASTRUCTURE
 from dashboard.consumers.live import FORBIDDEN, LOGGED_OUT, OTHER_ROLE, TOO_SLOW, LiveConsumer, feeds, rendered
 from dashboard.consumers.page import LivePage
+from dashboard.consumers.watching import SessionWatch
 from dashboard.viewmodels.live import Fragment
 from grid.kube.resources import NODES
 from grid.models import Session
 from grid.runtime import Runtime
 from tests.conftest import People
+from tests.dashboard.browsing import client_of
 from tests.dashboard.live import Clock, changed, connected, connection, cookie_of
 from tests.support import builders
 from tests.support.cluster import FakeCluster
@@ -33,8 +36,8 @@ PATH = "/live/infrastructure/"
 OPERATOR = Viewer(id=1, username="olga", role=Role.OPERATOR)
 
 
-def impatient(page: LivePage[Any] = INFRASTRUCTURE, **seconds: float) -> Any:
-    consumer: Any = LiveConsumer.as_asgi(page=page, **seconds)
+def impatient(page: LivePage[Any] = INFRASTRUCTURE, **options: Any) -> Any:
+    consumer: Any = LiveConsumer.as_asgi(page=page, **options)
     return AuthMiddlewareStack(URLRouter([path(f"live/{page.name}/", consumer)]))
 
 
@@ -220,7 +223,7 @@ async def test_a_browser_that_takes_nothing_is_let_go(people: People, runtime: R
 
 
 async def test_logging_out_ends_the_connection(people: People, runtime: Runtime) -> None:
-    async with connected(PATH, people.operator, app=impatient(recheck_seconds=0.05)) as socket:
+    async with connected(PATH, people.operator, app=impatient(watch=SessionWatch(seconds=0.05))) as socket:
         await socket.message()
         await sync_to_async(Session.objects.all().delete)()
         assert "Your session has ended" in await socket.message()
@@ -228,8 +231,42 @@ async def test_logging_out_ends_the_connection(people: People, runtime: Runtime)
     assert len(feeds) == 0
 
 
+@pytest.mark.parametrize("change", ["ended by its owner", "password", "account closed", "idle", "too old"])
+async def test_whatever_ends_a_session_ends_its_pages_within_two_seconds(
+    people: People, runtime: Runtime, change: str
+) -> None:
+    def end() -> None:
+        user, kept = people.operator, Session.objects.filter(user=people.operator)
+        if change == "ended by its owner":
+            client_of(user).post("/account/sessions/end-others/")
+        elif change == "password":
+            user.set_password("another password")
+            user.save()
+        elif change == "account closed":
+            user.is_active = False
+            user.save()
+        elif change == "idle":
+            kept.update(seen_at=timezone.now() - timedelta(hours=12))
+        else:
+            kept.update(created_at=timezone.now() - timedelta(days=7))
+
+    async with connected(PATH, people.operator) as socket:
+        await socket.message()
+        await sync_to_async(end)()
+        assert await socket.close_code(within=2.0) == LOGGED_OUT
+
+
+async def test_an_open_page_is_no_use_of_a_session(people: People, runtime: Runtime) -> None:
+    an_hour_ago = timezone.now() - timedelta(hours=1)
+    async with connected(PATH, people.operator, app=impatient(watch=SessionWatch(seconds=0.01))) as socket:
+        await socket.message()
+        await sync_to_async(Session.objects.update)(seen_at=an_hour_ago)
+        assert await socket.is_silent()
+    assert await sync_to_async(lambda: Session.objects.get().seen_at)() == an_hour_ago
+
+
 async def test_losing_the_role_ends_the_connection(people: People, runtime: Runtime) -> None:
-    async with connected(PATH, people.operator, app=impatient(recheck_seconds=0.05)) as socket:
+    async with connected(PATH, people.operator, app=impatient(watch=SessionWatch(seconds=0.05))) as socket:
         await socket.message()
         await sync_to_async(people.operator.groups.clear)()
         assert "You may no longer see this page" in await socket.message()
@@ -239,7 +276,7 @@ async def test_losing_the_role_ends_the_connection(people: People, runtime: Runt
 async def test_a_lost_role_ends_what_it_showed_on_a_page_that_everybody_may_see(
     people: People, runtime: Runtime
 ) -> None:
-    app = impatient(EXECUTIONS, recheck_seconds=0.05)
+    app = impatient(EXECUTIONS, watch=SessionWatch(seconds=0.05))
     async with connected("/live/executions/", people.operator, app=app) as socket:
         await socket.message()
         await sync_to_async(people.operator.groups.clear)()

@@ -1,0 +1,86 @@
+"""Sessions behind live pages are read together, and a database that does not answer for a moment ends no page."""
+
+import asyncio
+from collections.abc import Collection
+
+import pytest
+from django.conf import settings
+from django.db import OperationalError
+from pytest_django import DjangoAssertNumQueries
+
+from dashboard.access import Role, Viewer
+from dashboard.consumers.watching import SessionWatch, read_viewers
+from tests.conftest import People
+from tests.dashboard.browsing import client_of
+
+ALICE = Viewer(1, "alice", Role.SCIENTIST)
+
+
+class Sessions:
+    """What is read, and how often."""
+
+    def __init__(self) -> None:
+        self.readings: list[set[str]] = []
+        self.failures = 0
+
+    async def read(self, session_keys: Collection[str]) -> dict[str, Viewer]:
+        self.readings.append(set(session_keys))
+        if self.failures:
+            self.failures -= 1
+            raise OperationalError("database is locked")
+        return {key: ALICE for key in session_keys if key.startswith("alive")}
+
+
+async def test_all_who_ask_get_one_reading() -> None:
+    sessions = Sessions()
+    watch = SessionWatch(sessions.read, seconds=0.01)
+    asked = ["alive-1", "alive-2", "alive-1", "ended"]
+    assert await asyncio.gather(*map(watch.viewer, asked)) == [ALICE, ALICE, ALICE, None]
+    assert sessions.readings == [{"alive-1", "alive-2", "ended"}]
+
+
+async def test_nothing_is_read_and_no_task_runs_when_nobody_asks_any_more() -> None:
+    sessions = Sessions()
+    watch = SessionWatch(sessions.read, seconds=60)
+    asking = [asyncio.create_task(watch.viewer("alive")) for _ in range(3)]
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    for one in asking:
+        one.cancel()
+    await asyncio.gather(*asking, return_exceptions=True)
+    await asyncio.sleep(0)
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+    assert sessions.readings == []
+
+
+async def test_a_database_that_fails_for_a_moment_ends_no_page() -> None:
+    sessions = Sessions()
+    sessions.failures = 3
+    assert await SessionWatch(sessions.read, seconds=0.001).viewer("alive") == ALICE
+    assert len(sessions.readings) == 4
+
+
+async def test_a_database_that_fails_for_longer_does() -> None:
+    sessions = Sessions()
+    sessions.failures = 1000
+    seconds = iter(range(0, 1000, 10))
+    watch = SessionWatch(sessions.read, seconds=0.001, monotonic=lambda: float(next(seconds)))
+    with pytest.raises(OperationalError):
+        await watch.viewer("alive")
+    assert len(sessions.readings) == 4
+
+
+def test_any_number_of_sessions_is_read_in_four_queries(
+    people: People, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    expected = {}
+    for user, role in (
+        (people.owner, Role.SCIENTIST),
+        (people.owner, Role.SCIENTIST),
+        (people.operator, Role.OPERATOR),
+        (people.admin, Role.ADMIN),
+    ):
+        key = client_of(user).cookies[settings.SESSION_COOKIE_NAME].value
+        expected[key] = Viewer(user.pk, user.get_username(), role)
+    with django_assert_num_queries(4):
+        assert read_viewers([*expected, "", "unknown"]) == expected

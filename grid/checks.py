@@ -1,19 +1,24 @@
 """System checks: what is wrong with an installation's settings, with a hint that says what to change."""
 
 from collections.abc import Sequence
+from ipaddress import ip_address
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from django.apps import AppConfig
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, Warning, register
+from django.core.checks import CheckMessage, Error, Info, Warning, register
 
 from grid.edge.addresses import matcher
+from grid.egress import read_egress
+
+# Below these, in a country's domain, each name is somebody else's: example.co.uk has nothing to do with another.co.uk.
+_PUBLIC = frozenset({"ac", "co", "com", "edu", "gov", "net", "or", "org"})
 
 
 @register
 def origins(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
-    """The dashboard and the workspaces must not share an origin, and should not share a host name."""
+    """The dashboard and the workspaces must not share an origin, and should not share a host name or a domain."""
     dashboard, workspaces = urlsplit(settings.DASHBOARD_ORIGIN), urlsplit(settings.WORKSPACE_ORIGIN)
     if dashboard[:2] == workspaces[:2]:
         return [
@@ -23,7 +28,40 @@ def origins(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[Chec
                 id="grid.E001",
             )
         ]
-    if dashboard.hostname == workspaces.hostname:
+    found = _kept_apart(dashboard, workspaces)
+    unprotected = [origin.geturl() for origin in (dashboard, workspaces) if not _is_protected(origin)]
+    if unprotected:
+        found.append(
+            Warning(
+                f"Passwords and sessions travel in the open to {' and '.join(unprotected)}, and browsers keep no __Host- "
+                "cookies there, so a program on a host name of the same domain can exchange a visitor's session for its own.",
+                hint="Serve https, and say so in GRID_DASHBOARD_ORIGIN and GRID_WORKSPACE_ORIGIN.",
+                id="grid.W003",
+            )
+        )
+    if settings.WORKSPACE_PATHS:
+        found.append(
+            Warning(
+                "All executions share one origin (GRID_WORKSPACE_PATHS): what one serves reads the pages, files and terminals "
+                "of every other that the same person opens, also those of projects that its author does not see.",
+                hint="Give the workspaces a wildcard host name and certificate, and leave GRID_WORKSPACE_PATHS out.",
+                id="grid.W002",
+            )
+        )
+    elif _is_address(workspaces.hostname or ""):
+        found.append(
+            Error(
+                f"Each execution is served at a name below {workspaces.hostname}, and there is none below an address.",
+                hint="Give GRID_WORKSPACE_ORIGIN a host name; http://localhost:8001 does on one machine.",
+                id="grid.E002",
+            )
+        )
+    return found
+
+
+def _kept_apart(dashboard: SplitResult, workspaces: SplitResult) -> list[CheckMessage]:
+    one, other = dashboard.hostname or "", workspaces.hostname or ""
+    if one == other:
         return [
             Warning(
                 "The dashboard and the workspaces differ only by port, and browsers share cookies between ports.",
@@ -31,7 +69,61 @@ def origins(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[Chec
                 id="grid.W001",
             )
         ]
-    return []
+    shared = _shared_domain(one, other)
+    if not shared:
+        return []
+    return [
+        Info(
+            f"The dashboard and the workspaces are both below {shared}, so browsers take them for one site: user code can set "
+            "cookies for the dashboard, though not replace those of its sessions (__Host-), and SameSite keeps nothing apart.",
+            hint="Where you can, give GRID_WORKSPACE_ORIGIN a host name of another registered domain.",
+            id="grid.I001",
+        )
+    ]
+
+
+def _shared_domain(one: str, other: str) -> str:
+    """The domain that somebody registered for both, as far as names tell: the list of those that nobody can register is not at hand."""
+    if _is_address(one) or _is_address(other):
+        return ""
+    labels, others = one.split(".")[::-1], other.split(".")[::-1]
+    shared: list[str] = []
+    for label, another in zip(labels, others, strict=False):
+        if label != another:
+            break
+        shared.append(label)
+    is_public = len(shared) < 2 or (len(shared) == 2 and len(shared[0]) == 2 and shared[1] in _PUBLIC)
+    return "" if is_public else ".".join(reversed(shared))
+
+
+def _is_protected(origin: SplitResult) -> bool:
+    """By https, or because nothing leaves the machine."""
+    host = origin.hostname or ""
+    if origin.scheme == "https" or host == "localhost" or host.endswith(".localhost"):
+        return True
+    return _is_address(host) and ip_address(host).is_loopback
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+@register
+def egress(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """What cannot be meant is said before anything is opened by it."""
+    _, mistakes = read_egress(settings.EGRESS, settings.STORAGE_EGRESS, settings.EGRESS_EXCEPT)
+    return [
+        Error(
+            mistake,
+            hint="docs/installation.md says what these settings may be. Until it is corrected, no controller starts.",
+            id="grid.E003",
+        )
+        for mistake in mistakes
+    ]
 
 
 @register

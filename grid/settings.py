@@ -179,6 +179,10 @@ LABEL_PREFIX, NODE_POOL_LABEL = labels.PREFIX, labels.NODE_POOL
 # Of projects' volumes: ReadWriteOnce where a volume serves one node at a time; "" is the cluster's own storage class.
 VOLUME_ACCESS_MODE = env.str("GRID_VOLUME_ACCESS_MODE", default="ReadWriteMany")
 VOLUME_STORAGE_CLASS = env.str("GRID_VOLUME_STORAGE_CLASS", default="")
+# Where executions may connect to outside the cluster, cut by what never is: see grid.egress. Empty: nowhere.
+EGRESS = env.list("GRID_EGRESS", default=["0.0.0.0/0", "::/0"])
+STORAGE_EGRESS = env.list("GRID_STORAGE_EGRESS", default=[])
+EGRESS_EXCEPT = env.list("GRID_EGRESS_EXCEPT", default=[])
 # Usage comes from Prometheus when this is set, else from metrics.k8s.io.
 PROMETHEUS_URL = env.str("GRID_PROMETHEUS_URL", default="")
 # Port on which the web process serves external.metrics.k8s.io, by which clusters grow with what waits in them; 0: not served.

@@ -1,23 +1,32 @@
 """System checks say what is wrong with an installation's settings."""
 
 import pytest
+import yaml
+from django.core.checks import run_checks
 from pytest_django import Settings
 
-from grid.checks import origins, trusted_proxies
+from grid.checks import egress, origins, trusted_proxies
+from tests.test_deploy import DEPLOY
 
 
 @pytest.mark.parametrize(
     ("dashboard", "workspaces", "expected"),
     [
-        ("https://grid.example.org", "https://work.example.org", []),
+        ("https://grid.example.org", "https://work.example.net", []),
+        ("https://grid.example.co.uk", "https://work.another.co.uk", []),
         ("http://127.0.0.1:8000", "http://localhost:8001", []),
+        ("https://grid.example.org", "https://work.example.org", ["grid.I001"]),
+        ("https://grid.example.org", "https://work.grid.example.org", ["grid.I001"]),
+        ("https://grid.work.example.co.uk", "https://work.example.co.uk", ["grid.I001"]),
         ("https://grid.example.org", "https://grid.example.org:8443", ["grid.W001"]),
         ("https://grid.example.org", "https://grid.example.org", ["grid.E001"]),
+        ("http://grid.example.org", "http://work.example.net", ["grid.W003"]),
+        ("https://grid.example.org", "http://work.example.net", ["grid.W003"]),
+        ("https://grid.example.org", "https://198.51.100.7", ["grid.E002"]),
+        ("http://127.0.0.1:8000", "http://127.0.0.2:8001", ["grid.E002"]),
     ],
 )
-def test_the_two_origins_are_kept_apart(
-    settings: Settings, dashboard: str, workspaces: str, expected: list[str]
-) -> None:
+def test_the_origins_are_kept_apart(settings: Settings, dashboard: str, workspaces: str, expected: list[str]) -> None:
     settings.DASHBOARD_ORIGIN, settings.WORKSPACE_ORIGIN = dashboard, workspaces
     assert [message.id for message in origins(None)] == expected
 
@@ -29,3 +38,27 @@ def test_the_two_origins_are_kept_apart(
 def test_proxies_are_named_by_address(settings: Settings, proxies: list[str], expected: list[str]) -> None:
     settings.TRUSTED_PROXIES = proxies
     assert [message.id for message in trusted_proxies(None)] == expected
+
+
+def test_one_origin_for_all_executions_is_warned_of_with_its_risk(settings: Settings) -> None:
+    settings.DASHBOARD_ORIGIN, settings.WORKSPACE_ORIGIN = "https://grid.example.org", "https://work.example.net"
+    settings.WORKSPACE_PATHS = True
+    (message,) = origins(None)
+    assert message.id == "grid.W002"
+    assert "terminals of every other" in message.msg
+
+
+def test_a_mistake_in_what_executions_may_reach_is_an_error_with_a_sentence(settings: Settings) -> None:
+    settings.EGRESS, settings.STORAGE_EGRESS, settings.EGRESS_EXCEPT = ["10.0.0.0/8"], ["10.0.0.5"], ["x"]
+    found = egress(None)
+    assert [message.id for message in found] == ["grid.E003"] * 3
+    assert "GRID_EGRESS names “10.0.0.0/8”" in found[0].msg
+
+
+def test_the_settings_that_deploy_names_are_without_fault(settings: Settings) -> None:
+    documents = yaml.safe_load_all((DEPLOY / "compute-grid.yaml").read_text())
+    (named,) = [one["data"] for one in documents if one["kind"] == "ConfigMap"]
+    settings.DASHBOARD_ORIGIN = named["GRID_DASHBOARD_ORIGIN"]
+    settings.WORKSPACE_ORIGIN = named["GRID_WORKSPACE_ORIGIN"]
+    settings.TRUSTED_PROXIES = named["GRID_TRUSTED_PROXIES"].split(",")
+    assert [message for message in run_checks() if (message.id or "").startswith("grid.")] == []

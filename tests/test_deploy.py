@@ -1,10 +1,18 @@
 """What the manifests of deploy/ say together."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
+
+from grid.kube.resources import CONFIG_MAPS, NETWORK_POLICIES, VOLUME_CLAIMS
+from grid.launch.clusters.manifests import first, workers
+from grid.launch.manifests import Manifest, build
+from grid.launch.networkpolicy import build_for_all
+from tests.launch.cluster_specs import cluster, spec
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
 OPTIONAL = "external-metrics.yaml"
@@ -44,3 +52,150 @@ def test_one_file_registers_the_web_processes_for_waiting_tasks_and_has_them_ser
     }
     labels = applied["Deployment", "web"]["spec"]["template"]["metadata"]["labels"]
     assert applied["Service", "demand"]["spec"]["selector"].items() <= labels.items()
+
+
+# --- What each process may do
+
+
+def rules(account: str, namespace: str = "compute-grid") -> list[dict[str, Any]]:
+    """Of a service account of ours in a namespace, or for the whole cluster ("")."""
+    kind = "Role" if namespace else "ClusterRole"
+    documents = [one for one in yaml.safe_load_all((DEPLOY / "access.yaml").read_text()) if one]
+    bound = {
+        one["roleRef"]["name"]
+        for one in documents
+        if one["kind"] == f"{kind}Binding"
+        and one["metadata"].get("namespace", "") == namespace
+        and {"kind": "ServiceAccount", "name": account, "namespace": "compute-grid-system"} in one["subjects"]
+    }
+    roles = [
+        one
+        for one in documents
+        if one["kind"] == kind
+        and one["metadata"]["name"] in bound
+        and one["metadata"].get("namespace", "") == namespace
+    ]
+    return [rule for role in roles for rule in role["rules"]]
+
+
+def may(account: str, verb: str, group: str, resource: str, name: str = "", namespace: str = "compute-grid") -> bool:
+    return any(
+        group in rule["apiGroups"]
+        and resource in rule["resources"]
+        and verb in rule["verbs"]
+        and name in rule.get("resourceNames", [name])
+        for rule in rules(account, namespace)
+    )
+
+
+def made_by_the_controller() -> Iterator[Manifest]:
+    for name in ("dask", "ray", "spark"):
+        of = spec(of=cluster(name))
+        yield from first(of, namespace="n", anchor_uid="u")
+        yield from workers(of, namespace="n", anchor_uid="u", head_address="10.0.0.9")
+    for kind in ("workspace", "job", "app"):
+        yield from build(spec(id="xyz", kind=kind, cluster=None), namespace="n", token="t", anchor_uid="u")
+    yield from build_for_all("n", [])
+
+
+def test_the_controller_may_make_and_find_whatever_it_makes() -> None:
+    made = {manifest.resource for manifest in made_by_the_controller()}
+    assert {CONFIG_MAPS, NETWORK_POLICIES, VOLUME_CLAIMS} < made
+    for resource in made:
+        for verb in ("create", "get"):
+            assert may("controller", verb, resource.group, resource.plural), f"{verb} {resource.plural}"
+
+
+def test_the_controller_may_hold_up_the_end_of_what_owns_its_objects() -> None:
+    """Where OwnerReferencesPermissionEnforcement is on, `blockOwnerDeletion` needs update on the owner's finalizers."""
+    owners = {
+        (owner["apiVersion"], owner["kind"])
+        for manifest in made_by_the_controller()
+        for owner in manifest.body["metadata"].get("ownerReferences", ())
+        if owner["blockOwnerDeletion"]
+    }
+    assert owners == {(CONFIG_MAPS.api_version, CONFIG_MAPS.kind)}
+    assert may("controller", "update", CONFIG_MAPS.group, f"{CONFIG_MAPS.plural}/finalizers")
+
+
+def test_the_controller_may_bring_back_its_own_network_policies_and_change_no_other() -> None:
+    for manifest in build_for_all("n", []):
+        assert may("controller", "update", "networking.k8s.io", "networkpolicies", manifest.name)
+    assert not may("controller", "update", "networking.k8s.io", "networkpolicies", "shut")
+    assert not may("controller", "delete", "networking.k8s.io", "networkpolicies", "shut")
+
+
+def test_the_controller_may_ask_where_the_api_server_is_and_nothing_else_of_that_namespace() -> None:
+    assert rules("controller", "default") == [
+        {
+            "apiGroups": ["discovery.k8s.io"],
+            "resources": ["endpointslices"],
+            "resourceNames": ["kubernetes"],
+            "verbs": ["get"],
+        },
+        {"apiGroups": [""], "resources": ["endpoints"], "resourceNames": ["kubernetes"], "verbs": ["get"]},
+    ]
+
+
+def test_the_proxy_may_find_executions_pods_and_nothing_else() -> None:
+    assert rules("proxy") == [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]}]
+    assert [rules("proxy", elsewhere) for elsewhere in ("", "default", "kube-system", "kube-node-lease")] == [[]] * 4
+
+
+@pytest.mark.parametrize("account", ["web", "proxy"])
+def test_what_people_reach_may_change_nothing(account: str) -> None:
+    for namespace in ("", "compute-grid", "kube-system", "kube-node-lease", "default"):
+        for rule in rules(account, namespace):
+            assert set(rule["verbs"]) <= {"get", "list", "watch"}
+            assert not {"secrets", "pods/exec", "*"} & set(rule["resources"])
+
+
+# --- The processes
+
+
+@pytest.mark.parametrize("name", ["web", "proxy"])
+def test_what_people_reach_has_several_processes_behind_a_service(name: str) -> None:
+    applied = objects("compute-grid.yaml", "access.yaml")
+    deployment, service = applied["Deployment", name], applied["Service", name]
+    labels = deployment["spec"]["template"]["metadata"]["labels"]
+    assert deployment["spec"]["replicas"] > 1
+    assert service["spec"]["selector"].items() <= labels.items()
+    assert applied["PodDisruptionBudget", name]["spec"]["selector"]["matchLabels"].items() <= labels.items()
+    pod = deployment["spec"]["template"]["spec"]
+    assert ("ServiceAccount", pod["serviceAccountName"]) in applied
+    (container,) = pod["containers"]
+    (port,) = container["ports"]
+    assert f"--port={port['containerPort']}" in container["args"]
+    assert {"secretRef": {"name": "compute-grid"}} in container["envFrom"]
+    for probe in ("readinessProbe", "livenessProbe"):
+        assert container[probe]["httpGet"]["port"] == port["name"]
+    assert container["lifecycle"]["preStop"]
+
+
+def test_dashboard_and_workspaces_are_led_to_their_own_processes_and_have_certificates() -> None:
+    settings = objects("compute-grid.yaml")["ConfigMap", "settings"]["data"]
+    host = {
+        name: settings[name].removeprefix("https://") for name in ("GRID_DASHBOARD_ORIGIN", "GRID_WORKSPACE_ORIGIN")
+    }
+    led: dict[str, str] = {}
+    for (kind, _), ingress in objects("ingress.yaml").items():
+        assert kind == "Ingress"
+        for rule in ingress["spec"]["rules"]:
+            (path,) = rule["http"]["paths"]
+            led[rule["host"]] = path["backend"]["service"]["name"]
+            assert any(rule["host"] in tls["hosts"] for tls in ingress["spec"]["tls"])
+    workspaces = host["GRID_WORKSPACE_ORIGIN"]
+    assert led == {host["GRID_DASHBOARD_ORIGIN"]: "web", f"*.{workspaces}": "proxy", workspaces: "proxy"}
+    assert host["GRID_DASHBOARD_ORIGIN"] in settings["GRID_ALLOWED_HOSTS"].split(",")
+
+
+def test_the_image_is_built_from_a_base_that_is_named_by_its_digest() -> None:
+    bases = re.findall(r"^FROM (.*)$", (DEPLOY / "Dockerfile").read_text(), re.MULTILINE)
+    assert bases
+    assert all(re.fullmatch(r"python:3\.11\.\d+-slim-\w+@sha256:[0-9a-f]{64}", base) for base in bases)
+
+
+def test_both_namespaces_are_shut_before_anything_runs() -> None:
+    documents = [one for one in yaml.safe_load_all((DEPLOY / "network.yaml").read_text()) if one]
+    shut = [one for one in documents if one["spec"] == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}]
+    assert {one["metadata"]["namespace"] for one in shut} == {"compute-grid", "compute-grid-system"}

@@ -16,6 +16,7 @@ from grid.kube.objects import Pod
 from grid.launch import apply
 from grid.launch.caches import AutoscalerCache, EventCache, PodCache
 from grid.launch.manifests import CONTAINER, Storage
+from grid.launch.policykeeper import Network
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +41,7 @@ class Place:
     namespace: str
     token: Callable[[str], str]
     storage: Storage = field(default_factory=Storage)
+    network: Network = field(default_factory=Network)
 
 
 class NotYet(GridError):

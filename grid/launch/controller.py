@@ -32,6 +32,7 @@ from grid.launch.frameworks import framework
 from grid.launch.frameworks.base import Framework
 from grid.launch.housekeeping import Housekeeping
 from grid.launch.ledger import Mark
+from grid.launch.policykeeper import PolicyKeeper
 from grid.launch.reconcile import Reconciler
 from grid.launch.workqueue import WorkQueue
 from grid.models import State
@@ -94,6 +95,7 @@ class Controller:
         context = Context(api, database, place, self.pods, self.events, self.autoscalers, clock, monotonic)
         self._reconciler = Reconciler(context)
         self.asking = Asking(context, rng=self._rng, framework_of=framework_of)
+        self.policies = PolicyKeeper(api, place.namespace, place.network, rng=self._rng)
 
     async def run(self) -> None:
         """Watch, ask the database, and work, until cancelled."""
@@ -112,6 +114,7 @@ class Controller:
                 tasks.create_task(self._audit_for_ever())
                 tasks.create_task(self.asking.run())
                 tasks.create_task(Housekeeping(self._database, self._clock).run())
+                tasks.create_task(self.policies.run())
                 for _ in range(WORKERS):
                     tasks.create_task(self._work_for_ever())
         finally:

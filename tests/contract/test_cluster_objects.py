@@ -1,11 +1,14 @@
 """The objects that on-demand clusters are made of are accepted as they are, and are kept as they were given."""
 
+from ipaddress import ip_network
 from typing import Any
 
 import pytest
 
+from grid.egress import read_egress
 from grid.launch.clusters.manifests import first, workers
 from grid.launch.manifests import Manifest
+from grid.launch.networkpolicy import build_for_all
 from grid.launch.spec import ScalingSpec
 from tests.contract.client import Client
 from tests.launch.cluster_specs import cluster, spec
@@ -52,6 +55,16 @@ async def test_every_object_of_a_cluster_is_kept_as_it_was_given(
                 "POST", manifest.resource.path(namespace=namespace), body=manifest.body, query={"dryRun": "All"}
             )
             assert lost(manifest.body, answer.ok(201)) == [], about(manifest)
+
+
+async def test_the_policies_of_executions_are_kept_to_the_letter(client: Client, namespace: str) -> None:
+    """Else the controller would find a difference, and write them anew each minute."""
+    egress, _ = read_egress(["0.0.0.0/0", "::/0", "203.0.113.0/24"], ["10.20.0.0/28:9000", "[fd12::5]:443"])
+    for manifest in build_for_all(namespace, egress.openings([ip_network("34.1.2.3"), ip_network("10.20.0.7")])):
+        answer = await client.request(
+            "POST", manifest.resource.path(namespace=namespace), body=manifest.body, query={"dryRun": "All"}
+        )
+        assert answer.ok(201)["spec"] == manifest.body["spec"], about(manifest)
 
 
 def about(manifest: Manifest) -> str:

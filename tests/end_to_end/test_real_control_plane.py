@@ -73,12 +73,19 @@ def test_the_web_process_may_not(real_grid: RealGrid, question: str) -> None:
     assert not real_grid.may("web", question)
 
 
+def test_the_proxy_may_find_executions_pods_and_nothing_else(real_grid: RealGrid) -> None:
+    assert all(real_grid.may("proxy", f"{verb} pods -n compute-grid") for verb in ("list", "watch"))
+    for question in ("list pods -A", "get secrets -n compute-grid", "create pods -n compute-grid", "list nodes"):
+        assert not real_grid.may("proxy", question)
+
+
 @pytest.mark.parametrize(
     "question",
     [
         *("create pods", "patch pods", "delete configmaps", "create secrets", "update lease/compute-grid-controller"),
         *("create deployments.apps", "patch deployments.apps", "delete deployments.apps", "delete replicasets.apps"),
         *("create services", "list services", "create networkpolicies.networking.k8s.io"),
+        *("update networkpolicies.networking.k8s.io/executions", "update configmaps --subresource=finalizers"),
         *("create poddisruptionbudgets.policy", "list poddisruptionbudgets.policy"),
         *("watch horizontalpodautoscalers.autoscaling", "patch horizontalpodautoscalers.autoscaling"),
     ],
@@ -98,13 +105,14 @@ def test_the_controller_may_write_in_its_namespace(real_grid: RealGrid, question
         ),
         *("create rolebindings -n compute-grid", "create pods --subresource=exec -n compute-grid"),
         *("create deployments.apps -n default", "update pods -n compute-grid", "patch services -n compute-grid"),
+        *("update networkpolicies.networking.k8s.io/shut -n compute-grid", "list endpointslices -n default"),
     ],
 )
 def test_the_controller_may_not(real_grid: RealGrid, question: str) -> None:
     assert not real_grid.may("controller", question)
 
 
-@pytest.mark.parametrize("name", ["compute-grid", "migrate", "ingress"])
+@pytest.mark.parametrize("name", ["network", "compute-grid", "migrate", "ingress"])
 def test_the_api_server_takes_the_manifests(real_grid: RealGrid, name: str) -> None:
     answer = real_grid.try_kubectl("apply", "--dry-run=server", "-f", str(DEPLOY / f"{name}.yaml"))
     assert answer.returncode == 0, answer.stderr
@@ -113,31 +121,32 @@ def test_the_api_server_takes_the_manifests(real_grid: RealGrid, name: str) -> N
     assert answer.stderr == ""
 
 
-def test_a_second_web_process_answers_the_manifests_probes(real_grid: RealGrid) -> None:
-    """With the settings, arguments and probes of deploy/compute-grid.yaml, beside the first one."""
+@pytest.mark.parametrize("name", ["web", "proxy"])
+def test_a_process_answers_the_manifests_probes(real_grid: RealGrid, name: str) -> None:
+    """With the settings, arguments and probes of deploy/compute-grid.yaml, beside the one that runs."""
     objects = {
         (one["kind"], one["metadata"]["name"]): one
         for one in yaml.safe_load_all((DEPLOY / "compute-grid.yaml").read_text())
     }
-    pod = objects["Deployment", "web"]["spec"]["template"]["spec"]
+    pod = objects["Deployment", name]["spec"]["template"]["spec"]
     container = pod["containers"][0]
     real_grid.manage(*pod["initContainers"][0]["args"])  # the tables are there, so it succeeds
-    port = free_ports(2)
-    chosen = {"--port=8000": f"--port={port}", "--workspace-port=8001": f"--workspace-port={port + 1}"}
-    arguments = [chosen.get(one, one) for one in container["args"]]
-    assert set(chosen.values()) < set(arguments)
-    settings = real_grid.settings(real_grid.write_kubeconfig("web")) | objects["ConfigMap", "settings"]["data"]
-    real_grid.start("second-web", arguments, settings)
+    port, chosen = free_ports(1), container["ports"][0]["containerPort"]
+    arguments = [f"--port={port}" if one == f"--port={chosen}" else one for one in container["args"]]
+    assert arguments != container["args"]
+    settings = real_grid.settings(real_grid.write_kubeconfig(name)) | objects["ConfigMap", "settings"]["data"]
+    real_grid.start(f"second-{name}", arguments, settings)
     try:
-        for name in ("livenessProbe", "readinessProbe"):
-            request = container[name]["httpGet"]
-            headers = {one["name"]: one["value"] for one in request["httpHeaders"]}
+        for probed in ("livenessProbe", "readinessProbe"):
+            request = container[probed]["httpGet"]
+            headers = {one["name"]: one["value"] for one in request.get("httpHeaders", ())}
             url = f"http://127.0.0.1:{port}{request['path']}"
-            wait_until(lambda url=url, headers=headers: probe(url, headers)[0] == 200, 60, name)  # type: ignore[misc]
-        assert probe(f"http://127.0.0.1:{port}/login/")[0] == 400, "only under its own name"
-        assert probe(f"http://127.0.0.1:{port}/login/", {"Host": "grid.example.com"})[0] == 200
+            wait_until(lambda url=url, headers=headers: probe(url, headers)[0] == 200, 60, probed)  # type: ignore[misc]
+        if name == "web":
+            assert probe(f"http://127.0.0.1:{port}/login/")[0] == 400, "only under its own name"
+            assert probe(f"http://127.0.0.1:{port}/login/", {"Host": "grid.example.com"})[0] == 200
     finally:
-        real_grid.stop("second-web")
+        real_grid.stop(f"second-{name}")
 
 
 def test_a_scientist_works_in_a_workspace(real_grid: RealGrid, browser: Browser) -> None:

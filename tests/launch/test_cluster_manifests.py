@@ -79,6 +79,7 @@ def test_they_come_in_the_order_of_creation_the_rules_before_the_pods() -> None:
         (SERVICES, "cluster-abc-head", True),
         (NETWORK_POLICIES, "cluster-abc", True),
         (NETWORK_POLICIES, "cluster-abc-head", True),
+        (NETWORK_POLICIES, "cluster-abc-client", True),
         (DISRUPTION_BUDGETS, "cluster-abc-head", True),
         (DEPLOYMENTS, "cluster-abc-head", True),
     ]
@@ -119,34 +120,40 @@ def test_the_service_gives_the_head_an_address_that_stays(name: str) -> None:
     }
 
 
-def test_only_its_own_pods_and_those_of_its_workspace_reach_the_clusters_pods() -> None:
-    assert one(firsts(spec()), NETWORK_POLICIES, "cluster-abc") == {
+OWN = {"podSelector": {"matchLabels": {"dominodatalab.com/execution-id": "abc"}}}
+CLIENT = {"podSelector": {"matchLabels": {"dominodatalab.com/execution-id": "xyz"}}}
+
+
+def system(component: str) -> dict[str, Any]:
+    ours = {"app.kubernetes.io/name": "compute-grid", "app.kubernetes.io/component": component}
+    namespace = {"matchLabels": {"kubernetes.io/metadata.name": "compute-grid-system"}}
+    return {"namespaceSelector": namespace, "podSelector": {"matchLabels": ours}}
+
+
+@pytest.mark.parametrize(("name", "called_back"), [("dask", []), ("ray", []), ("spark", [CLIENT])])
+def test_the_clusters_pods_talk_to_each_other_and_to_their_workspace(name: str, called_back: list[Any]) -> None:
+    assert one(firsts(spec(of=cluster(name))), NETWORK_POLICIES, "cluster-abc") == {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
         "metadata": metadata("cluster-abc"),
         "spec": {
-            "podSelector": {"matchLabels": {"dominodatalab.com/execution-id": "abc"}},
-            "policyTypes": ["Ingress"],
-            "ingress": [
-                {
-                    "from": [
-                        {"podSelector": {"matchLabels": {"dominodatalab.com/execution-id": "abc"}}},
-                        {"podSelector": {"matchLabels": {"dominodatalab.com/execution-id": "xyz"}}},
-                    ]
-                }
-            ],
+            **OWN,
+            "policyTypes": ["Ingress", "Egress"],
+            "ingress": [{"from": [OWN, CLIENT]}],
+            "egress": [{"to": [OWN, *called_back]}],
         },
     }
 
 
-def test_a_cluster_of_its_own_is_reached_by_its_own_pods_alone() -> None:
-    made = firsts(spec(of=cluster(attached_to="")))
-    (ingress,) = one(made, NETWORK_POLICIES, "cluster-abc")["spec"]["ingress"]
-    assert ingress == {"from": [{"podSelector": {"matchLabels": {"dominodatalab.com/execution-id": "abc"}}}]}
+def test_a_cluster_of_its_own_talks_to_its_own_pods_alone() -> None:
+    made = firsts(spec(of=cluster("spark", attached_to="")))
+    rules = one(made, NETWORK_POLICIES, "cluster-abc")["spec"]
+    assert (rules["ingress"], rules["egress"]) == ([{"from": [OWN]}], [{"to": [OWN]}])
+    assert [m.name for m in made if m.resource == NETWORK_POLICIES] == ["cluster-abc", "cluster-abc-head"]
 
 
 @FRAMEWORKS
-def test_the_dashboard_reaches_the_page_of_the_head_and_nothing_else(name: str) -> None:
+def test_proxy_and_controller_reach_the_page_of_the_head_and_nothing_else(name: str) -> None:
     assert one(firsts(spec(of=cluster(name))), NETWORK_POLICIES, "cluster-abc-head") == {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
@@ -156,9 +163,7 @@ def test_the_dashboard_reaches_the_page_of_the_head_and_nothing_else(name: str) 
             "policyTypes": ["Ingress"],
             "ingress": [
                 {
-                    "from": [
-                        {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "compute-grid-system"}}}
-                    ],
+                    "from": [system("proxy"), system("controller")],
                     "ports": [{"protocol": "TCP", "port": framework(name).ui_port}],
                 }
             ],
@@ -166,38 +171,15 @@ def test_the_dashboard_reaches_the_page_of_the_head_and_nothing_else(name: str) 
     }
 
 
-def test_the_workspace_of_a_spark_cluster_is_opened_to_the_cluster_and_stays_open_to_the_web_processes() -> None:
-    made = firsts(spec(of=cluster("spark")))
-    assert one(made, NETWORK_POLICIES, "cluster-abc-client") == {
-        "apiVersion": "networking.k8s.io/v1",
-        "kind": "NetworkPolicy",
-        "metadata": metadata("cluster-abc-client"),
-        "spec": {
-            "podSelector": {"matchLabels": {"dominodatalab.com/execution-id": "xyz"}},
-            "policyTypes": ["Ingress"],
-            "ingress": [
-                {
-                    "from": [
-                        {"podSelector": {"matchLabels": {"dominodatalab.com/execution-id": "abc"}}},
-                        {
-                            "namespaceSelector": {
-                                "matchLabels": {"kubernetes.io/metadata.name": "compute-grid-system"}
-                            },
-                            "podSelector": {
-                                "matchLabels": {
-                                    "app.kubernetes.io/name": "compute-grid",
-                                    "app.kubernetes.io/component": "web",
-                                }
-                            },
-                        },
-                    ]
-                }
-            ],
-        },
-    }
-    resources = [m.resource for m in made]
-    assert resources.count(NETWORK_POLICIES) == 3
-    assert resources.index(DEPLOYMENTS) > resources.index(NETWORK_POLICIES) + 2, "the rules before the pods"
+def test_the_workspace_of_a_cluster_reaches_it_and_is_reached_by_sparks() -> None:
+    to_cluster = {"policyTypes": ["Egress"], "egress": [{"to": [OWN]}]}
+    both = {"policyTypes": ["Ingress", "Egress"], "ingress": [{"from": [OWN]}], "egress": [{"to": [OWN]}]}
+    for name, rules in (("dask", to_cluster), ("ray", to_cluster), ("spark", both)):
+        made = firsts(spec(of=cluster(name)))
+        policy = one(made, NETWORK_POLICIES, "cluster-abc-client")
+        assert (policy["metadata"], policy["spec"]) == (metadata("cluster-abc-client"), {**CLIENT, **rules})
+        resources = [m.resource for m in made]
+        assert resources.index(DEPLOYMENTS) > resources.index(NETWORK_POLICIES) + 2, "the rules before the pods"
 
 
 def test_the_head_is_not_moved_while_it_works() -> None:

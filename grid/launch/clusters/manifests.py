@@ -5,14 +5,14 @@ Everything is owned by the anchor and named after the execution, so deleting the
 finds what exists. The number of workers is the autoscaler's once it exists: the workers' Deployment is created, never applied again.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 from grid.kube.objects import RawObject
-from grid.kube.resources import AUTOSCALERS, DEPLOYMENTS, DISRUPTION_BUDGETS, NETWORK_POLICIES, SERVICES
-from grid.labels import APP_COMPONENT, APP_NAME, HEAD, KEYS, WORKER, label_value
+from grid.kube.resources import AUTOSCALERS, DEPLOYMENTS, DISRUPTION_BUDGETS, SERVICES
+from grid.labels import APP_COMPONENT, HEAD, KEYS, WORKER, label_value
+from grid.launch.clusters import policies
 from grid.launch.frameworks import framework
-from grid.launch.frameworks.base import LOCAL_PATH, Framework, Port, Program
+from grid.launch.frameworks.base import LOCAL_PATH, Port, Program
 from grid.launch.manifests import (
     GRACE_SECONDS,
     Manifest,
@@ -29,10 +29,6 @@ from grid.launch.manifests import (
 )
 from grid.launch.spec import ClusterSpec, ExecutionSpec, ScalingSpec, TierSpec
 
-# Where the dashboard and the controller run; deploy/access.yaml makes it. The second label is Kubernetes' own, on every namespace.
-SYSTEM_NAMESPACE = "compute-grid-system"
-_NAMESPACE_NAME = "kubernetes.io/metadata.name"
-_WEB = {APP_NAME: "compute-grid", APP_COMPONENT: "web"}
 WANTED_WORKERS = "compute_grid_wanted_workers"
 WANTED_WORKERS_LABEL = "execution-id"
 _LOCAL = "local"
@@ -56,10 +52,6 @@ def worker_name(cluster_id: str) -> str:
     return f"cluster-{cluster_id}-worker"
 
 
-def client_policy_name(cluster_id: str) -> str:
-    return f"cluster-{cluster_id}-client"
-
-
 def worker_replicas(spec: ExecutionSpec) -> int:
     """How many workers a cluster starts with."""
     return _cluster(spec).workers_minimum
@@ -69,16 +61,12 @@ def first(
     spec: ExecutionSpec, *, namespace: str, anchor_uid: str = "", storage: Storage = _DEFAULT_STORAGE
 ) -> list[Manifest]:
     """What needs no address of the head, in the order of creation: the rules before the pods that they are for."""
-    kind = framework(_cluster(spec).framework)
-    head = kind.head(spec)
-    calls_back = kind.calls_back and bool(_cluster(spec).attached_to)
+    head = framework(_cluster(spec).framework).head(spec)
     return [
         anchor(spec, namespace=namespace),
         volume_claim(spec, namespace=namespace, storage=storage),
         Manifest(SERVICES, _service(spec, head.ports, metadata(spec, namespace, anchor_uid, name=_head(spec)))),
-        Manifest(NETWORK_POLICIES, _members_policy(spec, metadata(spec, namespace, anchor_uid))),
-        Manifest(NETWORK_POLICIES, _system_policy(spec, kind, metadata(spec, namespace, anchor_uid, name=_head(spec)))),
-        *([Manifest(NETWORK_POLICIES, _client_policy(spec, namespace, anchor_uid))] if calls_back else ()),
+        *policies.build(spec, _cluster(spec), namespace=namespace, anchor_uid=anchor_uid),
         Manifest(DISRUPTION_BUDGETS, _budget(spec, metadata(spec, namespace, anchor_uid, name=_head(spec)))),
         Manifest(DEPLOYMENTS, _head_deployment(spec, head, metadata(spec, namespace, anchor_uid, name=_head(spec)))),
     ]
@@ -148,51 +136,6 @@ def _service(spec: ExecutionSpec, ports: tuple[Port, ...], named: dict[str, Any]
             ],
             "publishNotReadyAddresses": False,
         },
-    }
-
-
-def _members_policy(spec: ExecutionSpec, named: dict[str, Any]) -> RawObject:
-    """The cluster's pods talk to each other, and to the workspace or job that it belongs to."""
-    members = [spec.id, *filter(None, [_cluster(spec).attached_to])]
-    return _policy(
-        named,
-        {KEYS.execution: spec.id},
-        {"from": [{"podSelector": {"matchLabels": {KEYS.execution: member}}} for member in members]},
-    )
-
-
-def _system_policy(spec: ExecutionSpec, kind: Framework, named: dict[str, Any]) -> RawObject:
-    """The dashboard shows the head's pages, and the controller asks it, at the same port."""
-    return _policy(
-        named,
-        _selector(spec, HEAD),
-        {
-            "from": [{"namespaceSelector": {"matchLabels": {_NAMESPACE_NAME: SYSTEM_NAMESPACE}}}],
-            "ports": [{"protocol": "TCP", "port": kind.ui_port}],
-        },
-    )
-
-
-def _client_policy(spec: ExecutionSpec, namespace: str, anchor_uid: str) -> RawObject:
-    """The cluster's pods reach the workspace or job that it belongs to, which deploy/ shuts to all but the web processes. They are
-    named here once more: a pod that any policy selects is shut to whom none names."""
-    web = {
-        "namespaceSelector": {"matchLabels": {_NAMESPACE_NAME: SYSTEM_NAMESPACE}},
-        "podSelector": {"matchLabels": _WEB},
-    }
-    return _policy(
-        metadata(spec, namespace, anchor_uid, name=client_policy_name(spec.id)),
-        {KEYS.execution: _cluster(spec).attached_to},
-        {"from": [{"podSelector": {"matchLabels": {KEYS.execution: spec.id}}}, web]},
-    )
-
-
-def _policy(named: dict[str, Any], selected: Mapping[str, str], ingress: dict[str, Any]) -> RawObject:
-    return {
-        "apiVersion": NETWORK_POLICIES.api_version,
-        "kind": NETWORK_POLICIES.kind,
-        "metadata": named,
-        "spec": {"podSelector": {"matchLabels": dict(selected)}, "policyTypes": ["Ingress"], "ingress": [ingress]},
     }
 
 

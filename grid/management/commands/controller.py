@@ -11,8 +11,9 @@ import socket
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 
+from grid.egress import read_egress
 from grid.errors import GridError, NotAllowed
 from grid.kube.credentials import Source
 from grid.kube.http import HttpKubeApi
@@ -21,6 +22,7 @@ from grid.launch.context import Place
 from grid.launch.controller import Controller
 from grid.launch.leader import Election
 from grid.launch.manifests import Storage
+from grid.launch.policykeeper import Network
 from grid.launch.token import access_token
 from grid.management.varfiles import refuse_damaged_database
 from grid.watch.backoff import Backoff
@@ -46,7 +48,7 @@ async def _serve() -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, task.cancel)
     api = HttpKubeApi(Source(settings.KUBECONFIG, settings.KUBE_CONTEXT))
-    place = Place(settings.GRID_NAMESPACE, access_token, _storage())
+    place = Place(settings.GRID_NAMESPACE, access_token, _storage(), _network())
     # The host's name tells an operator which process leads; the rest makes two processes of one host differ.
     identity = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
     election = Election(api, name="compute-grid-controller", namespace=place.namespace, identity=identity)
@@ -73,6 +75,15 @@ async def _make_ready(api: HttpKubeApi, namespace: str) -> None:
             await asyncio.sleep(backoff.next())
             continue
         return
+
+
+def _network() -> Network:
+    """What executions may reach; never our database or the address at which pods reach the API server."""
+    egress, mistakes = read_egress(settings.EGRESS, settings.STORAGE_EGRESS, settings.EGRESS_EXCEPT)
+    if mistakes:  # the system checks say so first, unless somebody skipped them
+        raise CommandError(" ".join(mistakes))
+    hosts = (*settings.DATABASES["default"].get("HOST", "").split(","), os.environ.get("KUBERNETES_SERVICE_HOST", ""))
+    return Network(egress, tuple(host for host in hosts if host and not host.startswith("/")))
 
 
 def _storage() -> Storage:

@@ -1,0 +1,85 @@
+"""Who may connect to whom among executions' pods, as NetworkPolicies (pure); what a cluster adds is in `clusters.policies`.
+
+Policies only add to each other, and a pod that one of them selects is shut to everybody whom none names. So the one that selects every
+pod opens what all need, and being there is what shuts them; deploy/network.yaml shuts them before the controller has led for the first
+time.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from grid.egress import Opening
+from grid.kube.objects import RawObject
+from grid.kube.resources import NETWORK_POLICIES
+from grid.labels import APP_COMPONENT, APP_NAME, HEAD, MANAGED_BY, MANAGER, WORKER
+from grid.launch.manifests import Manifest
+
+# Where our own processes run; deploy/access.yaml makes it. The label is Kubernetes' own, on every namespace.
+SYSTEM_NAMESPACE = "compute-grid-system"
+_NAMESPACE_NAME = "kubernetes.io/metadata.name"
+EXECUTIONS = "executions"
+USER_INTERFACES = "user-interfaces"
+_DNS = {
+    "to": [
+        {
+            "namespaceSelector": {"matchLabels": {_NAMESPACE_NAME: "kube-system"}},
+            "podSelector": {"matchLabels": {"k8s-app": "kube-dns"}},
+        }
+    ],
+    "ports": [{"protocol": "UDP", "port": 53}, {"protocol": "TCP", "port": 53}],
+}
+
+
+def system_peer(component: str) -> RawObject:
+    """The pods of one of our own processes."""
+    return {
+        "namespaceSelector": {"matchLabels": {_NAMESPACE_NAME: SYSTEM_NAMESPACE}},
+        "podSelector": {"matchLabels": {APP_NAME: MANAGER, APP_COMPONENT: component}},
+    }
+
+
+def build_policy(
+    named: Mapping[str, Any],
+    selector: Mapping[str, Any],
+    *,
+    ingress: Sequence[RawObject] | None = None,
+    egress: Sequence[RawObject] | None = None,
+) -> Manifest:
+    """A direction that is None is left as other policies have it; an empty one is shut but for what they open."""
+    spec: RawObject = {"podSelector": dict(selector), "policyTypes": []}
+    for kind, field, rules in (("Ingress", "ingress", ingress), ("Egress", "egress", egress)):
+        if rules is not None:
+            spec["policyTypes"].append(kind)
+        if rules:  # the API server leaves an empty list out
+            spec[field] = list(rules)
+    body = {
+        "apiVersion": NETWORK_POLICIES.api_version,
+        "kind": NETWORK_POLICIES.kind,
+        "metadata": dict(named),
+        "spec": spec,
+    }
+    return Manifest(NETWORK_POLICIES, body)
+
+
+def build_for_all(namespace: str, openings: Iterable[Opening]) -> list[Manifest]:
+    """Every pod of an execution asks DNS and connects outward as far as is allowed; the proxy reaches their user interfaces. Clusters'
+    pods have other ports than that of a page, so their own policies name it."""
+
+    def named(name: str) -> RawObject:
+        return {"name": name, "namespace": namespace, "labels": {MANAGED_BY: MANAGER}}
+
+    outside_clusters = {"matchExpressions": [{"key": APP_COMPONENT, "operator": "NotIn", "values": [HEAD, WORKER]}]}
+    return [
+        build_policy(named(EXECUTIONS), {}, ingress=[], egress=[_DNS, *map(_outward, openings)]),
+        build_policy(named(USER_INTERFACES), outside_clusters, ingress=[{"from": [system_peer("proxy")]}]),
+    ]
+
+
+def _outward(opening: Opening) -> RawObject:
+    block: RawObject = {"cidr": str(opening.block)}
+    if opening.without:
+        block["except"] = [str(one) for one in opening.without]
+    rule: RawObject = {"to": [{"ipBlock": block}]}
+    if opening.port:
+        rule["ports"] = [{"protocol": "TCP", "port": opening.port}]
+    return rule

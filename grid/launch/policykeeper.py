@@ -1,0 +1,136 @@
+"""Keeps the NetworkPolicies of executions' namespace as they must be: made when a controller begins to lead, and brought back every minute.
+
+What is cut out of the way outward are addresses that only the running cluster knows: those of its API server, and of our database. While
+they are not known, nothing outward is open, but for asking DNS.
+"""
+
+import asyncio
+import logging
+import random
+import socket
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
+from ipaddress import ip_network
+
+from grid.egress import Block, Egress
+from grid.errors import GridError, NotAllowed, NotFound
+from grid.kube.api import KubeApi
+from grid.kube.objects import RawObject
+from grid.kube.resources import ENDPOINT_SLICES, ENDPOINTS
+from grid.launch.manifests import Manifest
+from grid.launch.networkpolicy import build_for_all
+from grid.watch.backoff import Backoff
+
+logger = logging.getLogger(__name__)
+
+PERIOD_SECONDS = 60.0
+# The Service of the API server; it writes the endpoints itself.
+_API_SERVER, _API_NAMESPACE = "kubernetes", "default"
+
+Resolve = Callable[[str], Awaitable[Iterable[str]]]
+
+
+class Unknown(GridError):
+    """Addresses that must stay shut are not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """What the settings say: `own_hosts` are names or addresses, beside the API server's, that no execution may reach."""
+
+    egress: Egress = field(default_factory=Egress)
+    own_hosts: tuple[str, ...] = ()
+
+
+async def resolve(host: str) -> Iterable[str]:
+    """All addresses of a name. Raises OSError."""
+    found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    return {str(address[0]).partition("%")[0] for *_, address in found}
+
+
+class PolicyKeeper:
+    """One per term of leadership; `run` until cancelled."""
+
+    def __init__(
+        self, api: KubeApi, namespace: str, network: Network, *, rng: random.Random, resolve: Resolve = resolve
+    ) -> None:
+        self._api = api
+        self._namespace = namespace
+        self._network = network
+        self._rng = rng
+        self._resolve = resolve
+        # Of a host that moves, the former addresses stay shut for this term: its name may give them out in turn.
+        self._own: dict[str, set[Block]] = {}
+        self._told = ""
+
+    async def run(self) -> None:
+        backoff = Backoff(longest=PERIOD_SECONDS, rng=self._rng)
+        while True:
+            pause = PERIOD_SECONDS
+            try:
+                await self.keep()
+                backoff.reset()
+            except GridError as error:
+                self._tell(f"network policies cannot be kept, trying again reason={error}")
+                pause = backoff.next()
+            except Exception:
+                logger.exception("network policies cannot be kept, trying again")
+            await asyncio.sleep(pause)
+
+    async def keep(self) -> None:
+        """Make the policies what they must be now. Raises what the API server says."""
+        try:
+            openings = self._network.egress.openings(await self._own_addresses())
+        except Unknown as error:
+            openings = []
+            self._tell(f"executions may connect to nothing outside the cluster reason={error}")
+        else:
+            self._told = ""
+        for manifest in build_for_all(self._namespace, openings):
+            await self._ensure(manifest)
+
+    async def _own_addresses(self) -> set[Block]:
+        own = await self._api_server()
+        for host in self._network.own_hosts:
+            known = self._own.setdefault(host, set())
+            try:
+                known |= {ip_network(address) for address in await self._resolve(host)}
+            except (OSError, UnicodeError) as error:
+                if not known:
+                    raise Unknown(f"The addresses of {host}, which must stay shut, cannot be found: {error}") from error
+            own |= known
+        return own
+
+    async def _api_server(self) -> set[Block]:
+        try:
+            try:
+                found = await self._api.get(ENDPOINT_SLICES, _API_SERVER, namespace=_API_NAMESPACE)
+                parts: list[RawObject] = found.get("endpoints") or []
+                addresses = [address for part in parts for address in part.get("addresses") or ()]
+            except NotFound:
+                found = await self._api.get(ENDPOINTS, _API_SERVER, namespace=_API_NAMESPACE)
+                parts = [one for subset in found.get("subsets") or () for one in subset.get("addresses") or ()]
+                addresses = [one["ip"] for one in parts]
+        except (NotAllowed, NotFound) as error:
+            raise Unknown(f"The API server's addresses, which must stay shut, cannot be read: {error}") from error
+        if not addresses:
+            raise Unknown("The cluster names no address of its API server, which must stay shut.")
+        return {ip_network(address) for address in addresses}
+
+    async def _ensure(self, manifest: Manifest) -> None:
+        try:
+            found = await self._api.get(manifest.resource, manifest.name, namespace=self._namespace)
+        except NotFound:
+            await self._api.create(manifest.resource, manifest.body, namespace=self._namespace)
+            logger.info("network policy created name=%s", manifest.name)
+            return
+        if found["spec"] != manifest.body["spec"]:
+            changed = {**found, "spec": manifest.body["spec"]}
+            await self._api.replace(manifest.resource, manifest.name, changed, namespace=self._namespace)
+            logger.info("network policy changed name=%s", manifest.name)
+
+    def _tell(self, sentence: str) -> None:
+        """Once, until it is over or another one."""
+        if sentence != self._told:
+            logger.warning("%s", sentence)
+        self._told = sentence

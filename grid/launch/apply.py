@@ -15,7 +15,7 @@ from grid.errors import Conflict, GridError, NotFound
 from grid.kube.api import KubeApi
 from grid.kube.objects import Metadata, Pod, RawObject
 from grid.kube.resources import CONFIG_MAPS, NAMESPACES, PODS, VOLUME_CLAIMS, Resource
-from grid.labels import KEYS, MANAGED_BY, MANAGER
+from grid.labels import KEYS, MANAGED_BY, MANAGER, POD_SECURITY
 from grid.launch import manifests
 from grid.launch.manifests import Manifest, Storage
 from grid.launch.spec import ExecutionSpec
@@ -58,7 +58,7 @@ async def ensure_namespace(api: KubeApi, namespace: str) -> None:
         body = {
             "apiVersion": "v1",
             "kind": "Namespace",
-            "metadata": {"name": namespace, "labels": {MANAGED_BY: MANAGER}},
+            "metadata": {"name": namespace, "labels": {MANAGED_BY: MANAGER, POD_SECURITY: "restricted"}},
         }
         try:
             await api.create(NAMESPACES, body)

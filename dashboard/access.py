@@ -101,20 +101,12 @@ def may_read_execution(user: AnyUser, row: ExecutionLike) -> bool:
     return viewer is not None and (viewer.id in row.project_member_ids or may_operate(viewer))
 
 
-def operator_required(view: _View) -> _View:
-    """403 for everybody but operators and admins."""
-    return _guarded(view, may_operate, "This page is for operators and admins.")
-
-
 def admin_required(view: _View) -> _View:
     """403 for everybody but admins."""
-    return _guarded(view, may_administer, "This page is for admins.")
 
-
-def _guarded(view: _View, allowed: Callable[[AnyUser], bool], sentence: str) -> _View:
     def check(request: HttpRequest) -> None:
-        if not allowed(request.user):
-            raise PermissionDenied(sentence)
+        if not may_administer(request.user):
+            raise PermissionDenied("This page is for admins.")
 
     if asyncio.iscoroutinefunction(view):
 

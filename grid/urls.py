@@ -2,6 +2,7 @@
 
 from django.contrib import admin
 from django.urls import include, path
+from django.views.decorators.http import require_safe
 from django.views.generic import RedirectView
 
 from dashboard.views import account
@@ -10,6 +11,6 @@ urlpatterns = [
     path("", include("dashboard.urls")),
     # Passwords are asked for in two places only, both throttled.
     path("admin/login/", account.admin_login),
-    path("admin/password_change/", RedirectView.as_view(pattern_name="password")),
+    path("admin/password_change/", require_safe(RedirectView.as_view(pattern_name="password"))),
     path("admin/", admin.site.urls),
 ]

@@ -12,7 +12,7 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.debug import sensitive_post_parameters
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from dashboard.forms.login import BUSY, LoginForm, OwnPasswordForm
 from dashboard.templatetags.frame import THEMES
@@ -35,7 +35,7 @@ class Login(LoginView):
         return _refused(super().form_invalid(form), form)
 
 
-login = Login.as_view()
+login = require_http_methods(["GET", "HEAD", "POST"])(Login.as_view())
 logout = LogoutView.as_view()
 
 
@@ -75,6 +75,7 @@ def sessions_end_others(request: HttpRequest) -> HttpResponse:
     return redirect("account")
 
 
+@require_http_methods(["GET", "HEAD", "POST"])
 @sensitive_post_parameters()
 def password(request: HttpRequest) -> HttpResponse:
     """Change one's own password, which ends every other session."""

@@ -15,7 +15,7 @@ from django.db.models import Q
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_POST
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from dashboard.access import admin_required
 from dashboard.forms.administration import CatalogueForm, EnvironmentForm, ProjectForm, TierForm
@@ -89,12 +89,14 @@ PROJECTS = Catalogue(
 )
 
 
+@require_safe
 @admin_required
 async def catalogue_list(request: HttpRequest, catalogue: Catalogue) -> HttpResponse:
     answer: HttpResponse = await sync_to_async(_list)(request, catalogue, _offers(catalogue))
     return answer
 
 
+@require_http_methods(["GET", "HEAD", "POST"])
 @admin_required
 async def catalogue_edit(request: HttpRequest, catalogue: Catalogue, id: str = "") -> HttpResponse:
     answer: HttpResponse = await sync_to_async(_edit)(request, catalogue, id, _offers(catalogue))
@@ -153,7 +155,7 @@ def _list(request: HttpRequest, catalogue: Catalogue, offers: Offers | None) -> 
 def _edit(request: HttpRequest, catalogue: Catalogue, id: str, offers: Offers | None) -> HttpResponse:
     instance = get_object_or_404(catalogue.model, pk=id) if id else None
     title = str(instance) if instance else ""
-    form = catalogue.form(request.POST or None, instance=instance, pools=offers)
+    form = catalogue.form(request.POST if request.method == "POST" else None, instance=instance, pools=offers)
     stale = request.method == "POST" and instance is not None and request.POST.get("version") != _version(instance)
     if stale:
         form.add_error(

@@ -4,7 +4,7 @@ from django.contrib import messages
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_POST
+from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.access import admin_required
 from dashboard.forms.administration import SettingForm
@@ -17,6 +17,7 @@ from grid.models import AuditEntry, ConfigRecord
 _HISTORY_LENGTH = 50
 
 
+@require_safe
 @admin_required
 def configuration(request: HttpRequest) -> HttpResponse:
     return _page(request, SettingForm())

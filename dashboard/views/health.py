@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from django.contrib.auth.decorators import login_not_required
 from django.db import DatabaseError
 from django.http import HttpRequest, JsonResponse
+from django.views.decorators.http import require_safe
 
 from grid import writing
 from grid.models import Execution
@@ -19,12 +20,14 @@ logger = logging.getLogger(__name__)
 
 
 @login_not_required
+@require_safe
 def alive(request: HttpRequest) -> JsonResponse:
     """The process answers."""
     return JsonResponse({"status": "ok"})
 
 
 @login_not_required
+@require_safe
 def ready(request: HttpRequest) -> JsonResponse:
     """The database answers and can be written, and no disk is full; otherwise 503 with the reason."""
     try:
@@ -39,6 +42,7 @@ def ready(request: HttpRequest) -> JsonResponse:
 
 
 @login_not_required
+@require_safe
 def fresh(request: HttpRequest) -> JsonResponse:
     """Every watch cache is filled and follows the cluster; otherwise 503 and which do not.
 

@@ -1,10 +1,12 @@
 """The first page after login: one's own executions, and where to go from here, by role."""
 
 from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
 
 from dashboard.consumers.home import HOME
 from dashboard.views.live import live_page
 
 
+@require_safe
 async def home(request: HttpRequest) -> HttpResponse:
     return await live_page(request, HOME, "dashboard/home.html")

@@ -5,6 +5,7 @@ from urllib.parse import urlencode
 
 from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.views.decorators.http import require_safe
 
 from dashboard.consumers.infrastructure import INFRASTRUCTURE
 from dashboard.consumers.node import NODE
@@ -22,6 +23,7 @@ NODE_TABS = {"": "Pods and events", "describe": "Description", "yaml": "YAML"}
 POD_TABS = {"": "Events", "log": "Log", "describe": "Description", "yaml": "YAML"}
 
 
+@require_safe
 async def infrastructure(request: HttpRequest) -> HttpResponse:
     await admitted(request, INFRASTRUCTURE, request.GET)
     runtime = get_runtime()
@@ -30,6 +32,7 @@ async def infrastructure(request: HttpRequest) -> HttpResponse:
     return await live_page(request, INFRASTRUCTURE, "dashboard/infrastructure.html", context=context)
 
 
+@require_safe
 async def node(request: HttpRequest, name: str) -> HttpResponse:
     """A node that does not exist is 404 for who may see nodes, and 403 like any other for who may not."""
     query = QueryDict(urlencode({"name": name}))
@@ -46,6 +49,7 @@ async def node(request: HttpRequest, name: str) -> HttpResponse:
     return await live_page(request, NODE, "dashboard/node.html", query=query, context=context)
 
 
+@require_safe
 async def pod(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
     query = QueryDict(urlencode({"namespace": namespace, "name": name}))
     await admitted(request, POD, query)

@@ -6,7 +6,6 @@ from datetime import timedelta
 import pytest
 from asgiref.sync import sync_to_async
 from django.db.models import F
-from django.test import Client
 
 from dashboard.access import Role, Viewer
 from dashboard.consumers.execution import ExecutionPage, ExecutionView
@@ -29,14 +28,13 @@ from tests.dashboard.clustering import (
     worker_pod,
 )
 from tests.dashboard.executing import make_execution, make_project, read_executions
-from tests.dashboard.live import changed, connected, connection
+from tests.dashboard.live import changed, connected
 from tests.support import builders
 from tests.support.builders import MOMENT, NAMESPACE
 from tests.support.cluster import FakeCluster
 from tests.support.runtime import fill
 
 pytestmark = pytest.mark.django_db(transaction=True)
-PATHS = ("", "samples/", "samples/?table=1", "resize/", "restart-head/", "log/")
 EVERYBODY = ("owner", "teammate", "operator", "admin")
 CHANGERS = ("owner", "operator", "admin")
 
@@ -59,18 +57,6 @@ def running(people: People, cluster: FakeCluster, runtime: Runtime) -> Execution
     fill(runtime, cluster)
     read_executions(runtime)
     return execution
-
-
-def test_a_stranger_finds_nothing_and_nobody_goes_to_the_login(people: People, running: Execution) -> None:
-    stranger, nobody = client_of(people.stranger), Client()
-    for path in PATHS:
-        assert stranger.get(f"/executions/{running.pk}/{path}").status_code == 404, path
-        answer = nobody.get(f"/executions/{running.pk}/{path}")
-        assert (answer.status_code, answer["Location"].partition("?")[0]) == (302, "/login/"), path
-    for path in ("resize/", "restart-head/"):
-        assert stranger.post(f"/executions/{running.pk}/{path}", {"minimum": 1, "maximum": 1}).status_code == 404
-    running.refresh_from_db()
-    assert running.spec["cluster"]["workers_maximum"] == 5
 
 
 @pytest.mark.parametrize("who", EVERYBODY)
@@ -277,11 +263,6 @@ async def test_the_event_that_made_it_grow_is_in_its_history(
     fill(runtime, cluster)
     page = await sync_to_async(text)(people.owner, running)
     assert "The number of workers changes" in page
-
-
-async def test_a_stranger_is_refused_at_the_websocket(people: People, running: Execution) -> None:
-    async with connection(f"/live/execution/?id={running.pk}", people.stranger) as socket:
-        assert socket is None
 
 
 def test_an_ended_cluster_keeps_its_chart_and_its_cost(

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.test import Client
 
 from grid.errors import ClusterUnavailable
 from grid.kube.resources import EVENTS, NODES, PODS
@@ -16,7 +15,7 @@ from tests.conftest import People
 from tests.dashboard.browsing import client_of
 from tests.dashboard.browsing import execution_page as text
 from tests.dashboard.executing import make_execution, make_project, pod_of, read_executions
-from tests.dashboard.live import changed, connected, connection
+from tests.dashboard.live import changed, connected
 from tests.support import builders
 from tests.support.builders import MOMENT, NAMESPACE
 from tests.support.cluster import FakeCluster
@@ -54,13 +53,6 @@ def test_a_stranger_gets_the_same_answer_as_for_what_never_was(people: People, r
     assert running.stop_requested_at is None
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_nobody_logged_in_goes_to_the_login(running: Execution, path: str) -> None:
-    answer = Client().get(f"/executions/{running.pk}/{path}")
-    assert answer.status_code == 302
-    assert answer["Location"].startswith("/login/")
-
-
 @pytest.mark.parametrize("path", ["", "log/", "lifecycle/", "?tab=log", "?tab=events", "?tab=nonsense"])
 @pytest.mark.parametrize("who", ["owner", "teammate", "operator", "admin"])
 def test_owner_teammate_operator_and_admin_may_look(people: People, running: Execution, who: str, path: str) -> None:
@@ -84,13 +76,6 @@ def test_only_the_owner_opens_and_members_do_not_stop(
     assert (running.stop_requested_at is not None) is may_stop
 
 
-def test_the_projects_owner_stops_what_a_member_started(people: People, running: Execution, runtime: Runtime) -> None:
-    theirs = make_execution(people.teammate, running.project)
-    assert client_of(people.owner).post(f"/executions/{theirs.pk}/stop/").status_code == 302
-    theirs.refresh_from_db()
-    assert theirs.stop_requested_by == people.owner.username
-
-
 def test_stopping_asks_first_and_twice_is_once(people: People, running: Execution) -> None:
     client = client_of(people.owner)
     assert "<form" in client.get(f"/executions/{running.pk}/stop/").content.decode()
@@ -112,11 +97,6 @@ def test_stopping_asks_first_and_twice_is_once(people: People, running: Executio
 def test_a_foreign_site_cannot_stop(people: People, running: Execution) -> None:
     client = client_of(people.owner, enforce_csrf_checks=True)
     assert client.post(f"/executions/{running.pk}/stop/").status_code == 403
-
-
-@pytest.mark.parametrize("path", ["", "log/", "lifecycle/"])
-def test_only_reading_is_allowed_elsewhere(people: People, running: Execution, path: str) -> None:
-    assert client_of(people.owner).post(f"/executions/{running.pk}/{path}").status_code == 405
 
 
 def test_open_works_when_it_runs_and_says_why_not_before(people: People, running: Execution, runtime: Runtime) -> None:
@@ -259,9 +239,3 @@ async def test_the_state_and_the_open_button_change_by_themselves(
         message = await socket.message()
         assert {"head", "actions", "steps"} <= {target for target, _ in changed(message)}
         assert "disabled" not in message
-
-
-async def test_a_stranger_cannot_tell_by_the_websocket_whether_it_exists(people: People, running: Execution) -> None:
-    for id in (running.pk, "neverwas22"):
-        async with connection(f"/live/execution/?id={id}", people.stranger) as socket:
-            assert socket is None

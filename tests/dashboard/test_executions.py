@@ -72,18 +72,6 @@ def test_a_stranger_learns_nothing_from_filters_and_ended_ones(people: People, m
         assert "Customer churn" not in page
 
 
-def test_nobody_logged_in_goes_to_the_login(runtime: Runtime) -> None:
-    answer = Client().get("/executions/")
-    assert answer.status_code == 302
-    assert answer["Location"].startswith("/login/")
-
-
-def test_only_reading_is_allowed(people: People, mine: Execution) -> None:
-    client = Client()
-    client.force_login(people.owner)
-    assert client.post("/executions/").status_code == 405
-
-
 def test_only_operators_get_links_to_nodes(
     people: People, mine: Execution, cluster: FakeCluster, runtime: Runtime
 ) -> None:

@@ -5,7 +5,6 @@ from decimal import Decimal
 
 import pytest
 from django.contrib.auth.models import Group, User
-from django.test import Client
 from django.utils import timezone
 
 from grid.centralconfig import GLOBAL_QUEUE_LIMIT, MAXIMUM_EXECUTIONS_PER_USER, NAMESPACE
@@ -79,12 +78,6 @@ def test_who_is_not_in_the_project_cannot_launch_in_it(people: People, offered: 
     answer = client_of(user).post("/launch/", filled())
     assert answer.status_code == 422
     assert "Choose one of your projects" in answer.content.decode()
-    assert not Execution.objects.exists()
-
-
-def test_nobody_logged_in_launches_nothing(offered: Project) -> None:
-    answer = Client().post("/launch/", filled())
-    assert answer["Location"].startswith("/login/")
     assert not Execution.objects.exists()
 
 

@@ -1,0 +1,157 @@
+"""Who gets which answer: every page, form and websocket by every role. `test_table` asks each of them, and fails for an address
+or a method that has no row here.
+
+Roles: nobody is logged in as `nobody`; `owner` has launched the executions named workspace and cluster in a project that `lead`
+owns and `member` is a member of; `former` was a member too and has launched left-workspace and left-cluster; a `stranger` has
+nothing to do with it. Answers: a status, `login` for a way to the login page (by a redirect; of a websocket, a goodbye that says so),
+`open` or `refused` for a websocket, `in` for whatever Django's admin answers to an admin. 422 and 400 refuse a form, not a person.
+"""
+
+from dataclasses import dataclass
+
+ROLES = ("nobody", "owner", "lead", "member", "former", "stranger", "operator", "admin")
+
+TABLE = """
+                                                 nobody  owner    lead     member   former   stranger operator admin
+GET  login                                       200     302      302      302      302      302      302      302
+POST login                                       200     302      302      302      302      302      302      302
+POST logout                                      login   login    login    login    login    login    login    login
+POST theme                                       302     302      302      302      302      302      302      302
+GET  healthz                                     200     200      200      200      200      200      200      200
+GET  readyz                                      200     200      200      200      200      200      200      200
+GET  freshz                                      200     200      200      200      200      200      200      200
+
+GET  home                                        login   200      200      200      200      200      200      200
+WS   home                                        login   open     open     open     open     open     open     open
+GET  account                                     login   200      200      200      200      200      200      200
+GET  password                                    login   200      200      200      200      200      200      200
+POST password                                    login   200      200      200      200      200      200      200
+POST session-end                                 login   302      302      302      302      302      302      302
+POST sessions-end-others                         login   302      302      302      302      302      302      302
+
+GET  launch                                      login   200      200      200      200      200      200      200
+POST launch                                      login   302      302      302      422      422      422      422
+POST launch-estimate                             login   200      200      200      200      200      200      200
+POST launch-choices                              login   200      200      200      200      200      200      200
+
+GET  executions                                  login   200      200      200      200      200      200      200
+WS   executions                                  login   open     open     open     open     open     open     open
+
+GET  execution               workspace           login   200      200      200      404      404      200      200
+WS   execution               workspace           login   open     open     open     refused  refused  open     open
+GET  execution-log           workspace           login   200      200      200      404      404      200      200
+GET  execution-lifecycle     workspace           login   200      200      200      404      404      200      200
+GET  execution-stop          workspace           login   200      200      403      404      404      200      200
+POST execution-stop          workspace           login   302      302      403      404      404      302      302
+POST execution-open          workspace           login   302      403      403      403      403      403      403
+GET  execution-opening       workspace           login   302      403      403      403      403      403      403
+GET  pod                     workspace           login   200      200      200      403      403      200      200
+WS   pod                     workspace           login   open     open     open     refused  refused  open     open
+
+GET  execution               cluster             login   200      200      200      404      404      200      200
+WS   execution               cluster             login   open     open     open     refused  refused  open     open
+GET  execution-log           cluster             login   200      200      200      404      404      200      200
+GET  execution-stop          cluster             login   200      200      403      404      404      200      200
+POST execution-stop          cluster             login   302      302      403      404      404      302      302
+POST execution-open          cluster             login   302      302      302      403      403      403      403
+GET  execution-opening       cluster             login   302      302      302      403      403      403      403
+GET  execution-samples       cluster             login   200      200      200      404      404      200      200
+GET  execution-resize        cluster             login   200      200      403      404      404      200      200
+POST execution-resize        cluster             login   302      302      403      404      404      302      302
+GET  execution-restart-head  cluster             login   200      200      403      404      404      200      200
+POST execution-restart-head  cluster             login   302      302      403      404      404      302      302
+
+GET  execution               left-workspace      login   200      200      200      200      404      200      200
+WS   execution               left-workspace      login   open     open     open     open     refused  open     open
+GET  execution-log           left-workspace      login   200      200      200      403      404      200      200
+GET  execution-lifecycle     left-workspace      login   200      200      200      200      404      200      200
+GET  execution-stop          left-workspace      login   403      200      403      200      404      200      200
+POST execution-stop          left-workspace      login   403      302      403      302      404      302      302
+POST execution-open          left-workspace      login   403      403      403      403      403      403      403
+GET  execution-opening       left-workspace      login   403      403      403      403      403      403      403
+GET  pod                     left-workspace      login   200      200      200      403      403      200      200
+WS   pod                     left-workspace      login   open     open     open     refused  refused  open     open
+
+GET  execution-samples       left-cluster        login   200      200      200      200      404      200      200
+GET  execution-resize        left-cluster        login   403      200      403      403      404      200      200
+POST execution-resize        left-cluster        login   403      302      403      403      404      302      302
+GET  execution-restart-head  left-cluster        login   403      200      403      403      404      200      200
+POST execution-restart-head  left-cluster        login   403      302      403      403      404      302      302
+POST execution-stop          left-cluster        login   403      302      403      302      404      302      302
+POST execution-open          left-cluster        login   302      302      302      403      403      403      403
+
+GET  execution               no-such             login   404      404      404      404      404      404      404
+POST execution-stop          no-such             login   404      404      404      404      404      404      404
+POST execution-open          no-such             login   403      403      403      403      403      403      403
+WS   execution               no-such             login   refused  refused  refused  refused  refused  refused  refused
+GET  pod                     no-such             login   403      403      403      403      403      404      404
+
+GET  infrastructure                              login   403      403      403      403      403      200      200
+WS   infrastructure                              login   refused  refused  refused  refused  refused  open     open
+GET  node                    node-a              login   403      403      403      403      403      200      200
+WS   node                    node-a              login   refused  refused  refused  refused  refused  open     open
+
+GET  tiers                                       login   403      403      403      403      403      403      200
+GET  tier-new                                    login   403      403      403      403      403      403      200
+POST tier-new                                    login   403      403      403      403      403      403      400
+GET  tier                    small               login   403      403      403      403      403      403      200
+POST tier                    small               login   403      403      403      403      403      403      400
+POST tier-archive            small               login   403      403      403      403      403      403      302
+POST tier-revert             small               login   403      403      403      403      403      403      302
+GET  environments                                login   403      403      403      403      403      403      200
+GET  environment-new                             login   403      403      403      403      403      403      200
+POST environment-new                             login   403      403      403      403      403      403      400
+GET  environment             jupyterlab          login   403      403      403      403      403      403      200
+POST environment             jupyterlab          login   403      403      403      403      403      403      400
+POST environment-archive     jupyterlab          login   403      403      403      403      403      403      302
+POST environment-revert      jupyterlab          login   403      403      403      403      403      403      302
+GET  projects                                    login   403      403      403      403      403      403      200
+GET  project-new                                 login   403      403      403      403      403      403      200
+POST project-new                                 login   403      403      403      403      403      403      400
+GET  project                 churn               login   403      403      403      403      403      403      200
+POST project                 churn               login   403      403      403      403      403      403      400
+POST project-archive         churn               login   403      403      403      403      403      403      302
+POST project-revert          churn               login   403      403      403      403      403      403      302
+GET  configuration                               login   403      403      403      403      403      403      200
+POST configuration-change                        login   403      403      403      403      403      403      302
+POST configuration-reset                         login   403      403      403      403      403      403      302
+GET  logins                                      login   403      403      403      403      403      403      200
+POST login-unlock                                login   403      403      403      403      403      403      302
+
+GET  admin/login/                                login   403      403      403      403      403      403      403
+GET  admin/password_change/                      login   302      302      302      302      302      302      302
+GET  admin:logout                                login   302      302      302      302      302      302      405
+POST admin:logout                                login   302      302      302      302      302      302      login
+GET  admin:*                                     login   login    login    login    login    login    login    in
+POST admin:*                                     login   login    login    login    login    login    login    in
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """`route` is the name of an address, its path where it has no name, or `namespace:*` for the rest of a namespace."""
+
+    method: str
+    route: str
+    target: str
+    answers: dict[str, str]
+
+    def __str__(self) -> str:
+        return " ".join(filter(None, (self.method, self.route, self.target)))
+
+
+def rows(table: str = TABLE) -> list[Row]:
+    """What has no target has one column less before the answers."""
+    header, *lines = [line.split() for line in table.splitlines() if line.strip()]
+    assert tuple(header) == ROLES
+    return [_row(line) for line in lines]
+
+
+def _row(line: list[str]) -> Row:
+    method, route, *rest = line
+    target, answers = rest[: -len(ROLES)], rest[-len(ROLES) :]
+    assert len(target) <= 1, line
+    return Row(method, route, "".join(target), dict(zip(ROLES, answers, strict=True)))
+
+
+ROWS = rows()

@@ -1,0 +1,94 @@
+"""Every address answers every role as the table says, and nothing that answers is missing in it."""
+
+from collections import Counter, defaultdict
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.urls import NoReverseMatch, reverse
+
+from dashboard.routing import LIVE_PAGES
+from grid.runtime import Runtime
+from tests.access.table import ROLES, ROWS, Row
+from tests.access.world import World, asked, build, routes
+from tests.dashboard.live import connection
+from tests.support.cluster import FakeCluster
+
+ADMIN = "admin:"
+REPLACED = {"admin:login", "admin:password_change"}  # by pages of ours at the same addresses
+HTTP = [row for row in ROWS if row.method != "WS" and not row.route.endswith(":*")]
+SOCKETS = [row for row in ROWS if row.method == "WS"]
+METHODS: dict[str, set[str]] = defaultdict(set)
+for row in HTTP:
+    METHODS[row.route].add(row.method)
+DJANGOS = {route for route in routes() if route.startswith(ADMIN)} - REPLACED - set(METHODS)
+
+
+@pytest.fixture
+def world(db: None, cluster: FakeCluster, runtime: Runtime) -> World:
+    return build(cluster, runtime)
+
+
+def test_every_address_has_a_row_and_every_row_an_address() -> None:
+    assert set(routes()) - DJANGOS - REPLACED == set(METHODS)
+
+
+def test_every_websocket_has_a_row_and_every_row_a_websocket() -> None:
+    assert set(LIVE_PAGES) == {row.route for row in SOCKETS}
+
+
+def test_nothing_is_said_twice() -> None:
+    assert [name for name, times in Counter(map(str, ROWS)).items() if times > 1] == []
+
+
+@pytest.mark.parametrize("row", HTTP, ids=str)
+def test_each_role_gets_its_answer(row: Row, world: World) -> None:
+    path, body = world.path(row), world.body(row)
+    assert {role: asked(world.client(role), row.method, path, body) for role in ROLES} == row.answers
+
+
+@pytest.mark.parametrize("row", [next(row for row in HTTP if row.route == route) for route in METHODS], ids=str)
+def test_a_method_without_a_row_is_refused(row: Row, world: World) -> None:
+    client, path = world.client("admin"), world.path(row)
+    unknown = {"GET", "POST", "PUT", "DELETE"} - METHODS[row.route]
+    assert {method: asked(client, method, path, {}) for method in unknown} == dict.fromkeys(unknown, "405")
+
+
+@pytest.mark.parametrize("route", sorted(DJANGOS))
+def test_the_pages_of_djangos_admin_are_for_admins(route: str, world: World) -> None:
+    path = admin_path(route, world.people["stranger"].pk)
+    for row in ROWS:
+        if row.route == f"{ADMIN}*":
+            for role in ROLES:
+                found = asked(world.client(role), row.method, path, {})
+                assert (found == "login") == (row.answers[role] == "login"), (row.method, role, found)
+
+
+def admin_path(route: str, user_id: int) -> str:
+    possible: tuple[dict[str, object], ...] = (
+        {},
+        {"object_id": user_id},
+        {"id": user_id},
+        {"app_label": "auth"},
+        {"content_type_id": 1, "object_id": user_id},
+    )
+    for arguments in possible:
+        try:
+            return reverse(route, kwargs=arguments)
+        except NoReverseMatch:
+            continue
+    raise AssertionError(f"Say in `possible` which arguments {route} has.")
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("row", SOCKETS, ids=str)
+async def test_each_role_gets_its_answer_of_a_websocket(row: Row, cluster: FakeCluster, runtime: Runtime) -> None:
+    world = await sync_to_async(build)(cluster, runtime)
+    path = world.socket_path(row)
+    assert {role: await _opened(world, role, path) for role in ROLES} == row.answers
+
+
+async def _opened(world: World, role: str, path: str) -> str:
+    async with connection(path, world.people.get(role)) as socket:
+        if socket is None:
+            return "refused"
+        return "login" if "Log in again" in await socket.message() else "open"

@@ -1,0 +1,138 @@
+"""The people, executions and objects that the table speaks of, and how each of its addresses is asked."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.auth.models import Group, User
+from django.db import transaction
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver, reverse
+
+from grid.centralconfig import UNNEEDED_SECONDS
+from grid.kube.resources import NODES, PODS
+from grid.models import AuditEntry, Execution, Project
+from grid.runtime import Runtime
+from tests.access.table import ROLES, Row
+from tests.dashboard.clustering import make_cluster
+from tests.dashboard.executing import make_execution, make_project, pod_of, read_executions
+from tests.support import builders
+from tests.support.builders import NAMESPACE
+from tests.support.cluster import FakeCluster
+from tests.support.runtime import fill
+
+NO_SUCH = "neverwas22"
+
+
+@dataclass(frozen=True)
+class World:
+    people: Mapping[str, User]
+    executions: Mapping[str, Execution]
+    entry: AuditEntry
+
+    def client(self, role: str) -> Client:
+        client = Client()
+        if role != "nobody":
+            client.force_login(self.people[role])
+        return client
+
+    def path(self, row: Row) -> str:
+        return address(row.route, self._arguments(row))
+
+    def socket_path(self, row: Row) -> str:
+        """The query of a page's websocket is the arguments of its address."""
+        query = "&".join(f"{name}={value}" for name, value in self._arguments(row).items())
+        return f"/live/{row.route}/?{query}"
+
+    def body(self, row: Row) -> dict[str, Any]:
+        """Such as only the person is a reason to refuse, where that takes few fields."""
+        return _BODIES.get(row.route, {})
+
+    def _arguments(self, row: Row) -> dict[str, Any]:
+        if not row.target:
+            return {}
+        execution = self.executions.get(row.target)
+        if row.route == "node":
+            return {"name": row.target}
+        if row.route == "pod":
+            return {"namespace": NAMESPACE, "name": execution.object_name if execution else NO_SUCH}
+        if row.target == "no-such":
+            return {"id": NO_SUCH}
+        if row.route.endswith("-revert"):
+            AuditEntry.objects.filter(pk=self.entry.pk).update(
+                object_type=_MODELS[row.route.removesuffix("-revert")], object_id=row.target
+            )
+            return {"id": row.target, "entry_id": self.entry.pk}
+        return {"id": execution.pk if execution else row.target}
+
+
+_MODELS = {"tier": "hardwaretier", "environment": "environment", "project": "project"}
+_BODIES: dict[str, dict[str, Any]] = {
+    "login": {"username": "owner", "password": "wrong"},
+    "launch": {
+        "kind": "workspace",
+        "project": "churn",
+        "environment": "jupyterlab",
+        "tier": "small",
+        "token": "t1",
+    },
+    "execution-opening": {"opener": "a" * 64},
+    "execution-resize": {"minimum": "1", "maximum": "2"},
+    "configuration-change": {"key": UNNEEDED_SECONDS.key, "value": "60"},
+    "configuration-reset": {"key": UNNEEDED_SECONDS.key},
+    "login-unlock": {"scope": "name", "name": "owner", "address": ""},
+}
+
+
+def build(cluster: FakeCluster, runtime: Runtime) -> World:
+    people = {name: User.objects.create_user(username=name) for name in ROLES if name not in ("nobody", "admin")}
+    people["admin"] = User.objects.create_superuser(username="admin")
+    people["operator"].groups.add(Group.objects.get_or_create(name="operators")[0])
+    project = make_project(people["lead"], people["owner"], people["member"], people["former"])
+    executions = {
+        "workspace": make_execution(people["owner"], project),
+        "cluster": _cluster(people["owner"], project),
+        "left-workspace": make_execution(people["former"], project),
+        "left-cluster": _cluster(people["former"], project),
+    }
+    project.members.remove(people["former"])
+    cluster.put(NODES, builders.node("node-a"))
+    for one in executions.values():
+        cluster.put(PODS, pod_of(one.pk, name=one.object_name, node="node-a", phase="Running", ready=True))
+    fill(runtime, cluster)
+    read_executions(runtime)
+    entry = AuditEntry.objects.create(actor_name="admin", action="changed", object_type="", object_id="", changes={})
+    return World(people, executions, entry)
+
+
+def _cluster(owner: User, project: Project) -> Execution:
+    return make_cluster(owner, project, slots_reserved_at=builders.MOMENT)
+
+
+def asked(client: Client, method: str, path: str, body: Mapping[str, Any]) -> str:
+    """The answer as the table says it; whatever it changed is undone."""
+    send = {"GET": client.get, "POST": client.post, "PUT": client.put, "DELETE": client.delete}[method]
+    with transaction.atomic():
+        answer = send(path, body) if method in ("GET", "POST") else send(path)
+        transaction.set_rollback(True)
+    location = answer.headers.get("Location", "")
+    return "login" if location.startswith(("/login/", "/admin/login/")) else str(answer.status_code)
+
+
+def routes() -> Iterator[str]:
+    """Every address of the web process, named as in the table."""
+    yield from _routes(get_resolver().url_patterns, "", "")
+
+
+def _routes(patterns: list[URLPattern | URLResolver], prefix: str, namespace: str) -> Iterator[str]:
+    for one in patterns:
+        path = prefix + str(one.pattern)
+        if isinstance(one, URLResolver):
+            inner = f"{one.namespace}:" if one.namespace else namespace
+            yield from _routes(one.url_patterns, path, inner)
+        elif one.name or not namespace:  # without both it is the catch-all of Django's admin, which shows nothing
+            yield f"{namespace}{one.name}" if one.name else path
+
+
+def address(route: str, arguments: Mapping[str, Any]) -> str:
+    return f"/{route}" if "/" in route else reverse(route, kwargs=arguments)

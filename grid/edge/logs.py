@@ -23,6 +23,7 @@ class ClientFaults(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         status = getattr(record, "status_code", None)
         if record.exc_info and isinstance(status, int) and status < 500:
+            record.levelno, record.levelname = logging.WARNING, "WARNING"
             said = record.getMessage()
             reason = str(record.exc_info[1])
             request = getattr(record, "request", None)

@@ -12,7 +12,7 @@ from typing import Any
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from grid.edge.connections import Connections
-from grid.edge.refusals import Refusal
+from grid.edge.refusals import Message, Refusal
 
 logger = logging.getLogger(__name__)
 
@@ -25,6 +25,8 @@ _UNREAD = Refusal(HTTPStatus.REQUEST_TIMEOUT, "messages-not-read", "The messages
 
 class LimitedWebSocket(WebSocketsSansIOProtocol):  # type: ignore[misc] # uvicorn's types are not followed
     """One websocket."""
+
+    frames: list[bytes]  # of the message that is arriving
 
     def __init__(self, *, guard: Connections, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -73,6 +75,11 @@ class LimitedWebSocket(WebSocketsSansIOProtocol):  # type: ignore[misc] # uvicor
                 self._give_up(str(error))
                 return
         super().send_receive_event_to_app()
+
+    async def send(self, message: Message) -> None:
+        await super().send(message)
+        if message["type"] == "websocket.http.response.body" and not message.get("more_body", False):
+            self.handshake_complete = True  # or uvicorn logs that the application has not answered
 
     def pause_writing(self) -> None:
         """Read no more until the client reads: each of its pings would add an answer to what waits for it."""

@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -77,12 +78,12 @@ async def test_a_slow_body_that_moves_is_taken() -> None:
 
 
 async def test_a_body_after_its_answer_is_thrown_away_for_a_while_only() -> None:
-    async def early(scope: object, receive: object, send: object) -> None:
-        await send({"type": "http.response.start", "status": 413, "headers": [(b"content-length", b"0")]})  # type: ignore[operator]
-        await send({"type": "http.response.body", "body": b""})  # type: ignore[operator]
-
-    async def app(scope: dict[str, object], receive: object, send: object) -> None:
-        await (App() if scope["type"] == "lifespan" else early)(scope, receive, send)
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            await App()(scope, receive, send)
+            return
+        await send({"type": "http.response.start", "status": 413, "headers": [(b"content-length", b"0")]})
+        await send({"type": "http.response.body", "body": b""})
 
     async with serving(app, limits=LONG_TIME) as server:
         client = await server.connect()
@@ -176,3 +177,25 @@ async def test_a_proxy_in_front_is_no_single_client() -> None:
         for _ in range(5):
             (await server.connect(source="127.0.0.2")).send("G")
         assert (await server.get(source="127.0.0.2")).startswith(b"HTTP/1.1 200 ")
+
+
+@pytest.mark.parametrize(
+    ("forwarded", "source", "seen"),
+    [
+        ("192.0.2.7", "127.0.0.2", "192.0.2.7"),
+        ("spoofed, 192.0.2.7, 127.0.0.3", "127.0.0.2", "192.0.2.7"),
+        ("192.0.2.7", "127.0.0.9", "127.0.0.9"),
+    ],
+    ids=["by the proxy", "by two proxies", "by anybody"],
+)
+async def test_only_trusted_proxies_say_who_asks(forwarded: str, source: str, seen: str) -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            await App()(scope, receive, send)
+            return
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": scope["client"][0].encode()})
+
+    async with serving(app, trusted_proxies=("127.0.0.2/31",)) as server:
+        answer = await server.ask(head("GET", "/", f"X-Forwarded-For: {forwarded}", "Connection: close"), source=source)
+    assert seen.encode() in answer

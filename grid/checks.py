@@ -1,5 +1,6 @@
 """System checks: what is wrong with an installation's settings, with a hint that says what to change."""
 
+import re
 from collections.abc import Sequence
 from ipaddress import ip_address
 from typing import Any
@@ -140,3 +141,17 @@ def trusted_proxies(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> l
             )
         ]
     return []
+
+
+@register
+def demand_service(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """The certificate of the external metrics is made for this name."""
+    if re.fullmatch(r"[a-z0-9-]+\.[a-z0-9-]+:[1-9][0-9]{0,4}", settings.DEMAND_SERVICE):
+        return []
+    return [
+        Error(
+            f"GRID_DEMAND_SERVICE does not name a Service and its port: {settings.DEMAND_SERVICE}",
+            hint="Write it as NAME.NAMESPACE:PORT, like demand.compute-grid-system:443.",
+            id="grid.E025",
+        )
+    ]

@@ -188,6 +188,10 @@ PROMETHEUS_URL = env.str("GRID_PROMETHEUS_URL", default="")
 # Port on which the web process serves external.metrics.k8s.io, by which clusters grow with what waits in them; 0: not served.
 DEMAND_PORT = env.int("GRID_DEMAND_PORT", default=0)
 DEMAND_HOST = env.str("GRID_DEMAND_HOST", default="127.0.0.1")
+# The Service by which the API server reaches that port, as NAME.NAMESPACE:PORT; and the host where the controller asks whether it
+# answers, when that is not the Service's own name.
+DEMAND_SERVICE = env.str("GRID_DEMAND_SERVICE", default="demand.compute-grid-system:443")
+DEMAND_ADDRESS = env.str("GRID_DEMAND_ADDRESS", default="")
 # Whether clusters may be asked for that also grow for waiting tasks.
 DEMAND_IS_SERVED = DEMAND_PORT > 0
 # Port on which the web process tells a monitoring system about itself; 0: not at all. A port of its own, so that nothing is added

@@ -5,7 +5,7 @@ import yaml
 from django.core.checks import run_checks
 from pytest_django import Settings
 
-from grid.checks import egress, origins, trusted_proxies
+from grid.checks import demand_service, egress, origins, trusted_proxies
 from tests.test_deploy import DEPLOY
 
 
@@ -62,3 +62,19 @@ def test_the_settings_that_deploy_names_are_without_fault(settings: Settings) ->
     settings.WORKSPACE_ORIGIN = named["GRID_WORKSPACE_ORIGIN"]
     settings.TRUSTED_PROXIES = named["GRID_TRUSTED_PROXIES"].split(",")
     assert [message for message in run_checks() if (message.id or "").startswith("grid.")] == []
+
+
+@pytest.mark.parametrize(
+    ("service", "expected"),
+    [
+        ("demand.compute-grid-system:443", []),
+        ("demand.compute-grid-system", ["grid.E025"]),
+        ("demand.compute-grid-system.svc:443", ["grid.E025"]),
+        ("demand:443", ["grid.E025"]),
+    ],
+)
+def test_the_service_of_the_external_metrics_is_named_with_its_namespace_and_port(
+    settings: Settings, service: str, expected: list[str]
+) -> None:
+    settings.DEMAND_SERVICE = service
+    assert [message.id for message in demand_service(None)] == expected

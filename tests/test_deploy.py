@@ -12,6 +12,8 @@ from grid.kube.resources import CONFIG_MAPS, NETWORK_POLICIES, VOLUME_CLAIMS
 from grid.launch.clusters.manifests import first, workers
 from grid.launch.manifests import Manifest, build
 from grid.launch.networkpolicy import build_for_all
+from grid.launch.registration import NAME, OWNER
+from grid.metrics.external import ServiceReference
 from tests.launch.cluster_specs import cluster, spec
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
@@ -23,9 +25,9 @@ def objects(*files: str) -> dict[tuple[str, str], Any]:
     return {(one["kind"], one["metadata"]["name"]): one for one in found}
 
 
-def settings_of_web(applied: Mapping[tuple[str, str], Any]) -> dict[str, str]:
+def settings_of(deployment: str, applied: Mapping[tuple[str, str], Any]) -> dict[str, str]:
     """As the kubelet gathers them; the Secret is made by hand."""
-    (container,) = applied["Deployment", "web"]["spec"]["template"]["spec"]["containers"]
+    (container,) = applied["Deployment", deployment]["spec"]["template"]["spec"]["containers"]
     settings: dict[str, str] = {}
     for source in container["envFrom"]:
         if "configMapRef" in source:
@@ -35,21 +37,20 @@ def settings_of_web(applied: Mapping[tuple[str, str], Any]) -> dict[str, str]:
     return settings
 
 
-def test_growth_for_waiting_tasks_is_not_offered_where_nobody_is_registered_to_tell_of_them() -> None:
-    assert "GRID_DEMAND_PORT" not in settings_of_web(objects("compute-grid.yaml"))
+@pytest.mark.parametrize("deployment", ["web", "controller"])
+def test_growth_for_waiting_tasks_is_not_offered_where_its_file_is_not_applied(deployment: str) -> None:
+    assert "GRID_DEMAND_PORT" not in settings_of(deployment, objects("compute-grid.yaml"))
 
 
-def test_one_file_registers_the_web_processes_for_waiting_tasks_and_has_them_serve_these() -> None:
+@pytest.mark.parametrize("deployment", ["web", "controller"])
+def test_one_file_has_the_web_processes_serve_waiting_tasks_and_tells_the_controller_where(deployment: str) -> None:
     applied = objects("compute-grid.yaml", OPTIONAL)
-    settings = settings_of_web(applied)
+    settings = settings_of(deployment, applied)
     (port,) = applied["Service", "demand"]["spec"]["ports"]
     assert settings["GRID_DEMAND_PORT"] == str(port["targetPort"])
     assert settings["GRID_DEMAND_HOST"] == "0.0.0.0"
-    assert applied["APIService", "v1beta1.external.metrics.k8s.io"]["spec"]["service"] == {
-        "name": "demand",
-        "namespace": applied["ConfigMap", "demand"]["metadata"]["namespace"],
-        "port": port["port"],
-    }
+    service = ServiceReference.parse(settings["GRID_DEMAND_SERVICE"])
+    assert service == ServiceReference("demand", applied["ConfigMap", "demand"]["metadata"]["namespace"], port["port"])
     labels = applied["Deployment", "web"]["spec"]["template"]["metadata"]["labels"]
     assert applied["Service", "demand"]["spec"]["selector"].items() <= labels.items()
 
@@ -199,3 +200,14 @@ def test_both_namespaces_are_shut_before_anything_runs() -> None:
     documents = [one for one in yaml.safe_load_all((DEPLOY / "network.yaml").read_text()) if one]
     shut = [one for one in documents if one["spec"] == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}]
     assert {one["metadata"]["namespace"] for one in shut} == {"compute-grid", "compute-grid-system"}
+
+
+def test_no_file_registers_an_api_of_the_cluster_because_one_that_does_not_answer_stops_it() -> None:
+    assert not [kind for kind, _ in objects(*(file.name for file in DEPLOY.glob("*.yaml"))) if kind == "APIService"]
+
+
+def test_the_controller_may_register_this_one_api_and_no_other() -> None:
+    rules = objects(OPTIONAL)["ClusterRole", OWNER]["rules"]
+    named = [rule for rule in rules if rule["verbs"] != ["create"]]
+    assert {name for rule in named for name in rule["resourceNames"]} == {NAME, OWNER}
+    assert [rule["resources"] for rule in rules if rule["verbs"] == ["create"]] == [["apiservices"]]

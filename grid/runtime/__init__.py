@@ -7,7 +7,7 @@ then fill, and say how fresh they are. Views and consumers ask `get_runtime()`.
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -21,12 +21,15 @@ from grid.kube.http import HttpKubeApi
 from grid.kube.objects import Autoscaler, ConfigMap, Event, Node, Pod
 from grid.kube.resources import AUTOSCALERS, CONFIG_MAPS, EVENTS, NODES, PODS
 from grid.labels import MANAGED_BY, MANAGER, Keys
+from grid.metrics.external import Authority, ServiceReference
 from grid.metrics.poller import UsagePoller
 from grid.metrics.sources import MetricsApi, Prometheus
 from grid.metrics.sources import Source as UsageSource
 from grid.metrics.usage import UsageStore
+from grid.runtime import frontproxy
 from grid.runtime.demand import DemandServer
 from grid.runtime.executions import ActiveExecutions
+from grid.runtime.frontproxy import front_proxy_of
 from grid.runtime.metrics import MetricsServer
 from grid.watch.events import EventStore
 from grid.watch.hub import Hub
@@ -136,15 +139,36 @@ async def start_runtime() -> Runtime:
     usage: UsageSource = MetricsApi(runtime.api, clock=runtime.clock)
     if settings.PROMETHEUS_URL:
         usage = Prometheus(settings.PROMETHEUS_URL, clock=runtime.clock)
-    demand = DemandServer(runtime.autoscalers, namespace=settings.GRID_NAMESPACE, clock=runtime.clock)
+    servers: list[DemandServer | MetricsServer] = []
+    lives = lives_of(runtime, usage)
     if settings.DEMAND_PORT:
+        demand, demand_lives = _demand_of(runtime)
         await demand.start(settings.DEMAND_HOST, settings.DEMAND_PORT)
-    metrics = MetricsServer(runtime.caches)
+        servers.append(demand)
+        lives |= demand_lives
     if settings.METRICS_PORT:
+        metrics = MetricsServer(runtime.caches)
         await metrics.start(settings.METRICS_HOST, settings.METRICS_PORT)
-    _running.append(Running(runtime, tasks_of(runtime, usage), (demand, metrics)))
+        servers.append(metrics)
+    _running.append(Running(runtime, started(lives), servers))
     _current.append(runtime)
     return runtime
+
+
+def _demand_of(runtime: Runtime) -> tuple[DemandServer, dict[str, Life]]:
+    """The server of the external metrics, and what keeps it true."""
+    config: Store[ConfigMap] = Store("front_proxy")
+    feed = Feed(CONFIG_MAPS, ConfigMap, frontproxy.NAMESPACE, field_selector=f"metadata.name={frontproxy.NAME}")
+    server = DemandServer(
+        runtime.autoscalers,
+        lambda: front_proxy_of(config.get(f"{frontproxy.NAMESPACE}/{frontproxy.NAME}")),
+        namespace=settings.GRID_NAMESPACE,
+        authority=Authority(settings.SECRET_KEY),
+        host=ServiceReference.parse(settings.DEMAND_SERVICE).host,
+        clock=runtime.clock,
+    )
+    follow = Reflector(runtime.api, feed, config, runtime.hub, clock=runtime.monotonic)
+    return server, {"front_proxy": follow.run, "demand": server.run}
 
 
 async def stop_runtime() -> None:
@@ -172,15 +196,15 @@ class Running:
         await self.runtime.api.close()
 
 
-def tasks_of(runtime: Runtime, usage: UsageSource) -> list["asyncio.Task[None]"]:
-    """Start everything that keeps the runtime true, on the running loop."""
+def lives_of(runtime: Runtime, usage: UsageSource) -> dict[str, Life]:
+    """Everything that keeps the runtime true, by name."""
 
     def follow(feed: Feed[T], store: Store[T]) -> Reflector[T]:
         return Reflector(runtime.api, feed, store, runtime.hub, clock=runtime.monotonic)
 
     status = Feed(CONFIG_MAPS, ConfigMap, AUTOSCALER_NAMESPACE, field_selector=f"metadata.name={AUTOSCALER_STATUS}")
     scaling = Feed(AUTOSCALERS, Autoscaler, settings.GRID_NAMESPACE, f"{MANAGED_BY}={MANAGER}")
-    lives: dict[str, Life] = {
+    return {
         "pods": follow(Feed(PODS, Pod), runtime.pods).run,
         "nodes": follow(Feed(NODES, Node), runtime.nodes).run,
         "events": follow(Feed(EVENTS, Event), runtime.events).run,
@@ -189,6 +213,10 @@ def tasks_of(runtime: Runtime, usage: UsageSource) -> list["asyncio.Task[None]"]
         "usage": UsagePoller(usage, runtime.usage, runtime.hub.publish).run,
         "executions": runtime.executions.run,
     }
+
+
+def started(lives: Mapping[str, Life]) -> list["asyncio.Task[None]"]:
+    """Their tasks, on the running loop."""
     return [asyncio.create_task(supervised(name, life), name=f"runtime {name}") for name, life in lives.items()]
 
 

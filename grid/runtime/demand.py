@@ -2,35 +2,40 @@
 
 The controller writes what it was told as an annotation on the autoscaler; every web process answers from its watch cache, so any
 replica knows, and none asks a framework. A number is given only while it is fresh: without one the autoscaler says so in its
-conditions and keeps the size that it has, which is better than shrinking on old news. The API tells numbers of workers by
-execution id and nothing else, so whoever reaches the port may ask; TLS is there because the API server insists on it.
+conditions and keeps the size that it has, which is better than shrinking on old news.
+
+Only the API server is answered, which proves itself with its front-proxy certificate; until the cluster has said by which authority
+that is known, nobody is. Certificates change while this runs: new connections are taken with the new ones, old ones end.
 """
 
+import asyncio
 import logging
+import socket
 import ssl
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from aiohttp import web
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from grid.kube.objects import Autoscaler
 from grid.labels import KEYS
 from grid.metrics.demand import EXECUTION_LABEL, METRIC, read_demand
+from grid.metrics.external import GROUP, GROUP_VERSION, HEALTH_PATH, LIFETIME, RENEWAL, VERSION, Authority
+from grid.runtime.frontproxy import FrontProxy
 from grid.watch.store import Store
 
 logger = logging.getLogger(__name__)
 
-GROUP_VERSION = "external.metrics.k8s.io/v1beta1"
 OLDEST = timedelta(minutes=3)
 _PATH = f"/apis/{GROUP_VERSION}"
-_VALID = timedelta(days=3650)
+_REFRESH_SECONDS = 5.0
+_UNKNOWN = (
+    "It is not known how the API server proves itself: the ConfigMap kube-system/extension-apiserver-authentication has not been read, "
+    "or names no authority for requests with a front-proxy certificate."
+)
 
 
 def values(autoscalers: Iterable[Autoscaler], *, now: datetime) -> list[dict[str, Any]]:
@@ -51,32 +56,98 @@ def values(autoscalers: Iterable[Autoscaler], *, now: datetime) -> list[dict[str
 
 
 class DemandServer:
-    """The HTTPS server of the API."""
+    """The HTTPS server of the API. `host` is the name in its certificate, `front_proxy` says how the API server is known now."""
 
-    def __init__(self, autoscalers: Store[Autoscaler], *, namespace: str, clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self,
+        autoscalers: Store[Autoscaler],
+        front_proxy: Callable[[], FrontProxy | None],
+        *,
+        namespace: str,
+        authority: Authority,
+        host: str,
+        clock: Callable[[], datetime],
+    ) -> None:
         self._autoscalers = autoscalers
+        self._front_proxy = front_proxy
         self._namespace = namespace
+        self._authority = authority
+        self._host = host
         self._clock = clock
-        self._runner: web.AppRunner | None = None
+        self._known: FrontProxy | None = None
+        self._renew_at = clock()
+        self._socket: socket.socket | None = None
+        self._site: web.SockSite | None = None
+        app = web.Application(middlewares=[self._only_the_api_server])
+        app.router.add_get(HEALTH_PATH, self._health)
+        app.router.add_get("/apis", self._groups)
+        app.router.add_get(f"/apis/{GROUP}", self._group)
+        app.router.add_get(_PATH, self._resources)
+        app.router.add_get(f"{_PATH}/namespaces/{{namespace}}/{{metric}}", self._values)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
 
     async def start(self, host: str, port: int) -> int:
         """Listen; gives the port, which is another one when `port` is 0. Raises OSError."""
-        app = web.Application()
-        app.router.add_get("/apis", self._groups)
-        app.router.add_get("/apis/external.metrics.k8s.io", self._group)
-        app.router.add_get(_PATH, self._resources)
-        app.router.add_get(f"{_PATH}/namespaces/{{namespace}}/{{metric}}", self._values)
-        self._runner = web.AppRunner(app, access_log=None)
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._socket = socket.create_server((host, port), family=family)
+        self._socket.setblocking(False)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, host, port, ssl_context=_tls())
-        await site.start()
-        address = self._runner.addresses[0]
-        logger.info("external metrics are served on https://%s:%s", address[0], address[1])
-        return int(address[1])
+        await self.refresh()
+        port = int(self._socket.getsockname()[1])
+        logger.info("external metrics are served on https://%s:%s", host, port)
+        return port
+
+    async def run(self) -> None:
+        """For ever: take in what the cluster says about its API server, and renew the serving certificate in time."""
+        while True:
+            await self.refresh()
+            await asyncio.sleep(_REFRESH_SECONDS)
+
+    async def refresh(self) -> None:
+        """Take new connections with the certificates of now, if these are others than before; nothing without `start`."""
+        known, now = self._front_proxy(), self._clock()
+        if self._socket is None or (self._site is not None and known == self._known and now < self._renew_at):
+            return
+        context = _tls(self._authority.issue(self._host, now=now), known)
+        before, self._known, self._renew_at = self._site, known, now + LIFETIME - RENEWAL
+        # The listening socket stays, so that no connection is refused in between.
+        self._site = web.SockSite(self._runner, self._socket.dup(), ssl_context=context)
+        await self._site.start()
+        if before is not None:
+            await before.stop()
+            self._hang_up()  # on who was let in by the old certificates
 
     async def stop(self) -> None:
-        if self._runner is not None:
-            await self._runner.cleanup()
+        self._hang_up()
+        await self._runner.cleanup()
+        if self._socket is not None:
+            self._socket.close()
+
+    def _hang_up(self) -> None:
+        """At once: asyncio's polite goodbye over TLS waits half a minute for a client that asks again meanwhile."""
+        for connection in self._runner.server.connections if self._runner.server is not None else ():
+            if connection.transport is not None:
+                connection.transport.abort()
+
+    @web.middleware
+    async def _only_the_api_server(
+        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        if request.path == HEALTH_PATH:
+            return await handler(request)
+        if self._known is None:
+            return _refused(503, "ServiceUnavailable", _UNKNOWN)
+        certificate = request.transport.get_extra_info("peercert") if request.transport is not None else None
+        if not certificate:
+            return _refused(401, "Unauthorized", f"Only the API server is answered here: kubectl get --raw {_PATH}")
+        if not self._known.accepts(certificate):
+            return _refused(403, "Forbidden", "This certificate is not that of an API server.")
+        return await handler(request)
+
+    async def _health(self, request: web.Request) -> web.Response:
+        """Whether the API server would be answered; for the controller, before it registers this server."""
+        problems = [] if self._known is not None else [_UNKNOWN]
+        return web.json_response({"problems": problems}, status=503 if problems else 200)
 
     async def _groups(self, request: web.Request) -> web.Response:
         return web.json_response({"kind": "APIGroupList", "apiVersion": "v1", "groups": [_GROUP]})
@@ -108,8 +179,8 @@ class DemandServer:
         return web.json_response(body)
 
 
-_VERSION = {"groupVersion": GROUP_VERSION, "version": "v1beta1"}
-_GROUP = {"name": "external.metrics.k8s.io", "versions": [_VERSION], "preferredVersion": _VERSION}
+_VERSION = {"groupVersion": GROUP_VERSION, "version": VERSION}
+_GROUP = {"name": GROUP, "versions": [_VERSION], "preferredVersion": _VERSION}
 
 
 def _refused(code: int, reason: str, message: str) -> web.Response:
@@ -117,30 +188,15 @@ def _refused(code: int, reason: str, message: str) -> web.Response:
     return web.json_response({**status, "code": code}, status=code)
 
 
-def _tls() -> ssl.SSLContext:
-    """A certificate of its own, made at each start: the APIService says insecureSkipTLSVerify, as metrics-server's does."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "compute-grid-demand")])
-    now = datetime.now(UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(minutes=5))
-        .not_valid_after(now + _VALID)
-        .sign(key, hashes.SHA256())
-    )
+def _tls(chain: str, front_proxy: FrontProxy | None) -> ssl.SSLContext:
+    """Certificates of clients are optional, because the health path is for who has none."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    if front_proxy is not None:
+        context.load_verify_locations(cadata=front_proxy.authority)
+        context.verify_mode = ssl.CERT_OPTIONAL
     with tempfile.TemporaryDirectory() as folder:  # the ssl module reads certificates from files only
         path = Path(folder) / "tls.pem"
         path.touch(mode=0o600)
-        path.write_bytes(
-            key.private_bytes(
-                serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-            )
-            + certificate.public_bytes(serialization.Encoding.PEM)
-        )
+        path.write_text(chain)
         context.load_cert_chain(path)
     return context

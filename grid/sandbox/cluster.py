@@ -28,7 +28,6 @@ from grid.sandbox.controllers.manager import ControllerManager
 from grid.sandbox.controllers.nodelifecycle import Patience
 from grid.sandbox.controllers.scaling.model import Settings as ScalingSettings
 from grid.sandbox.controllers.scheduler import Scheduler
-from grid.sandbox.externalmetrics import keep_registered
 from grid.sandbox.images import BadCatalogue, Catalogue, ImageStore
 from grid.sandbox.keptfiles import KEPT_FILES
 from grid.sandbox.kubelet import Fleet, FleetSettings, run_kubelets
@@ -60,7 +59,6 @@ class ClusterSettings:
     images: Path
     catalogue: Path | None = None
     pools: Sequence[NodePool] = DEFAULT_POOLS
-    external_metrics_port: int = 0  # of the program that serves them; 0: nobody does
     autoscaler: AutoscalerSettings = field(default_factory=AutoscalerSettings)
     patience: Patience = field(default_factory=Patience)
     scaling: ScalingSettings = field(default_factory=ScalingSettings)
@@ -226,17 +224,11 @@ def _parts(settings: ClusterSettings, fleet: Fleet) -> Sequence[Part]:
     async def scale_nodes(client: Client) -> None:
         await Autoscaler(client, cloud=fleet, pools=settings.pools, settings=settings.autoscaler).run()
 
-    async def register_metrics(client: Client) -> None:
-        await keep_registered(client, settings.external_metrics_port)
-
-    parts = [
+    return [
         Part("controller manager", "controller-manager", manage),
         Part("scheduler", "scheduler", schedule),
         Part("node autoscaler", "cluster-autoscaler", scale_nodes),
     ]
-    if settings.external_metrics_port:
-        parts.append(Part("external metrics", "admin", register_metrics))
-    return parts
 
 
 async def run_parts(

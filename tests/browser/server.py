@@ -54,14 +54,14 @@ def prepare_database() -> None:
 
 async def serve(port: int) -> None:
     from grid.asgi import application
-    from grid.runtime import new_runtime, tasks_of, using_runtime
+    from grid.runtime import lives_of, new_runtime, started, using_runtime
 
     cluster = FakeCluster()
     runtime = new_runtime(cluster)
     stage = Stage(cluster, runtime)
     server = uvicorn.Server(uvicorn.Config(application, port=port, lifespan="off", log_level="warning"))
     with using_runtime(runtime):
-        tasks = tasks_of(runtime, stage)
+        tasks = started(lives_of(runtime, stage))
         serving = asyncio.create_task(server.serve())
         while not server.started:
             if serving.done():

@@ -39,7 +39,7 @@ async def api(space: Space, cluster: Space, name: str, tmp_path: Path, connectio
     served = own_api("external.metrics.k8s.io", "v1beta1", server_name, tmp_path, client_authority=authority)
     async with served as api:
         (await space.create("services", external_name(name))).ok(201)
-        body = api_service(api, space.namespace, name, insecureSkipTLSVerify=True)
+        body = api_service(api, space.namespace, name, caBundle=api.bundle)
         (await cluster.create("apiservices", body)).ok(201)
         try:
             await allow(cluster, name)

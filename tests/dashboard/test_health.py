@@ -12,7 +12,7 @@ from django.test import Client
 
 from grid.kube.resources import EVENTS
 from grid.metrics.sources import MetricsApi
-from grid.runtime import Runtime, new_runtime, tasks_of, using_runtime
+from grid.runtime import Runtime, lives_of, new_runtime, started, using_runtime
 from tests.support.cluster import FakeCluster
 from tests.support.virtual import cancelled, until, virtual_time
 
@@ -84,10 +84,9 @@ def test_with_one_right_missing_it_is_ready_and_its_pages_say_which(admin_client
 
     @virtual_time
     async def follow(runtime: Runtime) -> None:
-        tasks = tasks_of(runtime, MetricsApi(runtime.api, clock=runtime.clock))
-        for task in tasks:
-            if "executions" in task.get_name():
-                task.cancel()  # before its first step: the database is the test's
+        lives = lives_of(runtime, MetricsApi(runtime.api, clock=runtime.clock))
+        del lives["executions"]  # the database is the test's
+        tasks = started(lives)
         await until(lambda: runtime.pods.freshness(0).synced and sentence in runtime.events.freshness(0).error)
         for task in tasks:
             await cancelled(task)

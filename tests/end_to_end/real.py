@@ -163,8 +163,8 @@ class RealGrid:
         nodes = json.loads(self.kubectl("get", "nodes", "-o", "json"))["items"]
         return [node["metadata"]["name"] for node in nodes if is_ready(node)]
 
-    def start_controller(self) -> None:
-        self.start("controller", ["controller"], self.settings(self.write_kubeconfig("controller")))
+    def start_controller(self, **extra: str) -> None:
+        self.start("controller", ["controller"], {**self.settings(self.write_kubeconfig("controller")), **extra})
         wait_until(lambda: "leading lease=" in self.output("controller"), 30, "a leading controller")
 
     def start_web(self, **extra: str) -> None:
@@ -205,17 +205,27 @@ class RealGrid:
             process.wait()
             raise
 
-    def serve_demand(self) -> None:
+    def allow_demand(self) -> None:
         """What deploy/external-metrics.yaml says, with this machine's loopback in place of a Service's pods."""
         objects = list(yaml.safe_load_all(DEMAND.read_text()))
-        by_kind = {one["kind"]: one for one in objects}
-        by_kind["Service"]["spec"] = {"type": "ExternalName", "externalName": "localhost"}
-        by_kind["APIService"]["spec"]["service"]["port"] = self.demand_port
+        next(one for one in objects if one["kind"] == "Service")["spec"] = {
+            "type": "ExternalName",
+            "externalName": "localhost",
+        }
         adapted = self.folder / "external-metrics.yaml"
         adapted.write_text(yaml.safe_dump_all(objects))
         self.kubectl("apply", "-f", str(adapted))
-        path = "/apis/external.metrics.k8s.io/v1beta1"
-        wait_until(lambda: self.try_kubectl("get", "--raw", path).returncode == 0, 60, "external metrics")
+
+    def demand_settings(self) -> dict[str, str]:
+        """Of the web process and the controller."""
+        return {
+            "GRID_DEMAND_PORT": str(self.demand_port),
+            "GRID_DEMAND_SERVICE": f"demand.{SYSTEM_NAMESPACE}:{self.demand_port}",
+            "GRID_DEMAND_ADDRESS": "127.0.0.1",
+        }
+
+    def demand_is_registered(self) -> bool:
+        return self.try_kubectl("get", "--raw", "/apis/external.metrics.k8s.io/v1beta1").returncode == 0
 
     def clean_up(self) -> None:
         """Ends everything and leaves the cluster as it was found: executions first, while there are nodes to end them."""
@@ -229,7 +239,7 @@ class RealGrid:
             ending.callback(self.stop, "controller")
             ending.callback(self.stop, "web")
             ending.callback(self.stop, "proxy")
-            # An API that nobody serves keeps namespaces from being deleted.
+            # The registration goes with it: an API that nobody serves keeps namespaces from being deleted.
             ending.callback(self.try_kubectl, "delete", "-f", str(DEMAND), "--ignore-not-found", *wait)
 
 

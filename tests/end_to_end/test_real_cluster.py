@@ -91,9 +91,10 @@ def real_grid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealGrid]:
     with cluster_of_its_own(tmp_path_factory.mktemp("real")) as grid:
         grid.prepare()
         grid.start_nodes("--metrics-server")
-        grid.start_controller()
-        grid.start_web(GRID_DEMAND_PORT=str(grid.demand_port))
-        grid.serve_demand()
+        grid.allow_demand()
+        grid.start_controller(**grid.demand_settings())
+        grid.start_web(**grid.demand_settings())
+        wait_until(grid.demand_is_registered, 60, "external metrics")
         patience = {"key": "com.cerebro.computegrid.clusters.scaleDownStabilisationSeconds", "value": "15"}
         Session(grid, "admin").post("/configuration/change/", patience, page="/configuration/")
         yield grid

@@ -10,11 +10,12 @@ from grid.metrics.sources import MetricsApi
 from grid.runtime import (
     Running,
     get_runtime,
+    lives_of,
     new_runtime,
     start_runtime,
+    started,
     stop_runtime,
     supervised,
-    tasks_of,
     using_runtime,
 )
 from grid.runtime.lifespan import Lifespan, Message
@@ -69,11 +70,9 @@ async def test_it_follows_what_pages_read_and_nothing_more() -> None:
     ):
         cluster.put(resource, obj)
     runtime = new_runtime(cluster, monotonic=loop_time)
-    tasks = [
-        task
-        for task in tasks_of(runtime, MetricsApi(cluster, clock=runtime.clock))
-        if "executions" not in task.get_name()
-    ]
+    lives = lives_of(runtime, MetricsApi(cluster, clock=runtime.clock))
+    del lives["executions"]  # of the database
+    tasks = started(lives)
     running = Running(runtime, tasks)
     await until(lambda: runtime.freshness().synced)
     assert [one.metadata.name for one in runtime.pods.by("node", "n1")] == ["p"]

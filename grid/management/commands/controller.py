@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 import logging
 import os
 import random
@@ -23,8 +24,10 @@ from grid.launch.controller import Controller
 from grid.launch.leader import Election
 from grid.launch.manifests import Storage
 from grid.launch.policykeeper import Network
+from grid.launch.registration import Registration, ask_servers
 from grid.launch.token import access_token
 from grid.management.varfiles import refuse_damaged_database
+from grid.metrics.external import Authority, ServiceReference
 from grid.watch.backoff import Backoff
 
 logger = logging.getLogger(__name__)
@@ -56,10 +59,22 @@ async def _serve() -> None:
     try:
         with contextlib.suppress(asyncio.CancelledError):
             await _make_ready(api, place.namespace)
-            await election.lead(lambda: Controller(api, place, away=election.away).run())
+            await election.lead(lambda: _lead(Controller(api, place, away=election.away), _registration(api)))
     finally:
         await api.close()
         logger.info("controller ended")
+
+
+async def _lead(controller: Controller, registration: Registration) -> None:
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(controller.run())
+        tasks.create_task(registration.run())
+
+
+def _registration(api: HttpKubeApi) -> Registration:
+    service, authority = ServiceReference.parse(settings.DEMAND_SERVICE), Authority(settings.SECRET_KEY)
+    ask = functools.partial(ask_servers, service, authority, address=settings.DEMAND_ADDRESS)
+    return Registration(api, service, authority, ask, is_on=settings.DEMAND_IS_SERVED)
 
 
 async def _make_ready(api: HttpKubeApi, namespace: str) -> None:

@@ -42,12 +42,6 @@ class Command(BaseCommand):
             action="store_true",
             help="containers only walk through their states and nothing is executed: for demonstrations with thousands of pods",
         )
-        parser.add_argument(
-            "--external-metrics-port",
-            type=int,
-            default=0,
-            help="port on this machine of the program that serves external.metrics.k8s.io (GRID_DEMAND_PORT of the web server)",
-        )
         _add_speeds(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -69,7 +63,6 @@ class Command(BaseCommand):
             images=(options["images"] or data / "images").absolute(),
             catalogue=options["catalogue"],
             pools=with_maximum(DEFAULT_POOLS, options["maximum_nodes"]) if options["maximum_nodes"] else DEFAULT_POOLS,
-            external_metrics_port=options["external_metrics_port"],
             autoscaler=AutoscalerSettings(
                 scan_seconds=options["scan_seconds"], unneeded_seconds=options["unneeded_seconds"]
             ),

@@ -162,8 +162,11 @@ def _programs(var: Path, port: int, *, node_idle_seconds: int) -> list[Program]:
         "GRID_DASHBOARD_ORIGIN": f"http://{_HOST}:{port}",
         "GRID_WORKSPACE_ORIGIN": f"http://localhost:{port + 1}",
         "KUBECONFIG": str(var / "kubeconfig"),
+        "GRID_DEMAND_PORT": str(port + 3),
+        "GRID_DEMAND_SERVICE": f"localhost.kube-system:{port + 3}",
+        "GRID_DEMAND_ADDRESS": _HOST,
     }
-    cluster_port, demand_port, kubeconfig = port + 2, port + 3, var / "kubeconfig"
+    cluster_port, kubeconfig = port + 2, var / "kubeconfig"
     kubeconfig.unlink(missing_ok=True)  # written anew when the API server listens: that is how it says it is ready
 
     def program(name: str, command: list[str], extra: Mapping[str, str], ready: Any, stop_seconds: float) -> Program:
@@ -186,14 +189,14 @@ def _programs(var: Path, port: int, *, node_idle_seconds: int) -> list[Program]:
         str(cluster_port),
     ]
     cluster += ["--kubeconfig", str(kubeconfig), "--unneeded-seconds", str(node_idle_seconds)]
-    cluster += ["--scan-seconds", "5", "--boot-seconds", "6", "--external-metrics-port", str(demand_port)]
+    cluster += ["--scan-seconds", "5", "--boot-seconds", "6"]
     web, proxy = ["web", "--port", str(port)], ["proxy", "--port", str(port + 1)]
     return [
         program("embedded cluster", cluster, {}, kubeconfig.exists, 20.0),
         program(
             "web server",
             web,
-            {"GRID_KUBE_CONTEXT": "web", "GRID_DEMAND_PORT": str(demand_port)},
+            {"GRID_KUBE_CONTEXT": "web"},
             lambda: _answers(f"http://{_HOST}:{port}/freshz"),
             6,
         ),

@@ -92,6 +92,11 @@ class ApiServer:
             if self.store.get("namespaces", name) is None:
                 namespace = {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name}}
                 self.registry.create(stored_kinds()["namespaces"], "", namespace)
+        if self.store.get("services", "kube-system/localhost") is None:
+            # By which an APIService names a program of this machine, with that program's port.
+            spec = {"type": "ExternalName", "externalName": "localhost"}
+            service = {"kind": "Service", "apiVersion": "v1", "metadata": {"name": "localhost"}, "spec": spec}
+            self.registry.create(stored_kinds()["services"], "kube-system", service)
         self._front_proxy.announce(self.registry)
 
     def kubeconfig(self) -> str:

@@ -124,6 +124,15 @@ async def test_everything_is_discovered_in_one_answer(api: Api, tmp_path: Path) 
     assert rows[0]["cells"][2] == "False (FailedDiscoveryCheck)"
 
 
+async def test_a_program_of_this_machine_is_named_by_a_service_that_is_there_from_the_start(
+    api: Api, tmp_path: Path
+) -> None:
+    async with things(tmp_path) as port:
+        where = {"namespace": "kube-system", "name": "localhost", "port": port}
+        await api.make(API_SERVICES, api_service(service=where))
+        await until(api, "Passed")
+
+
 async def test_authorities_that_are_none_are_told(api: Api) -> None:
     service = {"type": "ExternalName", "externalName": "127.0.0.1"}
     await api.make(SERVICES, {"metadata": {"name": "things"}, "spec": service})

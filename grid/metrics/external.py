@@ -1,0 +1,113 @@
+"""external.metrics.k8s.io as this installation serves it: its name, the Service that leads to it, and who vouches for its servers.
+
+The authority's key is derived from the installation's secret key. So each web process signs a serving certificate of its own, and
+the controller knows the bundle that vouches for all of them, without a Secret that has to be handed around and renewed.
+"""
+
+import base64
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+GROUP, VERSION = "external.metrics.k8s.io", "v1beta1"
+GROUP_VERSION = f"{GROUP}/{VERSION}"
+HEALTH_PATH = "/healthz"  # the one that needs no client certificate, and tells no numbers
+LIFETIME = timedelta(days=90)  # of a serving certificate
+RENEWAL = timedelta(days=30)  # before its end
+
+_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551  # of the curve P-256
+_SUBJECT = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "compute-grid-external-metrics")])
+_PEM = serialization.Encoding.PEM
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceReference:
+    """The Service by which the API server reaches the web processes."""
+
+    name: str
+    namespace: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str) -> "ServiceReference":
+        """Of NAME.NAMESPACE:PORT, which a system check has made sure of."""
+        place, _, port = text.partition(":")
+        name, _, namespace = place.partition(".")
+        return cls(name, namespace, int(port))
+
+    @property
+    def host(self) -> str:
+        """Its name in the cluster, which the API server wants to see in the certificate."""
+        return f"{self.name}.{self.namespace}.svc"
+
+
+class Authority:
+    """Signs the certificates of one installation's servers; the same, to the last byte, in each of its processes."""
+
+    def __init__(self, secret: str) -> None:
+        derive = HKDF(hashes.SHA256(), length=48, salt=None, info=b"compute-grid external.metrics.k8s.io authority")
+        # 128 bits more than the order has, so that the remainder prefers no scalar (FIPS 186-5, A.2.1).
+        scalar = int.from_bytes(derive.derive(secret.encode()), "big") % (_ORDER - 1) + 1
+        self._key = ec.derive_private_key(scalar, ec.SECP256R1())
+
+    @cached_property
+    def pem(self) -> str:
+        """Its own certificate. Nothing in it depends on when or where it is made, so registering it again changes nothing."""
+        builder = _builder(_SUBJECT, self._key, self._key).serial_number(1)
+        builder = builder.not_valid_before(datetime(2024, 1, 1, tzinfo=UTC))
+        builder = builder.not_valid_after(datetime(2124, 1, 1, tzinfo=UTC))
+        builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        builder = builder.add_extension(_usage(signs=True), critical=True)
+        return builder.sign(self._key, hashes.SHA256(), ecdsa_deterministic=True).public_bytes(_PEM).decode()
+
+    @property
+    def bundle(self) -> str:
+        """As an APIService has it."""
+        return base64.b64encode(self.pem.encode()).decode()
+
+    def issue(self, host: str, *, now: datetime) -> str:
+        """A new key and a certificate for a server of that name, as PEM."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "compute-grid-web")])
+        builder = _builder(name, key, self._key).serial_number(x509.random_serial_number())
+        builder = builder.not_valid_before(now - timedelta(hours=1)).not_valid_after(now + LIFETIME)
+        builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        builder = builder.add_extension(_usage(signs=False), critical=True)
+        builder = builder.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False)
+        certificate = builder.sign(self._key, hashes.SHA256()).public_bytes(_PEM)
+        private = key.private_bytes(_PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+        return (private + certificate).decode()
+
+
+def _builder(
+    subject: x509.Name, key: ec.EllipticCurvePrivateKey, signer: ec.EllipticCurvePrivateKey
+) -> x509.CertificateBuilder:
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(_SUBJECT)
+        .public_key(key.public_key())
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False)
+    )
+
+
+def _usage(*, signs: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=True,
+        key_cert_sign=signs,
+        crl_sign=signs,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )

@@ -1,0 +1,144 @@
+"""The external metrics on a real control plane do it no harm: the hazard, and that ours goes before it comes to it.
+
+Needs REAL_KUBECONFIG, see `test_real_control_plane`; no nodes are joined and nothing is launched.
+"""
+
+import json
+import ssl
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.grid import wait_until
+from tests.end_to_end.real import DEMAND, SYSTEM_NAMESPACE, RealGrid, cluster_of_its_own, needs_real_cluster
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600), needs_real_cluster]
+
+API_SERVICE = "v1beta1.external.metrics.k8s.io"
+NUMBERS = "/apis/external.metrics.k8s.io/v1beta1/namespaces/compute-grid/compute_grid_wanted_workers?labelSelector=execution-id%3Da"
+
+
+@pytest.fixture(scope="module")
+def real_grid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealGrid]:
+    with cluster_of_its_own(tmp_path_factory.mktemp("real")) as grid:
+        grid.prepare()
+        yield grid
+
+
+@pytest.fixture
+def served(real_grid: RealGrid) -> Iterator[RealGrid]:
+    """With web process and controller, and registered."""
+    real_grid.allow_demand()
+    real_grid.start_controller(**real_grid.demand_settings())
+    real_grid.start_web(**real_grid.demand_settings())
+    wait_until(real_grid.demand_is_registered, 60, "external metrics")
+    try:
+        yield real_grid
+    finally:
+        real_grid.stop("controller")
+        real_grid.stop("web")
+
+
+def test_an_api_that_nobody_answers_stops_the_deletion_of_every_namespace(real_grid: RealGrid) -> None:
+    """The hazard: what `external-metrics.yaml` did before a web process served it, when it still registered the API itself."""
+    with namespace(real_grid, "hazard") as name:
+        try:
+            real_grid.kubectl("create", "-f", str(dead_api_service(real_grid)))
+            wait_until(lambda: available(real_grid) == "False", 60, "an API that is not available")
+            real_grid.kubectl("delete", "namespace", name, "--wait=false")
+            wait_until(lambda: "Discovery failed for some groups" in conditions(real_grid, name), 60, "the hazard")
+        finally:
+            real_grid.kubectl("delete", "apiservice", API_SERVICE)
+        wait_until(lambda: not exists(real_grid, "namespace", name), 120, "the end of the namespace")
+
+
+def test_ours_goes_before_it_harms_and_comes_again(served: RealGrid) -> None:
+    served.stop("web")
+    wait_until(lambda: not exists(served, "apiservice", API_SERVICE), 90, "the end of a registration without an answer")
+    with namespace(served, "harmless") as name:
+        served.kubectl("delete", "namespace", name, "--timeout=60s")
+    served.start_web(**served.demand_settings())
+    wait_until(served.demand_is_registered, 60, "external metrics again")
+
+
+def test_numbers_are_told_to_the_api_server_and_to_nobody_else(served: RealGrid) -> None:
+    told = json.loads(served.kubectl("get", "--raw", NUMBERS))
+    assert told["kind"] == "ExternalMetricValueList"
+    trusting = ssl.create_default_context()
+    trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(f"https://127.0.0.1:{served.demand_port}{NUMBERS}", context=trusting, timeout=5)
+    refused.value.close()
+    assert refused.value.code == 401
+    spec = json.loads(served.kubectl("get", "apiservice", API_SERVICE, "-o", "json"))["spec"]
+    assert spec["caBundle"]
+    assert not spec.get("insecureSkipTLSVerify")
+
+
+def test_it_goes_with_the_controller_that_looks_after_it(served: RealGrid) -> None:
+    served.stop("controller")
+    assert not exists(served, "apiservice", API_SERVICE)
+
+
+def test_it_goes_with_the_file_that_allowed_it(served: RealGrid) -> None:
+    served.kubectl("delete", "-f", str(DEMAND))
+    wait_until(lambda: not exists(served, "apiservice", API_SERVICE), 60, "the end of the registration")
+
+
+def test_a_registration_of_another_program_stays(real_grid: RealGrid) -> None:
+    real_grid.kubectl("create", "-f", str(dead_api_service(real_grid, service="keda")))
+    real_grid.allow_demand()
+    try:
+        real_grid.start_controller(**real_grid.demand_settings())
+        wait_until(lambda: "is left alone" in real_grid.output("controller"), 30, "a sentence about it")
+        real_grid.stop("controller")
+        assert exists(real_grid, "apiservice", API_SERVICE)
+    finally:
+        real_grid.stop("controller")
+        real_grid.kubectl("delete", "apiservice", API_SERVICE)
+
+
+@contextmanager
+def namespace(grid: RealGrid, name: str) -> Iterator[str]:
+    grid.kubectl("create", "namespace", name)
+    try:
+        yield name
+    finally:
+        grid.try_kubectl("delete", "namespace", name, "--ignore-not-found", "--wait=false")
+
+
+def dead_api_service(grid: RealGrid, *, service: str = "nobody") -> Path:
+    """A file that registers what nobody serves."""
+    body = {
+        "apiVersion": "apiregistration.k8s.io/v1",
+        "kind": "APIService",
+        "metadata": {"name": API_SERVICE},
+        "spec": {
+            "group": "external.metrics.k8s.io",
+            "version": "v1beta1",
+            "groupPriorityMinimum": 100,
+            "versionPriority": 100,
+            "insecureSkipTLSVerify": True,
+            "service": {"name": service, "namespace": SYSTEM_NAMESPACE, "port": 443},
+        },
+    }
+    path = grid.folder / f"{service}.json"
+    path.write_text(json.dumps(body))
+    return path
+
+
+def exists(grid: RealGrid, kind: str, name: str) -> bool:
+    return grid.kubectl("get", kind, name, "--ignore-not-found", "-o", "name") != ""
+
+
+def available(grid: RealGrid) -> str:
+    path = "jsonpath={.status.conditions[?(@.type=='Available')].status}"
+    return grid.kubectl("get", "apiservice", API_SERVICE, "-o", path)
+
+
+def conditions(grid: RealGrid, name: str) -> str:
+    return grid.kubectl("get", "namespace", name, "-o", "jsonpath={.status.conditions}")

@@ -1,0 +1,47 @@
+"""Who vouches for the servers of the external metrics, and where they are reached."""
+
+import base64
+from datetime import UTC, datetime
+
+import pytest
+from cryptography import x509
+from cryptography.x509.verification import PolicyBuilder, Store, VerificationError
+
+from grid.metrics.external import Authority, ServiceReference
+
+HOST = "demand.compute-grid-system.svc"
+
+
+def verified(authority: Authority, chain: str, host: str) -> None:
+    """As a strict client does it. Raises VerificationError."""
+    (leaf,) = x509.load_pem_x509_certificates(chain.encode())
+    store = Store(x509.load_pem_x509_certificates(authority.pem.encode()))
+    PolicyBuilder().store(store).build_server_verifier(x509.DNSName(host)).verify(leaf, [])
+
+
+def test_each_process_has_the_same_authority_to_the_last_byte() -> None:
+    assert Authority("secret").bundle == Authority("secret").bundle
+    assert base64.b64decode(Authority("secret").bundle).decode() == Authority("secret").pem
+
+
+def test_one_process_vouches_for_what_another_one_serves() -> None:
+    chain = Authority("secret").issue(HOST, now=datetime.now(UTC))
+    verified(Authority("secret"), chain, HOST)
+
+
+def test_another_installation_does_not() -> None:
+    chain = Authority("secret").issue(HOST, now=datetime.now(UTC))
+    with pytest.raises(VerificationError):
+        verified(Authority("another"), chain, HOST)
+
+
+def test_a_certificate_is_for_one_name() -> None:
+    chain = Authority("secret").issue(HOST, now=datetime.now(UTC))
+    with pytest.raises(VerificationError):
+        verified(Authority("secret"), chain, "kubernetes.default.svc")
+
+
+def test_a_service_is_named_by_name_namespace_and_port() -> None:
+    service = ServiceReference.parse("demand.compute-grid-system:443")
+    assert (service.name, service.namespace, service.port) == ("demand", "compute-grid-system", 443)
+    assert service.host == HOST

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -43,9 +44,21 @@ async def test_it_is_killed_with_its_children(tmp_path: Path) -> None:
     await eventually(lambda: not is_running(child), "the child has ended")
 
 
+async def test_it_is_so_as_well_when_the_caller_is_cancelled_while_it_starts(tmp_path: Path) -> None:
+    place = tmp_path / "said"
+    running = asyncio.create_task(shell(f"sleep 600 & echo $! > {place}; wait"))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    while not (place.exists() and place.read_text().endswith("\n")):
+        time.sleep(0.01)  # noqa: ASYNC251  the loop is busy and has not noticed yet that the program runs
+    running.cancel()
+    await asyncio.wait([running])
+    await eventually(lambda: not is_running(int(place.read_text())), "the child has ended")
+
+
 async def test_a_grandchild_that_keeps_the_pipe_open_does_not_keep_the_caller(tmp_path: Path) -> None:
     """It has left the group, so it is not killed; with asyncio's own Process the call never came back."""
-    running, grandchild = await begun(tmp_path, "setsid sleep 600 & say $!; wait")
+    running, grandchild = await begun(tmp_path, f"setsid sh -c 'echo $$ > {tmp_path}/said; exec sleep 600' & wait")
     try:
         running.cancel()
         assert await asyncio.wait([running], timeout=30) == ({running}, set())
@@ -78,10 +91,10 @@ def test_the_loop_of_the_product_does_it_as_well(libuv: None) -> None:
 
 
 async def begun(folder: Path, script: str) -> tuple[asyncio.Task[programs.Finished], int]:
-    """The call, once the script has said its number."""
+    """The call, once the script has said a number."""
     place = folder / "said"
-    running = asyncio.create_task(shell(f"say() {{ echo $1 > {place}.part; mv {place}.part {place}; }}; {script}"))
-    await eventually(place.exists, "it runs")
+    running = asyncio.create_task(shell(f"say() {{ echo $1 > {place}; }}; {script}"))
+    await eventually(lambda: place.exists() and place.read_text().endswith("\n"), "it runs")
     return running, int(place.read_text())
 
 

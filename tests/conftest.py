@@ -6,12 +6,13 @@ from dataclasses import dataclass
 import pytest
 import pytest_asyncio
 from django.contrib.auth.models import Group, User
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests.support.leftovers import no_task_is_left, nothing_is_left
 
-settings.register_profile("no deadline", deadline=None)  # a busy machine is no fault of the code
-settings.load_profile("no deadline")
+# A busy machine is no fault of the code.
+settings.register_profile("no hurry", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("no hurry")
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,7 @@
-"""`manage.py web` as an attacker meets it: a process of its own with its real settings, no cluster behind it, its log in a file."""
+"""`manage.py web` as an attacker meets it: a process of its own with its real settings, no cluster behind it, its log in a file.
+
+One person has an account: ada, an admin.
+"""
 
 import contextlib
 import os
@@ -14,6 +17,7 @@ import psutil
 
 ROOT = Path(__file__).parents[2]
 _START_SECONDS = 60.0
+PASSWORD = "of-the-tests-only"
 
 
 @dataclass
@@ -88,14 +92,17 @@ def web_process(folder: Path, **environment: str) -> Iterator[WebProcess]:
         "DATABASE_URL": f"sqlite:///{folder / 'grid.sqlite3'}",
         "KUBECONFIG": str(_kubeconfig(folder)),
         "TMPDIR": str(temporary),
+        "DJANGO_SUPERUSER_PASSWORD": PASSWORD,
         **environment,
     }
     manage = [sys.executable, "manage.py"]
     subprocess.run([*manage, "migrate", "--verbosity", "0"], cwd=ROOT, env=environment, check=True)
+    superuser = ["createsuperuser", "--noinput", "--username", "ada", "--email", "", "--verbosity", "0"]
+    subprocess.run([*manage, *superuser], cwd=ROOT, env=environment, check=True)
     log = folder / "log"
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [*manage, "web", "--port", str(port), "--workspace-port", str(_free_port())],
+            [*manage, "web", "--port", str(port)],
             cwd=ROOT,
             env=environment,
             stdout=output,

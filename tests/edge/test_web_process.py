@@ -1,0 +1,272 @@
+"""The attacks of strangers on `manage.py web` as it is installed: real process, real sockets, its real limits."""
+
+import contextlib
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.edge.process import PASSWORD, WebProcess, eventually, rest, status, web_process
+from tests.edge.serving import UPGRADE
+from tests.edge.test_websocket import BINARY, CONTINUATION, TEXT, frame
+
+MIB = 2**20
+ATTACKER, COLLEAGUE = "127.0.0.2", "127.0.0.3"
+FORM = "Content-Type: application/x-www-form-urlencoded"
+
+
+@pytest.fixture(scope="module")
+def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebProcess]:
+    with web_process(tmp_path_factory.mktemp("web")) as process:
+        yield process
+
+
+class Lines:
+    """What the process has logged since."""
+
+    def __init__(self, web: WebProcess) -> None:
+        self._web = web
+        self._before = len(web.lines())
+
+    def __call__(self) -> list[str]:
+        """Without what it says of the cluster that is not there."""
+        new = self._web.lines()[self._before :]
+        return [line for line in new if " grid.watch." not in line and " grid.metrics." not in line]
+
+
+@pytest.fixture
+def lines(web: WebProcess) -> Lines:
+    return Lines(web)
+
+
+def test_a_person_logs_in_and_follows_a_live_page(web: WebProcess, lines: Lines) -> None:
+    page = web.get("/login/").decode()
+    csrf, token = _set_cookie(page, "grid_csrf"), page.split('name="csrfmiddlewaretoken" value="')[1].split('"')[0]
+    form = f"csrfmiddlewaretoken={token}&username=ada&password={PASSWORD}".encode()
+    headers = (FORM, f"Cookie: grid_csrf={csrf}", f"Content-Length: {len(form)}", "Connection: close")
+    answer = web.ask(web.head("POST", "/login/", *headers) + form)
+    assert status(answer) == 302, answer
+    with opened(web, f"Cookie: grid_session={_set_cookie(answer.decode(), 'grid_session')}") as socket_of_page:
+        message = socket_of_page.recv(65536)
+        assert b"freshness" in message and b"session has ended" not in message, message
+        socket_of_page.sendall(frame(TEXT, b"hello"))
+        assert b"\x88\x02" + (1008).to_bytes(2, "big") in rest(socket_of_page)  # no page of ours sends anything
+    assert not any("refused" in line for line in lines())
+
+
+def _set_cookie(answer: str, name: str) -> str:
+    return answer.split(f"set-cookie: {name}=", 1)[1].split(";", 1)[0]
+
+
+def test_unfinished_uploads_to_the_login_page_leave_nothing_on_the_disk(web: WebProcess, lines: Lines) -> None:
+    before = web.resident()
+    with contextlib.ExitStack() as held:
+        for number in range(4):
+            connection = held.enter_context(web.connect(source=ATTACKER))
+            declared = ("Content-Length: 314572800",) if number % 2 else ("Transfer-Encoding: chunked",)
+            connection.sendall(web.head("POST", "/login/", FORM, *declared))
+            with contextlib.suppress(OSError):
+                for _ in range(16):
+                    connection.sendall(b"" if number % 2 else b"100000\r\n")
+                    connection.sendall(b"a" * MIB if number % 2 else b"a" * MIB + b"\r\n")
+        eventually(lambda: len(lines()) == 4, "four lines of log")
+        assert [path for path in web.temporary.rglob("*") if path.is_file()] == []
+        assert _deleted_files(web) == []
+        assert web.resident() - before < 32 * MIB
+        assert status(web.get("/login/", source=COLLEAGUE)) == 200
+    assert all("status=413 reason=body-too-large asked=POST /login/" in line for line in lines())
+
+
+def _deleted_files(web: WebProcess) -> list[str]:
+    """Open files without a name: what is spooled is one."""
+    found = []
+    for path in Path(f"/proc/{web.process.pid}/fd").iterdir():
+        with contextlib.suppress(OSError):
+            target = path.readlink()
+            if "(deleted)" in str(target) and str(target).startswith(str(web.temporary)):
+                found.append(str(target))
+    return found
+
+
+@pytest.mark.slow
+def test_a_thousand_abandoned_connections_keep_nobody_waiting(web: WebProcess, lines: Lines) -> None:
+    with contextlib.ExitStack() as held:
+        for number in range(1000):
+            connection = held.enter_context(web.connect(source=ATTACKER))
+            with contextlib.suppress(OSError):
+                connection.sendall(
+                    b"POST /login/ HT" if number % 2 else web.head("POST", "/login/", "Content-Length: 9")
+                )
+        started = time.monotonic()
+        assert status(web.get("/login/", source=COLLEAGUE)) == 200
+        assert time.monotonic() - started < 5
+        assert sum("reason=too-many-connections" in line for line in lines()) == 488
+        eventually(lambda: _connections(web) == 0, "the abandoned connections to be cut", 60)
+    assert status(web.get("/login/", source=ATTACKER)) == 200
+    assert not any("Traceback" in line for line in lines())
+
+
+def _connections(web: WebProcess) -> int:
+    found = psutil.Process(web.process.pid).net_connections("tcp")
+    return sum(one.status == psutil.CONN_ESTABLISHED and one.laddr.port == web.port for one in found)
+
+
+def live(web: WebProcess, *headers: str, origin: str | None = None) -> tuple[str, ...]:
+    return (*UPGRADE, f"Origin: {f'http://127.0.0.1:{web.port}' if origin is None else origin}", *headers)
+
+
+def opened(web: WebProcess, *headers: str) -> socket.socket:
+    """A live page's websocket of somebody who is not logged in; it is accepted, so that the page can say so."""
+    connection = web.connect(source=ATTACKER)
+    connection.sendall(web.head("GET", "/live/home/", *live(web, *headers)))
+    found = b""
+    while b"\r\n\r\n" not in found:
+        found += connection.recv(1)
+    assert status(found) == 101, found
+    return connection
+
+
+@pytest.mark.parametrize(
+    "origin", ["http://[", "null", "", "http://evil.example", "x" * 8000, "http://a:b", "\xff\xfe"]
+)
+def test_a_websocket_of_an_odd_origin_is_refused_with_one_line(web: WebProcess, lines: Lines, origin: str) -> None:
+    assert status(web.ask(web.head("GET", "/live/home/", *live(web, origin=origin)))) == 403
+    (line,) = lines()
+    assert "status=403 reason=foreign-origin asked=websocket /live/home/" in line and len(line) < 400
+
+
+@pytest.mark.parametrize("host", ["evil.example", "e" * 8000, "[", "a b", "\xff", "x:y:z"])
+@pytest.mark.parametrize("kind", ["http", "websocket"])
+def test_a_bad_host_is_answered_with_400_and_one_line(web: WebProcess, lines: Lines, host: str, kind: str) -> None:
+    headers = live(web) if kind == "websocket" else ("Connection: close",)
+    asked = web.head("GET", "/live/home/", *headers).replace(
+        f"127.0.0.1:{web.port}\r\n".encode(), host.encode("latin-1") + b"\r\n", 1
+    )
+    answer = web.ask(asked)
+    assert status(answer) == 400
+    (line,) = lines()
+    assert "status=400 reason=unknown-host" in line and len(line) < 400
+
+
+MULTIPART = "Content-Type: multipart/form-data; boundary="
+ODD = {
+    "NUL in the path": ("GET", "/nodes/a%00b/", (), b""),
+    "no UTF-8 in the path": ("GET", "/nodes/%ff%fe/", (), b""),
+    "line ends in the path": ("GET", "/x%0d%0aSet-Cookie:%20a=b", (), b""),
+    "half a percent": ("GET", "/%", (), b""),
+    "surrogates": ("GET", "/nodes/%ed%a0%80/", (), b""),
+    "dots": ("GET", "/static/../../manage.py", (), b""),
+    "encoded dots": ("GET", "/static/%2e%2e/%2e%2e/manage.py", (), b""),
+    "NUL in a static file": ("GET", "/static/%00", (), b""),
+    "two slashes": ("GET", "//evil.example/%2f..", (), b""),
+    "another server's address": ("GET", "http://[/", (), b""),
+    "no UTF-8 in the query": ("GET", "/login/?next=%ff%00", (), b""),
+    "many fields in the query": ("GET", "/login/?" + "a&" * 3000, (), b""),
+    "NUL in the session cookie": (
+        "GET",
+        "/",
+        ('Cookie: grid_session="\\000\\000\\000\\000\\000\\000\\000\\000\\000"',),
+        b"",
+    ),
+    "no UTF-8 in the session cookie": ("GET", "/", ("Cookie: grid_session=\xff\xfe\xff\xfe\xff\xfe\xff\xfe",), b""),
+    "surrogate in the session cookie": ("GET", "/", ("Cookie: grid_session=\\355\\240\\200aaaaaaaa",), b""),
+    "huge cookie": ("GET", "/", (f"Cookie: grid_session={'a' * 30000}",), b""),
+    "many cookies": ("GET", "/", ("Cookie: " + "a=b; " * 5000,), b""),
+    "odd CSRF cookie": ("POST", "/login/", ("Cookie: grid_csrf=\xff\x80", FORM), b"username=a"),
+    "odd referer": ("POST", "/login/", ("Referer: http://[", "Origin: http://[", FORM), b"a=b"),
+    "odd languages": ("GET", "/login/", (f"Accept-Language: {'en-' * 5000}",), b""),
+    "odd encodings": ("GET", "/login/", ("Accept-Encoding: gzip;q=\xff",), b""),
+    "odd date": ("GET", "/static/dashboard/base.css", ("If-Modified-Since: \xff", "Range: bytes=a-b"), b""),
+    "unknown charset": ("POST", "/login/", ("Content-Type: text/plain; charset=\xff\xfe",), b"a"),
+    "wrong charset": ("POST", "/login/", (f"{FORM}; charset=utf-16",), b"\xff\xfe"),
+    "no UTF-8 in the form": ("POST", "/login/", (FORM,), b"username=%ff%00&password=\xff\x00"),
+    "many fields": ("POST", "/login/", (FORM,), b"a&" * 3000),
+    "no boundary": ("POST", "/login/", ("Content-Type: multipart/form-data",), b"a"),
+    "odd boundary": ("POST", "/login/", (MULTIPART + "\xff" * 300,), b"a"),
+    "no part": ("POST", "/login/", (MULTIPART + "b",), b"\r\n\r\n--b"),
+    "malformed part": (
+        "POST",
+        "/login/",
+        (MULTIPART + "b",),
+        b"--b\r\nContent-Disposition: form-data; name=\xff\r\n\r\n",
+    ),
+    "odd base64": (
+        "POST",
+        "/login/",
+        (MULTIPART + "b",),
+        b'--b\r\nContent-Disposition: form-data; name="a"\r\nContent-Transfer-Encoding: base64\r\n\r\n!\r\n--b--',
+    ),
+    "odd file": (
+        "POST",
+        "/login/",
+        (MULTIPART + "b",),
+        b'--b\r\nContent-Disposition: form-data; name="a"; filename="../\x00\xff"\r\n\r\n!\r\n--b--',
+    ),
+    "unknown method": ("PROPFIND", "/login/", (), b""),
+    "odd htmx": (
+        "GET",
+        "/login/",
+        ("HX-Request: true", "HX-Current-URL: http://[", "HX-Current-URL-URI-AutoEncoded: x"),
+        b"",
+    ),
+    "odd proxy": ("GET", "/login/", ("X-Forwarded-For: \xff, [", "X-Forwarded-Proto: \xff", "Forwarded: ["), b""),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_malformed_requests_are_no_fault_of_ours(web: WebProcess, lines: Lines, name: str) -> None:
+    method, path, headers, body = ODD[name]
+    length = (f"Content-Length: {len(body)}",) if body else ()
+    answer = web.ask(web.head(method, path, "Connection: close", *headers, *length) + body, source=ATTACKER)
+    assert 200 <= status(answer) < 500, answer[:200]
+    found = lines()
+    assert len(found) <= 1, found
+    assert all(len(line) < 600 and "Traceback" not in line and " ERROR " not in line for line in found), found
+
+
+ODD_SOCKETS = {
+    "NUL in the path": ("/live/%00/", ()),
+    "no UTF-8 in the path": ("/live/%ff%fe/", ()),
+    "no UTF-8 in the query": ("/live/home/?a=%ff%00", ()),
+    "many fields": ("/live/executions/?" + "a&" * 3000, ()),
+    "odd cookie": ("/live/home/", ('Cookie: grid_session="\\000\\000\\000\\000\\000\\000\\000\\000\\000"',)),
+    "no UTF-8 in the cookie": ("/live/home/", ("Cookie: grid_session=\xff\xfe\xff\xfe\xff\xfe\xff\xfe",)),
+    "huge cookie": ("/live/home/", (f"Cookie: grid_session={'a' * 8000}",)),
+    "odd protocol": ("/live/home/", ("Sec-WebSocket-Protocol: \xff,,[",)),
+    "odd extension": ("/live/home/", ("Sec-WebSocket-Extensions: ;;=\xff",)),
+    "two origins": ("/live/home/", ("Origin: http://evil.example",)),
+}
+
+
+@pytest.mark.parametrize("name", ODD_SOCKETS)
+def test_malformed_websockets_are_no_fault_of_ours(web: WebProcess, lines: Lines, name: str) -> None:
+    path, headers = ODD_SOCKETS[name]
+    with web.connect(source=ATTACKER) as connection:
+        connection.sendall(web.head("GET", path, *live(web), *headers))
+        answer = connection.recv(4096)
+        connection.sendall(frame(8))
+        rest(connection)
+    assert 100 < status(answer) < 500, answer
+    found = lines()
+    assert len(found) <= 1, found
+    assert all(len(line) < 600 and "Traceback" not in line and " ERROR " not in line for line in found), found
+
+
+def test_what_a_browser_sends_on_a_live_page_is_not_kept(web: WebProcess, lines: Lines) -> None:
+    """Twelve messages of 64 MiB, half sent, in one frame or in pieces; also of somebody who is not logged in."""
+    before = web.resident()
+    with contextlib.ExitStack() as held:
+        for number in range(12):
+            connection = held.enter_context(opened(web))
+            with contextlib.suppress(OSError):
+                if number % 2:
+                    connection.sendall(frame(BINARY, length=64 * MIB)[:14])
+                for piece in range(32):
+                    connection.sendall(
+                        bytes(MIB) if number % 2 else frame(CONTINUATION if piece else TEXT, bytes(MIB), fin=False)
+                    )
+        assert web.resident() - before < 32 * MIB
+    assert not any("Traceback" in line for line in lines())

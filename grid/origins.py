@@ -13,6 +13,7 @@ _ID = re.compile(r"[a-z0-9]{1,32}")
 # What the proxy answers itself, below every execution's address; no program is asked for it.
 BEGIN_PATH = "__grid__/begin"
 OPEN_PATH = "__grid__/open"
+WORKER_PATH = "__grid__/worker"
 
 
 @dataclass(frozen=True, slots=True)

@@ -150,7 +150,7 @@ def _cluster(
     look = cluster_look(runtime, record.id, record.cluster, record.node_pool, now)
     found = explain_cluster(look, now=now)
     if not viewer.may_read:
-        found = [replace(one, evidence=()) for one in found]
+        found = tuple(replace(one, evidence=()) for one in found)
     extra = cluster_fragments(runtime, record, look, found, is_operator=viewer.is_operator, now=now)
     first = look.head.pod if look.head is not None else next(filter(is_head, pods), None)
     diagnosis = cluster_diagnosis(look, found) if record.state in CLUSTER_STATES else None

@@ -1,6 +1,7 @@
 """The proxy's own answers: small pages without scripts that no other page holds in a frame."""
 
 import html
+import json
 from http import HTTPStatus
 
 from dashboard.proxy.headers import Headers, encode
@@ -52,6 +53,25 @@ async def show(send: Send, status: HTTPStatus, page: str, *, more: Headers | Non
     ]
     await send({"type": "http.response.start", "status": int(status), "headers": encode(headers)})
     await send({"type": "http.response.body", "body": body})
+
+
+async def send_worker(send: Send, script: str) -> None:
+    """A service worker that is the program's own, at the address `script`, but for opening pages: those come from the proxy.
+
+    A worker goes on answering when its execution has ended, and with pages without our policy. The program's script is imported
+    by ours, so that no listener of its own can come first; a module cannot import so, and is refused by that. It is imported under
+    another address, because a worker's own gives it its own script.
+    """
+    text = (
+        "self.addEventListener('fetch', (event) => {\n"
+        "  if (event.request.mode === 'navigate') event.stopImmediatePropagation();\n"
+        "});\n"
+        f"importScripts({json.dumps(script)});\n"
+    )
+    # Its path says how much of the origin it may serve, unless it is told that it may be all of it.
+    headers = [("content-type", "text/javascript"), ("service-worker-allowed", "/"), *_COMMON]
+    await send({"type": "http.response.start", "status": int(HTTPStatus.OK), "headers": encode(headers)})
+    await send({"type": "http.response.body", "body": text.encode()})
 
 
 async def tell(send: Send, status: HTTPStatus, text: str) -> None:

@@ -4,11 +4,11 @@ import logging
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from http import HTTPStatus
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, quote, unquote
 
 import aiohttp
 
-from dashboard.proxy.answers import explain, send_on, show, tell
+from dashboard.proxy.answers import explain, send_on, send_worker, show, tell
 from dashboard.proxy.confirming import confirmed, leads_to_an_end, question
 from dashboard.proxy.gate import CannotTell, Gate
 from dashboard.proxy.headers import (
@@ -26,7 +26,7 @@ from dashboard.proxy.placing import Place
 from dashboard.proxy.upstream import Receive, Route, Scope, Send
 from dashboard.proxy.websocket import forward_websocket
 from grid.launch.grants import Passage, digest, new_opener
-from grid.origins import BEGIN_PATH, OPEN_PATH, Door, Origins
+from grid.origins import BEGIN_PATH, OPEN_PATH, WORKER_PATH, Door, Origins
 
 logger = logging.getLogger(__name__)
 
@@ -102,19 +102,26 @@ class WorkspaceProxy:
             await explain(scope, send, HTTPStatus.GONE, sentence, link=self._page_of(door), clears=True)
         elif not self._is_own_request(scope, headers, door):
             await self._refuse(scope, send, door)
-        elif is_service_worker(headers) and (self._origins.by_path or not passage.allows_service_workers):
-            sentence = (
-                "Service workers are off here: an admin can allow them to an environment whose program needs them."
-            )
-            await explain(scope, send, HTTPStatus.FORBIDDEN, sentence)
+        elif is_service_worker(headers):
+            await self._answer_worker(scope, send, passage)
         else:
             await self._pass(scope, receive, send, door, headers, passage, secret)
+
+    async def _answer_worker(self, scope: Scope, send: Send, passage: Passage) -> None:
+        """On a shared origin a worker could answer for others, so there is none."""
+        if passage.allows_service_workers and not self._origins.by_path:
+            await send_worker(send, f"/{WORKER_PATH}?{quote(_raw_target(scope), safe='')}")
+            return
+        sentence = "Service workers are off here: an admin can allow them to an environment whose program needs them."
+        await explain(scope, send, HTTPStatus.FORBIDDEN, sentence)
 
     async def _pass(
         self, scope: Scope, receive: Receive, send: Send, door: Door, headers: Headers, passage: Passage, secret: str
     ) -> None:
         asked: str | None = _raw_target(scope)
-        if passage.component and scope["type"] == "http":
+        if passage.allows_service_workers and door.rest == f"/{WORKER_PATH}":
+            asked = "/" + unquote(scope["query_string"].decode("latin-1")).lstrip("/")
+        elif passage.component and scope["type"] == "http":
             asked = await self._let_in(scope, send, headers, door, secret)
         if asked is None:
             return

@@ -100,8 +100,8 @@ async def execution_log(request: HttpRequest, id: str) -> HttpResponse:
     viewer, record = await seen(request, id)
     template = "dashboard/fragments/execution_log.html"
     if not person(viewer, record).may_read:
-        context = {"record": record, "is_hidden": True, "fetched": Fetched(problem=left_sentence(record))}
-        return await sync_to_async(render)(request, template, context, status=403)
+        hidden = {"record": record, "is_hidden": True, "fetched": Fetched(problem=left_sentence(record))}
+        return await sync_to_async(render)(request, template, hidden, status=403)
     context = await log_context(request, get_runtime(), record)
     if request.GET.get("download") == "1":
         found: Fetched = context["fetched"]

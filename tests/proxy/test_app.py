@@ -355,8 +355,11 @@ async def test_a_service_worker_is_given_only_where_the_environment_needs_one(
         assert answer.status == 403
         assert "an admin can allow them" in await answer.text()
     gate.known = replace(gate.known, allows_service_workers=True)
-    async with browser.get("/sw.js", headers={**COOKIE, **asked}) as answer:
+    async with browser.get("/sw.js?v=%22", headers={**COOKIE, **asked}) as answer:
         assert answer.status == 200
+        script = (await answer.text()).partition('importScripts("')[2].partition('"')[0]
+    async with browser.get(URL(script, encoded=True), headers=COOKIE) as answer:
+        assert (await answer.json())["target"] == "/sw.js?v=%22"
 
 
 async def test_whoever_comes_back_after_its_end_is_told_so_and_his_browser_forgets_it(

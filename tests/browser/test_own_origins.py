@@ -1,0 +1,269 @@
+"""What a page that somebody else has planted reaches of a visitor's other workspaces, in a real browser: nothing.
+
+The visitor has a private workspace open in one tab; in another he opens what a member of a shared project has made.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator
+
+import pytest
+from aiohttp import web
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+
+from tests.browser.several_origins import Executions, Served, page, served
+
+PRIVATE = """
+addEventListener("message", (event) => found.push("message: " + event.data));
+localStorage.setItem("secret", "beacon of mine");
+setInterval(() => localStorage.setItem("beacon", "mine " + Math.random()), 50);
+found.push(window.opener ? "has an opener" : "no opener");
+"""
+
+
+def nothing_planted(request: web.Request) -> web.Response:
+    return page()
+
+
+@pytest.fixture
+def executions() -> Executions:
+    return Executions({"mine": lambda request: page(PRIVATE, title="Private"), "planted": nothing_planted})
+
+
+@pytest.fixture
+def visitor(chromium: Browser, executions: Executions) -> Iterator[tuple[BrowserContext, Served]]:
+    with served(executions) as found, contextlib.closing(chromium.new_context()) as context:
+        context.add_cookies(found.cookies())  # type: ignore[arg-type]
+        yield context, found
+
+
+Plant = Callable[[str], Page]
+
+
+@pytest.fixture
+def plant(visitor: tuple[BrowserContext, Served], executions: Executions) -> Plant:
+    """Opens the private workspace, then the planted page with that script; `MINE` in it is the former's address."""
+    context, served = visitor
+
+    def open_both(script: str) -> Page:
+        private = context.new_page()
+        private.goto(served.address("mine"))
+        expect(private).to_have_title("Private")
+        executions.reached.clear()
+        planted = script.replace("MINE", served.address("mine"))
+        executions.programs["planted"] = lambda request: page(planted, title="Planted")
+        opened = context.new_page()
+        opened.goto(served.address("planted"))
+        return opened
+
+    return open_both
+
+
+def reached_mine(executions: Executions) -> list[str]:
+    return [path for id, path in executions.reached if id == "mine"]
+
+
+def test_it_learns_of_no_other_workspace_from_storage(plant: Plant) -> None:
+    """JupyterLab's tabs tell each other their ids by events of the storage that they share."""
+    planted = plant(
+        """
+        addEventListener("storage", (event) => found.push(event.key));
+        new BroadcastChannel("beacon").onmessage = (event) => found.push(event.data);
+        window.stored = Object.keys(localStorage);
+        """
+    )
+    with pytest.raises(Exception, match="Timeout"):  # the private tab writes every 50 ms
+        planted.wait_for_function("found.length > 0", timeout=1500)
+    assert planted.evaluate("stored") == []
+
+
+@pytest.mark.parametrize("mode", ["cors", "no-cors", "same-origin"])
+def test_it_reads_and_writes_no_file_of_another(plant: Plant, executions: Executions, mode: str) -> None:
+    planted = plant(
+        f"""
+        const ask = (method) => fetch("MINEapi/contents/secret.txt", {{method, mode: "{mode}", credentials: "include"}})
+            .then((answer) => answer.text()).then((text) => found.push("read " + text), () => found.push("refused"));
+        Promise.all([ask("GET"), ask("POST")]).then(() => found.push("done"));
+        """
+    )
+    planted.wait_for_function("found.includes('done')")
+    assert set(planted.evaluate("found")) <= {"refused", "read ", "done"}
+    assert reached_mine(executions) == []
+
+
+def test_it_starts_no_terminal_in_another(plant: Plant, executions: Executions) -> None:
+    planted = plant(
+        """
+        const socket = new WebSocket("MINEterminals/websocket/1".replace("http", "ws"));
+        socket.onmessage = (event) => found.push(event.data);
+        socket.onclose = () => found.push("closed");
+        """
+    )
+    planted.wait_for_function("found.length > 0")
+    assert planted.evaluate("found") == ["closed"]
+    assert reached_mine(executions) == []
+
+
+def test_it_sends_no_form_to_another(plant: Plant, executions: Executions) -> None:
+    planted = plant(
+        """
+        const form = document.createElement("form");
+        Object.assign(form, {method: "post", action: "MINEapi/shutdown"});
+        document.body.append(form);
+        window.send = () => form.submit();
+        """
+    )
+    planted.evaluate("send()")
+    expect(planted).to_have_title("Forbidden")
+    assert reached_mine(executions) == []
+
+
+@pytest.mark.parametrize("element", ["iframe", "img", "script", "object", "embed"])
+def test_it_shows_another_in_no_frame_and_loads_nothing_of_it(
+    plant: Plant, executions: Executions, element: str
+) -> None:
+    planted = plant(
+        f"""
+        const held = document.createElement("{element}");
+        held.onload = held.onerror = () => found.push("ended");
+        held["{"data" if element == "object" else "src"}"] = "MINElab";
+        document.body.append(held);
+        """
+    )
+    planted.wait_for_load_state("networkidle")
+    assert reached_mine(executions) == []
+
+
+def test_it_holds_no_window_of_another_and_sends_it_no_message(
+    plant: Plant, visitor: tuple[BrowserContext, Served]
+) -> None:
+    context, _ = visitor
+    planted = plant(
+        """
+        window.opened = null;
+        window.open_it = () => { opened = window.open("MINE"); };
+        window.shout = () => { try { opened.postMessage("do this", "*"); } catch (error) { found.push(error.name); } };
+        """
+    )
+    with context.expect_page() as popped:
+        planted.evaluate("open_it()")
+    popup = popped.value
+    expect(popup).to_have_title("Private")
+    planted.wait_for_function("opened.closed")  # to whoever opened it: the browser has parted the two
+    planted.evaluate("shout()")
+    assert popup.evaluate("found") == ["no opener"]
+    assert popup.evaluate("window.opener") is None
+
+
+def test_it_sets_no_cookie_that_another_is_sent(plant: Plant, visitor: tuple[BrowserContext, Served]) -> None:
+    context, served = visitor
+    planted = plant(
+        """
+        for (const domain of ["localhost", ".localhost", "mine.localhost"])
+            document.cookie = `grid_workspace=theirs; domain=${domain}; path=/`;
+        """
+    )
+    expect(planted).to_have_title("Planted")
+    sent = [one["value"] for one in context.cookies(served.address("mine")) if one["name"] == "grid_workspace"]
+    assert sent == ["s"]
+
+
+def test_its_origin_is_its_own_whatever_it_says(plant: Plant) -> None:
+    planted = plant(
+        """
+        try { document.domain = "localhost"; } catch (error) { found.push(error.name); }
+        found.push(document.domain);
+        """
+    )
+    assert planted.evaluate("found")[-1] == "planted.localhost"
+    assert planted.evaluate("window.originAgentCluster") is True
+
+
+WORKER = """
+self.addEventListener("install", () => self.skipWaiting());
+self.addEventListener("activate", (event) => event.waitUntil(self.clients.claim()));
+self.addEventListener("fetch", (event) => event.respondWith(
+    new Response("<!doctype html><title>Made by the worker</title>", {headers: {"Content-Type": "text/html"}})));
+"""
+REGISTERS = """
+navigator.serviceWorker.register("/sw.js").then(() => navigator.serviceWorker.ready)
+    .then(() => found.push("registered"), (error) => found.push(error.name));
+"""
+
+
+def program_with_a_worker(request: web.Request) -> web.Response:
+    if request.path == "/sw.js":
+        return web.Response(text=WORKER, content_type="text/javascript")
+    return page(REGISTERS, title="Cluster")
+
+
+def test_a_program_answers_with_no_service_worker_in_its_place(
+    visitor: tuple[BrowserContext, Served], executions: Executions
+) -> None:
+    context, served = visitor
+    executions.programs["planted"] = program_with_a_worker
+    tab = context.new_page()
+    tab.goto(served.address("planted"))
+    tab.wait_for_function("found.length > 0")
+    assert tab.evaluate("found") != ["registered"]
+    tab.reload()
+    expect(tab).to_have_title("Cluster")
+
+
+def test_where_an_environment_may_have_service_workers_they_serve_files_but_no_pages_and_end_with_the_execution(
+    visitor: tuple[BrowserContext, Served], executions: Executions
+) -> None:
+    context, served = visitor
+    executions.programs["planted"] = program_with_a_worker
+    executions.allows_service_workers = True
+    tab = context.new_page()
+    tab.goto(served.address("planted", "lab/"))
+    tab.wait_for_function("found.includes('registered')")
+    tab.reload()
+    expect(tab).to_have_title("Cluster")
+    file = "fetch('/a/file').then((answer) => answer.text())"
+    assert "Made by the worker" in tab.evaluate(file)
+    executions.ended.add("planted")
+    tab.goto(served.address("planted", "lab/"))
+    expect(tab).to_have_title("Gone")
+    executions.ended.clear()
+    context.add_cookies(served.cookies())  # type: ignore[arg-type]
+    executions.programs["planted"] = nothing_planted
+    tab.goto(served.address("planted", "lab/"))
+    assert "Made by the worker" not in tab.evaluate(file)
+
+
+def test_a_worker_that_is_a_module_is_refused(visitor: tuple[BrowserContext, Served], executions: Executions) -> None:
+    """What it imports would come before our own listener."""
+    context, served = visitor
+    executions.allows_service_workers = True
+
+    def program(request: web.Request) -> web.Response:
+        return (
+            page(REGISTERS.replace('"/sw.js"', '"/sw.js", {type: "module"}'), title="Cluster")
+            if (request.path != "/sw.js")
+            else web.Response(text=WORKER, content_type="text/javascript")
+        )
+
+    executions.programs["planted"] = program
+    tab = context.new_page()
+    tab.goto(served.address("planted"))
+    tab.wait_for_function("found.length > 0")
+    assert tab.evaluate("found") != ["registered"]
+
+
+def test_what_an_origin_has_stored_is_gone_with_the_page_that_says_that_it_has_ended(
+    visitor: tuple[BrowserContext, Served], executions: Executions
+) -> None:
+    context, served = visitor
+    tab = context.new_page()
+    tab.goto(served.address("mine"))
+    expect(tab).to_have_title("Private")
+    executions.ended.add("mine")
+    tab.goto(served.address("mine"))
+    expect(tab).to_have_title("Gone")
+    assert [one["name"] for one in context.cookies(served.address("mine"))] == []
+    executions.ended.clear()
+    context.add_cookies(served.cookies())  # type: ignore[arg-type]
+    executions.programs["mine"] = nothing_planted
+    tab.goto(served.address("mine"))
+    assert tab.evaluate("localStorage.getItem('secret')") is None

@@ -59,7 +59,9 @@ async def serve(port: int) -> None:
     cluster = FakeCluster()
     runtime = new_runtime(cluster)
     stage = Stage(cluster, runtime)
-    server = uvicorn.Server(uvicorn.Config(application, port=port, lifespan="off", log_level="warning"))
+    tls = os.environ.get("GRID_TEST_TLS")  # a file with a key and its certificate
+    config = uvicorn.Config(application, port=port, lifespan="off", log_level="warning", ssl_certfile=tls)
+    server = uvicorn.Server(config)
     with using_runtime(runtime):
         tasks = started(lives_of(runtime, stage))
         serving = asyncio.create_task(server.serve())

@@ -19,14 +19,16 @@ SCENE_SECONDS = 30.0
 class StageProcess:
     """One server at one address; its database outlives a restart, its cluster in memory does not."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, host: str = "127.0.0.1", tls: Path | None = None) -> None:
+        """With `tls`, a file with a key and its certificate, it is reached by https and under another `host`."""
         self._folder = folder
         self._port = free_ports()
+        self._host, self._tls = host, tls
         self._process: subprocess.Popen[str] | None = None
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._port}"
+        return f"{'https' if self._tls else 'http'}://{self._host}:{self._port}"
 
     def start(self) -> None:
         environment = {
@@ -34,6 +36,8 @@ class StageProcess:
             "DJANGO_SETTINGS_MODULE": "tests.settings",
             "GRID_TEST_VAR": str(self._folder),
             "GRID_DASHBOARD_ORIGIN": self.url,
+            "GRID_ALLOWED_HOSTS": self._host,
+            **({"GRID_TEST_TLS": str(self._tls)} if self._tls else {}),
             "GRID_WORKSPACE_ORIGIN": f"http://localhost:{self._port}",
         }
         with (self._folder / "server.log").open("a") as log:

@@ -1,0 +1,89 @@
+"""A program on a sibling host name sets cookies for the parent domain, in a real browser and over https: the dashboard heeds none."""
+
+import contextlib
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+from playwright.sync_api import Browser, BrowserContext, expect
+
+from tests.browser.server import password_of
+from tests.browser.stage import StageProcess
+
+SIBLING = "https://evil.grid.localhost/"
+
+
+@pytest.fixture(scope="module")
+def secure_stage(chromium_path: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StageProcess]:
+    """The dashboard at `https://dash.grid.localhost`, which browsers find on this machine."""
+    folder = tmp_path_factory.mktemp("secure")
+    stage = StageProcess(folder, host="dash.grid.localhost", tls=_certificate(folder / "tls.pem"))
+    try:
+        stage.start()
+        yield stage
+    finally:
+        stage.kill()
+
+
+def _certificate(path: Path) -> Path:
+    key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "dash.grid.localhost")])
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(now + timedelta(days=1))
+        .sign(key, hashes.SHA256())
+    )
+    secret = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    path.write_bytes(secret + made.public_bytes(serialization.Encoding.PEM))
+    return path
+
+
+def _logged_in(chromium: Browser, stage: StageProcess, person: str) -> BrowserContext:
+    context = chromium.new_context(base_url=stage.url, ignore_https_errors=True)
+    page = context.new_page()
+    page.goto("/login/")
+    page.get_by_label("Username").fill(person)
+    page.get_by_label("Password").fill(password_of(person))
+    page.get_by_role("button", name="Log in").click()
+    page.wait_for_url(lambda url: "/login/" not in url)
+    page.close()
+    return context
+
+
+def test_nobodys_session_is_swapped_for_another_by_a_sibling_host(
+    chromium: Browser, secure_stage: StageProcess
+) -> None:
+    with (
+        contextlib.closing(_logged_in(chromium, secure_stage, "bob")) as attackers,
+        contextlib.closing(_logged_in(chromium, secure_stage, "alice")) as victims,
+    ):
+        theirs = {one["name"]: one["value"] for one in attackers.cookies()}
+        session = theirs["__Host-grid_session"]
+        tab = victims.new_page()
+        tab.route(f"{SIBLING}**", lambda route: route.fulfill(content_type="text/html", body="<title>Evil</title>"))
+        tab.goto(SIBLING)
+        for name in ("grid_session", "__Host-grid_session", "__host-grid_session", "grid_csrf", "__Host-grid_csrf"):
+            for path in ("/", "/executions", "/account"):
+                tab.evaluate(
+                    "cookie => { document.cookie = cookie; }",
+                    f"{name}={session}; domain=grid.localhost; path={path}; secure",
+                )
+        planted = {one["name"] for one in victims.cookies() if one["domain"] == ".grid.localhost"}
+        assert "grid_session" in planted, "the attack itself works"
+        assert "__Host-grid_session" not in planted
+        for path in ("/", "/executions/", "/account/"):
+            tab.goto(secure_stage.url + path)
+            expect(tab.locator("body")).to_contain_text("alice")
+            expect(tab.locator("body")).not_to_contain_text("bob")

@@ -3,6 +3,8 @@
 import pytest
 import yaml
 from django.core.checks import run_checks
+from django.core.management import call_command
+from django.core.management.base import SystemCheckError
 from pytest_django import Settings
 
 from grid.checks import demand_service, egress, origins, trusted_proxies
@@ -53,6 +55,12 @@ def test_a_mistake_in_what_executions_may_reach_is_an_error_with_a_sentence(sett
     found = egress(None)
     assert [message.id for message in found] == ["grid.E003"] * 3
     assert "GRID_EGRESS names “10.0.0.0/8”" in found[0].msg
+
+
+def test_no_controller_starts_with_such_a_mistake(settings: Settings) -> None:
+    settings.EGRESS = ["10.0.0.0/8"]
+    with pytest.raises(SystemCheckError, match="GRID_EGRESS names"):
+        call_command("controller", skip_checks=False)
 
 
 def test_the_settings_that_deploy_names_are_without_fault(settings: Settings) -> None:

@@ -144,7 +144,8 @@ def test_a_process_answers_the_manifests_probes(real_grid: RealGrid, name: str) 
             wait_until(lambda url=url, headers=headers: probe(url, headers)[0] == 200, 60, probed)  # type: ignore[misc]
         if name == "web":
             assert probe(f"http://127.0.0.1:{port}/login/")[0] == 400, "only under its own name"
-            assert probe(f"http://127.0.0.1:{port}/login/", {"Host": "grid.example.com"})[0] == 200
+            came_by_https = {"Host": "grid.example.com", "X-Forwarded-Proto": "https"}
+            assert probe(f"http://127.0.0.1:{port}/login/", came_by_https)[0] == 200
     finally:
         real_grid.stop(f"second-{name}")
 

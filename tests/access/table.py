@@ -1,15 +1,20 @@
-"""Who gets which answer: every page, form and websocket by every role. `test_table` asks each of them, and fails for an address
-or a method that has no row here.
+"""Who gets which answer: every page, form and websocket by every role, and what the proxy lets through. `test_table` and `test_proxy`
+ask each of them, and fail for an address or a method that has no row here.
 
 Roles: nobody is logged in as `nobody`; `owner` has launched the executions named workspace and cluster in a project that `lead`
 owns and `member` is a member of; `former` was a member too and has launched left-workspace and left-cluster; a `stranger` has
 nothing to do with it. Answers: a status, `login` for a way to the login page (by a redirect; of a websocket, a goodbye that says so),
 `open` or `refused` for a websocket, `in` for whatever Django's admin answers to an admin. 422 and 400 refuse a form, not a person.
+
+What begins with `proxy:` is asked of the proxy, on the origin of the execution or, without one, of all of them. There everybody but
+nobody holds a secret, as if it were left over from a time when he might open it; the execution's program answers 200.
 """
 
 from dataclasses import dataclass
 
 ROLES = ("nobody", "owner", "lead", "member", "former", "stranger", "operator", "admin")
+
+PROXY = "proxy:"
 
 TABLE = """
                                                  nobody  owner    lead     member   former   stranger operator admin
@@ -117,6 +122,26 @@ POST configuration-change                        login   403      403      403  
 POST configuration-reset                         login   403      403      403      403      403      403      302
 GET  logins                                      login   403      403      403      403      403      403      200
 POST login-unlock                                login   403      403      403      403      403      403      302
+
+GET  proxy:/__grid__/healthz                     200     200      200      200      200      200      200      200
+GET  proxy:/__grid__/readyz                      200     200      200      200      200      200      200      200
+GET  proxy:/                                     403     403      403      403      403      403      403      403
+GET  proxy:/w/neverwas22/lab                     303     303      303      303      303      303      303      303
+GET  proxy:/__grid__/begin   workspace           303     303      303      303      303      303      303      303
+GET  proxy:/__grid__/begin   no-such             303     303      303      303      303      303      303      303
+GET  proxy:/__grid__/open    workspace           403     403      403      403      403      403      403      403
+GET  proxy:/lab              workspace           403     200      403      403      403      403      403      403
+POST proxy:/api/contents     workspace           403     200      403      403      403      403      403      403
+WS   proxy:/api/kernels      workspace           refused open     refused  refused  refused  refused  refused  refused
+GET  proxy:/status           cluster             403     200      200      200      403      403      403      403
+POST proxy:/status           cluster             403     200      200      200      403      403      403      403
+WS   proxy:/status/ws        cluster             refused open     open     open     refused  refused  refused  refused
+GET  proxy:/lab              left-workspace      403     403      403      403      403      403      403      403
+POST proxy:/api/contents     left-workspace      403     403      403      403      403      403      403      403
+WS   proxy:/api/kernels      left-workspace      refused refused  refused  refused  refused  refused  refused  refused
+GET  proxy:/status           left-cluster        403     200      200      200      403      403      403      403
+WS   proxy:/status/ws        left-cluster        refused open     open     open     refused  refused  refused  refused
+GET  proxy:/lab              no-such             403     403      403      403      403      403      403      403
 
 GET  admin/login/                                login   403      403      403      403      403      403      403
 GET  admin/password_change/                      login   302      302      302      302      302      302      302

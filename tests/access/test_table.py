@@ -8,15 +8,16 @@ from django.urls import NoReverseMatch, reverse
 
 from dashboard.routing import LIVE_PAGES
 from grid.runtime import Runtime
-from tests.access.table import ROLES, ROWS, Row
+from tests.access.table import PROXY, ROLES, ROWS, Row
 from tests.access.world import World, asked, build, routes
 from tests.dashboard.live import connection
 from tests.support.cluster import FakeCluster
 
 ADMIN = "admin:"
 REPLACED = {"admin:login", "admin:password_change"}  # by pages of ours at the same addresses
-HTTP = [row for row in ROWS if row.method != "WS" and not row.route.endswith(":*")]
-SOCKETS = [row for row in ROWS if row.method == "WS"]
+PAGES = [row for row in ROWS if not row.route.startswith(PROXY)]
+HTTP = [row for row in PAGES if row.method != "WS" and not row.route.endswith(":*")]
+SOCKETS = [row for row in PAGES if row.method == "WS"]
 METHODS: dict[str, set[str]] = defaultdict(set)
 for row in HTTP:
     METHODS[row.route].add(row.method)

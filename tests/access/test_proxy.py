@@ -1,0 +1,135 @@
+"""The proxy lets through whom the table says, whatever secrets people still hold."""
+
+from collections.abc import AsyncIterator, Collection, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from aiohttp import web
+from asgiref.sync import sync_to_async
+from asgiref.testing import ApplicationCommunicator
+from django.contrib.auth.models import User
+
+from dashboard.proxy.app import ALIVE_PATH, READY_PATH, WorkspaceProxy
+from dashboard.proxy.gate import GrantGate, Target
+from dashboard.proxy.own_cookies import OwnCookies
+from grid.launch import grants
+from grid.launch.grants import Key, Passage, digest, exchange_ticket, issue_ticket, new_opener
+from grid.models import Execution
+from grid.origins import BEGIN_PATH, OPEN_PATH, Origins
+from grid.runtime import Runtime
+from tests.access.table import PROXY, ROLES, ROWS, Row
+from tests.access.world import NO_SUCH, World, build
+from tests.dashboard.live import cookie_of
+from tests.support.cluster import FakeCluster
+
+ORIGINS = Origins("http://workspaces.test:8001")
+COOKIE = OwnCookies(ORIGINS).secret("")
+ASKED = [row for row in ROWS if row.route.startswith(PROXY)]
+
+
+class StoredGrants:
+    """On the test's own connection."""
+
+    async def exchange(self, execution_id: str, ticket: str, opener: str, *, now: datetime) -> str | None:
+        return await sync_to_async(exchange_ticket)(execution_id, ticket, opener, now=now)
+
+    async def passages(self, keys: Collection[Key]) -> Mapping[Key, Passage]:
+        return await sync_to_async(grants.passages)(keys)
+
+    async def touch(self, session_keys: Collection[str]) -> None:
+        pass
+
+
+class OneProgram(GrantGate):
+    """Every execution's pod is the same program."""
+
+    def __init__(self, program: Target) -> None:
+        super().__init__(StoredGrants(), lambda _: [], namespace="")
+        self._program = program
+
+    def target(self, passage: Passage) -> Target | None:
+        return self._program
+
+
+@pytest.fixture
+async def proxy() -> AsyncIterator[WorkspaceProxy]:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        if request.headers.get("Upgrade", "").lower() != "websocket":
+            return web.Response(text="the program")
+        socket = web.WebSocketResponse()
+        await socket.prepare(request)
+        await socket.receive()
+        return socket
+
+    async def no_problem() -> str:
+        return ""
+
+    program = web.Application()
+    program.router.add_route("*", "/{tail:.*}", answer)
+    runner = web.AppRunner(program, shutdown_timeout=1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    gate = OneProgram(Target("127.0.0.1", runner.addresses[0][1]))
+    built = WorkspaceProxy(
+        gate=gate, origins=ORIGINS, dashboard_origin="http://grid.test", token=lambda id: id, problem=no_problem
+    )
+    yield built
+    await built.close()
+    await runner.cleanup()
+
+
+def test_each_address_of_the_proxys_own_has_a_row() -> None:
+    own = {ALIVE_PATH, READY_PATH, f"/{BEGIN_PATH}", f"/{OPEN_PATH}"}
+    assert own <= {row.route.removeprefix(PROXY) for row in ASKED}
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("row", ASKED, ids=str)
+async def test_each_role_gets_its_answer_of_the_proxy(
+    row: Row, proxy: WorkspaceProxy, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    world = await sync_to_async(build)(cluster, runtime)
+    assert {role: await answer_to(row, role, proxy, world) for role in ROLES} == row.answers
+
+
+async def answer_to(row: Row, role: str, proxy: WorkspaceProxy, world: World) -> str:
+    execution = world.executions.get(row.target)
+    id = execution.pk if execution else NO_SUCH if row.target else ""
+    origin = ORIGINS.origin(id) if id else ORIGINS.base
+    headers = {"host": origin.removeprefix("http://"), "origin": origin}
+    if role != "nobody":
+        secret = await sync_to_async(secret_of)(world.people[role], execution) if execution else "made-up"
+        headers["cookie"] = f"{COOKIE}={secret}"
+    path = row.route.removeprefix(PROXY)
+    return await asked(proxy, row.method, path, headers)
+
+
+def secret_of(user: User, execution: Execution) -> str:
+    opener, now = new_opener(), datetime.now(UTC)
+    ticket = issue_ticket(execution, user=user, session_key=cookie_of(user), opener_digest=digest(opener), now=now)
+    return exchange_ticket(execution.pk, ticket, opener, now=now) or ""
+
+
+async def asked(proxy: WorkspaceProxy, method: str, path: str, headers: Mapping[str, str]) -> str:
+    is_socket = method == "WS"
+    scope = {
+        "type": "websocket" if is_socket else "http",
+        "method": method,
+        "path": path,
+        "query_string": b"",
+        "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
+        "client": ("127.0.0.1", 1),
+        "subprotocols": [],
+    }
+    untyped: Any = ApplicationCommunicator
+    browser = untyped(proxy, scope)
+    await browser.send_input({"type": "websocket.connect"} if is_socket else {"type": "http.request", "body": b""})
+    answer = await browser.receive_output(timeout=10)
+    if answer["type"] == "websocket.accept":
+        await browser.send_input({"type": "websocket.disconnect", "code": 1000})
+    await browser.wait(timeout=10)
+    if is_socket:
+        return "open" if answer["type"] == "websocket.accept" else "refused"
+    return str(answer["status"])

@@ -140,11 +140,18 @@ def unlock(scope: Scope, name: str, address: str, *, actor: User) -> int:
     return failures
 
 
-def purge(now: datetime) -> int:
+def purge(now: datetime, at_most: int) -> int:
     """Delete failures that count no more, and logins too old to make an address known; how many rows."""
-    attempts, _ = AccessAttempt.objects.filter(attempt_time__lte=now - policy().cool_off).delete()
-    logins, _ = AccessLog.objects.filter(attempt_time__lte=now - _ADDRESS_IS_KNOWN_FOR).delete()
-    return int(attempts + logins)
+    attempts = AccessAttempt.objects.filter(attempt_time__lte=now - policy().cool_off)
+    deleted = _delete(attempts, at_most)
+    logins = AccessLog.objects.filter(attempt_time__lte=now - _ADDRESS_IS_KNOWN_FOR)
+    return deleted + _delete(logins, at_most - deleted)
+
+
+def _delete(rows: "QuerySet[Any]", at_most: int) -> int:
+    found = list(rows.values_list("pk", flat=True)[:at_most])
+    rows.model._default_manager.filter(pk__in=found).delete()
+    return len(found)
 
 
 class LockoutHandler(AxesDatabaseHandler):  # type: ignore[misc]

@@ -238,9 +238,9 @@ def test_purging_takes_what_counts_no_more(few: People) -> None:
     guess("alice", 1)
     log_in("bob")
     now = timezone.now()
-    assert purge(now) == 0
-    assert purge(now + COOL_OFF) == 1
-    assert purge(now + timedelta(days=91)) == 1
+    assert purge(now, 10) == 0
+    assert purge(now + COOL_OFF, 10) == 1
+    assert purge(now + timedelta(days=91), 10) == 1
 
 
 def test_nothing_of_a_password_is_kept_and_one_row_a_name_and_address(few: People) -> None:

@@ -25,7 +25,7 @@ from dashboard.proxy.own_cookies import OwnCookies
 from dashboard.proxy.placing import Place
 from dashboard.proxy.upstream import Receive, Route, Scope, Send
 from dashboard.proxy.websocket import forward_websocket
-from grid.launch.grants import Passage, digest, new_opener
+from grid.launch.grants import SECRET_LIFETIME, Passage, digest, new_opener
 from grid.origins import BEGIN_PATH, OPEN_PATH, WORKER_PATH, Door, Origins
 
 logger = logging.getLogger(__name__)
@@ -34,7 +34,6 @@ ALIVE_PATH, READY_PATH = "/__grid__/healthz", "/__grid__/readyz"
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _CONNECT_SECONDS = 5.0
 _OPENER_SECONDS = 60
-_COOKIE_SECONDS = 7 * 24 * 60 * 60  # the grant behind it ends earlier, with the dashboard's session
 
 
 class WorkspaceProxy:
@@ -185,7 +184,7 @@ class WorkspaceProxy:
         if secret is None:
             await self._refuse(scope, send, door)
             return
-        given = self._own.header(id, self._own.secret(id), secret, seconds=_COOKIE_SECONDS)
+        given = self._own.header(id, self._own.secret(id), secret, seconds=int(SECRET_LIFETIME.total_seconds()))
         forgotten = self._own.header(id, self._own.opener(id), "", seconds=0)
         await send_on(send, self._origins.address(id), [given, forgotten])
 

@@ -24,6 +24,7 @@ from grid.sessions import stored_key, valid_users
 
 Key = tuple[str, str]  # an execution's id and a secret
 TICKET_LIFETIME = timedelta(seconds=30)  # the browser follows the redirect at once
+SECRET_LIFETIME = timedelta(days=7)  # in the browser; the grant behind it ends earlier, with the dashboard's session
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,5 @@
-"""What the leader clears away each hour: sessions that have ended by themselves, and grants that open nothing any more.
+"""What the leader clears away each hour: sessions that have ended by themselves, wrong passwords that count no more, and grants
+that nobody can use any more.
 
 In small batches, so that nobody waits for the database. What fails is logged and tried again soon; the other chores are done
 all the same, and doing any of them twice changes nothing.
@@ -11,9 +12,11 @@ from datetime import datetime, timedelta
 
 from django.db.models import Exists, OuterRef, Q
 
-from grid import sessions
+from grid import lockouts, sessions
 from grid.launch.context import Database
+from grid.launch.grants import SECRET_LIFETIME
 from grid.models import Session, WorkspaceGrant
+from grid.models.execution import ACTIVE_STATES
 
 logger = logging.getLogger(__name__)
 
@@ -21,21 +24,21 @@ FIRST_SECONDS = 60.0  # a new leader has more urgent things to do
 PERIOD_SECONDS = 3600.0
 RETRY_SECONDS = 300.0
 BATCH = 500
-# Twice what a ticket may live.
-_TICKETS_KEPT = timedelta(minutes=1)
-# So that whoever comes back to an address where something has ended is told so.
-_ENDED_KEPT = timedelta(days=7)
+_TICKETS_KEPT = timedelta(minutes=1)  # twice what one may live
 
 Chore = Callable[[datetime, int], int]  # clears away at most so many; how many it did
 
 
 def purge_grants(now: datetime, at_most: int) -> int:
-    """Tickets that nobody used in time, and grants whose session is gone or whose execution ended long ago."""
-    session = Session.objects.filter(pk=OuterRef("session_key"))
+    """Tickets that nobody used in time; grants whose session is gone, and all that are older than a browser keeps the secret.
+
+    A grant of something that has ended stays that long: by it the browser is told so, and clears what it had stored.
+    """
+    has_session = Exists(Session.objects.filter(pk=OuterRef("session_key")))
     useless = (
         Q(secret_hash__isnull=True, created_at__lt=now - _TICKETS_KEPT)
-        | Q(execution__ended_at__lt=now - _ENDED_KEPT)
-        | ~Q(Exists(session))
+        | (~Q(has_session) & Q(execution__state__in=ACTIVE_STATES))
+        | Q(created_at__lt=now - SECRET_LIFETIME)
     )
     found = list(WorkspaceGrant.objects.filter(useless).values_list("pk", flat=True)[:at_most])
     WorkspaceGrant.objects.filter(pk__in=found).delete()
@@ -43,7 +46,7 @@ def purge_grants(now: datetime, at_most: int) -> int:
 
 
 # Sessions first: their grants go with them.
-CHORES: Mapping[str, Chore] = {"sessions": sessions.purge, "grants": purge_grants}
+CHORES: Mapping[str, Chore] = {"sessions": sessions.purge, "logins": lockouts.purge, "grants": purge_grants}
 
 
 class Housekeeping:

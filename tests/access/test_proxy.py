@@ -13,10 +13,11 @@ from django.contrib.auth.models import User
 from dashboard.proxy.app import ALIVE_PATH, READY_PATH, WorkspaceProxy
 from dashboard.proxy.gate import GrantGate, Target
 from dashboard.proxy.own_cookies import OwnCookies
+from grid import origins
 from grid.launch import grants
 from grid.launch.grants import Key, Passage, digest, exchange_ticket, issue_ticket, new_opener
 from grid.models import Execution
-from grid.origins import BEGIN_PATH, OPEN_PATH, Origins
+from grid.origins import Origins
 from grid.runtime import Runtime
 from tests.access.table import PROXY, ROLES, ROWS, Row
 from tests.access.world import NO_SUCH, World, build
@@ -81,8 +82,9 @@ async def proxy() -> AsyncIterator[WorkspaceProxy]:
 
 
 def test_each_address_of_the_proxys_own_has_a_row() -> None:
-    own = {ALIVE_PATH, READY_PATH, f"/{BEGIN_PATH}", f"/{OPEN_PATH}"}
-    assert own <= {row.route.removeprefix(PROXY) for row in ASKED}
+    below_executions = {f"/{path}" for name, path in vars(origins).items() if name.endswith("_PATH")}
+    assert below_executions
+    assert below_executions | {ALIVE_PATH, READY_PATH} <= {row.route.removeprefix(PROXY) for row in ASKED}
 
 
 @pytest.mark.django_db(transaction=True)

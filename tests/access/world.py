@@ -111,7 +111,7 @@ def _cluster(owner: User, project: Project) -> Execution:
 
 def asked(client: Client, method: str, path: str, body: Mapping[str, Any]) -> str:
     """The answer as the table says it; whatever it changed is undone."""
-    send = {"GET": client.get, "POST": client.post, "PUT": client.put, "DELETE": client.delete}[method]
+    send: Any = {"GET": client.get, "POST": client.post, "PUT": client.put, "DELETE": client.delete}[method]
     with transaction.atomic():
         answer = send(path, body) if method in ("GET", "POST") else send(path)
         transaction.set_rollback(True)
@@ -135,4 +135,4 @@ def _routes(patterns: list[URLPattern | URLResolver], prefix: str, namespace: st
 
 
 def address(route: str, arguments: Mapping[str, Any]) -> str:
-    return f"/{route}" if "/" in route else reverse(route, kwargs=arguments)
+    return f"/{route}" if "/" in route else reverse(route, kwargs=dict(arguments))

@@ -1,6 +1,5 @@
 """The Open button: the owner is handed over, everybody else learns nothing."""
 
-import html
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -60,21 +59,6 @@ def test_everybody_else_gets_what_they_get_for_an_execution_that_does_not_exist(
     assert not WorkspaceGrant.objects.exists()
 
 
-@pytest.mark.parametrize(
-    ("who", "may_open"),
-    [("owner", True), ("teammate", True), ("stranger", False), ("operator", False), ("admin", False)],
-)
-def test_a_clusters_page_is_for_its_owner_and_the_projects_members(
-    client: Client, people: People, execution: Execution, who: str, may_open: bool
-) -> None:
-    Execution.objects.update(kind="cluster", owner=people.owner)
-    client.force_login(getattr(people, who))
-    answer = client.post(f"/executions/{execution.pk}/open/")
-    assert answer.status_code == (302 if may_open else 403)
-    if not may_open:
-        assert "its owner and the members of its project" in html.unescape(main_of(answer))
-
-
 def test_an_ended_execution_cannot_be_opened(client: Client, people: People, execution: Execution) -> None:
     Execution.objects.update(state=State.STOPPED)
     client.force_login(people.owner)
@@ -97,11 +81,3 @@ def test_opening_is_a_post(client: Client, people: People, execution: Execution)
     strict.force_login(people.owner)
     assert strict.post(f"/executions/{execution.pk}/open/").status_code == 403
     assert not WorkspaceGrant.objects.exists()
-
-
-def test_a_member_of_the_project_may_open_a_cluster(client: Client, people: People, execution: Execution) -> None:
-    Execution.objects.filter(pk=execution.pk).update(kind="cluster")
-    client.force_login(people.teammate)
-    assert client.post(f"/executions/{execution.pk}/open/").status_code == 302
-    client.force_login(people.stranger)
-    assert client.post(f"/executions/{execution.pk}/open/").status_code == 403

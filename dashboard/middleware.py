@@ -4,6 +4,7 @@ It keeps off the workspaces' host name, because browsers share a host's cookies 
 scripts to run (CONTENT_SECURITY_POLICY).
 """
 
+import contextlib
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from urllib.parse import urlsplit
@@ -13,6 +14,7 @@ from csp.constants import SELF
 from csp.middleware import CSPMiddleware, PolicyParts
 from django.conf import settings
 from django.contrib.sessions import middleware
+from django.db import OperationalError
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.utils import timezone
 from django.utils.decorators import sync_and_async_middleware
@@ -35,7 +37,8 @@ class SessionMiddleware(middleware.SessionMiddleware):
 
     def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
         if request.session.accessed:
-            request.session.touch(timezone.now())  # type: ignore[attr-defined]
+            with contextlib.suppress(OperationalError):  # who may only read, because the disk is full, still reads
+                request.session.touch(timezone.now())  # type: ignore[attr-defined]
         return super().process_response(request, response)
 
 

@@ -218,8 +218,17 @@ LOGGING = {
             "datefmt": "%Y-%m-%dT%H:%M:%S%z",
         }
     },
-    "filters": {"client faults": {"()": "grid.edge.logs.ClientFaults"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["client faults"]}},
+    "filters": {
+        "client faults": {"()": "grid.edge.logs.ClientFaults"},
+        "database troubles": {"()": "grid.edge.logs.DatabaseTroubles"},
+    },
+    "handlers": {
+        "stderr": {
+            "class": "logging.StreamHandler",
+            "formatter": "line",
+            "filters": ["client faults", "database troubles"],
+        }
+    },
     "loggers": {
         "axes": {"level": "WARNING"},  # grid.lockouts says the same in fewer lines
         "grid.edge.websocket": {"level": "WARNING"},  # uvicorn would say of each live page that it is connected

@@ -14,3 +14,5 @@ urlpatterns = [
     path("admin/password_change/", require_safe(RedirectView.as_view(pattern_name="password"))),
     path("admin/", admin.site.urls),
 ]
+
+handler500 = "dashboard.views.failing.failed"

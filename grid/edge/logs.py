@@ -5,6 +5,7 @@ Django, channels and uvicorn write what a client sent into their lines, whole; a
 
 import logging
 
+from grid.databasetrouble import trouble_of
 from grid.edge.text import cleaned
 
 _LONGEST_LINE = 4000
@@ -29,5 +30,16 @@ class ClientFaults(logging.Filter):
             request = getattr(record, "request", None)
             path = "" if request is None or request.path in said else f" path={cleaned(request.path)}"
             record.msg = said + path + ("" if reason in said else f" reason={cleaned(reason)}")
+            record.args, record.exc_info, record.exc_text = (), None, None
+        return True
+
+
+class DatabaseTroubles(logging.Filter):
+    """A database that is full, busy or away is told in the line itself: where in our code it was noticed says nothing."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        if trouble_of(error) is not None:
+            record.msg = f"{record.getMessage()} reason={cleaned(str(error))}"
             record.args, record.exc_info, record.exc_text = (), None, None
         return True

@@ -1,0 +1,60 @@
+"""Which errors of a database mean that its disk is full, that it cannot be written, is busy or is away, and are no fault of ours.
+
+The driver's own error says it, which Django keeps as the cause: SQLite's by name, PostgreSQL's by SQLSTATE.
+"""
+
+from enum import Enum
+
+
+class Trouble(Enum):
+    """The value is a sentence that goes on with what to do."""
+
+    FULL = "The disk of the database is full: nothing was saved. An operator has to make room."
+    READ_ONLY = "The database can only be read: nothing was saved. An operator has to let it be written again."
+    BUSY = "The database is busy with others: nothing was saved. Try again in a minute."
+    AWAY = "The database does not answer: nothing was saved. Try again in a minute; if it stays so, tell an operator."
+
+
+# By how a name begins: SQLite adds what exactly has happened. SQLITE_ERROR, a wrong statement, is a fault of ours.
+_SQLITE = {
+    "SQLITE_FULL": Trouble.FULL,
+    "SQLITE_READONLY": Trouble.READ_ONLY,
+    "SQLITE_BUSY": Trouble.BUSY,
+    "SQLITE_LOCKED": Trouble.BUSY,
+    "SQLITE_IOERR": Trouble.AWAY,
+    "SQLITE_CANTOPEN": Trouble.AWAY,
+    "SQLITE_CORRUPT": Trouble.AWAY,
+    "SQLITE_NOTADB": Trouble.AWAY,
+}
+# By how a state begins, the longer first: https://www.postgresql.org/docs/current/errcodes-appendix.html
+_POSTGRESQL = {
+    "53100": Trouble.FULL,
+    "25006": Trouble.READ_ONLY,
+    "55P03": Trouble.BUSY,
+    "57014": Trouble.BUSY,  # cancelled: it took longer than the server allows
+    "40": Trouble.BUSY,  # a deadlock, or another one's transaction came first
+    "53": Trouble.BUSY,
+    "08": Trouble.AWAY,
+    "57P": Trouble.AWAY,
+    "58": Trouble.AWAY,
+    "XX001": Trouble.AWAY,
+}
+
+
+def trouble_of(error: BaseException | None) -> Trouble | None:
+    """None for everything else, our own wrong statements included."""
+    if error is None:
+        return None
+    return _of_driver(error) or _of_driver(error.__cause__)
+
+
+def _of_driver(error: BaseException | None) -> Trouble | None:
+    if name := getattr(error, "sqlite_errorname", ""):
+        return next((trouble for start, trouble in _SQLITE.items() if name.startswith(start)), None)
+    kind = type(error)
+    if kind.__module__.partition(".")[0] != "psycopg":
+        return None
+    if state := getattr(error, "sqlstate", None):
+        return next((trouble for start, trouble in _POSTGRESQL.items() if state.startswith(start)), None)
+    # Without a state it is the connection: never made, lost, or closed by one of the two.
+    return Trouble.AWAY if kind.__name__ in ("OperationalError", "InterfaceError", "ConnectionTimeout") else None

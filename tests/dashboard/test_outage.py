@@ -1,0 +1,160 @@
+"""A database that is full, busy or away: one page that says so with status 503, one line in the log, and nothing half-written."""
+
+import logging
+import sqlite3
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+import pytest
+from django.core.handlers.exception import response_for_exception
+from django.db import InterfaceError, OperationalError, ProgrammingError, connection
+from django.http import HttpResponse
+from django.test import Client, RequestFactory
+from django.utils import timezone
+
+from grid.databasetrouble import Trouble, trouble_of
+from grid.edge.logs import DatabaseTroubles
+from grid.models import Execution, LifecycleEntry, Project, Session
+from grid.sessions import SEEN_PRECISION
+from tests.conftest import People
+from tests.dashboard.executing import make_environment, make_project, make_tier
+
+
+@contextmanager
+def full_database() -> Iterator[None]:
+    """SQLite may take no further page, and says what it says on a full disk."""
+    with connection.cursor() as cursor:
+        pages = cursor.execute("PRAGMA page_count").fetchone()[0]
+        free = cursor.execute("PRAGMA freelist_count").fetchone()[0]
+        assert free < 50, "what was deleted before leaves room"
+        cursor.execute(f"PRAGMA max_page_count = {pages}")
+    try:
+        yield
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("PRAGMA max_page_count = 1073741823")
+
+
+@pytest.fixture
+def offered(people: People) -> Project:
+    make_environment()
+    make_tier("small", is_default=True)
+    return make_project(people.owner)
+
+
+@pytest.fixture
+def browser(people: People) -> Client:
+    client = Client(raise_request_exception=False)
+    client.force_login(people.owner)
+    return client
+
+
+def form(number: int, title: str) -> dict[str, str]:
+    return {
+        "kind": "workspace",
+        "project": "churn",
+        "environment": "jupyterlab",
+        "tier": "small",
+        "token": f"t{number}",
+        "title": title,
+    }
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("runtime")
+def test_a_launch_on_a_full_disk_is_refused_whole_and_works_again_with_room(
+    browser: Client, offered: Project, caplog: pytest.LogCaptureFixture
+) -> None:
+    with full_database():
+        launched = 0
+        while (answer := browser.post("/launch/", form(launched, "x" * 80))).status_code == 302:
+            launched += 1
+        assert answer.status_code == 503
+        assert answer["Retry-After"] == "30"
+        page = answer.content.decode()
+        assert "The disk of the database is full: nothing was saved. An operator has to make room." in page
+        assert Execution.objects.count() == LifecycleEntry.objects.values("execution").distinct().count() == launched
+        assert browser.get("/launch/").status_code == 200, "reading goes on"
+    assert browser.post("/launch/", form(launched, "x" * 80)).status_code == 302
+    assert Execution.objects.count() == launched + 1
+    lines = [record for record in caplog.records if record.name == "django.request" and record.levelno >= logging.ERROR]
+    assert len(lines) == 1
+    assert DatabaseTroubles().filter(lines[0])
+    assert lines[0].getMessage() == "Service Unavailable: /launch/ reason=database or disk is full"
+    assert lines[0].exc_info is None
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("runtime")
+def test_a_page_is_read_although_nobody_can_note_that_it_was(browser: Client) -> None:
+    Session.objects.update(seen_at=timezone.now() - 2 * SEEN_PRECISION)
+    with connection.cursor() as cursor:
+        cursor.execute("PRAGMA query_only = 1")
+        try:
+            with pytest.raises(OperationalError, match="readonly"):
+                Session.objects.update(agent="written")
+            assert browser.get("/").status_code == 200
+        finally:
+            cursor.execute("PRAGMA query_only = 0")
+    assert browser.get("/").status_code == 200
+    assert Session.objects.get().seen_at > timezone.now() - SEEN_PRECISION
+
+
+def sqlite(name: str) -> OperationalError:
+    cause = sqlite3.OperationalError("said by SQLite")
+    cause.sqlite_errorname = name
+    return _caused(OperationalError("said by SQLite"), cause)
+
+
+def postgresql(cause: psycopg.Error) -> OperationalError:
+    return _caused(OperationalError(*cause.args), cause)
+
+
+def _caused(error: OperationalError, cause: Exception) -> OperationalError:
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "trouble"),
+    [
+        (sqlite("SQLITE_FULL"), Trouble.FULL),
+        (sqlite("SQLITE_BUSY_SNAPSHOT"), Trouble.BUSY),
+        (sqlite("SQLITE_READONLY_DBMOVED"), Trouble.READ_ONLY),
+        (sqlite("SQLITE_IOERR_WRITE"), Trouble.AWAY),
+        (sqlite("SQLITE_CORRUPT"), Trouble.AWAY),
+        (sqlite("SQLITE_ERROR"), None),
+        (postgresql(psycopg.errors.DiskFull("no space left")), Trouble.FULL),
+        (postgresql(psycopg.errors.LockNotAvailable("lock timeout")), Trouble.BUSY),
+        (postgresql(psycopg.errors.TooManyConnections("too many clients")), Trouble.BUSY),
+        (postgresql(psycopg.errors.ReadOnlySqlTransaction("read-only")), Trouble.READ_ONLY),
+        (postgresql(psycopg.errors.AdminShutdown("terminating connection")), Trouble.AWAY),
+        (postgresql(psycopg.OperationalError("connection refused")), Trouble.AWAY),
+        (postgresql(psycopg.errors.UndefinedColumn("no such column")), None),
+        (ProgrammingError("ours"), None),
+        (InterfaceError("ours"), None),
+        (ValueError("ours"), None),
+    ],
+    ids=str,
+)
+def test_the_drivers_error_says_what_it_is_and_our_own_faults_stay_faults(
+    error: Exception, trouble: Trouble | None
+) -> None:
+    assert trouble_of(error) is trouble
+    assert _answer(error).status_code == (500 if trouble is None else 503)
+
+
+@pytest.mark.parametrize(("target", "swap"), [("div#execution-log", "none"), ("main#main", None)])
+def test_a_part_of_a_page_stays_as_it_was(target: str, swap: str | None) -> None:
+    answer = _answer(sqlite("SQLITE_BUSY"), {"HX-Request": "true", "HX-Target": target})
+    assert answer.get("HX-Reswap") == swap
+
+
+def _answer(error: Exception, headers: dict[str, str] | None = None) -> HttpResponse:
+    try:
+        raise error
+    except Exception:
+        assert sys.exc_info()[1] is error
+        return response_for_exception(RequestFactory().get("/launch/", headers=headers), error)

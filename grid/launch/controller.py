@@ -34,6 +34,7 @@ from grid.launch.housekeeping import Housekeeping
 from grid.launch.ledger import Mark
 from grid.launch.policykeeper import PolicyKeeper
 from grid.launch.reconcile import Reconciler
+from grid.launch.troubles import Troubles
 from grid.launch.workqueue import WorkQueue
 from grid.models import State
 from grid.watch.backoff import Backoff
@@ -88,6 +89,7 @@ class Controller:
         self._backoffs: dict[str, Backoff] = {}
         self._known: dict[str, int] = {}
         self._outage = Outage()
+        self._troubles = Troubles(monotonic)
         self._untold = [away] if away is not None and away.is_told else []
         self.pods = PodCache(self._mark)
         self.events = EventCache(self._mark)
@@ -162,8 +164,9 @@ class Controller:
             delay = self._backoff(id).next()
             logger.warning("execution=%s not moved on, again in %.1f s reason=%s", id, delay, error)
             self._queue.add_later(id, delay)
-        except Exception:
-            logger.exception("execution=%s looking at it failed", id)
+        except Exception as error:
+            if not self._troubles.are_why(error):
+                logger.exception("execution=%s looking at it failed", id)
             self._queue.add_later(id, self._backoff(id).next())
         else:
             self._backoffs.pop(id, None)
@@ -197,15 +200,17 @@ class Controller:
             try:
                 await self.poll()
                 backoff.reset()
+                self._troubles.tell_if_over()
                 if failing:
                     logger.info("the database answers again")
                 failing, pause = False, POLL_SECONDS
-            except Exception:
-                logger.log(
-                    logging.DEBUG if failing else logging.ERROR,
-                    "the database cannot be asked, trying again",
-                    exc_info=True,
-                )
+            except Exception as error:
+                if not self._troubles.are_why(error):
+                    logger.log(
+                        logging.DEBUG if failing else logging.ERROR,
+                        "the database cannot be asked, trying again",
+                        exc_info=True,
+                    )
                 failing, pause = True, max(POLL_SECONDS, backoff.next())
             await asyncio.sleep(pause)
 

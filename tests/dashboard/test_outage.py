@@ -3,8 +3,6 @@
 import logging
 import sqlite3
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import psycopg
 import pytest
@@ -20,21 +18,7 @@ from grid.models import Execution, LifecycleEntry, Project, Session
 from grid.sessions import SEEN_PRECISION
 from tests.conftest import People
 from tests.dashboard.executing import make_environment, make_project, make_tier
-
-
-@contextmanager
-def full_database() -> Iterator[None]:
-    """SQLite may take no further page, and says what it says on a full disk."""
-    with connection.cursor() as cursor:
-        pages = cursor.execute("PRAGMA page_count").fetchone()[0]
-        free = cursor.execute("PRAGMA freelist_count").fetchone()[0]
-        assert free < 50, "what was deleted before leaves room"
-        cursor.execute(f"PRAGMA max_page_count = {pages}")
-    try:
-        yield
-    finally:
-        with connection.cursor() as cursor:
-            cursor.execute("PRAGMA max_page_count = 1073741823")
+from tests.support.fulldatabase import full_database
 
 
 @pytest.fixture

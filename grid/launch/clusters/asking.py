@@ -27,6 +27,7 @@ from grid.launch.frameworks import framework
 from grid.launch.frameworks.base import ClusterReport, Framework, FrameworkSilent, WorkerPod
 from grid.launch.ledger import RunningCluster
 from grid.launch.spec import ExecutionSpec, thaw
+from grid.launch.troubles import Troubles
 from grid.metrics.demand import Demand, read_demand, write_demand
 from grid.watch.backoff import Backoff
 
@@ -91,6 +92,7 @@ class Asking:
         self._visits: dict[str, _Visits] = {}
         self._places = asyncio.Semaphore(AT_ONCE)
         self._failing = False
+        self._troubles = Troubles(context.monotonic)
 
     async def run(self) -> None:
         """Never ends by itself: outages of the database and of the cluster are waited out."""
@@ -103,6 +105,7 @@ class Asking:
                         tasks.create_task(self._visit(http, id, is_asked))
                     backoff.reset()
                     self._failing = False
+                    self._troubles.tell_if_over()
                 except Exception:
                     level = logging.DEBUG if self._failing else logging.ERROR
                     logger.log(level, "running clusters cannot be read, trying again", exc_info=True)
@@ -156,9 +159,12 @@ class Asking:
         except (GridError, TimeoutError) as error:
             failure = str(error) or "The cluster took too long to answer."
         except Exception as error:
-            failure = f"{type(error).__name__}: {error}"
-            if not visits.failure:
-                logger.exception("visiting a cluster failed execution=%s", id)
+            if self._troubles.are_why(error):
+                failure = visits.failure  # no news of this cluster
+            else:
+                failure = f"{type(error).__name__}: {error}"
+                if not visits.failure:
+                    logger.exception("visiting a cluster failed execution=%s", id)
         finally:
             visits.is_busy = False
         self._tell(id, visits, failure)

@@ -1,0 +1,21 @@
+"""A SQLite database that says for real what it says on a full disk."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.db import connection
+
+
+@contextmanager
+def full_database() -> Iterator[None]:
+    """SQLite may take no further page, and says what it says on a full disk."""
+    with connection.cursor() as cursor:
+        pages = cursor.execute("PRAGMA page_count").fetchone()[0]
+        free = cursor.execute("PRAGMA freelist_count").fetchone()[0]
+        assert free < 50, "what was deleted before leaves room"
+        cursor.execute(f"PRAGMA max_page_count = {pages}")
+    try:
+        yield
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("PRAGMA max_page_count = 1073741823")

@@ -3,7 +3,13 @@
 The driver's own error says it, which Django keeps as the cause: SQLite's by name, PostgreSQL's by SQLSTATE.
 """
 
+import logging
+from collections.abc import Callable
 from enum import Enum
+
+logger = logging.getLogger(__name__)
+
+_SAID_EVERY_SECONDS = 60.0
 
 
 class Trouble(Enum):
@@ -58,3 +64,29 @@ def _of_driver(error: BaseException | None) -> Trouble | None:
         return next((trouble for start, trouble in _POSTGRESQL.items() if state.startswith(start)), None)
     # Without a state it is the connection: never made, lost, or closed by one of the two.
     return Trouble.AWAY if kind.__name__ in ("OperationalError", "InterfaceError", "ConnectionTimeout") else None
+
+
+class Troubles:
+    """Says a database's trouble once a minute, however many run into it: it is no matter of what was about to be written."""
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self._monotonic = monotonic
+        self._said_at = float("-inf")
+        self._met_at: float | None = None
+
+    def are_why(self, error: Exception) -> bool:
+        """Whether the error is the database's; it is then said, unless it was a moment ago."""
+        trouble = trouble_of(error)
+        if trouble is None:
+            return False
+        now = self._met_at = self._monotonic()
+        if now - self._said_at >= _SAID_EVERY_SECONDS:
+            self._said_at = now
+            logger.error("%s All is tried again until it works. reason=%s", trouble.value, error)
+        return True
+
+    def tell_if_over(self) -> None:
+        """To be called now and then while all goes well; what failed is tried again sooner than it says so."""
+        if self._met_at is not None and self._monotonic() - self._met_at >= _SAID_EVERY_SECONDS:
+            self._met_at, self._said_at = None, float("-inf")
+            logger.info("the database has been well again for a minute")

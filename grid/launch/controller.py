@@ -17,6 +17,7 @@ from typing import TypeVar
 from asgiref.sync import sync_to_async
 from django.db import close_old_connections
 
+from grid.databasetrouble import Troubles
 from grid.errors import GridError
 from grid.kube.api import KubeApi
 from grid.kube.objects import Autoscaler, Event, Pod
@@ -34,7 +35,6 @@ from grid.launch.housekeeping import Housekeeping
 from grid.launch.ledger import Mark
 from grid.launch.policykeeper import PolicyKeeper
 from grid.launch.reconcile import Reconciler
-from grid.launch.troubles import Troubles
 from grid.launch.workqueue import WorkQueue
 from grid.models import State
 from grid.watch.backoff import Backoff

@@ -5,7 +5,7 @@ import sqlite3
 
 import pytest
 
-from grid.launch.troubles import Troubles
+from grid.databasetrouble import Troubles
 from grid.models import Execution, State
 from tests.launch.conftest import Shop
 from tests.launch.world import World, in_world

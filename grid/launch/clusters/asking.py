@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import aiohttp
 
+from grid.databasetrouble import Troubles
 from grid.errors import Conflict, GridError, NotFound
 from grid.kube.objects import Autoscaler, Pod
 from grid.kube.resources import AUTOSCALERS, PODS
@@ -27,7 +28,6 @@ from grid.launch.frameworks import framework
 from grid.launch.frameworks.base import ClusterReport, Framework, FrameworkSilent, WorkerPod
 from grid.launch.ledger import RunningCluster
 from grid.launch.spec import ExecutionSpec, thaw
-from grid.launch.troubles import Troubles
 from grid.metrics.demand import Demand, read_demand, write_demand
 from grid.watch.backoff import Backoff
 

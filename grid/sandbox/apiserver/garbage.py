@@ -1,13 +1,15 @@
 """What happens after a deletion: dependents follow their owners, namespaces empty themselves, old events go.
 
 The janitor is level-triggered: changes only say where to look again. It works a moment after the change, in one
-task, through the same registry as clients; a failure is logged and looked at again later.
+task, through the same registry as clients; what the store could not take is tried again until it can.
 """
 
 import asyncio
 import logging
 from collections import defaultdict
+from collections.abc import Callable
 from datetime import timedelta
+from typing import TypeVar
 
 from grid.sandbox.apiserver import quota
 from grid.sandbox.apiserver.ages import parse_time
@@ -20,17 +22,19 @@ from grid.sandbox.apiserver.store import Change, Listener, Record
 
 log = logging.getLogger(__name__)
 
-_SWEEP_SECONDS = 30.0
+T = TypeVar("T", str, tuple[str, str])
+_RETRY_SECONDS = 2.0
 _AT_ONCE = 200
 _EVENT_LIFETIME = timedelta(hours=1)
 _UNWATCHED = ("events", "leases.coordination.k8s.io")  # written all the time, never owning anything
 
 
 class Janitor:
-    def __init__(self, registry: Registry, *, delay: float = 0.1) -> None:
+    def __init__(self, registry: Registry, *, delay: float = 0.1, sweep_seconds: float = 30.0) -> None:
         self._registry = registry
         self._store = registry.store
         self._delay = delay
+        self._sweep_seconds = sweep_seconds
         self._wake = asyncio.Event()
         self._uids: dict[str, tuple[Kind, str]] = {}
         self._dependents: dict[str, set[tuple[str, str]]] = defaultdict(set)
@@ -102,31 +106,52 @@ class Janitor:
 
     async def run(self) -> None:
         while True:
+            sweep = False
             try:
-                async with asyncio.timeout(_SWEEP_SECONDS):
+                async with asyncio.timeout(self._sweep_seconds):
                     await self._wake.wait()
             except TimeoutError:
-                self._expire_events()
-                self._store.compact()
+                sweep = True
             self._wake.clear()
             await asyncio.sleep(self._delay)
             try:
+                if sweep:
+                    self._store.compact()
+                    self._expire_events()
                 self.work()
-            except Exception:
-                log.exception("cleaning up failed; trying again")
+            except Failure as failure:  # the disk is full, of which the store itself tells
+                log.debug("cleaning up waits: %s", failure)
                 self._wake.set()
+                await asyncio.sleep(_RETRY_SECONDS)
 
     def work(self) -> None:
         """Looks at everything suspicious once."""
-        suspects, self._suspects = self._suspects, set()
-        for resource, key in sorted(suspects):
-            record = self._store.get(resource, key)
-            if record is not None:
-                self._examine(self._registry.kinds.stored()[resource], record)
-        namespaces, self._uncounted = self._uncounted, set()
-        for namespace in namespaces:
-            for record in list(self._store.records("resourcequotas", prefix=f"{namespace}/")):
-                quota.recount_stored(self._store, record.key)
+        self._each(self._suspects, self._look_at)
+        self._each(self._uncounted, self._recount)
+
+    def _each(self, waiting: set[T], look: Callable[[T], None]) -> None:
+        """What could not be stored, and all that is behind it, waits on."""
+        for one in sorted(waiting):
+            waiting.discard(one)  # before, because a look may put it in anew
+            try:
+                look(one)
+            except Failure as failure:
+                if failure.code >= 500:
+                    waiting.add(one)
+                    raise
+                log.exception("cleaning up failed: %s", one)
+            except Exception:
+                log.exception("cleaning up failed: %s", one)
+
+    def _look_at(self, suspect: tuple[str, str]) -> None:
+        resource, key = suspect
+        record = self._store.get(resource, key)
+        if record is not None:
+            self._examine(self._registry.kinds.stored()[resource], record)
+
+    def _recount(self, namespace: str) -> None:
+        for record in list(self._store.records("resourcequotas", prefix=f"{namespace}/")):
+            quota.recount_stored(self._store, record.key)
 
     def _examine(self, kind: Kind, record: Record) -> None:
         metadata = record.obj["metadata"]

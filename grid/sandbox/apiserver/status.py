@@ -4,12 +4,15 @@ Everything below the HTTP layer raises `Failure`; the server turns it into the a
 server's, word for word, because clients (and people who search for them) know those.
 """
 
+import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from grid.databasetrouble import Trouble, trouble_of
 from grid.sandbox.apiserver.kinds import Kind, Object
 
 
@@ -89,6 +92,15 @@ def bad_request(message: str) -> Failure:
 
 def server_error(message: str) -> Failure:
     return Failure(500, "", message)
+
+
+def not_stored(path: Path | None, problem: sqlite3.Error) -> Failure:
+    """As when etcd has no room."""
+    if trouble_of(problem) is Trouble.FULL:
+        message = f"the disk of {path} is full, nothing was saved: make room there"
+    else:
+        message = f"{path} cannot be written, nothing was saved: {problem}"
+    return Failure(500, "InternalError", f"Internal error occurred: {message}", {})
 
 
 def forbidden(kind: Kind, name: str, problem: str, causes: Sequence[Cause] = ()) -> Failure:

@@ -18,7 +18,9 @@ from typing import Literal
 
 import msgspec
 
+from grid.databasetrouble import Troubles
 from grid.sandbox.apiserver.kinds import Object
+from grid.sandbox.apiserver.status import not_stored
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS objects (
@@ -108,6 +110,8 @@ class Store:
         self._history = history
         self._snapshot_seconds = snapshot_seconds
         self._clock = clock
+        self._path = path
+        self._troubles = Troubles(clock)
         self._marks: deque[tuple[float, int]] = deque()
         self._resources: dict[str, _Resource] = {}
         self._database = sqlite3.connect(path or ":memory:", isolation_level=None)
@@ -236,14 +240,18 @@ class Store:
         self._drop(found, sum(1 for change in found.history if change.version <= version))
 
     def _commit(self, version: int, statement: str, values: tuple[object, ...]) -> None:
-        self._database.execute("BEGIN IMMEDIATE")
+        """Raises Failure when it is not on the disk; then nothing of it is anywhere."""
         try:
+            self._database.execute("BEGIN IMMEDIATE")
             self._database.execute(statement, values)
             self._database.execute("UPDATE counter SET version = ?", (version,))
-        except BaseException:
-            self._database.execute("ROLLBACK")
-            raise
-        self._database.execute("COMMIT")
+            self._database.execute("COMMIT")
+        except sqlite3.Error as problem:
+            # A full disk ends some transactions by itself, and is noticed by others only when they commit, which stay open.
+            if self._database.in_transaction:
+                self._database.execute("ROLLBACK")
+            self._troubles.are_why(problem)
+            raise not_stored(self._path, problem) from problem
         self.version = version
 
     def _happened(self, found: _Resource, change: Change) -> None:

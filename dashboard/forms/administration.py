@@ -175,8 +175,9 @@ class EnvironmentForm(CatalogueForm):
     command = LinesField(
         required=False,
         rows=8,
-        help_text="One argument a line; {port} and {base_url} are filled in, and $(NAME) is a variable. "
-        "Empty: what the image runs by itself. A cluster's containers run what its framework needs.",
+        help_text="One argument a line; {port}, {base_url} and {project}, the folder of the project's files, are filled in, and $(NAME) is "
+        "a variable. A workspace starts in HOME. Empty: what the image runs by itself. A cluster's containers run what its "
+        "framework needs.",
     )
     frameworks = FrameworksField(
         required=False,

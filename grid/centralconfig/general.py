@@ -7,6 +7,7 @@ _QUOTA = "com.cerebro.domino.computegrid.userExecutionsQuota"
 _NODES = "com.cerebro.domino.computegrid.nodes"
 _SESSIONS = "com.cerebro.computegrid.sessions"
 _LOGINS = "com.cerebro.computegrid.logins"
+_HOMES = "com.cerebro.computegrid.homes"
 _DAY = 24 * 60 * 60
 SESSION_LONGEST_SECONDS = 30 * _DAY  # as long as browsers keep the cookie: SESSION_COOKIE_AGE
 
@@ -66,6 +67,16 @@ GLOBAL_QUEUE_LIMIT = Setting(
     maximum=1_000_000,
     unit="executions",
     meaning="How many executions of all users may queue; a launch beyond it is refused.",
+)
+HOME_VOLUME_SIZE = Setting(
+    key=f"{_HOMES}.volumeSizeGibibytes",
+    title="Size of a home volume",
+    default=5,
+    minimum=1,
+    maximum=64 * 1024,
+    unit="GiB",
+    meaning="The volume that each person gets in each project for files of their own (HOME), claimed at the first launch. "
+    "A change holds for volumes that are claimed after it.",
 )
 UNNEEDED_THRESHOLD = Setting(
     key=f"{_NODES}.scaleDownUtilizationThresholdPercent",
@@ -149,6 +160,7 @@ GENERAL_SETTINGS = (
     ACCESS_LOST_TIMEOUT,
     MAXIMUM_EXECUTIONS_PER_USER,
     GLOBAL_QUEUE_LIMIT,
+    HOME_VOLUME_SIZE,
     UNNEEDED_THRESHOLD,
     UNNEEDED_SECONDS,
     SESSION_IDLE,

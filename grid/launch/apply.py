@@ -17,8 +17,9 @@ from grid.kube.objects import Metadata, Pod, RawObject
 from grid.kube.resources import CONFIG_MAPS, NAMESPACES, PODS, VOLUME_CLAIMS, Resource
 from grid.labels import KEYS, MANAGED_BY, MANAGER, POD_SECURITY
 from grid.launch import manifests
-from grid.launch.manifests import Manifest, Storage
+from grid.launch.manifests import Manifest
 from grid.launch.spec import ExecutionSpec
+from grid.launch.storage import Storage
 
 logger = logging.getLogger(__name__)
 
@@ -148,7 +149,7 @@ async def get_or_create(api: KubeApi, manifest: Manifest, execution_id: str) -> 
         return await api.create(manifest.resource, manifest.body, namespace=namespace)
     except Conflict:
         found = await api.get(manifest.resource, manifest.name, namespace=namespace)
-    # The project's claim has many users, and an admin may have made it by hand.
+    # A claim has many users, and an admin may have made it by hand.
     if manifest.resource != VOLUME_CLAIMS and not is_ours(found, execution_id):
         kind = manifest.resource.kind
         raise NameTaken(f"There is a {kind} {manifest.name} in {namespace} already that belongs to something else.")

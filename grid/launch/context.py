@@ -15,8 +15,9 @@ from grid.kube.api import KubeApi
 from grid.kube.objects import Pod
 from grid.launch import apply
 from grid.launch.caches import AutoscalerCache, EventCache, PodCache
-from grid.launch.manifests import CONTAINER, Storage
+from grid.launch.manifests import CONTAINER
 from grid.launch.policykeeper import Network
+from grid.launch.storage import Storage
 
 logger = logging.getLogger(__name__)
 

@@ -1,7 +1,7 @@
 """The Kubernetes objects of an execution, built from its frozen spec alone: the same spec gives the same objects.
 
-An anchor (a ConfigMap) owns the Secret and the Pod, so deleting the anchor deletes everything. The project's volume claim
-is nobody's: it outlives every execution. Names are derived from the execution's id, so whoever tries again finds what exists.
+An anchor (a ConfigMap) owns the Secret and the Pod, so deleting the anchor deletes everything but the claims of volumes. Names
+are derived from the execution's id, so whoever tries again finds what exists.
 """
 
 import base64
@@ -25,24 +25,24 @@ from grid.labels import (
 )
 from grid.launch.frameworks import framework
 from grid.launch.spec import ExecutionSpec, TierSpec
+from grid.launch.storage import (
+    DEFAULT_STORAGE,
+    PROJECT_PATH,
+    Storage,
+    claims,
+    mounts,
+    places,
+    volumes,
+    working_directory,
+)
 
 CONTAINER = "run"
-PROJECT_PATH = "/mnt/project"
 TOKEN_KEY = "token"
 TITLE = f"{PREFIX}/title"
 # Long enough to write open files away, short enough that somebody who pressed Stop does not wonder.
 GRACE_SECONDS = 30
 # Any unprivileged number works in any image, whatever user the image names; the volume's group makes files writable.
 USER_ID = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class Storage:
-    """How projects' volumes are claimed. Several executions of one project run on several nodes, so the mode is ReadWriteMany;
-    a cluster whose storage cannot do that takes ReadWriteOnce and keeps a project on one node at a time."""
-
-    access_mode: str = "ReadWriteMany"
-    storage_class: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def build(
     namespace: str,
     token: str,
     anchor_uid: str = "",
-    storage: Storage = Storage(),
+    storage: Storage = DEFAULT_STORAGE,
     head_address: str = "",
     cluster: ExecutionSpec | None = None,
 ) -> list[Manifest]:
@@ -74,7 +74,7 @@ def build(
     """
     return [
         anchor(spec, namespace=namespace),
-        volume_claim(spec, namespace=namespace, storage=storage),
+        *volume_claims(spec, namespace=namespace, storage=storage),
         Manifest(SECRETS, _secret(spec, namespace, token, anchor_uid)),
         Manifest(PODS, _pod(spec, namespace, anchor_uid, _client_variables(cluster, head_address))),
     ]
@@ -90,24 +90,8 @@ def anchor(spec: ExecutionSpec, *, namespace: str) -> Manifest:
     return Manifest(CONFIG_MAPS, body, owned=False)
 
 
-def volume_claim(spec: ExecutionSpec, *, namespace: str, storage: Storage = Storage()) -> Manifest:
-    claim: dict[str, Any] = {
-        "accessModes": [storage.access_mode],
-        "resources": {"requests": {"storage": spec.project.volume_size}},
-    }
-    if storage.storage_class:
-        claim["storageClassName"] = storage.storage_class
-    body = {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {
-            "name": spec.project.volume_name,
-            "namespace": namespace,
-            "labels": {MANAGED_BY: MANAGER, KEYS.project: label_value(spec.project.id)},
-        },
-        "spec": claim,
-    }
-    return Manifest(VOLUME_CLAIMS, body, owned=False)
+def volume_claims(spec: ExecutionSpec, *, namespace: str, storage: Storage) -> list[Manifest]:
+    return [Manifest(VOLUME_CLAIMS, body, owned=False) for body in claims(spec, namespace=namespace, storage=storage)]
 
 
 def labels_of(spec: ExecutionSpec) -> dict[str, str]:
@@ -206,9 +190,9 @@ def container(spec: ExecutionSpec, tier: TierSpec) -> dict[str, Any]:
     return {
         "name": CONTAINER,
         "image": spec.environment.image,
-        "workingDir": PROJECT_PATH,
+        "workingDir": working_directory(spec),
         "resources": _resources(tier),
-        "volumeMounts": _mounts(tier),
+        "volumeMounts": mounts(spec, tier),
         "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
         # The end of the log explains a failure to somebody who never looks into the container.
         "terminationMessagePolicy": "FallbackToLogsOnError",
@@ -232,8 +216,11 @@ def _container(spec: ExecutionSpec, more: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _filled_in(part: str, spec: ExecutionSpec) -> str:
-    """Only our two placeholders: any other brace belongs to the program."""
-    return part.replace("{port}", str(spec.port)).replace("{base_url}", spec.base_url)
+    """Only our placeholders: any other brace belongs to the program."""
+    ours = {"{port}": str(spec.port), "{base_url}": spec.base_url, "{project}": PROJECT_PATH}
+    for placeholder, text in ours.items():
+        part = part.replace(placeholder, text)
+    return part
 
 
 def _environment(spec: ExecutionSpec, more: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -247,7 +234,7 @@ def variables(spec: ExecutionSpec, more: Mapping[str, Mapping[str, Any]]) -> lis
     ours: Mapping[str, Any] = {
         "GRID_EXECUTION_ID": {"value": spec.id},
         "GRID_BASE_URL": {"value": spec.base_url},
-        "HOME": {"value": PROJECT_PATH},
+        **{name: {"value": path} for name, path in places(spec).items()},
         "POD_IP": {"valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
         **more,
     }
@@ -278,19 +265,3 @@ def _tolerations(tier: TierSpec) -> list[dict[str, Any]]:
         if gpu not in tolerations:
             tolerations.append(gpu)
     return tolerations
-
-
-def volumes(spec: ExecutionSpec, tier: TierSpec) -> list[dict[str, Any]]:
-    mounted: list[dict[str, Any]] = [
-        {"name": "project", "persistentVolumeClaim": {"claimName": spec.project.volume_name}}
-    ]
-    if tier.shared_memory:
-        mounted.append({"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": tier.shared_memory}})
-    return mounted
-
-
-def _mounts(tier: TierSpec) -> list[dict[str, str]]:
-    mounts = [{"name": "project", "mountPath": PROJECT_PATH}]
-    if tier.shared_memory:
-        mounts.append({"name": "shared-memory", "mountPath": "/dev/shm"})
-    return mounts

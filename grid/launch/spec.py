@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from grid.centralconfig import HOME_VOLUME_SIZE, value_of
 from grid.launch.addresses import workspace_origins
 from grid.models import Environment, Execution, HardwareTier, Project
 
@@ -48,6 +49,13 @@ class ProjectSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Where its files are."""
 
     id: str
+    volume_name: str
+    volume_size: str
+
+
+class HomeSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """A person's own files in a project."""
+
     volume_name: str
     volume_size: str
 
@@ -102,6 +110,7 @@ class ExecutionSpec(msgspec.Struct, frozen=True, kw_only=True):
     environment: EnvironmentSpec
     title: str = ""
     port: int = 0
+    home: HomeSpec | None = None  # without one, HOME is the pod's own and goes with it: that of a cluster's pods
     address: str = ""
     cluster: ClusterSpec | None = None  # of the kind cluster
     attached: AttachedSpec | None = None  # of a workspace or job that has one
@@ -132,6 +141,7 @@ def freeze(
         port=execution.environment.port or 0,
         address=workspace_origins().address(execution.pk),
         project=_project(execution.project),
+        home=None if cluster else _home(execution),
         tier=freeze_tier(execution.tier),
         environment=_environment(execution.environment),
         cluster=cluster,
@@ -186,3 +196,9 @@ def _environment(environment: Environment) -> EnvironmentSpec:
 
 def _project(project: Project) -> ProjectSpec:
     return ProjectSpec(id=project.pk, volume_name=project.volume_name, volume_size=project.volume_size)
+
+
+def _home(execution: Execution) -> HomeSpec:
+    # A user's id is never given to another, a name may be; the id is the part after the last dash, so that no two pairs have one name.
+    name = f"home-{execution.project_id}-{execution.owner_id}"
+    return HomeSpec(volume_name=name, volume_size=f"{value_of(HOME_VOLUME_SIZE)}Gi")

@@ -85,7 +85,7 @@ _TIERS: Sequence[dict[str, Any]] = (
         "cost_per_hour": "0.53",
     },
 )
-_JUPYTERLAB_COMMAND = [
+JUPYTERLAB_COMMAND = [
     "jupyter",
     "lab",
     "--no-browser",
@@ -93,6 +93,7 @@ _JUPYTERLAB_COMMAND = [
     "--ip=$(POD_IP)",
     "--port={port}",
     "--ServerApp.base_url={base_url}",
+    "--ServerApp.root_dir={project}",
     "--ServerApp.allow_remote_access=True",
     "--ServerApp.trust_xheaders=True",
     "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
@@ -112,7 +113,7 @@ def _environments_of(framework: str, name: str, version: str, joining: str) -> S
             "description": f"JupyterLab 4 with {name} {short} and pandas; {joining}.",
             "kind": "workspace",
             "port": 8888,
-            "command": _JUPYTERLAB_COMMAND,
+            "command": JUPYTERLAB_COMMAND,
         },
         {
             **common,
@@ -140,7 +141,7 @@ _ENVIRONMENTS: Sequence[dict[str, Any]] = (
         "kind": "workspace",
         "image": "compute-grid/jupyterlab:4.6",
         "port": 8888,
-        "command": _JUPYTERLAB_COMMAND,
+        "command": JUPYTERLAB_COMMAND,
     },
     {
         "id": "datascience",
@@ -149,7 +150,7 @@ _ENVIRONMENTS: Sequence[dict[str, Any]] = (
         "kind": "workspace",
         "image": "compute-grid/datascience:1",
         "port": 8888,
-        "command": _JUPYTERLAB_COMMAND,
+        "command": JUPYTERLAB_COMMAND,
     },
     *_environments_of("dask", "Dask", "2026.8.0", "Client() joins the attached Dask cluster"),
     *_environments_of("ray", "Ray", "2.60.0", "ray.init() joins the attached Ray cluster"),

@@ -31,6 +31,8 @@ logger = logging.getLogger(__name__)
 _MARKER = "image.json"
 _LOCK_POLL_SECONDS = 0.2
 _ERROR_LINES = 20
+# Counted up when another environment is made of the same requirements.
+_RECIPE = 3
 _LONGEST_ERROR = 500
 _LONGEST_OUTPUT = 16 * 1024 * 1024
 _NOT_IN_A_FILE_NAME = re.compile(r"[^A-Za-z0-9.]+")
@@ -63,8 +65,8 @@ class Image:
 
     @property
     def digest(self) -> str:
-        """Changes with whatever would make another environment: the requirements and the Python that runs them."""
-        identity = json.dumps([self.name, self.requirements, sys.version_info[:3], sys.base_prefix])
+        """Changes with whatever would make another environment: the requirements, the Python that runs them, what is done besides."""
+        identity = json.dumps([_RECIPE, self.name, self.requirements, sys.version_info[:3], sys.base_prefix])
         return hashlib.sha256(identity.encode()).hexdigest()
 
     @property
@@ -266,6 +268,7 @@ class ImageStore:
         await asyncio.to_thread(venv.create, place, symlinks=True, with_pip=False)
         if image.requirements:
             await _install(place, image, lock)
+            _start_kernels_safely(place)
         link(programs, place / "bin")
         size = await asyncio.to_thread(_size_of, place)
         marker = {"image": image.name, "requirements": image.requirements, "size_bytes": size}
@@ -291,6 +294,18 @@ async def _install(place: Path, image: Image, lock: int) -> None:
         text = done.output.decode(errors="replace")
         logger.warning("image name=%s not made:\n%s", image.name, "\n".join(text.splitlines()[-_ERROR_LINES:]))
         raise PullFailed(f'installing "{image.name}" failed: {_last_error(text)}')
+
+
+def _start_kernels_safely(place: Path) -> None:
+    """A kernel is started in the folder of its notebook, by `python -m`, for which Python looks in that folder first: whoever writes
+    an `ipykernel_launcher.py` there would be run by everybody who opens a notebook. `-P` leaves the folder out, also of what IPython
+    does by itself; once it is up, the folder is added behind what is installed, so that a notebook finds the modules beside it."""
+    for file in place.glob("share/jupyter/kernels/*/kernel.json"):
+        kernel = json.loads(file.read_text(encoding="utf-8"))
+        if kernel["argv"][1:3] == ["-m", "ipykernel_launcher"]:
+            kernel["argv"].insert(1, "-P")
+            kernel["argv"].append("--IPKernelApp.code_to_run=__import__('sys').path.append('')")
+            file.write_text(json.dumps(kernel, indent=1), encoding="utf-8")
 
 
 def installer_environment(environment: Mapping[str, str]) -> dict[str, str]:

@@ -187,6 +187,7 @@ async def test_the_history_of_a_restless_cluster_stays_bounded_and_keeps_what_ma
         ("my-cluster-abc23-head", ""),
         ("cluster-autoscaler-status", ""),
         ("project-churn", ""),
+        ("home-churn-7", ""),
     ],
 )
 def test_an_event_finds_its_execution_by_the_name_of_its_object(name: str, execution: str) -> None:

@@ -20,8 +20,9 @@ from grid.kube.resources import (
 from grid.labels import KEYS
 from grid.launch.frameworks import framework
 from grid.launch.frameworks.base import Program
-from grid.launch.manifests import Storage, build
+from grid.launch.manifests import build
 from grid.launch.spec import AttachedSpec, EnvironmentSpec, ExecutionSpec
+from grid.launch.storage import Storage
 from tests.launch.cluster_objects import firsts, metadata, one, seconds
 from tests.launch.cluster_specs import HEAD_PODS, LABELS, WORKER_PODS, cluster, spec
 
@@ -52,7 +53,8 @@ def expected_container(program: Program, resources: dict[str, Any], mounts: list
         "env": [
             {"name": "GRID_EXECUTION_ID", "value": "abc"},
             {"name": "GRID_BASE_URL", "value": "/"},
-            {"name": "HOME", "value": "/mnt/project"},
+            {"name": "GRID_PROJECT_PATH", "value": "/mnt/project"},
+            {"name": "HOME", "value": "/home/grid"},
             {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
             {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
             *({"name": key, "value": value} for key, value in program.variables.items()),
@@ -199,7 +201,11 @@ def test_the_head_is_not_moved_while_it_works() -> None:
 def test_the_deployment_of_the_head_is_written_for_each_framework(name: str) -> None:
     of = spec(of=cluster(name))
     resources = {"cpu": "1", "memory": "4Gi"}
-    mounts = [{"name": "project", "mountPath": "/mnt/project"}, {"name": "local", "mountPath": "/mnt/local"}]
+    mounts = [
+        {"name": "project", "mountPath": "/mnt/project"},
+        {"name": "home", "mountPath": "/home/grid"},
+        {"name": "local", "mountPath": "/mnt/local"},
+    ]
     program = framework(name).head(of)
     assert one(firsts(of), DEPLOYMENTS) == {
         "apiVersion": "apps/v1",
@@ -223,6 +229,7 @@ def test_the_deployment_of_the_head_is_written_for_each_framework(name: str) -> 
                     "containers": [expected_container(program, {"requests": resources, "limits": resources}, mounts)],
                     "volumes": [
                         {"name": "project", "persistentVolumeClaim": {"claimName": "project-churn"}},
+                        {"name": "home", "emptyDir": {}},
                         {"name": "local", "emptyDir": {}},
                     ],
                     "terminationGracePeriodSeconds": 30,
@@ -245,6 +252,7 @@ def test_the_deployment_of_workers_with_a_gpu_and_storage_of_their_own(name: str
     }
     mounts = [
         {"name": "project", "mountPath": "/mnt/project"},
+        {"name": "home", "mountPath": "/home/grid"},
         {"name": "shared-memory", "mountPath": "/dev/shm"},
         {"name": "local", "mountPath": "/mnt/local"},
     ]
@@ -272,6 +280,7 @@ def test_the_deployment_of_workers_with_a_gpu_and_storage_of_their_own(name: str
                     "containers": [expected_container(program, resources, mounts)],
                     "volumes": [
                         {"name": "project", "persistentVolumeClaim": {"claimName": "project-churn"}},
+                        {"name": "home", "emptyDir": {}},
                         {"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": "2Gi"}},
                         {
                             "name": "local",

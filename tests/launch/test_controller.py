@@ -47,7 +47,8 @@ async def test_a_workspace_comes_up_and_stops_and_its_files_stay(shop: Shop) -> 
     assert fresh(execution).slots_freed_at == world.now
     assert "bob" in execution.message
     assert [len(world.cluster.objects(kind)) for kind in (PODS, CONFIG_MAPS, SECRETS)] == [0, 0, 0]
-    assert [claim["metadata"]["name"] for claim in world.cluster.objects(VOLUME_CLAIMS)] == ["project-churn"]
+    volumes = sorted(claim["metadata"]["name"] for claim in world.cluster.objects(VOLUME_CLAIMS))
+    assert volumes == [f"home-churn-{execution.owner_id}", "project-churn"]
 
 
 @in_world

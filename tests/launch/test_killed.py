@@ -42,7 +42,7 @@ def check(world: World, execution: Execution, expected: list[str]) -> None:
         "only a lost answer makes it ask twice, and then it finds what exists"
     )
     assert [len(world.cluster.objects(kind)) for kind in (PODS, CONFIG_MAPS, SECRETS)] == [0, 0, 0]
-    assert len(world.cluster.objects(VOLUME_CLAIMS)) == 1
+    assert len(world.cluster.objects(VOLUME_CLAIMS)) == 2, "the project's and its owner's own"
     assert execution.slots_reserved_at is not None
     assert execution.slots_freed_at is not None
 

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from grid.kube.resources import CONFIG_MAPS, PODS, SECRETS, VOLUME_CLAIMS
 from grid.labels import KEYS, NODE_POOL
-from grid.launch.manifests import Storage, build, labels_of
-from grid.launch.spec import EnvironmentSpec, ExecutionSpec, ProjectSpec, TierSpec, thaw
+from grid.launch.manifests import build, labels_of
+from grid.launch.spec import EnvironmentSpec, ExecutionSpec, HomeSpec, ProjectSpec, TierSpec, thaw
+from grid.launch.storage import Storage
 
 LABEL_VALUE = re.compile(r"([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
 LABELS = {
@@ -45,11 +46,12 @@ def spec(**changes: Any) -> ExecutionSpec:
         "port": 8888,
         "address": "https://abc.ws.test/",
         "project": ProjectSpec(id="churn", volume_name="project-churn", volume_size="10Gi"),
+        "home": HomeSpec(volume_name="home-churn-7", volume_size="5Gi"),
         "environment": EnvironmentSpec(
             id="jupyterlab",
             name="JupyterLab",
             image="lab:4",
-            command=("lab", "--ip=$(POD_IP)", "--port={port}", "--base={base_url}", "--json={}"),
+            command=("lab", "--ip=$(POD_IP)", "--port={port}", "--base={base_url}", "--json={}", "--root={project}"),
             variables={"THREADS": "2", "HOME": "/theirs"},
         ),
         "tier": tier(),
@@ -77,13 +79,14 @@ def tier(**changes: Any) -> TierSpec:
 
 
 def objects(spec: ExecutionSpec, **more: Any) -> dict[Any, Any]:
+    """By resource; of the two claims the project's, which comes first."""
     built = build(spec, namespace="grid", token="secret", anchor_uid="anchor-uid", **more)
-    return {manifest.resource: manifest.body for manifest in built}
+    return {manifest.resource: manifest.body for manifest in reversed(built)}
 
 
 def test_they_come_in_the_order_of_creation_with_the_anchor_first() -> None:
     built = build(spec(), namespace="grid", token="t")
-    assert [one.resource for one in built] == [CONFIG_MAPS, VOLUME_CLAIMS, SECRETS, PODS]
+    assert [one.resource for one in built] == [CONFIG_MAPS, VOLUME_CLAIMS, VOLUME_CLAIMS, SECRETS, PODS]
 
 
 def test_the_anchor_owns_nothing_by_itself_and_is_owned_by_nobody() -> None:
@@ -118,9 +121,43 @@ def test_the_projects_volume_outlives_every_execution() -> None:
     }
 
 
+def test_the_home_of_a_person_in_a_project_is_a_volume_of_its_own_and_outlives_every_execution() -> None:
+    built = build(spec(), namespace="grid", token="t", anchor_uid="anchor-uid")
+    (home,) = [one for one in built if one.name == "home-churn-7"]
+    assert home.body == {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {
+            "name": "home-churn-7",
+            "namespace": "grid",
+            "labels": {
+                "app.kubernetes.io/managed-by": "compute-grid",
+                "dominodatalab.com/project-id": "churn",
+                "dominodatalab.com/starting-user-username": "alice",
+            },
+        },
+        "spec": {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "5Gi"}}},
+    }
+
+
+def test_what_was_launched_before_there_were_homes_has_one_that_goes_with_its_pod() -> None:
+    built = build(spec(home=None), namespace="grid", token="t")
+    assert [one.name for one in built if one.resource == VOLUME_CLAIMS] == ["project-churn"]
+    assert {"name": "home", "emptyDir": {}} in built[-1].body["spec"]["volumes"]
+
+
+@pytest.mark.parametrize("kind", ["job", "app"])
+def test_a_job_and_an_app_run_where_the_projects_code_is_with_a_home_of_their_owner(kind: str) -> None:
+    (container,) = objects(spec(kind=kind))[PODS]["spec"]["containers"]
+    variables = {one["name"]: one.get("value") for one in container["env"]}
+    assert (container["workingDir"], variables["HOME"]) == ("/mnt/project", "/home/grid")
+    assert "JUPYTER_RUNTIME_DIR" not in variables
+
+
 def test_storage_is_chosen_by_the_installation() -> None:
-    claim = objects(spec(), storage=Storage("ReadWriteOnce", "local-path"))[VOLUME_CLAIMS]
-    assert (claim["spec"]["accessModes"], claim["spec"]["storageClassName"]) == (["ReadWriteOnce"], "local-path")
+    built = build(spec(), namespace="grid", token="t", storage=Storage("ReadWriteOnce", "local-path"))
+    for claim in (one.body["spec"] for one in built if one.resource == VOLUME_CLAIMS):
+        assert (claim["accessModes"], claim["storageClassName"]) == (["ReadWriteOnce"], "local-path")
 
 
 def test_the_pod_of_a_workspace_on_a_gpu() -> None:
@@ -143,12 +180,21 @@ def test_the_pod_of_a_workspace_on_a_gpu() -> None:
                 {
                     "name": "run",
                     "image": "lab:4",
-                    "command": ["lab", "--ip=$(POD_IP)", "--port=8888", "--base=/", "--json={}"],
-                    "workingDir": "/mnt/project",
+                    "command": [
+                        "lab",
+                        "--ip=$(POD_IP)",
+                        "--port=8888",
+                        "--base=/",
+                        "--json={}",
+                        "--root=/mnt/project",
+                    ],
+                    "workingDir": "/home/grid",
                     "env": [
                         {"name": "GRID_EXECUTION_ID", "value": "abc"},
                         {"name": "GRID_BASE_URL", "value": "/"},
-                        {"name": "HOME", "value": "/mnt/project"},
+                        {"name": "GRID_PROJECT_PATH", "value": "/mnt/project"},
+                        {"name": "HOME", "value": "/home/grid"},
+                        {"name": "JUPYTER_RUNTIME_DIR", "value": "/run/grid"},
                         {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
                         {
                             "name": "JUPYTER_TOKEN",
@@ -169,6 +215,8 @@ def test_the_pod_of_a_workspace_on_a_gpu() -> None:
                     },
                     "volumeMounts": [
                         {"name": "project", "mountPath": "/mnt/project"},
+                        {"name": "home", "mountPath": "/home/grid"},
+                        {"name": "runtime", "mountPath": "/run/grid"},
                         {"name": "shared-memory", "mountPath": "/dev/shm"},
                     ],
                     "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
@@ -177,6 +225,8 @@ def test_the_pod_of_a_workspace_on_a_gpu() -> None:
             ],
             "volumes": [
                 {"name": "project", "persistentVolumeClaim": {"claimName": "project-churn"}},
+                {"name": "home", "persistentVolumeClaim": {"claimName": "home-churn-7"}},
+                {"name": "runtime", "emptyDir": {}},
                 {"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": "2Gi"}},
             ],
             "restartPolicy": "OnFailure",
@@ -207,7 +257,7 @@ def test_a_job_without_port_gpu_and_shared_memory_has_none_of_theirs() -> None:
     assert (pod["restartPolicy"], pod["tolerations"]) == ("Never", [])
     assert not {"ports", "readinessProbe"} & container.keys()
     assert container["resources"]["limits"] == {"cpu": "4", "memory": "14Gi"}
-    assert [mount["mountPath"] for mount in container["volumeMounts"]] == ["/mnt/project"]
+    assert [mount["mountPath"] for mount in container["volumeMounts"]] == ["/mnt/project", "/home/grid"]
 
 
 def test_a_tier_that_tolerates_the_gpu_taint_itself_does_so_once() -> None:

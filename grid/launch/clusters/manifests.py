@@ -16,7 +16,6 @@ from grid.launch.frameworks.base import LOCAL_PATH, Port, Program
 from grid.launch.manifests import (
     GRACE_SECONDS,
     Manifest,
-    Storage,
     anchor,
     container,
     labels_of,
@@ -24,17 +23,16 @@ from grid.launch.manifests import (
     placement,
     pod_decoration,
     variables,
-    volume_claim,
-    volumes,
+    volume_claims,
 )
 from grid.launch.spec import ClusterSpec, ExecutionSpec, ScalingSpec, TierSpec
+from grid.launch.storage import DEFAULT_STORAGE, Storage, volumes
 
 WANTED_WORKERS = "compute_grid_wanted_workers"
 WANTED_WORKERS_LABEL = "execution-id"
 _LOCAL = "local"
 # After the drain: ending the program itself, and writing its last lines.
 _AFTER_DRAIN_SECONDS = 15
-_DEFAULT_STORAGE = Storage()
 # Kubernetes' word for "no deadline". Nodes may take long to come; how long is too long is the timeouts' matter, not the Deployment's.
 _NO_DEADLINE = 2**31 - 1
 
@@ -58,13 +56,13 @@ def worker_replicas(spec: ExecutionSpec) -> int:
 
 
 def first(
-    spec: ExecutionSpec, *, namespace: str, anchor_uid: str = "", storage: Storage = _DEFAULT_STORAGE
+    spec: ExecutionSpec, *, namespace: str, anchor_uid: str = "", storage: Storage = DEFAULT_STORAGE
 ) -> list[Manifest]:
     """What needs no address of the head, in the order of creation: the rules before the pods that they are for."""
     head = framework(_cluster(spec).framework).head(spec)
     return [
         anchor(spec, namespace=namespace),
-        volume_claim(spec, namespace=namespace, storage=storage),
+        *volume_claims(spec, namespace=namespace, storage=storage),
         Manifest(SERVICES, _service(spec, head.ports, metadata(spec, namespace, anchor_uid, name=_head(spec)))),
         *policies.build(spec, _cluster(spec), namespace=namespace, anchor_uid=anchor_uid),
         Manifest(DISRUPTION_BUDGETS, _budget(spec, metadata(spec, namespace, anchor_uid, name=_head(spec)))),

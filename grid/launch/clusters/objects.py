@@ -18,8 +18,9 @@ from grid.labels import KEYS
 from grid.launch import apply
 from grid.launch.clusters import manifests
 from grid.launch.context import NotYet
-from grid.launch.manifests import Manifest, Storage
+from grid.launch.manifests import Manifest
 from grid.launch.spec import ExecutionSpec
+from grid.launch.storage import Storage
 
 logger = logging.getLogger(__name__)
 

@@ -22,9 +22,9 @@ from grid.launch.apply import ensure_namespace
 from grid.launch.context import Place
 from grid.launch.controller import Controller
 from grid.launch.leader import Election
-from grid.launch.manifests import Storage
 from grid.launch.policykeeper import Network
 from grid.launch.registration import Registration, ask_servers
+from grid.launch.storage import Storage
 from grid.launch.token import access_token
 from grid.management.varfiles import refuse_damaged_database
 from grid.metrics.external import Authority, ServiceReference

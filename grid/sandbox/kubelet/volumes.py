@@ -59,7 +59,7 @@ class PodVolumes:
             claim = str(volume["persistentVolumeClaim"]["claimName"])
             await self._bound_claim(claim)
             place = claim_directory(self._claims, namespace_of(pod), claim)
-            place.mkdir(parents=True, exist_ok=True)
+            place.mkdir(parents=True, exist_ok=True, mode=0o700)
             return place
         if "hostPath" in volume:
             return _host_path(volume["hostPath"])

@@ -277,13 +277,14 @@ class World:
     catalogue: Catalogue = field(default_factory=Catalogue)
     runtime_class: type[ProcessRuntime] = ProcessRuntime
     services: KnownServices = field(default_factory=KnownServices)
+    images_directory: Path | None = None
 
     def __post_init__(self) -> None:
         self.addresses = AddressBook(self.directory / "addresses.json")
         self.addresses.open()
         self.sampler = Sampler(self.clock)
         self.web = SharedWeb()
-        self.images = ImageStore(self.directory / "images", self.catalogue)
+        self.images = ImageStore(self.images_directory or self.directory / "images", self.catalogue)
         self._sampling = asyncio.create_task(self.sampler.run())
         self.kubelet = self._make()
         self.kubelet.start()

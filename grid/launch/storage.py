@@ -1,0 +1,85 @@
+"""Where an execution finds files: the project's, which its members share; its owner's own, HOME; and what goes with the pod.
+
+HOME is not a part of the project's volume: programs read their configuration there and keep their secrets there, and whoever
+could write into it would run code as the person who starts the next workspace. Claims are nobody's and outlive every execution.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from grid.kube.objects import RawObject
+from grid.labels import KEYS, MANAGED_BY, MANAGER, label_value
+from grid.launch.spec import ExecutionSpec, TierSpec
+
+PROJECT_PATH = "/mnt/project"
+HOME_PATH = "/home/grid"
+# Connection files of kernels and the server's token: of one pod only, whereas several workspaces of one person share HOME.
+RUNTIME_PATH = "/run/grid"
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """How volumes are claimed. Several executions of one project run on several nodes, so the mode is ReadWriteMany; a
+    cluster whose storage cannot do that takes ReadWriteOnce and keeps a project on one node at a time."""
+
+    access_mode: str = "ReadWriteMany"
+    storage_class: str = ""
+
+
+DEFAULT_STORAGE = Storage()
+
+
+def claims(spec: ExecutionSpec, *, namespace: str, storage: Storage) -> list[RawObject]:
+    """The project's, and its owner's own."""
+    labels = {MANAGED_BY: MANAGER, KEYS.project: label_value(spec.project.id)}
+    found = [_claim(spec.project.volume_name, spec.project.volume_size, labels, namespace, storage)]
+    if spec.home:
+        own = {**labels, KEYS.user: label_value(spec.owner)}
+        found.append(_claim(spec.home.volume_name, spec.home.volume_size, own, namespace, storage))
+    return found
+
+
+def working_directory(spec: ExecutionSpec) -> str:
+    """Jobs, apps and clusters run the project's code; a workspace's program must find nothing there that it would run or obey when
+    it starts: Jupyter reads `jupyter_server_config.py` of the directory in which it is started."""
+    return HOME_PATH if spec.kind == "workspace" else PROJECT_PATH
+
+
+def places(spec: ExecutionSpec) -> dict[str, str]:
+    """The variables that say where what is."""
+    found = {"GRID_PROJECT_PATH": PROJECT_PATH, "HOME": HOME_PATH}
+    return {**found, "JUPYTER_RUNTIME_DIR": RUNTIME_PATH} if spec.kind == "workspace" else found
+
+
+def volumes(spec: ExecutionSpec, tier: TierSpec) -> list[dict[str, Any]]:
+    home = {"persistentVolumeClaim": {"claimName": spec.home.volume_name}} if spec.home else {"emptyDir": {}}
+    found: list[dict[str, Any]] = [
+        {"name": "project", "persistentVolumeClaim": {"claimName": spec.project.volume_name}},
+        {"name": "home", **home},
+    ]
+    if spec.kind == "workspace":
+        found.append({"name": "runtime", "emptyDir": {}})
+    if tier.shared_memory:
+        found.append({"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": tier.shared_memory}})
+    return found
+
+
+def mounts(spec: ExecutionSpec, tier: TierSpec) -> list[dict[str, str]]:
+    found = [{"name": "project", "mountPath": PROJECT_PATH}, {"name": "home", "mountPath": HOME_PATH}]
+    if spec.kind == "workspace":
+        found.append({"name": "runtime", "mountPath": RUNTIME_PATH})
+    if tier.shared_memory:
+        found.append({"name": "shared-memory", "mountPath": "/dev/shm"})
+    return found
+
+
+def _claim(name: str, size: str, labels: dict[str, str], namespace: str, storage: Storage) -> RawObject:
+    claim: dict[str, Any] = {"accessModes": [storage.access_mode], "resources": {"requests": {"storage": size}}}
+    if storage.storage_class:
+        claim["storageClassName"] = storage.storage_class
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name, "namespace": namespace, "labels": labels},
+        "spec": claim,
+    }

@@ -1,34 +1,24 @@
 """Several processes that give slots at the same moment, each with its own connection to one database file: no slot twice."""
 
-import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Barrier, Thread
 
 import pytest
-from django.db import connection, connections
+from django.db import connection
 
 from grid.errors import Rejected
 from grid.launch.admission import admit_waiting
 from grid.launch.request import request_stop, resize
 from grid.models import Execution
 from tests.launch.conftest import NOW, Shop
+from tests.support.database import database_on_file
 
 
 @pytest.fixture
 def on_file(transactional_db: None, shop: Shop, tmp_path: Path) -> Iterator[Shop]:
-    """The shop in a file, as in production: the tests' own database is in memory, where a writer does not wait for another."""
-    in_memory, settings = connections["default"], connections.settings["default"]
-    in_memory.ensure_connection()
-    path = tmp_path / "grid.sqlite3"
-    copy = sqlite3.connect(path)
-    in_memory.connection.backup(copy)
-    copy.close()
-    name, settings["NAME"] = settings["NAME"], str(path)
-    connections["default"] = connections.create_connection("default")
-    yield shop
-    connections["default"].close()
-    settings["NAME"], connections["default"] = name, in_memory
+    with database_on_file(tmp_path / "grid.sqlite3"):
+        yield shop
 
 
 def at_once(*work: Callable[[], object]) -> list[str]:

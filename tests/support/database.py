@@ -1,0 +1,25 @@
+"""The tests' database in a file, as in production: in memory, a writer does not wait for another but is refused."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from django.db import connections
+
+
+@contextmanager
+def database_on_file(path: Path) -> Iterator[None]:
+    """With all that is in memory now."""
+    in_memory, settings = connections["default"], connections.settings["default"]
+    in_memory.ensure_connection()
+    copy = sqlite3.connect(path)
+    in_memory.connection.backup(copy)
+    copy.close()
+    name, settings["NAME"] = settings["NAME"], str(path)
+    connections["default"] = connections.create_connection("default")
+    try:
+        yield
+    finally:
+        connections["default"].close()
+        settings["NAME"], connections["default"] = name, in_memory

@@ -162,7 +162,11 @@ class EnvironmentForm(CatalogueForm):
 
     layout = (
         Section("What it is", "What people read when they choose.", ("id", "name", "description", "is_visible")),
-        Section("Program", "The image, and what is run in it.", ("kind", "port", "image", "command")),
+        Section(
+            "Program",
+            "The image, and what is run in it.",
+            ("kind", "port", "image", "image_pull_secret", "command", "allows_service_workers"),
+        ),
         Section(
             "Frameworks",
             "What the image contains for clusters: of its own, or as the client of one that is attached.",
@@ -171,7 +175,7 @@ class EnvironmentForm(CatalogueForm):
         Section("Variables", "What the program finds in its environment.", ("variables",)),
     )
     units = {}
-    wide = ("description", "is_visible", "image")
+    wide = ("description", "is_visible", "image", "image_pull_secret", "allows_service_workers")
     command = LinesField(
         required=False,
         rows=8,
@@ -184,23 +188,39 @@ class EnvironmentForm(CatalogueForm):
         help_text="One a line with its version, such as dask 2026.8.0, ray 2.60.0 or spark 4.3.0. Versions of a workspace and its "
         "cluster are compared, and whoever launches them is told when they differ.",
     )
-    variables = PairsField(kind="variable", required=False, help_text="Environment variables, one NAME=value a line.")
+    variables = PairsField(
+        kind="variable",
+        required=False,
+        help_text="Environment variables, one NAME=value a line. Values are kept in a Secret, except those that refer "
+        "to another variable, such as postgres://grid:$(PASSWORD)@db: give what is secret a variable of its own.",
+    )
 
     class Meta:
         model = Environment
         fields = (
-            *("id", "name", "description", "kind", "image", "command", "port", "frameworks", "variables"),
-            "is_visible",
+            *("id", "name", "description", "kind", "image", "image_pull_secret", "command", "port", "frameworks"),
+            *("variables", "allows_service_workers", "is_visible"),
         )
-        labels = {"id": "Id", "is_visible": "Shown in the launch form"}
+        labels = {
+            "id": "Id",
+            "image_pull_secret": "Registry credentials",
+            "allows_service_workers": "May use service workers",
+            "is_visible": "Shown in the launch form",
+        }
         help_texts = {
             "id": _ID_HELP,
+            "image_pull_secret": "Name of a Secret in the executions' namespace, for images that not everybody may pull. Empty: none.",
+            "allows_service_workers": "Only for IDEs that need them, such as VS Code: they answer in the browser in the program's "
+            "place.",
             "kind": "Workspaces and apps are opened in the browser; a cluster is made of its frameworks.",
             "image": "With its registry and tag, for example registry.example.org/team/lab:4.6.",
             "port": "Where the program listens; a workspace or an app needs one, a job or a cluster none.",
             "is_visible": "Hidden, it only goes on with what runs.",
         }
-        widgets = {"image": forms.TextInput(attrs={"spellcheck": "false"})}
+        widgets = {
+            "image": forms.TextInput(attrs={"spellcheck": "false"}),
+            "image_pull_secret": forms.TextInput(attrs={"spellcheck": "false", "autocomplete": "off"}),
+        }
 
 
 class ProjectForm(CatalogueForm):

@@ -7,7 +7,7 @@ from typing import Any
 from django import forms
 from django.core.exceptions import ValidationError
 
-from grid.models.environment import Framework
+from grid.models.environment import VARIABLE_NAME, Framework
 
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 # https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set
@@ -15,7 +15,6 @@ _NAME = r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?"
 _KEY = re.compile(rf"([a-z0-9]([a-z0-9.-]{{0,251}}[a-z0-9])?/)?{_NAME}")
 _LABEL_VALUE = re.compile(rf"({_NAME})?")
 _VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+!_-]{0,39}")
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class LinesField(forms.CharField):
@@ -104,7 +103,7 @@ def _pair_problem(kind: str, name: str, separator: str, text: str, line: str) ->
     if not separator:
         return f"“{line}” has no “=”; write name=value."
     if kind == "variable":
-        return "" if _VARIABLE.fullmatch(name) else f"“{name}” is not a name for a variable."
+        return "" if VARIABLE_NAME.fullmatch(name) else f"“{name}” is not a name for a variable."
     if not _KEY.fullmatch(name):
         return f"“{name}” is not a valid key; write for example team or example.org/team."
     if kind == "label" and not _LABEL_VALUE.fullmatch(text):

@@ -4,7 +4,6 @@ An anchor (a ConfigMap) owns the Secret and the Pod, so deleting the anchor dele
 are derived from the execution's id, so whoever tries again finds what exists.
 """
 
-import base64
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -31,13 +30,12 @@ from grid.launch.storage import (
     Storage,
     claims,
     mounts,
-    places,
     volumes,
     working_directory,
 )
+from grid.launch.variables import secret_data, token_variable, variables
 
 CONTAINER = "run"
-TOKEN_KEY = "token"
 TITLE = f"{PREFIX}/title"
 # Long enough to write open files away, short enough that somebody who pressed Stop does not wonder.
 GRACE_SECONDS = 30
@@ -75,7 +73,7 @@ def build(
     return [
         anchor(spec, namespace=namespace),
         *volume_claims(spec, namespace=namespace, storage=storage),
-        Manifest(SECRETS, _secret(spec, namespace, token, anchor_uid)),
+        *secret(spec, namespace=namespace, anchor_uid=anchor_uid, token=token),
         Manifest(PODS, _pod(spec, namespace, anchor_uid, _client_variables(cluster, head_address))),
     ]
 
@@ -126,14 +124,17 @@ def metadata(spec: ExecutionSpec, namespace: str, anchor_uid: str = "", *, name:
     return whole
 
 
-def _secret(spec: ExecutionSpec, namespace: str, token: str, anchor_uid: str) -> RawObject:
-    return {
+def secret(spec: ExecutionSpec, *, namespace: str, anchor_uid: str, token: str = "") -> list[Manifest]:
+    """What the containers' variables refer to; none where they refer to nothing."""
+    data = secret_data(spec, token=token)
+    body = {
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": metadata(spec, namespace, anchor_uid),
         "type": "Opaque",
-        "data": {TOKEN_KEY: base64.b64encode(token.encode()).decode()},
+        "data": data,
     }
+    return [Manifest(SECRETS, body)] if data else []
 
 
 def _pod(spec: ExecutionSpec, namespace: str, anchor_uid: str, more: Mapping[str, str]) -> RawObject:
@@ -148,7 +149,7 @@ def _pod(spec: ExecutionSpec, namespace: str, anchor_uid: str, more: Mapping[str
             # A workspace whose server crashes comes back; one that its user shuts down from within has ended, as has a job.
             "restartPolicy": "Never" if spec.kind == "job" else "OnFailure",
             "terminationGracePeriodSeconds": GRACE_SECONDS,
-            **placement(spec.tier),
+            **placement(spec, spec.tier),
         },
     }
 
@@ -167,9 +168,11 @@ def pod_decoration(tier: TierSpec, labels: Mapping[str, str], title: str) -> dic
     }
 
 
-def placement(tier: TierSpec) -> dict[str, Any]:
-    """Where a pod of that tier runs, and what it may not do there."""
+def placement(spec: ExecutionSpec, tier: TierSpec) -> dict[str, Any]:
+    """Where a pod of that tier runs, with what it fetches its image, and what it may not do."""
+    registry = spec.environment.image_pull_secret
     return {
+        **({"imagePullSecrets": [{"name": registry}]} if registry else {}),
         "nodeSelector": {NODE_POOL: tier.node_pool},
         "tolerations": _tolerations(tier),
         "automountServiceAccountToken": False,
@@ -224,22 +227,7 @@ def _filled_in(part: str, spec: ExecutionSpec) -> str:
 
 
 def _environment(spec: ExecutionSpec, more: Mapping[str, str]) -> list[dict[str, Any]]:
-    token = {"valueFrom": {"secretKeyRef": {"name": spec.object_name, "key": TOKEN_KEY}}}
-    return variables(spec, {"JUPYTER_TOKEN": token, **{name: {"value": value} for name, value in more.items()}})
-
-
-def variables(spec: ExecutionSpec, more: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Ours, then `more`, then the environment's, which may refer to the earlier ones as $(POD_IP) but replaces none of them:
-    Kubernetes looks only backwards."""
-    ours: Mapping[str, Any] = {
-        "GRID_EXECUTION_ID": {"value": spec.id},
-        "GRID_BASE_URL": {"value": spec.base_url},
-        **{name: {"value": path} for name, path in places(spec).items()},
-        "POD_IP": {"valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
-        **more,
-    }
-    theirs = {name: {"value": value} for name, value in spec.environment.variables.items() if name not in ours}
-    return [{"name": name, **source} for name, source in {**ours, **theirs}.items()]
+    return variables(spec, {**token_variable(spec), **{name: {"value": value} for name, value in more.items()}})
 
 
 def _client_variables(cluster: ExecutionSpec | None, head_address: str) -> Mapping[str, str]:

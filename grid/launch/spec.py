@@ -43,6 +43,8 @@ class EnvironmentSpec(msgspec.Struct, frozen=True, kw_only=True):
     image: str
     command: tuple[str, ...] = ()
     variables: dict[str, str] = {}
+    image_pull_secret: str = ""
+    allows_service_workers: bool = False
 
 
 class ProjectSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -191,6 +193,8 @@ def _environment(environment: Environment) -> EnvironmentSpec:
         image=environment.image,
         command=tuple(environment.command),
         variables=dict(environment.variables),
+        image_pull_secret=environment.image_pull_secret,
+        allows_service_workers=environment.allows_service_workers,
     )
 
 

@@ -1,12 +1,16 @@
 """Environments: the image, command and port that an execution runs."""
 
+import re
 from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 
-from grid.models.fields import validate_slug_name
+from grid.models.fields import validate_object_name, validate_slug_name
+
+# What every program can read; Kubernetes would take more. It is a key of the execution's Secret too, which has fewer characters.
+VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
 
 
 class Kind(models.TextChoices):
@@ -42,9 +46,18 @@ class Environment(models.Model):
     port = models.PositiveIntegerField(
         null=True, blank=True, validators=[MinValueValidator(1024), MaxValueValidator(65535)]
     )
+    image_pull_secret = models.CharField(
+        max_length=253,
+        blank=True,
+        validators=[validate_object_name],
+        help_text="Name of a Secret with the registry's credentials, in the executions' namespace.",
+    )
     variables = models.JSONField(default=dict, blank=True, help_text="Environment variables, name to value.")
     frameworks = models.JSONField(
         default=dict, blank=True, help_text="Frameworks in the image, name to version, such as dask: 2026.8.0."
+    )
+    allows_service_workers = models.BooleanField(
+        default=False, help_text="Only for IDEs that need service workers, such as VS Code."
     )
     is_visible = models.BooleanField(default=True)
     is_archived = models.BooleanField(default=False)
@@ -62,8 +75,10 @@ class Environment(models.Model):
             errors["command"] = "Give the command as a list of texts, one for each argument."
         if self.kind in (Kind.WORKSPACE, Kind.APP) and self.port is None:
             errors["port"] = "A workspace or an app is opened in the browser, so it needs the port it listens on."
-        if not isinstance(self.variables, dict) or not all(isinstance(v, str) for v in self.variables.values()):
-            errors["variables"] = "Give variables as names with text values."
+        if not isinstance(self.variables, dict) or not all(
+            VARIABLE_NAME.fullmatch(name) and isinstance(value, str) for name, value in self.variables.items()
+        ):
+            errors["variables"] = "Give variables as names of letters, digits and underscores, with text values."
         if not isinstance(self.frameworks, dict) or not all(
             name in Framework.values and isinstance(version, str) and version.strip()
             for name, version in self.frameworks.items()

@@ -11,6 +11,13 @@ validate_slug_name = RegexValidator(
 )
 
 
+# https://kubernetes.io/docs/concepts/overview/working-with-objects/names/#dns-subdomain-names
+validate_object_name = RegexValidator(
+    r"\A[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*\Z",
+    "Use lower-case letters, digits, dashes and dots, as Kubernetes' names have them.",
+)
+
+
 def validate_quantity(text: str) -> None:
     """A positive Kubernetes quantity such as 500m, 2, 512Mi or 4Gi."""
     try:

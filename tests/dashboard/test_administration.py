@@ -19,17 +19,23 @@ def test_an_environment_keeps_its_command_line_by_line(admin: Client) -> None:
         "port": "8888",
         "command": "jupyter\nlab\n--port={port}",
         "variables": "MODE=fast\nEMPTY=",
+        "image_pull_secret": "our-registry",
+        "allows_service_workers": "on",
     }
     assert admin.post("/environments/new/", entries).status_code == 302
     saved = Environment.objects.get()
     assert saved.command == ["jupyter", "lab", "--port={port}"]
     assert saved.variables == {"MODE": "fast", "EMPTY": ""}
+    assert (saved.image_pull_secret, saved.allows_service_workers) == ("our-registry", True)
     assert "--port={port}" in admin.get("/environments/lab/").content.decode()
 
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("port", ""), ("port", "80"), ("port", "70000"), ("variables", "2X=1"), ("kind", "vm"), ("image", "")],
+    [
+        *(("port", ""), ("port", "80"), ("port", "70000"), ("kind", "vm"), ("image", "")),
+        *(("variables", "2X=1"), ("variables", "A.B=1"), ("image_pull_secret", "Our secret")),
+    ],
 )
 def test_a_wrong_entry_of_an_environment_is_said_at_its_field(admin: Client, field: str, value: str) -> None:
     entries = {"id": "lab", "name": "Lab", "kind": "workspace", "image": "lab:1", "port": "8888", field: value}

@@ -14,6 +14,7 @@ from grid.kube.resources import (
     DISRUPTION_BUDGETS,
     NETWORK_POLICIES,
     PODS,
+    SECRETS,
     SERVICES,
     VOLUME_CLAIMS,
 )
@@ -58,7 +59,10 @@ def expected_container(program: Program, resources: dict[str, Any], mounts: list
             {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
             {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
             *({"name": key, "value": value} for key, value in program.variables.items()),
-            {"name": "THREADS", "value": "2"},
+            {
+                "name": "THREADS",
+                "valueFrom": {"secretKeyRef": {"name": "cluster-abc", "key": "variable.THREADS"}},
+            },
         ],
         "ports": [{"name": p.name, "containerPort": p.target, "protocol": "TCP"} for p in program.ports],
         "readinessProbe": program.readiness,
@@ -78,6 +82,7 @@ def test_they_come_in_the_order_of_creation_the_rules_before_the_pods() -> None:
     assert [(m.resource, m.name, m.owned) for m in firsts(spec())] == [
         (CONFIG_MAPS, "cluster-abc", False),
         (VOLUME_CLAIMS, "project-churn", False),
+        (SECRETS, "cluster-abc", True),
         (SERVICES, "cluster-abc-head", True),
         (NETWORK_POLICIES, "cluster-abc", True),
         (NETWORK_POLICIES, "cluster-abc-head", True),
@@ -100,6 +105,19 @@ def test_the_anchor_is_owned_by_nobody_and_the_volume_is_as_every_executions() -
         "data": {"execution": "abc", "tier": "gpu", "environment": "science"},
     }
     assert one(made, VOLUME_CLAIMS)["spec"]["storageClassName"] == "local-path"
+
+
+def test_values_of_variables_are_in_a_secret_that_goes_with_the_cluster_and_images_come_with_their_credentials() -> (
+    None
+):
+    made = firsts(spec())
+    assert one(made, SECRETS)["metadata"] == metadata("cluster-abc")
+    assert one(made, SECRETS)["data"].keys() == {"variable.THREADS", "variable.POD_IP"}
+    plain = EnvironmentSpec(id="science", name="Science", image="science:1", image_pull_secret="our-registry")
+    of = spec(environment=plain)
+    assert not [m for m in firsts(of) if m.resource == SECRETS], "nothing to keep"
+    for deployment in (one(firsts(of), DEPLOYMENTS), one(seconds(of), DEPLOYMENTS)):
+        assert deployment["spec"]["template"]["spec"]["imagePullSecrets"] == [{"name": "our-registry"}]
 
 
 @FRAMEWORKS

@@ -52,7 +52,7 @@ def spec(**changes: Any) -> ExecutionSpec:
             name="JupyterLab",
             image="lab:4",
             command=("lab", "--ip=$(POD_IP)", "--port={port}", "--base={base_url}", "--json={}", "--root={project}"),
-            variables={"THREADS": "2", "HOME": "/theirs"},
+            variables={"THREADS": "2", "HOME": "/theirs", "URL": "http://$(POD_IP):1/"},
         ),
         "tier": tier(),
     }
@@ -104,8 +104,38 @@ def test_the_secret_goes_with_the_anchor() -> None:
         "kind": "Secret",
         "metadata": {"name": "workspace-abc", "namespace": "grid", "labels": LABELS, "ownerReferences": [OWNER]},
         "type": "Opaque",
-        "data": {"token": base64.b64encode(b"secret").decode()},
+        "data": {
+            "token": base64.b64encode(b"secret").decode(),
+            "variable.THREADS": base64.b64encode(b"2").decode(),
+            "variable.HOME": base64.b64encode(b"/theirs").decode(),
+        },
     }
+
+
+def test_no_value_of_an_environments_variables_is_written_in_a_pod_unless_it_refers_to_another() -> None:
+    secret = EnvironmentSpec(
+        id="x",
+        name="X",
+        image="x",
+        variables={"PASSWORD": "hunter2", "URL": "postgres://grid:$(PASSWORD)@db", "PRICE": "2$$", "token": "mine"},
+    )
+    made = objects(spec(environment=secret))
+    assert "hunter2" not in str(made[PODS])
+    variables = {one.pop("name"): one for one in made[PODS]["spec"]["containers"][0]["env"]}
+    assert variables["URL"] == {"value": "postgres://grid:$(PASSWORD)@db"}
+    assert list(variables)[-4:] == ["PASSWORD", "URL", "PRICE", "token"], "Kubernetes fills in from what comes before"
+    for name, value in (("PASSWORD", b"hunter2"), ("PRICE", b"2$$"), ("token", b"mine")):
+        assert variables[name] == {"valueFrom": {"secretKeyRef": {"name": "workspace-abc", "key": f"variable.{name}"}}}
+        assert base64.b64decode(made[SECRETS]["data"][f"variable.{name}"]) == value
+    assert base64.b64decode(made[SECRETS]["data"]["token"]) == b"secret", (
+        "nobody's variable takes the place of the token"
+    )
+
+
+@pytest.mark.parametrize(("name", "secrets"), [("", None), ("our-registry", [{"name": "our-registry"}])])
+def test_the_image_is_fetched_with_the_credentials_that_the_environment_names(name: str, secrets: object) -> None:
+    environment = EnvironmentSpec(id="x", name="X", image="registry.example.com/x", image_pull_secret=name)
+    assert objects(spec(environment=environment))[PODS]["spec"].get("imagePullSecrets") == secrets
 
 
 def test_the_projects_volume_outlives_every_execution() -> None:
@@ -200,7 +230,11 @@ def test_the_pod_of_a_workspace_on_a_gpu() -> None:
                             "name": "JUPYTER_TOKEN",
                             "valueFrom": {"secretKeyRef": {"name": "workspace-abc", "key": "token"}},
                         },
-                        {"name": "THREADS", "value": "2"},
+                        {
+                            "name": "THREADS",
+                            "valueFrom": {"secretKeyRef": {"name": "workspace-abc", "key": "variable.THREADS"}},
+                        },
+                        {"name": "URL", "value": "http://$(POD_IP):1/"},
                     ],
                     "ports": [{"name": "http", "containerPort": 8888, "protocol": "TCP"}],
                     "readinessProbe": {

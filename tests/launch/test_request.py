@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import Group
 
-from grid.centralconfig import GLOBAL_QUEUE_LIMIT, MAXIMUM_EXECUTIONS_PER_USER
+from grid.centralconfig import GLOBAL_QUEUE_LIMIT, HOME_VOLUME_SIZE, MAXIMUM_EXECUTIONS_PER_USER
 from grid.errors import Rejected
 from grid.launch.request import environments_for, may_launch_in, projects_for, request_stop, submit, tiers_for, validate
 from grid.launch.spec import thaw
-from grid.models import Execution, HardwareTier, LifecycleEntry, State
+from grid.models import Environment, Execution, HardwareTier, LifecycleEntry, State
 from tests.launch.conftest import NOW, Shop
 
 Configure = Callable[[Any, int], None]
@@ -60,6 +60,18 @@ def test_a_disabled_account_launches_nothing(shop: Shop) -> None:
     shop.people.owner.is_active = False
     assert paths(validate(shop.request())) == [("", "inactive")]
     assert not environments_for(shop.people.owner, "workspace").exists()
+
+
+def test_its_home_its_registry_and_what_browsers_may_do_are_those_of_the_launch(
+    shop: Shop, configure: Configure
+) -> None:
+    configure(HOME_VOLUME_SIZE, 7)
+    Environment.objects.filter(pk=shop.workspace.pk).update(image_pull_secret="ours", allows_service_workers=True)
+    launched = submit(shop.request(), now=NOW)
+    owner = shop.people.owner.pk
+    assert launched.spec["home"] == {"volume_name": f"home-{shop.project.pk}-{owner}", "volume_size": "7Gi"}
+    environment = launched.spec["environment"]
+    assert (environment["image_pull_secret"], environment["allows_service_workers"]) == ("ours", True)
 
 
 def test_all_problems_are_told_at_once_each_at_its_field(shop: Shop) -> None:

@@ -22,11 +22,12 @@ from grid.launch.manifests import (
     metadata,
     placement,
     pod_decoration,
-    variables,
+    secret,
     volume_claims,
 )
 from grid.launch.spec import ClusterSpec, ExecutionSpec, ScalingSpec, TierSpec
 from grid.launch.storage import DEFAULT_STORAGE, Storage, volumes
+from grid.launch.variables import variables
 
 WANTED_WORKERS = "compute_grid_wanted_workers"
 WANTED_WORKERS_LABEL = "execution-id"
@@ -63,6 +64,7 @@ def first(
     return [
         anchor(spec, namespace=namespace),
         *volume_claims(spec, namespace=namespace, storage=storage),
+        *secret(spec, namespace=namespace, anchor_uid=anchor_uid),
         Manifest(SERVICES, _service(spec, head.ports, metadata(spec, namespace, anchor_uid, name=_head(spec)))),
         *policies.build(spec, _cluster(spec), namespace=namespace, anchor_uid=anchor_uid),
         Manifest(DISRUPTION_BUDGETS, _budget(spec, metadata(spec, namespace, anchor_uid, name=_head(spec)))),
@@ -206,7 +208,7 @@ def _pod_spec(
         "volumes": [*volumes(spec, tier), local],
         "restartPolicy": "Always",
         "terminationGracePeriodSeconds": grace_seconds,
-        **placement(tier),
+        **placement(spec, tier),
     }
 
 

@@ -1,0 +1,55 @@
+"""The environment variables of an execution's containers, and the Secret that holds what nobody should read in a pod.
+
+Whoever may look at pods reads what is written in them, so the values of an environment's variables are in the execution's Secret and the
+pod only refers to them. One that refers to another variable as $(NAME) is written in the pod: Kubernetes fills in nothing else.
+"""
+
+import base64
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from grid.launch.spec import ExecutionSpec
+from grid.launch.storage import places
+
+_TOKEN_KEY = "token"
+# Of a name that no key of ours has; with it every name of a variable is a valid key.
+_KEY_PREFIX = "variable."
+_REFERENCE = re.compile(r"\$\([^)]+\)")
+
+
+def secret_data(spec: ExecutionSpec, *, token: str = "") -> dict[str, str]:
+    """Base64, as a Secret has it; empty when there is nothing to keep."""
+    values = {_TOKEN_KEY: token} if token else {}
+    values |= {f"{_KEY_PREFIX}{name}": value for name, value in spec.environment.variables.items() if _is_kept(value)}
+    return {key: base64.b64encode(value.encode()).decode() for key, value in values.items()}
+
+
+def token_variable(spec: ExecutionSpec) -> dict[str, Any]:
+    return {"JUPYTER_TOKEN": _from_secret(spec, _TOKEN_KEY)}
+
+
+def variables(spec: ExecutionSpec, more: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Ours, then `more`, then the environment's, which may refer to the earlier ones as $(POD_IP) but replaces none of them:
+    Kubernetes looks only backwards."""
+    ours: Mapping[str, Any] = {
+        "GRID_EXECUTION_ID": {"value": spec.id},
+        "GRID_BASE_URL": {"value": spec.base_url},
+        **{name: {"value": path} for name, path in places(spec).items()},
+        "POD_IP": {"valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
+        **more,
+    }
+    theirs = {
+        name: _from_secret(spec, f"{_KEY_PREFIX}{name}") if _is_kept(value) else {"value": value}
+        for name, value in spec.environment.variables.items()
+        if name not in ours
+    }
+    return [{"name": name, **source} for name, source in {**ours, **theirs}.items()]
+
+
+def _is_kept(value: str) -> bool:
+    return not _REFERENCE.search(value)
+
+
+def _from_secret(spec: ExecutionSpec, key: str) -> dict[str, Any]:
+    return {"valueFrom": {"secretKeyRef": {"name": spec.object_name, "key": key}}}

@@ -19,6 +19,7 @@ from grid.kube.resources import (
     VOLUME_CLAIMS,
 )
 from grid.launch.clusters import memory
+from grid.launch.networkpolicy import EXECUTIONS, USER_INTERFACES
 from grid.launch.request import request_stop
 from grid.models import Execution, LifecycleEntry
 from tests.launch.conftest import Shop
@@ -61,7 +62,9 @@ async def to_end(world: World, controller: Any, execution: Execution) -> None:
 
 
 def left(world: World) -> list[RawObject]:
-    return [one for kind in OWNED for one in world.cluster.objects(kind)]
+    """But for the policies of the whole namespace, which the leader keeps."""
+    found = [one for kind in OWNED for one in world.cluster.objects(kind)]
+    return [one for one in found if one["metadata"]["name"] not in (EXECUTIONS, USER_INTERFACES)]
 
 
 def the(world: World, kind: Any, name: str) -> RawObject:

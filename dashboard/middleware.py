@@ -6,7 +6,6 @@ scripts to run (CONTENT_SECURITY_POLICY).
 
 import contextlib
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
 from urllib.parse import urlsplit
 
 from asgiref.sync import iscoroutinefunction
@@ -40,14 +39,6 @@ class SessionMiddleware(middleware.SessionMiddleware):
             with contextlib.suppress(OperationalError):  # who may only read, because the disk is full, still reads
                 request.session.touch(timezone.now())  # type: ignore[attr-defined]
         return super().process_response(request, response)
-
-
-def locked_out(request: HttpRequest, response: HttpResponse, credentials: object) -> HttpResponse:
-    """AXES_LOCKOUT_CALLABLE: the page, whose form has the sentence, as a refusal with the time to wait."""
-    left: timedelta = request.login_lock.until - timezone.now()  # type: ignore[attr-defined]
-    response.status_code = 429
-    response["Retry-After"] = str(max(1, round(left.total_seconds())))
-    return response
 
 
 @sync_and_async_middleware

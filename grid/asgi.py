@@ -23,12 +23,18 @@ from dashboard.routing import websocket_urlpatterns  # noqa: E402
 from grid.edge.bodies import Bodies  # noqa: E402
 from grid.edge.hosts import OwnHosts  # noqa: E402
 from grid.edge.limits import Limits  # noqa: E402
+from grid.edge.slow import SlowRefusals  # noqa: E402
 from grid.runtime.lifespan import Lifespan  # noqa: E402
+
+PASSWORD_PATHS = ("/login/", "/account/password/")
 
 dashboard = Limits(
     OwnHosts(
         ProtocolTypeRouter(
-            {"http": django_application, "websocket": AuthMiddlewareStack(URLRouter(websocket_urlpatterns))}
+            {
+                "http": SlowRefusals(django_application, paths=PASSWORD_PATHS),
+                "websocket": AuthMiddlewareStack(URLRouter(websocket_urlpatterns)),
+            }
         ),
         allowed=settings.ALLOWED_HOSTS,
         origin=settings.DASHBOARD_ORIGIN,

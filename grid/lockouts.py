@@ -27,6 +27,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from grid import centralconfig
+from grid.edge.addresses import client_key
 from grid.models import AuditEntry
 
 logger = logging.getLogger(__name__)
@@ -34,7 +35,6 @@ logger = logging.getLogger(__name__)
 # How long a login makes its address one of the person's own.
 _ADDRESS_IS_KNOWN_FOR = timedelta(days=90)
 _NO_ADDRESS = "0.0.0.0"  # of a request that came through no network, all of which count together
-_IPV6_CLIENT_BITS = 64  # one client commonly has this whole network, and could take a new address for each guess
 
 
 class Scope(StrEnum):
@@ -86,17 +86,12 @@ def cool_off(request: HttpRequest | None = None) -> timedelta:
 
 def client_network(request: HttpRequest) -> str:
     """AXES_CLIENT_IP_CALLABLE: the client's IPv4 address, or the first address of its IPv6 network."""
+    address = client_key(request.META.get("REMOTE_ADDR", "")).partition("/")[0]
     try:
-        address = ipaddress.ip_address(request.META.get("REMOTE_ADDR", ""))
+        ipaddress.ip_address(address)
     except ValueError:
         return _NO_ADDRESS
-    if isinstance(address, ipaddress.IPv4Address):
-        return str(address)
-    if address.ipv4_mapped is not None:
-        return str(address.ipv4_mapped)
-    if address.is_loopback:
-        return str(address)
-    return str(ipaddress.ip_network((address, _IPV6_CLIENT_BITS), strict=False).network_address)
+    return address
 
 
 def locks(now: datetime) -> list[Lock]:
@@ -163,19 +158,18 @@ class LockoutHandler(AxesDatabaseHandler):  # type: ignore[misc]
     """
 
     def is_locked(self, request: Any, credentials: dict[str, Any] | None = None) -> bool:
+        """Keeps the lock as the request's `login_lock`, for the answer."""
         request.login_lock = lock_of(_name(credentials), request.axes_ip_address, timezone.now())
         return request.login_lock is not None
 
     def user_login_failed(
         self, sender: object, credentials: dict[str, Any], request: Any = None, **kwargs: Any
     ) -> None:
-        request.axes_credentials = credentials
         if request.axes_locked_out:
             return  # refused without a look at the password: that must not prolong the lock
         _count_failure(_name(credentials), request.axes_ip_address, timezone.now())
         logger.info("wrong password address=%s", request.axes_ip_address)
         if self.is_locked(request, credentials):
-            request.axes_locked_out = True
             logger.warning("logins locked scope=%r address=%s", str(request.login_lock.scope), request.axes_ip_address)
 
     def reset_user_attempts(self, request: Any, credentials: dict[str, Any] | None = None) -> int:

@@ -57,6 +57,8 @@ SECURE_SSL_REDIRECT = _https and SECURE_PROXY_SSL_HEADER is not None
 SECURE_REDIRECT_EXEMPT = [r"^(healthz|readyz|freshz)$"]
 # To be on browsers' preload lists is decided for a registrable domain as a whole, by its owner.
 SILENCED_SYSTEM_CHECKS = ["security.W021"]
+# The middleware of django-axes replaces the answer to who is locked out; ours come from the forms (dashboard.forms.login).
+SILENCED_SYSTEM_CHECKS += ["axes.W002"]
 # A browser takes a cookie of such a name only from this very host, by https: no sibling host can put one of its own in its place.
 _cookie_prefix = "__Host-" if _https else ""
 SESSION_COOKIE_NAME = f"{_cookie_prefix}grid_session"
@@ -112,7 +114,6 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    "axes.middleware.AxesMiddleware",
 ]
 ROOT_URLCONF = "grid.urls"
 ASGI_APPLICATION = "grid.asgi.application"
@@ -135,7 +136,6 @@ AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "grid.accounts
 AXES_HANDLER = "grid.lockouts.LockoutHandler"
 AXES_COOLOFF_TIME = "grid.lockouts.cool_off"
 AXES_CLIENT_IP_CALLABLE = "grid.lockouts.client_network"
-AXES_LOCKOUT_CALLABLE = "dashboard.middleware.locked_out"
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"], "ip_address", "username"]
 AXES_RESET_ON_SUCCESS = True
 AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from dashboard.viewmodels.logins import lock_sentence
 from grid.hashing import TooBusy, hashing_queue
-from grid.lockouts import client_network
+from grid.lockouts import Lock, client_network
 
 BUSY = "busy"
 _BUSY_SENTENCE = "The server is checking many passwords just now and did not look at yours. Try again in a few seconds."
@@ -58,17 +58,20 @@ class OwnPasswordForm(PasswordChangeForm):
             raise _locked_error(self._request) or error from None
 
 
+def lock_met_by(request: HttpRequest | None) -> Lock | None:
+    """The lock for which this request's password is not looked at (any more)."""
+    return getattr(request, "login_lock", None)
+
+
 def _refuse_locked_out(request: HttpRequest, name: str) -> None:
-    """Before a turn is waited for. The middleware of django-axes calls `locked_out` for a request that is marked so."""
-    credentials = {"username": name}
-    if not AxesProxyHandler.is_allowed(request, credentials):
-        request.axes_locked_out, request.axes_credentials = True, credentials  # type: ignore[attr-defined]
+    """Before a turn is waited for."""
+    if not AxesProxyHandler.is_allowed(request, {"username": name}):
         raise _locked_error(request) or AssertionError("locked by no lock")
 
 
 def _locked_error(request: HttpRequest | None) -> ValidationError | None:
     """What to say when this request is refused; None when it is not."""
-    lock = getattr(request, "login_lock", None)
+    lock = lock_met_by(request)
     return (
         None if lock is None else ValidationError(lock_sentence(lock.scope, lock.until - timezone.now()), code="locked")
     )

@@ -14,7 +14,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from dashboard.forms.login import BUSY, LoginForm, OwnPasswordForm
+from dashboard.forms.login import BUSY, LoginForm, OwnPasswordForm, lock_met_by
 from dashboard.templatetags.frame import THEMES
 from dashboard.viewmodels.logins import session_rows
 from grid import sessions
@@ -25,14 +25,14 @@ _BUSY_SECONDS = 5
 
 
 class Login(LoginView):
-    """503 when so many passwords are being checked that this one was not, and 429 for whoever is locked out (`dashboard.middleware`)."""
+    """503 when so many passwords are being checked that this one was not, 429 for whoever is locked out."""
 
     template_name = "dashboard/login.html"
     authentication_form = LoginForm
     redirect_authenticated_user = True
 
     def form_invalid(self, form: LoginForm) -> HttpResponse:  # type: ignore[override]
-        return _refused(super().form_invalid(form), form)
+        return _refused(self.request, super().form_invalid(form), form)
 
 
 login = require_http_methods(["GET", "HEAD", "POST"])(Login.as_view())
@@ -87,7 +87,7 @@ def password(request: HttpRequest) -> HttpResponse:
         messages.success(request, "Your password is changed, and all your other sessions are ended.")
         return redirect("account")
     page = render(request, "dashboard/password.html", {"form": form, "rules": password_validators_help_texts()})
-    return _refused(page, form)
+    return _refused(request, page, form)
 
 
 @login_not_required
@@ -104,8 +104,13 @@ def choose_theme(request: HttpRequest) -> HttpResponse:
     return response
 
 
-def _refused(page: HttpResponse, form: LoginForm | OwnPasswordForm) -> HttpResponse:
-    if any(form.has_error(field, code=BUSY) for field in form.errors):
+def _refused(request: HttpRequest, page: HttpResponse, form: LoginForm | OwnPasswordForm) -> HttpResponse:
+    """The page, whose form has the sentence, with the status of a refusal and the seconds to wait."""
+    lock = lock_met_by(request)
+    if lock is not None:
+        page.status_code = 429
+        page["Retry-After"] = str(max(1, round((lock.until - timezone.now()).total_seconds())))
+    elif any(form.has_error(field, code=BUSY) for field in form.errors):
         page.status_code = 503
         page["Retry-After"] = str(_BUSY_SECONDS)
     return page

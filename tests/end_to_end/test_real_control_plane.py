@@ -47,6 +47,7 @@ def real_grid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealGrid]:
         grid.start_nodes()
         grid.start_controller()
         grid.start_web()
+        grid.start_proxy()
         yield grid
 
 

@@ -13,6 +13,7 @@ from dashboard.viewmodels.administration import amount, number
 _TOPICS = {
     "sagaStateTimeouts": "Time limits of executions",
     "userExecutionsQuota": "Slots and queue",
+    "homes": "Homes of people",
     "nodes": "Nodes and the autoscaler",
     "sessions": "Sessions of the dashboard",
     "logins": "Logins",

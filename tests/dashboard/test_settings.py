@@ -32,6 +32,7 @@ def test_every_setting_is_in_one_group_and_none_is_left_over() -> None:
     assert list(found) == [
         "Time limits of executions",
         "Slots and queue",
+        "Homes of people",
         "Nodes and the autoscaler",
         "Sessions of the dashboard",
         "Logins",

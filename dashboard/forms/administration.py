@@ -47,7 +47,7 @@ class TierForm(CatalogueForm):
             "What an execution asks of its node, and what it may use at most.",
             (
                 *("node_pool", "cores", "cores_limit", "memory", "memory_limit", "shared_memory"),
-                *("gpus", "gpu_resource"),
+                *("ephemeral_storage", "gpus", "gpu_resource"),
             ),
         ),
         Section(
@@ -95,6 +95,7 @@ class TierForm(CatalogueForm):
             "gpus",
             "gpu_resource",
             "shared_memory",
+            "ephemeral_storage",
             "cost_per_hour",
             "is_default",
             "is_visible",
@@ -126,6 +127,8 @@ class TierForm(CatalogueForm):
             "memory": "For example 4Gi or 512Mi.",
             "memory_limit": "Empty: no more than asked for, which is recommended.",
             "shared_memory": "Of /dev/shm, if 64 MB are too little, for example 1Gi; part of the memory.",
+            "ephemeral_storage": "What it may write to the node's disk before it is ended: temporary files, logs, scratch space. Files in "
+            "the project and in HOME do not count.",
             "gpus": "Whole cards; 0 for none.",
             "gpu_resource": "As the nodes call their GPUs.",
             "cost_per_hour": "In your currency; 0 is shown as free.",

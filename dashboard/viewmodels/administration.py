@@ -39,6 +39,8 @@ class TierLike(Protocol):
     @property
     def shared_memory(self) -> str: ...
     @property
+    def ephemeral_storage(self) -> str: ...
+    @property
     def cost_per_hour(self) -> Decimal: ...
     @property
     def kinds(self) -> Sequence[str]: ...
@@ -186,12 +188,13 @@ def _span(seconds: int) -> str:
 
 
 def _limits(tier: TierLike) -> str:
+    disk = f"{memory_words(tier.ephemeral_storage)} of disk"
     above = []
     if tier.effective_cores_limit != tier.cores:
         above.append(cores_words(tier.effective_cores_limit))
     if tier.effective_memory_limit != tier.memory:
         above.append(memory_words(tier.effective_memory_limit))
-    return f"up to {' and '.join(above)}, if the node has it to spare" if above else "what it asks for"
+    return f"up to {' and '.join(above)}, if the node has it to spare; {disk}" if above else f"what it asks for; {disk}"
 
 
 def _per_core(cores: str, memory: str) -> str:

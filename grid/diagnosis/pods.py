@@ -15,6 +15,8 @@ from grid.kube.objects import Condition, Event, Pod
 __all__ = ["Diagnosis", "explain_pod"]
 
 _STUCK = timedelta(minutes=1)
+# How the kubelet says that the pod's own limit was the reason, and not the node's need.
+_STORAGE_LIMITS = ("ephemeral local storage", "local ephemeral storage", "Usage of EmptyDir volume")
 _REFUSED_BY_NODE = (
     "OutOf",
     "UnexpectedAdmissionError",
@@ -74,6 +76,10 @@ def _ending(pod: Pod, now: datetime) -> Diagnosis:
 def _failed(pod: Pod) -> Diagnosis:
     reason, disruption = pod.status.reason, _disruption(pod)
     evidence = quoted(reason, pod.status.message, disruption.message if disruption else "")
+    if reason == "Evicted" and any(word in pod.status.message for word in _STORAGE_LIMITS):
+        sentence = "It wrote more to its node's disk than its tier allows, and was ended."
+        step = "Write large files to the project's folder, or choose a tier with more ephemeral storage."
+        return Diagnosis("storage_limit", sentence, "problem", "you", step, evidence)
     if reason == "Evicted":
         sentence = "The node ran short of memory or disk and ended this to save itself."
         step = "Launch it again; choose a tier with more memory if it used much."

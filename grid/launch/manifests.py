@@ -34,6 +34,7 @@ from grid.launch.storage import (
     working_directory,
 )
 from grid.launch.variables import secret_data, token_variable, variables
+from grid.quantity import whole
 
 CONTAINER = "run"
 TITLE = f"{PREFIX}/title"
@@ -239,10 +240,20 @@ def _client_variables(cluster: ExecutionSpec | None, head_address: str) -> Mappi
 def _resources(tier: TierSpec) -> dict[str, dict[str, str]]:
     requests = {"cpu": tier.cores, "memory": tier.memory}
     limits = {"cpu": tier.cores_limit, "memory": tier.memory_limit}
+    if tier.ephemeral_storage:
+        requests["ephemeral-storage"] = _storage_request(tier.ephemeral_storage)
+        limits["ephemeral-storage"] = tier.ephemeral_storage
     if tier.gpus:
         cards = {tier.gpu_resource: str(tier.gpus)}
         requests, limits = requests | cards, limits | cards
     return {"requests": requests, "limits": limits}
+
+
+def _storage_request(limit: str) -> str:
+    """A tenth. Most executions write little, and a node's disk is small: with the whole limit reserved, as Kubernetes does where there is
+    no request, a disk of 100 GiB would hold nine pods on any number of cores. A node short of disk evicts first who is over the request."""
+    mebibytes = max(1, whole(limit) // 10 // 2**20)
+    return f"{mebibytes}Mi" if mebibytes % 1024 else f"{mebibytes // 1024}Gi"
 
 
 def _tolerations(tier: TierSpec) -> list[dict[str, Any]]:

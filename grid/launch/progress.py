@@ -19,7 +19,7 @@ from grid.models import State
 
 CREATED = "created"  # reason of a deploying execution whose objects were all created once
 COMPLETED = "completed"
-_BY_USER_CODE = frozenset({COMPLETED, "exit_code", "out_of_memory"})
+_BY_USER_CODE = frozenset({COMPLETED, "exit_code", "out_of_memory", "storage_limit"})
 _TOO_LONG = {
     State.DEPLOYING: ("deploying_timeout", "No node took it"),
     State.PREPARING: ("preparing_timeout", "Not ready"),

@@ -28,6 +28,7 @@ class TierSpec(msgspec.Struct, frozen=True, kw_only=True):
     gpus: int = 0
     gpu_resource: str = ""
     shared_memory: str = ""
+    ephemeral_storage: str = ""  # "" of what was launched before there were limits
     cost_per_hour: str = "0"
     spot_allowed: bool = False
     tolerations: tuple[dict[str, Any], ...] = ()
@@ -178,6 +179,7 @@ def freeze_tier(tier: HardwareTier) -> TierSpec:
         gpus=tier.gpus,
         gpu_resource=tier.gpu_resource,
         shared_memory=tier.shared_memory,
+        ephemeral_storage=tier.ephemeral_storage,
         cost_per_hour=str(tier.cost_per_hour),
         spot_allowed=tier.spot_allowed,
         tolerations=tuple(tier.tolerations),

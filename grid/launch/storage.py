@@ -51,14 +51,19 @@ def places(spec: ExecutionSpec) -> dict[str, str]:
     return {**found, "JUPYTER_RUNTIME_DIR": RUNTIME_PATH} if spec.kind == "workspace" else found
 
 
+def scratch(tier: TierSpec) -> dict[str, Any]:
+    """A volume on the node's disk that goes with the pod."""
+    return {"emptyDir": {"sizeLimit": tier.ephemeral_storage} if tier.ephemeral_storage else {}}
+
+
 def volumes(spec: ExecutionSpec, tier: TierSpec) -> list[dict[str, Any]]:
-    home = {"persistentVolumeClaim": {"claimName": spec.home.volume_name}} if spec.home else {"emptyDir": {}}
+    home = {"persistentVolumeClaim": {"claimName": spec.home.volume_name}} if spec.home else scratch(tier)
     found: list[dict[str, Any]] = [
         {"name": "project", "persistentVolumeClaim": {"claimName": spec.project.volume_name}},
         {"name": "home", **home},
     ]
     if spec.kind == "workspace":
-        found.append({"name": "runtime", "emptyDir": {}})
+        found.append({"name": "runtime", **scratch(tier)})
     if tier.shared_memory:
         found.append({"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": tier.shared_memory}})
     return found

@@ -31,6 +31,12 @@ class HardwareTier(models.Model):
         validators=[validate_quantity],
         help_text="Size of /dev/shm when it may exceed 64 MB; counted in the memory limit.",
     )
+    ephemeral_storage = models.CharField(
+        max_length=20,
+        default="10Gi",
+        validators=[validate_quantity],
+        help_text="What an execution may write to its node's disk: temporary files, logs, scratch space without a volume.",
+    )
     cost_per_hour = models.DecimalField(
         max_digits=10, decimal_places=4, default=Decimal(0), validators=[MinValueValidator(Decimal(0))]
     )

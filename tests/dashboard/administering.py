@@ -10,6 +10,7 @@ TIER: dict[str, Any] = {
     "node_pool": "default",
     "cores": "1",
     "memory": "4Gi",
+    "ephemeral_storage": "10Gi",
     "gpus": "0",
     "gpu_resource": "nvidia.com/gpu",
     "cost_per_hour": "0.1",

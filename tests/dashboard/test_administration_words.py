@@ -23,6 +23,7 @@ class Tier:
     effective_cores_limit: str = "3500m"
     effective_memory_limit: str = "14Gi"
     shared_memory: str = ""
+    ephemeral_storage: str = "10Gi"
     cost_per_hour: Decimal = Decimal("0.1900")
     kinds: tuple[str, ...] = ()
 
@@ -53,12 +54,12 @@ def test_a_tier_is_told_with_units_and_memory_per_core() -> None:
 @pytest.mark.parametrize(
     ("changed", "sentence"),
     [
-        ({}, "what it asks for"),
-        ({"effective_cores_limit": "7"}, "up to 7 cores, if the node has it to spare"),
-        ({"effective_memory_limit": "16Gi"}, "up to 16 GiB, if the node has it to spare"),
+        ({}, "what it asks for; 10 GiB of disk"),
+        ({"effective_cores_limit": "7"}, "up to 7 cores, if the node has it to spare; 10 GiB of disk"),
+        ({"effective_memory_limit": "16Gi"}, "up to 16 GiB, if the node has it to spare; 10 GiB of disk"),
         (
             {"effective_cores_limit": "7", "effective_memory_limit": "16Gi"},
-            "up to 7 cores and 16 GiB, if the node has it to spare",
+            "up to 7 cores and 16 GiB, if the node has it to spare; 10 GiB of disk",
         ),
     ],
 )

@@ -225,6 +225,14 @@ CASES = [
     Case("job failed", on_a_node(ended(3)), "exit_code", "problem", "you", "exit code 3"),
     Case("succeeded", finished("Succeeded"), "completed", "ok", "", "without an error"),
     Case("evicted", finished("Failed", reason="Evicted"), "evicted", "problem", "you", "ran short of memory or disk"),
+    *(
+        Case(name, finished("Failed", reason="Evicted", message=said), "storage_limit", "problem", "you", "than its tier allows")
+        for name, said in (
+            ("wrote too much", "Pod ephemeral local storage usage exceeds the total limit of containers 10Gi. "),
+            ("one container did", 'Container run exceeded its local ephemeral storage limit "10Gi". '),
+            ("a volume is full", 'Usage of EmptyDir volume "local" exceeds the limit "10Gi". '),
+        )
+    ),
     Case("node lost", finished("Failed", reason="NodeLost"), "node_lost", "problem", "operator", "node-1 does not answer"),
     Case("unknown phase", finished("Unknown"), "node_lost", "problem", "operator", "node-1 does not answer"),
     Case(

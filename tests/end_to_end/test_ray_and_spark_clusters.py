@@ -99,6 +99,7 @@ def running(grid: Grid) -> Iterator[Grid]:
     # Little work makes a worker busy, and two of them fill a node: five need one more than the pool's two.
     tier = {"id": "wide", "name": "Wide", "node_pool": "default", "cores": "100m", "memory": "11Gi"}
     rest = {"gpus": "0", "gpu_resource": "nvidia.com/gpu", "cost_per_hour": "0.1", "is_visible": "on"}
+    rest["ephemeral_storage"] = "10Gi"
     admin.post("/tiers/new/", tier | rest, page="/tiers/new/")
     patience = "com.cerebro.computegrid.clusters.scaleDownStabilisationSeconds"
     admin.post("/configuration/change/", {"key": patience, "value": "20"}, page="/configuration/")

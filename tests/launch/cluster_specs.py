@@ -33,6 +33,7 @@ HEAD_TIER = TierSpec(
     cores_limit="1",
     memory="4Gi",
     memory_limit="4Gi",
+    ephemeral_storage="10Gi",
 )
 WORKER_TIER = TierSpec(
     id="gpu",
@@ -45,6 +46,7 @@ WORKER_TIER = TierSpec(
     gpus=1,
     gpu_resource="nvidia.com/gpu",
     shared_memory="2Gi",
+    ephemeral_storage="20Gi",
     tolerations=({"key": "team", "operator": "Equal", "value": "vision"},),
     extra_labels={"team": "vision", "app.kubernetes.io/component": "them"},
     extra_annotations={"cost-centre": "42", "cluster-autoscaler.kubernetes.io/safe-to-evict": "true"},

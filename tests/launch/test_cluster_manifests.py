@@ -218,7 +218,10 @@ def test_the_head_is_not_moved_while_it_works() -> None:
 @FRAMEWORKS
 def test_the_deployment_of_the_head_is_written_for_each_framework(name: str) -> None:
     of = spec(of=cluster(name))
-    resources = {"cpu": "1", "memory": "4Gi"}
+    resources = {
+        "requests": {"cpu": "1", "memory": "4Gi", "ephemeral-storage": "1Gi"},
+        "limits": {"cpu": "1", "memory": "4Gi", "ephemeral-storage": "10Gi"},
+    }
     mounts = [
         {"name": "project", "mountPath": "/mnt/project"},
         {"name": "home", "mountPath": "/home/grid"},
@@ -244,11 +247,11 @@ def test_the_deployment_of_the_head_is_written_for_each_framework(name: str) -> 
                     },
                 },
                 "spec": {
-                    "containers": [expected_container(program, {"requests": resources, "limits": resources}, mounts)],
+                    "containers": [expected_container(program, resources, mounts)],
                     "volumes": [
                         {"name": "project", "persistentVolumeClaim": {"claimName": "project-churn"}},
-                        {"name": "home", "emptyDir": {}},
-                        {"name": "local", "emptyDir": {}},
+                        {"name": "home", "emptyDir": {"sizeLimit": "10Gi"}},
+                        {"name": "local", "emptyDir": {"sizeLimit": "10Gi"}},
                     ],
                     "terminationGracePeriodSeconds": 30,
                     "nodeSelector": {"dominodatalab.com/node-pool": "default"},
@@ -265,8 +268,8 @@ def test_the_deployment_of_workers_with_a_gpu_and_storage_of_their_own(name: str
     of = spec(of=cluster(name))
     program = framework(name).worker(of, "10.0.0.9")
     resources = {
-        "requests": {"cpu": "3", "memory": "12Gi", "nvidia.com/gpu": "1"},
-        "limits": {"cpu": "4", "memory": "14Gi", "nvidia.com/gpu": "1"},
+        "requests": {"cpu": "3", "memory": "12Gi", "ephemeral-storage": "2Gi", "nvidia.com/gpu": "1"},
+        "limits": {"cpu": "4", "memory": "14Gi", "ephemeral-storage": "20Gi", "nvidia.com/gpu": "1"},
     }
     mounts = [
         {"name": "project", "mountPath": "/mnt/project"},
@@ -298,7 +301,7 @@ def test_the_deployment_of_workers_with_a_gpu_and_storage_of_their_own(name: str
                     "containers": [expected_container(program, resources, mounts)],
                     "volumes": [
                         {"name": "project", "persistentVolumeClaim": {"claimName": "project-churn"}},
-                        {"name": "home", "emptyDir": {}},
+                        {"name": "home", "emptyDir": {"sizeLimit": "20Gi"}},
                         {"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": "2Gi"}},
                         {
                             "name": "local",
@@ -325,7 +328,7 @@ def test_the_deployment_of_workers_with_a_gpu_and_storage_of_their_own(name: str
 
 def test_workers_without_storage_of_their_own_use_the_nodes() -> None:
     template = one(seconds(spec(of=cluster(local_storage=""))), DEPLOYMENTS)["spec"]["template"]
-    assert template["spec"]["volumes"][-1] == {"name": "local", "emptyDir": {}}
+    assert template["spec"]["volumes"][-1] == {"name": "local", "emptyDir": {"sizeLimit": "20Gi"}}
 
 
 @given(st.text(max_size=150), st.text(max_size=120))

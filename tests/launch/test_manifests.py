@@ -71,6 +71,7 @@ def tier(**changes: Any) -> TierSpec:
         "gpus": 1,
         "gpu_resource": "nvidia.com/gpu",
         "shared_memory": "2Gi",
+        "ephemeral_storage": "20Gi",
         "tolerations": ({"key": "team", "operator": "Equal", "value": "vision"},),
         "extra_labels": {"team": "vision", "app.kubernetes.io/managed-by": "them"},
         "extra_annotations": {"cost-centre": "42", "cluster-autoscaler.kubernetes.io/safe-to-evict": "true"},
@@ -173,7 +174,7 @@ def test_the_home_of_a_person_in_a_project_is_a_volume_of_its_own_and_outlives_e
 def test_what_was_launched_before_there_were_homes_has_one_that_goes_with_its_pod() -> None:
     built = build(spec(home=None), namespace="grid", token="t")
     assert [one.name for one in built if one.resource == VOLUME_CLAIMS] == ["project-churn"]
-    assert {"name": "home", "emptyDir": {}} in built[-1].body["spec"]["volumes"]
+    assert {"name": "home", "emptyDir": {"sizeLimit": "20Gi"}} in built[-1].body["spec"]["volumes"]
 
 
 @pytest.mark.parametrize("kind", ["job", "app"])
@@ -244,8 +245,13 @@ def test_the_pod_of_a_workspace_on_a_gpu() -> None:
                         "failureThreshold": 3,
                     },
                     "resources": {
-                        "requests": {"cpu": "3", "memory": "12Gi", "nvidia.com/gpu": "1"},
-                        "limits": {"cpu": "4", "memory": "14Gi", "nvidia.com/gpu": "1"},
+                        "requests": {
+                            "cpu": "3",
+                            "memory": "12Gi",
+                            "ephemeral-storage": "2Gi",
+                            "nvidia.com/gpu": "1",
+                        },
+                        "limits": {"cpu": "4", "memory": "14Gi", "ephemeral-storage": "20Gi", "nvidia.com/gpu": "1"},
                     },
                     "volumeMounts": [
                         {"name": "project", "mountPath": "/mnt/project"},
@@ -260,7 +266,7 @@ def test_the_pod_of_a_workspace_on_a_gpu() -> None:
             "volumes": [
                 {"name": "project", "persistentVolumeClaim": {"claimName": "project-churn"}},
                 {"name": "home", "persistentVolumeClaim": {"claimName": "home-churn-7"}},
-                {"name": "runtime", "emptyDir": {}},
+                {"name": "runtime", "emptyDir": {"sizeLimit": "20Gi"}},
                 {"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": "2Gi"}},
             ],
             "restartPolicy": "OnFailure",
@@ -285,13 +291,20 @@ def test_the_pod_of_a_workspace_on_a_gpu() -> None:
 
 
 def test_a_job_without_port_gpu_and_shared_memory_has_none_of_theirs() -> None:
-    plain = tier(gpus=0, shared_memory="", tolerations=())
+    plain = tier(gpus=0, shared_memory="", ephemeral_storage="", tolerations=())
     pod = objects(spec(kind="job", port=0, tier=plain))[PODS]["spec"]
     (container,) = pod["containers"]
     assert (pod["restartPolicy"], pod["tolerations"]) == ("Never", [])
     assert not {"ports", "readinessProbe"} & container.keys()
     assert container["resources"]["limits"] == {"cpu": "4", "memory": "14Gi"}
     assert [mount["mountPath"] for mount in container["volumeMounts"]] == ["/mnt/project", "/home/grid"]
+
+
+@pytest.mark.parametrize(("limit", "request_"), [("10Gi", "1Gi"), ("1Mi", "1Mi"), ("2T", "190734Mi")])
+def test_a_tenth_of_the_nodes_disk_that_may_be_written_is_reserved(limit: str, request_: str) -> None:
+    (container,) = objects(spec(tier=tier(ephemeral_storage=limit)))[PODS]["spec"]["containers"]
+    assert container["resources"]["limits"]["ephemeral-storage"] == limit
+    assert container["resources"]["requests"]["ephemeral-storage"] == request_
 
 
 def test_a_tier_that_tolerates_the_gpu_taint_itself_does_so_once() -> None:

@@ -19,7 +19,7 @@ _LOST_WITH_HEAD = (
     "Running tasks and results that were kept in memory are lost; connect again from your program and run them again."
 )
 _LOST_WITH_WORKER = "Its unfinished tasks go to other workers, and results that it held are computed again."
-_GONE = frozenset({"evicted", "node_lost", "disrupted", "refused_by_node", "failed"})
+_GONE = frozenset({"evicted", "storage_limit", "node_lost", "disrupted", "refused_by_node", "failed"})
 
 
 def of_pods(seen: Seen, departed: Sequence[Pod], *, since: datetime, now: datetime) -> list[Noted]:

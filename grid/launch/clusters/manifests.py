@@ -26,7 +26,7 @@ from grid.launch.manifests import (
     volume_claims,
 )
 from grid.launch.spec import ClusterSpec, ExecutionSpec, ScalingSpec, TierSpec
-from grid.launch.storage import DEFAULT_STORAGE, Storage, volumes
+from grid.launch.storage import DEFAULT_STORAGE, Storage, scratch, volumes
 from grid.launch.variables import variables
 
 WANTED_WORKERS = "compute_grid_wanted_workers"
@@ -154,7 +154,7 @@ def _budget(spec: ExecutionSpec, named: dict[str, Any]) -> RawObject:
 
 
 def _head_deployment(spec: ExecutionSpec, program: Program, named: dict[str, Any]) -> RawObject:
-    local = {"name": _LOCAL, "emptyDir": {}}
+    local = {"name": _LOCAL, **scratch(_cluster(spec).head_tier)}
     pod = _pod_spec(spec, _cluster(spec).head_tier, program, local, GRACE_SECONDS)
     template = {"metadata": _pod_metadata(spec, HEAD, _cluster(spec).head_tier), "spec": pod}
     # A new template never makes two heads: workers that join the new one while the old one still answers would split the cluster. A head
@@ -164,7 +164,7 @@ def _head_deployment(spec: ExecutionSpec, program: Program, named: dict[str, Any
 
 def _worker_deployment(spec: ExecutionSpec, program: Program, named: dict[str, Any]) -> RawObject:
     cluster = _cluster(spec)
-    local = _local_volume(spec, cluster.local_storage)
+    local = _local_volume(spec, cluster)
     pod = _pod_spec(spec, spec.tier, program, local, cluster.drain_seconds + _AFTER_DRAIN_SECONDS)
     template = {"metadata": _pod_metadata(spec, WORKER, spec.tier), "spec": pod}
     # The template changes only when the head has a new address, and then no old worker is of use: all are replaced at once, and never
@@ -231,11 +231,11 @@ def _variables(spec: ExecutionSpec, program: Program) -> list[dict[str, Any]]:
     return variables(spec, {**pod_name, **{name: {"value": value} for name, value in program.variables.items()}})
 
 
-def _local_volume(spec: ExecutionSpec, size: str) -> dict[str, Any]:
+def _local_volume(spec: ExecutionSpec, cluster: ClusterSpec) -> dict[str, Any]:
     """A volume of the worker's own, made and deleted with its pod; without a size, the node's scratch space."""
-    if not size:
-        return {"name": _LOCAL, "emptyDir": {}}
-    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}}
+    if not cluster.local_storage:
+        return {"name": _LOCAL, **scratch(spec.tier)}
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": cluster.local_storage}}}
     template = {"metadata": {"labels": {**labels_of(spec), APP_COMPONENT: WORKER}}, "spec": claim}
     return {"name": _LOCAL, "ephemeral": {"volumeClaimTemplate": template}}
 

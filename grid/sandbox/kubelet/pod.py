@@ -22,7 +22,7 @@ from grid.sandbox.client import (
     parse_time,
     uid_of,
 )
-from grid.sandbox.kubelet import volumes
+from grid.sandbox.kubelet import localstorage, volumes
 from grid.sandbox.kubelet.backoff import Delays, RestartBackoff
 from grid.sandbox.kubelet.container import PodContainer
 from grid.sandbox.kubelet.environment import PodFacts
@@ -37,8 +37,11 @@ _MOUNT_DELAYS = Delays(first=0.5, longest=122.0)
 _DEFAULT_GRACE = 30
 _GONE_GRACE = 1.0
 _AGAIN_SECONDS = 10.0
+# As often as a kubelet's eviction manager looks.
+_MEASURE_SECONDS = 10.0
 _MINE = ("phase", "reason", "message", "podIP", "podIPs", "initContainerStatuses", "containerStatuses")
 _DEADLINE = Verdict("Failed", "DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
+_EVICTED = "Evicted"
 _SHUTDOWN = Verdict("Failed", "Terminated", "Pod was terminated in response to imminent node shutdown.")
 
 
@@ -59,6 +62,7 @@ class PodWorker:
         self._places: dict[str, Path] | None = None
         self._mounts = RestartBackoff(_MOUNT_DELAYS)
         self._mount_at: datetime | None = None
+        self._measured_at: datetime | None = None
         self._sources = ApiSources(services.api)
         self._containers = [
             PodContainer(services, pod, container, role_of(container, init=init), self.wake)
@@ -132,9 +136,9 @@ class PodWorker:
         if is_terminating(self._pod):
             return await self._terminate()
         now = self._services.clock.now()
-        pause = self._judge(now)
+        pause = _sooner(self._judge(now), await self._measure(now))
         if self._verdict is not None:
-            self._stop_all(self._grace())
+            self._stop_all(_GONE_GRACE if self._verdict.reason == _EVICTED else self._grace())
         else:
             pause = _sooner(pause, await self._advance(now))
         await self._report()
@@ -160,6 +164,20 @@ class PodWorker:
         self._verdict = _DEADLINE
         self._services.events.about_pod(self._pod, _DEADLINE.reason, _DEADLINE.message)
         return None
+
+    async def _measure(self, now: datetime) -> float | None:
+        """Evicts a pod that has written more to its node than it may."""
+        if self._verdict is not None or not localstorage.is_limited(self._pod) or self._over():
+            return None
+        if self._measured_at is not None and now < self._measured_at + timedelta(seconds=_MEASURE_SECONDS):
+            return _MEASURE_SECONDS - (now - self._measured_at).total_seconds()
+        self._measured_at = now
+        directory = self._services.runtime.pod_directory(self._uid)
+        message = await asyncio.to_thread(localstorage.excess, self._pod, directory)
+        if message:
+            self._verdict = Verdict("Failed", _EVICTED, message)
+            self._services.events.about_pod(self._pod, _EVICTED, message, type="Warning")
+        return _MEASURE_SECONDS
 
     async def _advance(self, now: datetime) -> float | None:
         """Does what can be done now: volumes, then init containers one by one, then the others."""

@@ -1,0 +1,78 @@
+"""A pod that writes more to its node than it may is evicted, in Kubernetes' words; what it may is kept."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from grid.sandbox.kubelet.localstorage import excess, is_limited
+from tests.sandbox.kubelet.support import World, eventually, pod
+
+MIB = 2**20
+WRITES_TOO_MUCH = "dd if=/dev/zero of=$HOME/big bs=1M count=3 2>/dev/null; echo written; sleep 600"
+
+
+def limited(limit: str) -> dict[str, Any]:
+    return {"resources": {"limits": {"ephemeral-storage": limit}}}
+
+
+@pytest.mark.parametrize("policy", ["Never", "Always"])
+async def test_a_pod_that_writes_more_than_its_limit_is_evicted(world: World, policy: str) -> None:
+    await world.run(pod("writer", WRITES_TOO_MUCH, container=limited("2Mi"), restartPolicy=policy))
+    await world.ready("writer")
+    await eventually(lambda: "written" in world.log("writer"))
+    world.clock.jump(11)
+    status = await world.phase("writer", "Failed")
+    assert status["reason"] == "Evicted"
+    assert status["message"] == "Pod ephemeral local storage usage exceeds the total limit of containers 2Mi. "
+    assert await world.event("writer", "Evicted") == status["message"]
+
+
+async def test_a_pod_within_its_limits_goes_on_whatever_it_keeps_in_claims(world: World) -> None:
+    claim = {"metadata": {"name": "kept"}, "spec": {}, "status": {"phase": "Bound"}}
+    await world.api.create("/api/v1/namespaces/default/persistentvolumeclaims", claim)
+    volumes = [
+        {"name": "kept", "persistentVolumeClaim": {"claimName": "kept"}},
+        {"name": "scratch", "emptyDir": {"sizeLimit": "2Mi"}},
+    ]
+    mounts = [{"name": "kept", "mountPath": "/kept"}, {"name": "scratch", "mountPath": "/scratch"}]
+    script = (
+        "dd if=/dev/zero of=/kept/big bs=1M count=5 2>/dev/null; echo small > /scratch/small; echo written; sleep 600"
+    )
+    body = pod("keeper", script, container={**limited("2Mi"), "volumeMounts": mounts}, volumes=volumes)
+    await world.run(body)
+    await world.ready("keeper")
+    await eventually(lambda: "written" in world.log("keeper"))
+    assert excess(body, world.runtime.pod_directory(world.api.pod("keeper")["metadata"]["uid"])) == ""
+
+
+def written(directory: Path, place: str, mebibytes: int) -> None:
+    path = directory / place / "file"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"x" * mebibytes * MIB)
+
+
+def two_containers(first: str, second: str, **volume: Any) -> dict[str, Any]:
+    body = pod("p", "true", container=limited(first), volumes=[{"name": "v", "emptyDir": volume or None}])
+    body["spec"]["containers"].append({"name": "other", "image": "x", **(limited(second) if second else {})})
+    return body
+
+
+def test_the_volume_the_whole_and_each_container_are_looked_at_as_kubernetes_does(tmp_path: Path) -> None:
+    for place, mebibytes in (("volumes/v", 3), ("containers/run/0/root", 2), ("containers/other/0/log", 1)):
+        written(tmp_path, place, mebibytes)
+    assert excess(two_containers("20Mi", "20Mi"), tmp_path) == ""
+    told = excess(two_containers("20Mi", "20Mi", sizeLimit="2Mi"), tmp_path)
+    assert told == 'Usage of EmptyDir volume "v" exceeds the limit "2Mi". '
+    assert excess(two_containers("20Mi", "20Mi", sizeLimit="2Mi", medium="Memory"), tmp_path) == "", "that is memory"
+    told = excess(two_containers("3Mi", "2Mi"), tmp_path)
+    assert told == f"Pod ephemeral local storage usage exceeds the total limit of containers {5 * MIB}. "
+    assert excess(two_containers("3Mi", ""), tmp_path) == "", "a container without a limit lifts that of the pod"
+    told = excess(two_containers("1Mi", "20Mi"), tmp_path)
+    assert told == 'Container run exceeded its local ephemeral storage limit "1Mi". '
+
+
+def test_a_pod_without_limits_is_not_measured(tmp_path: Path) -> None:
+    assert not is_limited(pod("p", "true", volumes=[{"name": "v", "emptyDir": {}}]))
+    assert is_limited(pod("p", "true", container=limited("1Gi")))
+    assert is_limited(pod("p", "true", volumes=[{"name": "v", "emptyDir": {"sizeLimit": "1Gi"}}]))

@@ -67,8 +67,7 @@ class AddressBook:
             number = next((n for n in range(1, _NODES_PER_BLOCK) if n not in taken), None)
             if number is None:
                 raise NoAddressLeft(f"this machine already has {len(self._nodes)} nodes, no address is left for {name}")
-            self._nodes[name] = number
-            self._save()
+            self._keep(self._nodes, name, number)
         return str(ipaddress.IPv4Address(_NODE_BASE + self._block * _NODES_PER_BLOCK + self._nodes[name]))
 
     def pod(self, uid: str) -> str:
@@ -81,9 +80,8 @@ class AddressBook:
                     break
             else:
                 raise NoAddressLeft("no address is left for another pod on this machine")
-            self._pods[uid] = number
             self._next_pod = number + 1
-            self._save()
+            self._keep(self._pods, uid, number)
         return str(ipaddress.IPv4Address(_POD_BASE + self._block * _PODS_PER_BLOCK + self._pods[uid]))
 
     def service(self, cluster_ip: str) -> str:
@@ -97,8 +95,7 @@ class AddressBook:
                     break
             else:
                 raise NoAddressLeft(f"no address is left on this machine for another Service: {cluster_ip}")
-            self._services[cluster_ip] = number
-            self._save()
+            self._keep(self._services, cluster_ip, number)
         number = self._services[cluster_ip]
         return str(ipaddress.IPv4Address(_SERVICE_BASE + self._block * _SERVICES_PER_BLOCK + number))
 
@@ -107,16 +104,27 @@ class AddressBook:
         return self._services.keys()
 
     def release_pod(self, uid: str) -> None:
-        if self._pods.pop(uid, None) is not None:
-            self._save()
+        self._give_back(self._pods, uid)
 
     def release_node(self, name: str) -> None:
-        if self._nodes.pop(name, None) is not None:
-            self._save()
+        self._give_back(self._nodes, name)
 
     def release_service(self, cluster_ip: str) -> None:
-        if self._services.pop(cluster_ip, None) is not None:
+        self._give_back(self._services, cluster_ip)
+
+    def _keep(self, table: dict[str, int], key: str, number: int) -> None:
+        """Only an address that is on the disk is given: after a restart it must be the same one."""
+        table[key] = number
+        try:
             self._save()
+        except OSError:
+            del table[key]
+            raise
+
+    def _give_back(self, table: dict[str, int], key: str) -> None:
+        if table.pop(key, None) is not None:
+            with contextlib.suppress(OSError):  # on a full disk it stays taken there until the next change
+                self._save()
 
     def _save(self) -> None:
         content = {

@@ -165,7 +165,11 @@ class Kubelet:
         for attempt, ending in zip(attempts, endings, strict=True):
             if not ending.done():
                 runtime.kill(attempt)
-        await asyncio.gather(*endings)
+        for result in await asyncio.gather(*endings, return_exceptions=True):
+            if isinstance(result, OSError):
+                logger.warning("a container has ended, which cannot be noted: %s", result)
+            elif isinstance(result, Exception):
+                raise result
 
     # What the server asks for
 

@@ -117,6 +117,11 @@ class PodWorker:
             except ApiError as error:
                 logger.warning("pod key=%s waits: %s", key_of(self._pod), error)
                 pause = max(_RETRY_SECONDS, error.retry_after)
+            except OSError as error:  # of this machine: its disk is full, no address is left
+                logger.warning("pod key=%s waits: %s", key_of(self._pod), error)
+                message = f"Failed to create pod sandbox: {error}"
+                self._services.events.about_pod(self._pod, "FailedCreatePodSandBox", message, type="Warning")
+                pause = _AGAIN_SECONDS
             except Exception:
                 logger.exception("pod key=%s is looked at again", key_of(self._pod))
                 pause = _AGAIN_SECONDS

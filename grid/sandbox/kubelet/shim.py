@@ -14,6 +14,7 @@ descendant, checked through a pidfd, a number that the kernel gave to somebody e
 
 import contextlib
 import ctypes
+import errno
 import json
 import os
 import selectors
@@ -25,6 +26,7 @@ import time
 _SUBREAPER, _DEATH_SIGNAL = 36, 1  # prctl's PR_SET_CHILD_SUBREAPER and PR_SET_PDEATHSIG
 _LONGEST_LINE = 16 * 1024
 _CHUNK = 64 * 1024
+_ROOM_SECONDS = 1.0
 _DRAIN_SECONDS = 1.0
 _KILL_SECONDS = 10.0
 _LAST_READS = 100
@@ -124,7 +126,11 @@ class Log:
         with contextlib.suppress(OSError):
             if self._size and self._size + len(data) > self._limit:
                 self._rotate()
-            self._size += os.write(self._file, data)
+            written = os.write(self._file, data)
+            if written < len(data):  # no half of a line, to which the next one would be joined when there is room again
+                written = data.rfind(b"\n", 0, written) + 1
+                os.ftruncate(self._file, self._size + written)
+            self._size += written
 
     def _rotate(self) -> None:
         os.close(self._file)
@@ -273,7 +279,16 @@ class Shim:
             "message": message,
             "finished_at": stamp(time.time_ns()),
         }
-        write_whole(os.path.join(self._directory, "exit.json"), ending)
+        # How it ended is known to nobody else, so it waits here for room on a full disk; whoever wants our end, ends us.
+        signal.signal(signal.SIGUSR1, signal.SIG_DFL)
+        while True:
+            try:
+                write_whole(os.path.join(self._directory, "exit.json"), ending)
+                return
+            except OSError as error:
+                if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                    raise
+            time.sleep(_ROOM_SECONDS)
 
 
 def _explain(program: str, error: Exception) -> str:

@@ -1,0 +1,55 @@
+"""A node whose disk is full: what runs goes on, what is new waits with a reason, and starts when there is room."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.sandbox.kubelet.support import World, eventually, pod
+from tests.support.smalldisk import fill, small_disk
+
+
+async def test_what_runs_goes_on_and_a_new_pod_starts_with_room(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", "8m") as disk:
+        if disk is None:
+            pytest.skip("only root may mount a disk of a certain size")
+        world = World(disk, images_directory=tmp_path / "images")
+        try:
+            volume = {"name": "data", "emptyDir": {}}
+            mounted = {"volumeMounts": [{"name": "data", "mountPath": "/data"}]}
+            await world.run(pod("before", "while true; do echo tick; sleep 0.05; done"))
+            await world.phase("before", "Running")
+            ballast = fill(disk)
+            await world.run(pod("after", "echo hello; sleep 600", volumes=[volume], container=mounted))
+            said = await eventually(lambda: world.api.messages("after", "FailedCreatePodSandBox"), "a reason")
+            assert "No space left on device" in said[0]
+            silent = len(world.log("before"))
+            assert world.api.status("before")["phase"] == "Running"
+            ballast.unlink()
+            await eventually(lambda: world.api.status("after").get("phase") == "Running" or world.clock.jump(5))
+            await eventually(lambda: len(world.log("before")) > silent, "what is printed is kept again")
+            assert world.api.container("before")["restartCount"] == 0
+        finally:
+            await world.close()
+
+
+async def test_how_a_container_ended_on_a_full_disk_is_told_when_there_is_room(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", "8m") as disk:
+        if disk is None:
+            pytest.skip("only root may mount a disk of a certain size")
+        world = World(disk, images_directory=tmp_path / "images")
+        try:
+            go_on = tmp_path / "go on"
+            await world.run(pod("job", f"while [ ! -e '{go_on}' ]; do sleep 0.05; done; exit 7"))
+            await world.phase("job", "Running")
+            ballast = fill(disk)
+            go_on.touch()
+            (attempt,) = world.runtime.attempts(world.api.pod("job")["metadata"]["uid"], "run")
+            waiting = attempt.directory / "exit.json.unfinished"
+            await eventually(waiting.exists, "an end that finds no room")
+            assert world.api.status("job")["phase"] == "Running"
+            ballast.unlink()
+            status = await world.phase("job", "Failed")
+            ended = status["containerStatuses"][0]["state"]["terminated"]
+            assert (ended["exitCode"], ended["reason"]) == (7, "Error")
+        finally:
+            await world.close()

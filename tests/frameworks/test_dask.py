@@ -34,8 +34,9 @@ def tier(**changes: Any) -> TierSpec:
 
 def test_the_head_is_a_scheduler_whose_page_stands_at_the_root() -> None:
     head = DASK.head(SPEC)
-    interpreter, option, program, *arguments = head.command
-    assert (interpreter, option, program) == ("python", "-c", (PROGRAMS / "dask_head.py").read_text())
+    *python, program = head.command[:4]
+    arguments = list(head.command[4:])
+    assert (python, program) == (["python", "-P", "-c"], (PROGRAMS / "dask_head.py").read_text())
     assert arguments == [
         *("scheduler", "--host", "$(POD_IP)", "--port", "8786"),
         *("--dashboard-address", "$(POD_IP):8787"),
@@ -57,7 +58,8 @@ def test_where_all_share_an_origin_its_page_lies_below_the_clusters_path() -> No
 def test_a_worker_joins_by_the_heads_address_and_listens_on_its_own() -> None:
     worker = DASK.worker(SPEC, "10.0.0.9")
     assert worker.command == (
-        *("python", "-m", "dask", "worker", "--name", "$(POD_NAME)", "--host", "$(POD_IP)"),
+        *("python", "-P", "-c", (PROGRAMS / "dask_worker.py").read_text(), "worker"),
+        *("--name", "$(POD_NAME)", "--host", "$(POD_IP)"),
         *("--worker-port", "8788", "--nanny-port", "8789"),
         *("--dashboard-address", "$(POD_IP):8790", "--no-dashboard"),
         *("--nthreads", "1", "--memory-limit", str(4 * GIB - 128 * 2**20)),
@@ -75,7 +77,7 @@ def test_a_worker_joins_by_the_heads_address_and_listens_on_its_own() -> None:
         "DASK_DISTRIBUTED__WORKER__MEMORY__TERMINATE": "False",
         "DASK_TEMPORARY_DIRECTORY": "/mnt/local",
     }
-    assert worker.pre_stop == ("python", "-c", (PROGRAMS / "dask_drain.py").read_text(), "8788", "90")
+    assert worker.pre_stop == ("python", "-P", "-c", (PROGRAMS / "dask_drain.py").read_text(), "8788", "90")
 
 
 @pytest.mark.parametrize(

@@ -194,6 +194,37 @@ async def test_a_computation_survives_that_its_cluster_shrinks_from_five_workers
     await dask.until(lambda report: report.wanted_workers <= 1, "Dask wants no more workers when nothing is to do")
 
 
+async def test_no_file_of_the_project_is_run_in_place_of_what_is_installed(tmp_path: Path) -> None:
+    image, _ = await ImageStore(IMAGES).pull("compute-grid/dask:2026.8")
+    machine, witness = Machine(tmp_path, image.environment, spec(of=cluster(), tier=HEAD_TIER)), tmp_path / "witness"
+    for folder in (tmp_path / "cluster-abc-head", tmp_path / "cluster-abc-worker-1"):
+        folder.mkdir()
+        for name in ("dask", "distributed", "click", "tornado", "json", "asyncio", "multiprocessing", "sitecustomize"):
+            (folder / f"{name}.py").write_text(f"open({str(witness)!r}, 'a').write({name!r} + '\\n')\n")
+        (folder / "beside.py").write_text("WORD = 'of the project'\n")
+    try:
+        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=5)) as http:
+            head = machine.start("cluster-abc-head", DASK.head(machine.spec))
+            dask = DaskCluster(machine, http, head)
+            dask.add_workers(1)
+            await dask.until(lambda report: len(report.workers) == 1, "a worker has joined")
+            ask = "from distributed import Client; print(Client().submit(lambda: __import__('beside').WORD).result())"
+            told = await asyncio.to_thread(
+                subprocess.run,
+                [str(image.environment / "bin" / "python"), "-c", ask],
+                env={**head.environment, **DASK.client_variables(machine.spec, head.address)},
+                cwd=tmp_path,
+                capture_output=True,
+                text=True,
+                timeout=PATIENCE,
+            )
+            assert told.stdout == "of the project\n", told.stderr
+            assert await dask.remove(dask.workers[0]) == 0
+    finally:
+        machine.end_all()
+    assert not witness.exists(), witness.read_text()
+
+
 @pytest.mark.parametrize("dask", [1], indirect=True)
 async def test_what_runs_for_longer_than_the_drain_time_is_computed_again_elsewhere(dask: DaskCluster) -> None:
     dask.add_workers(2)

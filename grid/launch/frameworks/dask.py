@@ -32,7 +32,10 @@ _UI = Port("ui", 8787)
 _WORKER = Port("worker", 8788)
 _NANNY = Port("nanny", 8789)
 _WORKER_HTTP = Port("http", 8790)
+# Without -P Python looks for modules in the project's folder first, and whoever writes a `dask.py` there would be run instead of Dask.
+_PYTHON = ("python", "-P", "-c")
 _HEAD = Path(__file__).with_name("dask_head.py").read_text()
+_WORK = Path(__file__).with_name("dask_worker.py").read_text()
 _DRAIN = Path(__file__).with_name("dask_drain.py").read_text()
 _REPORT = "json/compute-grid.json"
 _SCRATCH = {"DASK_TEMPORARY_DIRECTORY": LOCAL_PATH}
@@ -58,9 +61,8 @@ class Dask:
 
     def head(self, spec: ExecutionSpec) -> Program:
         return Program(
-            # `-c` and `-m` put the project's folder on the path, as a notebook's kernel does; the scheduler unpickles too.
             command=(
-                *("python", "-c", _HEAD, "scheduler"),
+                *(*_PYTHON, _HEAD, "scheduler"),
                 *("--host", POD_IP, "--port", str(_SCHEDULER.number)),
                 *("--dashboard-address", f"{POD_IP}:{_UI.number}"),
                 # At the root it is left out: Bokeh makes two slashes of one.
@@ -76,7 +78,7 @@ class Dask:
     def worker(self, spec: ExecutionSpec, head_address: str) -> Program:
         return Program(
             command=(
-                *("python", "-m", "dask", "worker", "--name", POD_NAME, "--host", POD_IP),
+                *(*_PYTHON, _WORK, "worker", "--name", POD_NAME, "--host", POD_IP),
                 *("--worker-port", str(_WORKER.number), "--nanny-port", str(_NANNY.number)),
                 *("--dashboard-address", f"{POD_IP}:{_WORKER_HTTP.number}", "--no-dashboard"),
                 *("--nthreads", str(_threads(spec.tier)), "--memory-limit", str(_memory(spec.tier))),
@@ -92,7 +94,7 @@ class Dask:
                 "DASK_DISTRIBUTED__WORKER__MEMORY__TERMINATE": "False",
                 **_SCRATCH,
             },
-            pre_stop=("python", "-c", _DRAIN, str(_WORKER.number), str(_drain_seconds(spec))),
+            pre_stop=(*_PYTHON, _DRAIN, str(_WORKER.number), str(_drain_seconds(spec))),
         )
 
     def client_variables(self, spec: ExecutionSpec, head_address: str) -> Mapping[str, str]:

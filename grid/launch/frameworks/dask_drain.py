@@ -1,4 +1,4 @@
-"""Program for a Dask worker's container, run there with `python -c` before the worker is ended; nothing of ours imports it.
+"""Program for a Dask worker's container, run there with `python -P -c` before the worker is ended; nothing of ours imports it.
 
 It retires the worker: Dask gives it no new task and copies its results to other workers; what runs already is waited for, and its
 result copied too. It takes the drain time at most, and five seconds to take leave of the fifteen that a worker has beside that. Done

@@ -1,8 +1,9 @@
-"""Program for a Dask head's container, run there with `python -c`; nothing of ours imports it. It is Dask's own scheduler with one page
+"""Program for a Dask head's container, run there with `python -P -c`; nothing of ours imports it. It is Dask's own scheduler with one page
 more, because no page of Dask's says what each worker holds: `json/identity.json` fails once a task has run (distributed 2026.8.0), and
 `json/counts.json` looks at every task.
 """
 
+import os
 import sys
 from types import ModuleType
 
@@ -33,4 +34,6 @@ page = ModuleType("compute_grid_report")
 vars(page)["routes"] = [("json/compute-grid.json", Report, {})]
 sys.modules[page.__name__] = page
 dask.config.set({ROUTES: [*dask.config.get(ROUTES), page.__name__]})
+# Of the project's files, behind what is installed: the scheduler unpickles what names modules there.
+sys.path.append(os.getcwd())  # noqa: PTH109  entries of the path are texts
 run_cli()

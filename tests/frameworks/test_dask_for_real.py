@@ -163,7 +163,9 @@ class Computation:
 @pytest.fixture
 async def dask(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[DaskCluster]:
     image, _ = await ImageStore(IMAGES).pull("compute-grid/dask:2026.8")
-    of = spec(of=cluster(drain_seconds=getattr(request, "param", 30)), tier=HEAD_TIER)
+    # Served by path, which asks more of Dask than an origin of its own.
+    address = "https://workspaces.test/w/abc/"
+    of = spec(of=cluster(drain_seconds=getattr(request, "param", 30)), tier=HEAD_TIER, address=address)
     machine = Machine(tmp_path, image.environment, of)
     try:
         async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=5)) as http:

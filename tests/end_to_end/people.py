@@ -1,8 +1,9 @@
 """Browsers of several people on one Compute Grid, and what people do in them."""
 
 import re
+from pathlib import Path
 
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 
 from tests.end_to_end.grid import Place, wait_until
 
@@ -91,6 +92,31 @@ def run_cell(lab: Page, code: str, answer: str) -> None:
     wait_until(is_written, SOON / 1000, "a cell that takes code")
     cell.press("Shift+Enter")
     expect(lab.locator(".jp-OutputArea-output").first).to_contain_text(answer, timeout=SOON)
+
+
+def upload(lab: Page, file: Path) -> None:
+    """With the file browser's own button; a long file goes in several requests, and is listed from the first on."""
+    with lab.expect_file_chooser() as asked:
+        lab.get_by_title("Upload Files").first.click()
+    asked.value.set_files(file)
+    size = """async (name) => {
+        const answer = await fetch(`/api/contents/${name}?content=0`);
+        return answer.ok ? (await answer.json()).size : 0;
+    }"""
+    wait_until(lambda: lab.evaluate(size, file.name) == file.stat().st_size, SOON / 1000, f"the whole of {file.name}")
+
+
+def download(lab: Page, name: str) -> bytes:
+    """With the file browser's context menu; what the browser has saved."""
+    _listed(lab, name).click(button="right")
+    with lab.expect_download(timeout=SOON) as saved:
+        lab.get_by_role("menuitem", name="Download", exact=True).click()
+    assert saved.value.suggested_filename == name
+    return saved.value.path().read_bytes()
+
+
+def _listed(lab: Page, name: str) -> Locator:
+    return lab.locator(".jp-DirListing-item", has_text=name)
 
 
 def stop(page: Page) -> None:

@@ -3,7 +3,9 @@
 Everything is real: the processes, the ports, the browser, the kernel behind the cell.
 """
 
+import json
 import re
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, expect
@@ -12,6 +14,7 @@ from tests.end_to_end.grid import Grid
 from tests.end_to_end.people import (
     PULL,
     SOON,
+    download,
     forbid_reload,
     kernels,
     launch,
@@ -20,6 +23,7 @@ from tests.end_to_end.people import (
     run_cell,
     run_in_terminal,
     stop,
+    upload,
     was_not_reloaded,
 )
 
@@ -82,7 +86,12 @@ def test_a_scientist_works_on_a_gpu_node_that_comes_and_goes(grid: Grid, browser
     assert was_not_reloaded(executions)
 
 
-def test_files_of_a_workspace_are_there_at_the_next_launch(grid: Grid, browser: Browser) -> None:
+def test_files_of_a_workspace_are_there_at_the_next_launch(grid: Grid, browser: Browser, tmp_path: Path) -> None:
+    """Those that a kernel writes, and those that somebody sends from his machine; both come back to it unchanged."""
+    notebook = tmp_path / "sent.ipynb"
+    # Longer than any buffer on its way.
+    cell = {"cell_type": "raw", "id": "a", "metadata": {}, "source": "more and more\n" * 300_000}
+    notebook.write_text(json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
     grid.start()
     scientist = log_in(browser, grid, "scientist")
     page = scientist.new_page()
@@ -92,10 +101,13 @@ def test_files_of_a_workspace_are_there_at_the_next_launch(grid: Grid, browser: 
         lab = open_lab(scientist, page)
         if turn == 1:
             run_cell(lab, "open('kept.txt', 'w').write('still here')", "10")
+            upload(lab, notebook)
         else:
             # JupyterLab shows again what lay open at the last visit, if it had the time to save that.
             lab.goto(lab.url.partition("/lab")[0] + "/lab?reset")
             run_cell(lab, "print(open('kept.txt').read())", "still here")
+            assert download(lab, "kept.txt") == b"still here"
+            assert download(lab, notebook.name) == notebook.read_bytes()
         lab.close()
         stop(page)
         expect(page.locator("body")).to_contain_text(re.compile("Stopp"), timeout=SOON)

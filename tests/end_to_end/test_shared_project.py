@@ -1,0 +1,91 @@
+"""A member of a project against its owner, in the real JupyterLab: what he plants, and what is left to him when he is removed."""
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, WebSocket, expect
+
+from tests.end_to_end.grid import Grid
+from tests.end_to_end.people import PULL, SOON, launch, log_in, open_lab, run_cell, run_in_terminal
+
+pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.timeout(600)]
+
+PLANTED = (
+    ".jupyter/jupyter_server_config.py",
+    "jupyter_server_config.py",
+    "sitecustomize.py",
+    ".ipython/profile_default/startup/a.py",
+)
+CUT_WITHIN = 2_000  # milliseconds
+
+
+def test_a_member_takes_nothing_over_and_is_cut_off_when_he_is_removed(grid: Grid, browser: Browser) -> None:
+    grid.start()
+    member, owner = log_in(browser, grid, "colleague"), log_in(browser, grid, "scientist")
+    members_lab = launch_and_open(member, "Plants")
+    plant(grid, members_lab)
+
+    owners_lab = launch_and_open(owner, "Opened with planted files beside it")
+    run_cell(owners_lab, "open('result.txt', 'w').write('done')", "4")
+    run_in_terminal(owners_lab, "bash -l -i -c true")
+    assert not (project(grid) / "witness").exists(), (project(grid) / "witness").read_text()
+    keeps_no_secret_of(grid, members_lab, owners_lab)
+
+    terminal = open_terminal(members_lab)
+    remove_colleague(log_in(browser, grid, "admin").new_page())
+    if not terminal.is_closed():
+        terminal.wait_for_event("close", timeout=CUT_WITHIN)
+    refusal = members_lab.reload()
+    assert refusal is not None
+    assert refusal.status == 403
+    assert "owner goes on" in run_in_terminal(owners_lab, "echo owner goes on")
+
+
+def project(grid: Grid) -> Path:
+    """What its members share."""
+    return grid.volumes / "project-churn"
+
+
+def launch_and_open(person: BrowserContext, title: str) -> Page:
+    page = person.new_page()
+    launch(page, tier="Small", title=title)
+    expect(page.locator(".execution-state")).to_contain_text("Running", timeout=PULL)
+    return open_lab(person, page)
+
+
+def plant(grid: Grid, lab: Page) -> None:
+    """From a terminal of his own, which is all that he has: whatever runs one of them adds its name to a file."""
+    for name in PLANTED:
+        code = f"open('{project(grid)}/witness', 'a').write('{name}')"
+        folder = name.rpartition("/")[0] or "."
+        run_in_terminal(lab, f"""cd {project(grid)} && mkdir -p {folder} && echo "{code}" > {name}""")
+    assert all((project(grid) / name).read_text().startswith("open(") for name in PLANTED)
+
+
+def keeps_no_secret_of(grid: Grid, *labs: Page) -> None:
+    """Neither a token nor what a server writes while it runs lies among the shared files."""
+    files = [path for path in project(grid).rglob("*") if path.is_file()]
+    kept = {str(path.relative_to(project(grid))) for path in files} - set(PLANTED)
+    assert {name for name in kept if "ipynb" not in name} == {"result.txt"}
+    for lab in labs:
+        token = re.search(r"token=(\w{20,})", run_in_terminal(lab, "echo token=$JUPYTER_TOKEN"))
+        assert token
+        assert not any(token[1].encode() in path.read_bytes() for path in files)
+
+
+def open_terminal(lab: Page) -> WebSocket:
+    """As people do, from the launcher; its shell has answered."""
+    with lab.expect_websocket(lambda socket: "/terminals/websocket/" in socket.url, timeout=SOON) as opened:
+        lab.locator(".jp-LauncherCard", has_text="Terminal").first.click()
+    opened.value.wait_for_event("framereceived", lambda frame: "stdout" in str(frame), timeout=SOON)
+    assert not opened.value.is_closed()
+    return opened.value
+
+
+def remove_colleague(admin: Page) -> None:
+    """Returns when the page says that it is saved."""
+    admin.goto("/projects/churn/")
+    admin.get_by_role("checkbox", name="colleague").uncheck()
+    admin.get_by_role("button", name="Save", exact=True).click()
+    expect(admin.locator("body")).to_contain_text("saved")

@@ -56,7 +56,7 @@ def check(world: World, pair: list[Execution]) -> None:
     assert LifecycleEntry.objects.filter(execution=cluster, reason="head_replaced").count() == 1
     assert LifecycleEntry.objects.filter(execution=cluster, reason="made_again").count() == 0
     assert left(world) == []
-    assert len(world.cluster.objects(VOLUME_CLAIMS)) == 2, "the project's and its owner's own"
+    assert len(world.cluster.objects(VOLUME_CLAIMS)) == len(pair), "the project's, and that of the workspace's owner"
     for kind, most in ((DEPLOYMENTS, 2), (AUTOSCALERS, 1), (SERVICES, 1)):
         assert world.cluster.count("create", kind) <= 2 * most, "only a lost answer makes it ask twice"
     assert world.cluster.count("create", PODS) <= 2 * (len(pair) - 1)

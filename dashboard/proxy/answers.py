@@ -2,6 +2,7 @@
 
 import html
 import json
+from collections.abc import Iterable
 from http import HTTPStatus
 
 from dashboard.proxy.headers import Headers, encode
@@ -10,8 +11,9 @@ from dashboard.proxy.upstream import Scope, Send
 _POLICY_VIOLATION = 1008
 _POLICY = ("content-security-policy", "default-src 'none'; frame-ancestors 'none'")
 _COMMON = (("cache-control", "no-store"), ("referrer-policy", "no-referrer"))
-# Cookies, storage, service workers and caches of the origin that says it: https://www.w3.org/TR/clear-site-data/
-CLEARING = ("clear-site-data", '"cache", "cookies", "storage"')
+# Storage, service workers and caches of the origin that says it. Not "cookies", which means those of the whole registrable domain, the
+# dashboard's and other executions' among them: https://www.w3.org/TR/clear-site-data/#clear-cookies
+_CLEARING = ("clear-site-data", '"cache", "storage"')
 
 
 async def send_on(send: Send, location: str, set_cookies: list[str] | None = None) -> None:
@@ -27,7 +29,7 @@ async def explain(
     sentence: str,
     *,
     link: tuple[str, str] | None = None,
-    clears: bool = False,
+    more: Headers | None = None,
 ) -> None:
     """One sentence; `link` is an address and its words. A websocket is refused without them."""
     if scope["type"] == "websocket":
@@ -39,7 +41,13 @@ async def explain(
         '<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">'
         f"<h1>{status.phrase}</h1><p>{html.escape(sentence)}</p>{way}</html>"
     )
-    await show(send, status, page, more=[CLEARING] if clears else [])
+    await show(send, status, page, more=more)
+
+
+def clearing(cookies: Iterable[str], *, is_secure: bool) -> Headers:
+    """What makes a browser forget all that the origin has stored: these cookies, which it sent, and what else there is."""
+    secure = "; Secure" if is_secure else ""
+    return [_CLEARING, *(("set-cookie", f"{name}=; Path=/; Max-Age=0{secure}") for name in cookies)]
 
 
 async def show(send: Send, status: HTTPStatus, page: str, *, more: Headers | None = None) -> None:

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, quote, unquote
 
 import aiohttp
 
-from dashboard.proxy.answers import explain, send_on, send_worker, show, tell
+from dashboard.proxy.answers import clearing, explain, send_on, send_worker, show, tell
 from dashboard.proxy.confirming import confirmed, leads_to_an_end, question
 from dashboard.proxy.gate import CannotTell, Gate
 from dashboard.proxy.headers import (
@@ -21,7 +21,7 @@ from dashboard.proxy.headers import (
     opens_a_page,
 )
 from dashboard.proxy.http import forward_http
-from dashboard.proxy.own_cookies import OwnCookies
+from dashboard.proxy.own_cookies import OwnCookies, is_ours
 from dashboard.proxy.placing import Place
 from dashboard.proxy.upstream import Receive, Route, Scope, Send
 from dashboard.proxy.websocket import forward_websocket
@@ -94,11 +94,7 @@ class WorkspaceProxy:
         if passage is None:
             await self._refuse(scope, send, door)
         elif passage.has_ended:
-            sentence = (
-                f"This has ended ({passage.state}). Its page tells why and keeps the end of its log. "
-                "What your browser had stored for it is cleared."
-            )
-            await explain(scope, send, HTTPStatus.GONE, sentence, link=self._page_of(door), clears=True)
+            await self._say_ended(scope, send, door, headers, passage)
         elif not self._is_own_request(scope, headers, door):
             await self._refuse(scope, send, door)
         elif is_service_worker(headers):
@@ -220,6 +216,16 @@ class WorkspaceProxy:
         if is_from_elsewhere(headers) and not opens_a_page(headers):
             return False
         return scope["method"] in _SAFE_METHODS or said in ("", own)
+
+    async def _say_ended(self, scope: Scope, send: Send, door: Door, headers: Headers, passage: Passage) -> None:
+        """And clear what its origin has stored, but for our own secret, by which this is said again. A shared origin is others' too."""
+        sentence = f"This has ended ({passage.state}). Its page tells why and keeps the end of its log."
+        more: Headers = []
+        if not self._origins.by_path:
+            sentence += " What your browser had stored for it is cleared."
+            theirs = [name for name in cookies(headers) if name and not is_ours(name)]
+            more = clearing(theirs, is_secure=self._origins.is_secure)
+        await explain(scope, send, HTTPStatus.GONE, sentence, link=self._page_of(door), more=more)
 
     async def _say_moved(self, scope: Scope, send: Send, door: Door) -> None:
         """It was launched when this installation served executions at other addresses, and its program stands at the old one."""

@@ -70,9 +70,10 @@ class Executions:
 class Served:
     executions: Executions
     port: int
+    below: str
 
     def address(self, execution_id: str, path: str = "") -> str:
-        return f"http://{execution_id}.localhost:{self.port}/{path}"
+        return f"http://{execution_id}.{self.below}:{self.port}/{path}"
 
     def cookies(self) -> list[dict[str, str]]:
         """What the visitor's browser has been given for each of them, host-only."""
@@ -83,8 +84,8 @@ class Served:
 
 
 @contextlib.contextmanager
-def served(executions: Executions) -> Iterator[Served]:
-    """`*.localhost`, which browsers find on this machine; the listening socket waits for the server, so nobody has to."""
+def served(executions: Executions, *, below: str = "localhost") -> Iterator[Served]:
+    """Below `localhost`, where browsers find every name on this machine; the listening socket waits for the server, so nobody has to."""
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
 
@@ -93,7 +94,7 @@ def served(executions: Executions) -> Iterator[Served]:
 
     proxy = WorkspaceProxy(
         gate=executions,
-        origins=Origins(f"http://localhost:{port}"),
+        origins=Origins(f"http://{below}:{port}"),
         dashboard_origin="http://grid.test",
         token=lambda id: "",
         problem=no_problem,
@@ -114,7 +115,7 @@ def served(executions: Executions) -> Iterator[Served]:
     thread = threading.Thread(target=asyncio.run, args=(serve(),))
     thread.start()
     try:
-        yield Served(executions, port)
+        yield Served(executions, port, below)
     finally:
         server.should_exit = True
         thread.join(20)

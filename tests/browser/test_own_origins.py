@@ -258,12 +258,28 @@ def test_what_an_origin_has_stored_is_gone_with_the_page_that_says_that_it_has_e
     tab = context.new_page()
     tab.goto(served.address("mine"))
     expect(tab).to_have_title("Private")
+    tab.evaluate("() => { document.cookie = 'theirs=1; path=/'; }")
     executions.ended.add("mine")
-    tab.goto(served.address("mine"))
-    expect(tab).to_have_title("Gone")
-    assert [one["name"] for one in context.cookies(served.address("mine"))] == []
+    for _ in range(2):
+        tab.goto(served.address("mine"))
+        expect(tab).to_have_title("Gone")
+    assert [one["name"] for one in context.cookies(served.address("mine"))] == ["grid_workspace"]
     executions.ended.clear()
-    context.add_cookies(served.cookies())  # type: ignore[arg-type]
     executions.programs["mine"] = nothing_planted
     tab.goto(served.address("mine"))
     assert tab.evaluate("localStorage.getItem('secret')") is None
+
+
+def test_the_end_of_an_execution_closes_no_other_one(chromium: Browser, executions: Executions) -> None:
+    """Below a company's domain all executions are one site, whose cookies browsers forget all together when they are told so."""
+    executions.ended.add("planted")
+    with (
+        served(executions, below="people.localhost") as together,
+        contextlib.closing(chromium.new_context()) as context,
+    ):
+        context.add_cookies(together.cookies())  # type: ignore[arg-type]
+        tab = context.new_page()
+        tab.goto(together.address("planted"))
+        expect(tab).to_have_title("Gone")
+        tab.goto(together.address("mine"))
+        expect(tab).to_have_title("Private")

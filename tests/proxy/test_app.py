@@ -368,8 +368,18 @@ async def test_whoever_comes_back_after_its_end_is_told_so_and_his_browser_forge
     gate.known = replace(gate.known, state="stopped", has_ended=True)
     async with browser.get("/lab", headers=COOKIE) as answer:
         assert answer.status == 410
-        assert answer.headers["Clear-Site-Data"] == '"cache", "cookies", "storage"'
+        assert answer.headers["Clear-Site-Data"] == '"cache", "storage"'
+        assert answer.headers.getall("Set-Cookie") == ["theme=; Path=/; Max-Age=0"]
         assert "This has ended (stopped)" in await answer.text()
+
+
+async def test_the_end_of_one_execution_clears_nothing_of_an_origin_that_others_share(gate: OpenToOneSecret) -> None:
+    gate.known = replace(gate.known, has_ended=True)
+    headers = {"Host": "workspaces.test:8001", "Cookie": "grid_workspace_abc=s1; theme=dark"}
+    shared = visiting(gate, origins=Origins(BASE, by_path=True), headers=headers)
+    async with shared as browser, browser.get("/w/abc/lab") as answer:
+        assert answer.status == 410
+        assert not {"Clear-Site-Data", "Set-Cookie"} & set(answer.headers)
 
 
 async def test_what_was_launched_for_other_addresses_says_so(

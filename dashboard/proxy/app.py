@@ -23,7 +23,7 @@ from dashboard.proxy.headers import (
 from dashboard.proxy.http import forward_http
 from dashboard.proxy.own_cookies import OwnCookies, is_ours
 from dashboard.proxy.placing import Place
-from dashboard.proxy.upstream import Receive, Route, Scope, Send
+from dashboard.proxy.upstream import Receive, Refused, Route, Scope, Send
 from dashboard.proxy.websocket import forward_websocket
 from grid.launch.grants import SECRET_LIFETIME, Passage, digest, new_opener
 from grid.origins import BEGIN_PATH, OPEN_PATH, WORKER_PATH, Door, Origins
@@ -146,7 +146,10 @@ class WorkspaceProxy:
                 used=lambda: self._gate.used(passage),
                 place=place,
             )
-            await self._forward(scope, receive, send, route)
+            try:
+                await self._forward(scope, receive, send, route)
+            except Refused:
+                await self._refuse(scope, send, door)
 
     async def _forward(self, scope: Scope, receive: Receive, send: Send, route: Route) -> None:
         try:
@@ -261,6 +264,12 @@ class WorkspaceProxy:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0),
                 cookie_jar=aiohttp.DummyCookieJar(),
+                skip_auto_headers=(
+                    "Accept",
+                    "Accept-Encoding",
+                    "Content-Type",
+                    "User-Agent",
+                ),  # the browser's own or none
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS),
                 auto_decompress=False,
             )
@@ -271,6 +280,8 @@ def _raw_target(scope: Scope) -> str:
     """Path and query exactly as the browser sent them: user code may give a meaning to what decoding would lose."""
     path = scope.get("raw_path") or scope["path"].encode()
     query = scope["query_string"]
+    if path == b"*":  # the whole server is asked what it can
+        path = b"/"
     return str((path + b"?" + query if query else path).decode("latin-1"))
 
 

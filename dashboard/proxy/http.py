@@ -6,49 +6,58 @@ from collections.abc import AsyncIterator
 import aiohttp
 from yarl import URL
 
-from dashboard.proxy.headers import encode, first, to_browser, to_upstream
-from dashboard.proxy.upstream import Receive, Route, Scope, Send
+from dashboard.proxy.headers import decode, encode, first, to_browser, to_upstream
+from dashboard.proxy.upstream import Message, Receive, Refused, Route, Scope, Send
+
+_BODILESS = frozenset({204, 304})
 
 
 async def forward_http(scope: Scope, receive: Receive, send: Send, route: Route) -> None:
-    """Raises aiohttp.ClientError, TimeoutError or OSError when the pod's server cannot be reached."""
+    """Raises aiohttp.ClientError, TimeoutError or OSError when the pod's server cannot be reached, Refused when the right to it
+    ends before it has answered."""
+    sent = asyncio.Queue[Message](1)
+    has_begun = False
+
+    async def send_on(message: Message) -> None:
+        nonlocal has_begun
+        has_begun = True
+        await send(message)
+
+    # Whatever the pod is at, taking a body, thinking, or answering without an end, it ends when the browser leaves, or may not be
+    # there any more. An answer that has begun is left without its end, by which the server cuts the connection.
+    answer = asyncio.create_task(_exchange(scope, sent, send_on, route))
+    left = asyncio.create_task(_read(receive, sent))
+    right = asyncio.create_task(route.ended.wait())
+    try:
+        await asyncio.wait({answer, left, right}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (answer, left, right):
+            task.cancel()
+        await asyncio.gather(answer, left, right, return_exceptions=True)
+    if not answer.cancelled():
+        answer.result()
+    elif left.cancelled() and not has_begun:
+        raise Refused
+
+
+async def _exchange(scope: Scope, sent: "asyncio.Queue[Message]", send: Send, route: Route) -> None:
     has_body = bool(first(route.headers, "content-length") or first(route.headers, "transfer-encoding"))
-    gone = asyncio.Event()
     async with route.session.request(
         scope["method"],
         URL(f"http://{route.netloc}{route.path}", encoded=True),
         headers=to_upstream(
             route.headers, token=route.token, scheme=route.scheme, client=route.client, place=route.place
         ),
-        data=_request_body(receive, gone) if has_body else None,
+        data=_request_body(sent) if has_body else None,
         allow_redirects=False,
     ) as response:
-        await send(
-            {
-                "type": "http.response.start",
-                "status": response.status,
-                "headers": encode(to_browser(list(response.headers.items()), place=route.place, asked=route.path)),
-            }
-        )
-        await _relay_body(response, receive, send, gone, route)
-
-
-async def _relay_body(
-    response: aiohttp.ClientResponse, receive: Receive, send: Send, gone: asyncio.Event, route: Route
-) -> None:
-    watcher = asyncio.create_task(_wait_for_disconnect(receive, gone))
-    relay = asyncio.create_task(_copy_body(response, send))
-    # An endless answer (server-sent events) must end when the reader leaves, or may not read it any more, not when the pod next
-    # writes. Without its end the server cuts the connection.
-    right = asyncio.create_task(route.ended.wait())
-    try:
-        await asyncio.wait({watcher, relay, right}, return_when=asyncio.FIRST_COMPLETED)
-        if relay.done():
-            relay.result()
-    finally:
-        for task in (watcher, relay, right):
-            task.cancel()
-        await asyncio.gather(watcher, relay, right, return_exceptions=True)
+        if not 200 <= response.status < 600:
+            raise aiohttp.ClientPayloadError(f"{response.status} is no answer to this request.")
+        headers = to_browser(decode(response.raw_headers), place=route.place, asked=route.path)
+        if response.status in _BODILESS:  # some say how long the body would be; our server would wait for it
+            headers = [(name, value) for name, value in headers if name != "content-length"]
+        await send({"type": "http.response.start", "status": response.status, "headers": encode(headers)})
+        await _copy_body(response, send)
 
 
 async def _copy_body(response: aiohttp.ClientResponse, send: Send) -> None:
@@ -61,20 +70,17 @@ async def _copy_body(response: aiohttp.ClientResponse, send: Send) -> None:
     await send({"type": "http.response.body", "body": b""})
 
 
-async def _request_body(receive: Receive, gone: asyncio.Event) -> AsyncIterator[bytes]:
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            gone.set()
-            raise ConnectionResetError("The browser went away while it was sending.")
+async def _read(receive: Receive, sent: "asyncio.Queue[Message]") -> None:
+    """All that the browser sends, no faster than it is taken, until it leaves. Nobody else receives: a program may answer while it is
+    still being sent the body."""
+    while (message := await receive())["type"] != "http.disconnect":
+        await sent.put(message)
+
+
+async def _request_body(sent: "asyncio.Queue[Message]") -> AsyncIterator[bytes]:
+    more = True
+    while more:
+        message = await sent.get()
         if message.get("body"):
             yield message["body"]
-        if not message.get("more_body"):
-            return
-
-
-async def _wait_for_disconnect(receive: Receive, gone: asyncio.Event) -> None:
-    while not gone.is_set():
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            gone.set()
+        more = message.get("more_body", False)

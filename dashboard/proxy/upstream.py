@@ -16,6 +16,10 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 
+class Refused(Exception):
+    """The right to it has ended before the program has answered."""
+
+
 @dataclass(frozen=True, slots=True)
 class Route:
     """`path` is raw (still encoded) with its query, as the program is asked for it; `token` is what the pod's server was told to expect.

@@ -10,25 +10,20 @@ from aiohttp import WSMsgType
 from yarl import URL
 
 from dashboard.proxy.headers import first, to_upstream
-from dashboard.proxy.upstream import Receive, Route, Scope, Send
+from dashboard.proxy.upstream import Receive, Refused, Route, Scope, Send
 
 _POLICY_VIOLATION = 1008
 _GOING_AWAY = 1001
+# Bytes of one message of the pod's: it is held whole, in the process that serves everybody.
+_LARGEST_ANSWER = 64 * 2**20
 _SENDABLE = frozenset({1000, 1001, 1002, 1003, 1007, 1008, 1009, 1010, 1011})
 
 
 async def forward_websocket(scope: Scope, receive: Receive, send: Send, route: Route) -> None:
-    """Accepts the browser only after the pod's server has accepted, so a refusal there is a refusal here."""
+    """Accepts the browser only after the pod's server has accepted, so a refusal there is a refusal here. Raises Refused when the
+    right to it ends before."""
     await receive()  # websocket.connect
-    upstream = await route.session.ws_connect(
-        URL(f"ws://{route.netloc}{route.path}", encoded=True),
-        headers=[
-            *to_upstream(route.headers, token=route.token, scheme=route.scheme, client=route.client, place=route.place),
-            ("sec-websocket-version", "13"),
-        ],
-        protocols=_protocols(first(route.headers, "sec-websocket-protocol")),
-        max_msg_size=0,  # the browser's side is bounded by the server; a notebook's answers are as long as they are
-    )
+    upstream = await _connect(receive, route)
     try:
         # From here on only the browser's side raises OSError: it left, which is no failure of the pod's server.
         with contextlib.suppress(OSError):
@@ -37,6 +32,34 @@ async def forward_websocket(scope: Scope, receive: Receive, send: Send, route: R
             await send({"type": "websocket.close", "code": _sendable(await _first_to_end(*ways))})
     finally:
         await upstream.close()
+
+
+async def _connect(receive: Receive, route: Route) -> aiohttp.ClientWebSocketResponse:
+    """Waits for the pod no longer than the browser does, and may. Nothing but its leaving comes from the browser before."""
+    answer = asyncio.create_task(_handshake(route))
+    left = asyncio.ensure_future(receive())
+    right = asyncio.create_task(route.ended.wait())
+    try:
+        await asyncio.wait({answer, left, right}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (answer, left, right):
+            task.cancel()
+        await asyncio.gather(answer, left, right, return_exceptions=True)
+    if answer.cancelled():
+        raise Refused
+    return answer.result()
+
+
+async def _handshake(route: Route) -> aiohttp.ClientWebSocketResponse:
+    return await route.session.ws_connect(
+        URL(f"ws://{route.netloc}{route.path}", encoded=True),
+        headers=[
+            *to_upstream(route.headers, token=route.token, scheme=route.scheme, client=route.client, place=route.place),
+            ("sec-websocket-version", "13"),
+        ],
+        protocols=_protocols(first(route.headers, "sec-websocket-protocol")),
+        max_msg_size=_LARGEST_ANSWER,
+    )
 
 
 def _protocols(header: str) -> list[str]:

@@ -1,0 +1,170 @@
+"""One exchange with a program that behaves oddly, and its end in whatever state it is, between real sockets."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+
+import aiohttp
+import pytest
+
+from dashboard.proxy.gate import Target
+from tests.proxy.support import COOKIE, HOST, ORIGIN, OpenToOneSecret, visiting
+
+Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+@dataclass
+class Program:
+    """In the pod: says byte for byte what a test wants; `asked` has come, `left` is the end of its connection."""
+
+    answer: bytes = b""
+    echoes: int = 0  # bytes of a body, each sent back as it comes
+    received: bytearray = field(default_factory=bytearray)
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
+    left: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+            await reader.readuntil(b"\r\n\r\n")
+            self.asked.set()
+            writer.write(self.answer)
+            while data := await reader.read(65536):
+                self.received += data
+                if self.echoes:
+                    writer.write(data)
+                    if len(self.received) >= self.echoes:
+                        break
+        writer.close()
+        self.left.set()
+
+
+@pytest.fixture
+async def program() -> Program:
+    return Program()
+
+
+@pytest.fixture
+async def gate(program: Program) -> AsyncIterator[OpenToOneSecret]:
+    server = await asyncio.start_server(program.serve, "127.0.0.1", 0)
+    async with server:
+        yield OpenToOneSecret(address=Target("127.0.0.1", server.sockets[0].getsockname()[1]))
+
+
+@pytest.fixture
+async def browser(gate: OpenToOneSecret) -> AsyncIterator[aiohttp.ClientSession]:
+    async with visiting(gate) as session:
+        yield session
+
+
+async def body_without_end() -> AsyncIterator[bytes]:
+    yield b"first"
+    await asyncio.Event().wait()
+
+
+async def soon(event: asyncio.Event) -> None:
+    await asyncio.wait_for(event.wait(), 10)
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_a_request_that_is_not_answered_yet_ends_with_the_right_to_it(
+    browser: aiohttp.ClientSession, gate: OpenToOneSecret, program: Program, method: str
+) -> None:
+    data = body_without_end() if method == "POST" else None
+    asking = asyncio.create_task(browser.request(method, "/", headers=COOKIE, data=data))
+    await soon(program.asked)
+    gate.close()
+    await soon(program.left)
+    answer = await asking
+    assert answer.status == 403
+    answer.close()
+
+
+async def test_an_answer_that_has_begun_is_cut_when_the_right_to_it_ends(
+    browser: aiohttp.ClientSession, gate: OpenToOneSecret, program: Program, caplog: pytest.LogCaptureFixture
+) -> None:
+    program.answer = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nfirst"
+    async with browser.get("/", headers=COOKIE) as answer:
+        assert await answer.content.readexactly(5) == b"first"
+        gate.close()
+        with pytest.raises(aiohttp.ClientPayloadError):
+            await answer.read()
+    assert [record for record in caplog.records if record.exc_info] == []
+
+
+@pytest.mark.parametrize("upgrade", [False, True])
+async def test_a_browser_that_leaves_before_the_answer_keeps_nothing_open(
+    gate: OpenToOneSecret, program: Program, upgrade: bool
+) -> None:
+    async with visiting(gate) as browser, aiohttp.ClientSession(browser._base_url, headers=HOST) as leaving:
+        asking = leaving.ws_connect("/", headers=COOKIE, origin=ORIGIN) if upgrade else leaving.get("/", headers=COOKIE)
+        task = asyncio.ensure_future(asking)
+        await soon(program.asked)
+        task.cancel()
+        await leaving.close()
+        await soon(program.left)
+
+
+async def test_a_websocket_that_is_not_accepted_yet_ends_with_the_right_to_it(
+    browser: aiohttp.ClientSession, gate: OpenToOneSecret, program: Program
+) -> None:
+    asking = asyncio.ensure_future(browser.ws_connect("/", headers=COOKIE, origin=ORIGIN))
+    await soon(program.asked)
+    gate.close()
+    await soon(program.left)
+    with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+        await asking
+    assert refused.value.status == 403
+
+
+async def test_a_program_that_answers_while_it_is_asked_still_gets_the_whole_body(
+    browser: aiohttp.ClientSession, program: Program
+) -> None:
+    program.answer = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"
+    program.echoes = 50_000
+    begun = asyncio.Event()
+
+    async def body() -> AsyncIterator[bytes]:
+        yield b"x" * 10_000
+        await begun.wait()
+        for _ in range(4):
+            yield b"x" * 10_000
+            await asyncio.sleep(0.01)
+
+    headers = {**COOKIE, "Content-Length": "50000"}
+    async with browser.post("/", headers=headers, data=body()) as answer:
+        begun.set()
+        assert await asyncio.wait_for(answer.read(), 10) == b"x" * 50_000
+
+
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [
+        (b"HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n", 304),
+        (b"HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n", 204),
+        (b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", 200),
+        (b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n", 502),
+        (b"HTTP/1.1 700 Odd\r\nContent-Length: 0\r\n\r\n", 502),
+        (b"hello", 502),
+    ],
+)
+async def test_an_odd_answer_is_passed_on_or_refused_without_a_traceback(
+    browser: aiohttp.ClientSession, program: Program, answer: bytes, status: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    program.answer = answer
+    async with browser.get("/", headers=COOKIE) as found:
+        assert found.status == status
+        await found.read()
+    assert [record for record in caplog.records if record.exc_info] == []
+
+
+async def test_headers_pass_byte_by_byte(browser: aiohttp.ClientSession, program: Program) -> None:
+    name = 'attachment; filename="日本.txt"'
+    program.answer = (
+        b"HTTP/1.1 200 OK\r\nContent-Disposition: %s\r\nX-Old: \xe9\r\nContent-Length: 0\r\n\r\n" % name.encode()
+    )
+    async with browser.get("/", headers=COOKIE) as answer:
+        raw = dict(answer.raw_headers)
+    assert (raw[b"content-disposition"], raw[b"x-old"]) == (name.encode(), b"\xe9")

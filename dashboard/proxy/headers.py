@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable
-from http.cookies import CookieError, SimpleCookie
 
 from dashboard.proxy.own_cookies import is_ours
 from dashboard.proxy.placing import ANYWHERE, Place
@@ -104,7 +103,15 @@ def to_upstream(headers: Headers, *, token: str, scheme: str, client: str, place
     ]
     if place.strips:
         passed += [("x-forwarded-prefix", place.prefix), ("x-forwarded-context", place.prefix)]
-    return passed
+    return [(name, _as_sent(value)) for name, value in passed]
+
+
+def _as_sent(value: str) -> str:
+    """aiohttp writes headers in UTF-8, so what came in UTF-8 has to be read so."""
+    try:
+        return value.encode("latin-1").decode()
+    except UnicodeError:
+        return value
 
 
 def to_browser(headers: Headers, *, place: Place = ANYWHERE, asked: str = "/") -> Headers:
@@ -135,17 +142,15 @@ def to_browser(headers: Headers, *, place: Place = ANYWHERE, asked: str = "/") -
 
 
 def _host_only(value: str, *, path: str) -> str:
-    """`path` replaces the cookie's own, when there is one."""
-    try:
-        jar = SimpleCookie(value)
-    except CookieError:
+    """As browsers read it, to whom quotes mean nothing. `path` replaces the cookie's own, when there is one."""
+    pair, *attributes = (part.strip() for part in value.split(";"))
+    name, separator, _ = pair.partition("=")
+    # Without a name it is sent as its value alone, which may look like one of ours.
+    if not separator or not name.strip() or is_ours(name):
         return ""
-    morsels = [morsel for name, morsel in jar.items() if not is_ours(name)]
-    for morsel in morsels:
-        morsel["domain"] = ""
-        if path:
-            morsel["path"] = path
-    return morsels[0].OutputString() if morsels else ""
+    dropped = {"domain", "path"} if path else {"domain"}
+    kept = [one for one in attributes if one and one.partition("=")[0].strip().lower() not in dropped]
+    return "; ".join([pair, *kept, *([f"Path={path}"] if path else [])])
 
 
 def _named_in_connection(headers: Headers) -> frozenset[str]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dashboard.proxy.headers import cookies, to_browser, to_upstream
+from dashboard.proxy.headers import cookies, decode, to_browser, to_upstream
 
 
 def upstream(*headers: tuple[str, str]) -> dict[str, str]:
@@ -49,6 +49,26 @@ def test_user_code_cannot_set_our_cookies_or_a_domain() -> None:
         ("Content-Type", "text/html"),
     )
     assert passed == [("set-cookie", "_xsrf=1; Path=/w/x/"), ("content-type", "text/html")]
+
+
+@pytest.mark.parametrize(
+    ("given", "passed"),
+    [
+        ('a="x; Domain=example.org; y"', 'a="x; y"'),
+        ("a=1; Partitioned; Priority=High; Secure", "a=1; Partitioned; Priority=High; Secure"),
+        ('a={"x": 1}; DOMAIN =example.org', 'a={"x": 1}'),
+        ("=grid_workspace=1", ""),
+        ("grid_workspace", ""),
+        (" Grid_workspace =1", ""),
+    ],
+)
+def test_a_cookie_is_read_as_browsers_read_it(given: str, passed: str) -> None:
+    assert browser(("Set-Cookie", given)) == ([("set-cookie", passed)] if passed else [])
+
+
+def test_text_in_utf8_reaches_the_program_as_it_was_sent() -> None:
+    (raw,) = decode([(b"X-Name", "Zoë 日本".encode())])
+    assert upstream(raw)["x-name"] == "Zoë 日本"
 
 
 def test_user_code_says_nothing_that_reaches_beyond_its_workspace() -> None:

@@ -28,6 +28,7 @@ _TRUST_SECONDS = 30.0  # how long an answer holds while the database does not gi
 _REFUSAL_SECONDS = 2.0  # a refusal is asked about again, because a ticket may have been exchanged in another process
 _UNUSED_SECONDS = 10.0  # a page of JupyterLab is a hundred requests at once, and then one every few seconds
 _TOUCH_SECONDS = 60.0
+_ANSWER_SECONDS = 10.0  # a database that has not answered by then counts as one that fails: it may never
 _ASKED_AT_ONCE = 200
 _REMEMBER_AT_MOST = 10_000
 # Longer than any that we give; what anybody may send is not kept, or ten thousand of them would fill the memory.
@@ -103,12 +104,14 @@ class GrantGate:
         *,
         namespace: str,
         clock: Callable[[], float] = time.monotonic,
+        answer_seconds: float = _ANSWER_SECONDS,
     ) -> None:
         """`pods_of` finds pods by a label, which is believed in `namespace` only: elsewhere others may write it."""
         self._grants = grants
         self._pods_of = pods_of
         self._namespace = namespace
         self._clock = clock
+        self._answer_seconds = answer_seconds
         self._answers: dict[Key, _Answer] = {}
         self._held: Counter[Key] = Counter()
         self._waiting: dict[Key, asyncio.Future[Passage | None]] = {}
@@ -118,7 +121,8 @@ class GrantGate:
 
     async def exchange(self, execution_id: str, ticket: str, opener: str, *, now: datetime) -> str | None:
         try:
-            return await self._grants.exchange(execution_id, ticket, opener, now=now)
+            async with asyncio.timeout(self._answer_seconds):
+                return await self._grants.exchange(execution_id, ticket, opener, now=now)
         except Exception as error:
             raise self._cannot_tell(error) from error
 
@@ -178,13 +182,17 @@ class GrantGate:
         try:
             for start in range(0, len(keys), _ASKED_AT_ONCE):
                 part = keys[start : start + _ASKED_AT_ONCE]
-                found = await self._grants.passages(part)
+                found = await self._passages(part)
                 for key in part:
                     self._note(key, found.get(key))
             self._failing = False
         except Exception as error:
             self._cannot_tell(error)
             self._distrust_old()
+
+    async def _passages(self, keys: Collection[Key]) -> Mapping[Key, Passage]:
+        async with asyncio.timeout(self._answer_seconds):
+            return await self._grants.passages(keys)
 
     def _cannot_tell(self, error: Exception) -> CannotTell:
         """Said once in the log until the database answers again."""
@@ -228,7 +236,7 @@ class GrantGate:
         while self._waiting:
             asked = dict(islice(self._waiting.items(), _ASKED_AT_ONCE))
             try:
-                found = await self._grants.passages(list(asked))
+                found = await self._passages(list(asked))
             except Exception as error:
                 failure = self._cannot_tell(error)
                 for key, future in asked.items():
@@ -248,7 +256,8 @@ class GrantGate:
         active, self._active = self._active, set()
         try:
             if active:
-                await self._grants.touch(active)
+                async with asyncio.timeout(self._answer_seconds):
+                    await self._grants.touch(active)
         except Exception as error:
             self._active |= active
             logger.warning("sessions not noted as active error=%s", error)

@@ -142,6 +142,19 @@ async def test_a_database_that_fails_changes_nothing_for_half_a_minute_and_then_
         await gate.exchange("abc", "t", "o", now=datetime(2026, 1, 1, tzinfo=UTC))
 
 
+async def test_a_database_that_never_answers_is_one_that_fails() -> None:
+    grants, clock = Grants({KEY: PASSAGE}), Clock()
+    gate = GrantGate(grants, lambda execution_id: [], namespace="compute-grid", clock=clock, answer_seconds=0.01)
+    await gate.passage(*KEY)
+    with gate.holding(*KEY) as ended:
+        grants.answer.clear()
+        clock.now += 30
+        await asyncio.wait_for(gate.recheck(), 5)
+        assert ended.is_set()
+    with pytest.raises(CannotTell):
+        await asyncio.wait_for(gate.passage("new", "s2"), 5)
+
+
 async def test_a_slow_database_keeps_nobody_waiting_who_is_in_already() -> None:
     grants = Grants({KEY: PASSAGE})
     gate = gate_of(grants)

@@ -6,6 +6,8 @@ def cleaned(value: str, most: int = 100) -> str:
     start = value[:most]
     if not start.isprintable():
         start = "".join(
-            character if character.isprintable() else character.encode("unicode_escape").decode() for character in start
+            # The codec for this is looked up, which fails while the interpreter shuts down; ascii() is not.
+            character if character.isprintable() else ascii(character)[1:-1]
+            for character in start
         )
     return start if len(value) <= most else f"{start}… ({len(value)} characters)"

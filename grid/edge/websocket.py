@@ -10,6 +10,7 @@ from http import HTTPStatus
 from typing import Any
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.frames import Frame
 
 from grid.edge.connections import Connections
 from grid.edge.refusals import Message, Refusal
@@ -26,7 +27,7 @@ _UNREAD = Refusal(HTTPStatus.REQUEST_TIMEOUT, "messages-not-read", "The messages
 class LimitedWebSocket(WebSocketsSansIOProtocol):  # type: ignore[misc] # uvicorn's types are not followed
     """One websocket."""
 
-    frames: list[bytes]  # of the message that is arriving
+    frames: list[bytes | bytearray]  # of the message that is arriving: the first, and one for all that continue it
 
     def __init__(self, *, guard: Connections, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -62,13 +63,20 @@ class LimitedWebSocket(WebSocketsSansIOProtocol):  # type: ignore[misc] # uvicor
             answered = replace(_NO_HANDSHAKE, status=HTTPStatus(self.response.status_code))
             self._log(answered, str(self.conn.handshake_exc))
 
+    def handle_cont(self, event: Frame) -> None:
+        """A fragment kept by itself takes more than its bytes, and empty ones, whose number nothing bounds, take some too."""
+        if len(self.frames) < 2:
+            self.frames.append(bytearray())
+        self.frames[1] += event.data
+        if event.fin:
+            self.frames = [b"".join(self.frames)]
+            self.send_receive_event_to_app()
+
     def send_receive_event_to_app(self) -> None:
         if self.curr_msg_data_type == "text" and not self.close_sent:
-            # Joined here, so that it is joined once; uvicorn would log a traceback for what is not text.
-            message = b"".join(self.frames)
-            self.frames = [message]
+            # uvicorn would log a traceback for what is not text.
             try:
-                message.decode()
+                self.frames[0].decode()
             except UnicodeDecodeError as error:
                 self.frames = []
                 self.conn.fail(_INVALID_TEXT)

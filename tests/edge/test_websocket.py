@@ -2,6 +2,7 @@
 
 import asyncio
 import struct
+import tracemalloc
 import zlib
 from dataclasses import replace
 
@@ -46,6 +47,28 @@ async def test_a_message_within_the_limit_is_given_to_the_application() -> None:
         client.send(frame(TEXT, b"hel", fin=False) + frame(CONTINUATION, b"lo") + frame(BINARY, b"\xff"))
         await eventually(lambda: len(app.received) == 2)
     assert [message.get("text", message.get("bytes")) for message in app.received] == ["hello", b"\xff"]
+
+
+async def test_fragments_cost_no_more_than_what_is_in_them() -> None:
+    """Empty ones are no part of a message's size, so there may be any number."""
+    app = App()
+    async with serving(app, limits=SLOW) as server:
+        client = await connected(server)
+        client.send(frame(TEXT, b"hel", fin=False))
+        tracemalloc.start()
+        try:
+            for _ in range(40):
+                client.send(frame(CONTINUATION, fin=False) * 5000)
+                await client.writer.drain()
+            client.send(frame(PING))
+            assert await client.until(b"\x8a\x00")
+            kept, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert kept < 2**20
+        client.send(frame(CONTINUATION, b"l", fin=False) + frame(CONTINUATION, b"o"))
+        await eventually(lambda: len(app.received) == 1)
+    assert app.received[0]["text"] == "hello"
 
 
 @pytest.mark.parametrize(

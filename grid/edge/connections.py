@@ -33,6 +33,7 @@ class ConnectionLimits:
     waiting_requests: int = 16  # sent on one connection before the first of them was answered
     connections: int = 4096
     connections_of_address: int = 512
+    arriving_bytes: int = 256 * 2**20  # of all websockets' messages that are not whole yet, together
 
     @property
     def sweep_seconds(self) -> float:
@@ -51,6 +52,7 @@ class Connections:
         self._is_proxy = is_proxy
         self._open: dict[asyncio.BaseTransport, tuple[Connection, str]] = {}
         self._counts = Counts()
+        self.arriving = 0  # bytes of messages that are not whole yet; websockets add and take away their own
         self._sweep: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:

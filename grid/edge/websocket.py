@@ -22,6 +22,9 @@ _NO_HANDSHAKE = Refusal(HTTPStatus.BAD_REQUEST, "no-handshake", "This is not how
 _TOO_EARLY = Refusal(HTTPStatus.BAD_REQUEST, "too-early", "Data came before the websocket was accepted.")
 _MALFORMED = Refusal(HTTPStatus.BAD_REQUEST, "malformed", "This is no websocket's message, or too large a one.")
 _UNREAD = Refusal(HTTPStatus.REQUEST_TIMEOUT, "messages-not-read", "The messages were not read in time.")
+_TOO_MUCH = Refusal(
+    HTTPStatus.SERVICE_UNAVAILABLE, "messages-half-sent", "Too much is being sent here at the same time."
+)
 
 
 class LimitedWebSocket(WebSocketsSansIOProtocol):  # type: ignore[misc] # uvicorn's types are not followed
@@ -35,6 +38,7 @@ class LimitedWebSocket(WebSocketsSansIOProtocol):  # type: ignore[misc] # uvicor
         self._guard = guard
         self._unread_since: float | None = None
         self._closing_since: float | None = None
+        self._arriving = 0  # bytes
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -42,6 +46,7 @@ class LimitedWebSocket(WebSocketsSansIOProtocol):  # type: ignore[misc] # uvicor
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._guard.leave(self.transport)
+        self._count_arriving(0)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -62,6 +67,14 @@ class LimitedWebSocket(WebSocketsSansIOProtocol):  # type: ignore[misc] # uvicor
         elif is_begin and self.conn.handshake_exc is not None:
             answered = replace(_NO_HANDSHAKE, status=HTTPStatus(self.response.status_code))
             self._log(answered, str(self.conn.handshake_exc))
+        self._count_arriving(len(self.conn.reader.buffer) + sum(map(len, self.frames)))
+        if self._guard.arriving > self._guard.limits.arriving_bytes:
+            self._cut(_TOO_MUCH, f"{self._guard.arriving} bytes")
+
+    def _count_arriving(self, now: int) -> None:
+        """Each message has its limit, but somebody may leave very many of them half-sent."""
+        self._guard.arriving += now - self._arriving
+        self._arriving = now
 
     def handle_cont(self, event: Frame) -> None:
         """A fragment kept by itself takes more than its bytes, and empty ones, whose number nothing bounds, take some too."""

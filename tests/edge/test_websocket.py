@@ -71,6 +71,24 @@ async def test_fragments_cost_no_more_than_what_is_in_them() -> None:
     assert app.received[0]["text"] == "hello"
 
 
+async def test_half_sent_messages_have_a_limit_all_together(caplog: Caplog) -> None:
+    app = App()
+    async with serving(app, limits=replace(SLOW, arriving_bytes=5000)) as server:
+        clients = [await connected(server) for _ in range(3)]
+        for client in clients[:2]:
+            client.send(frame(BINARY, bytes(2400), length=3000))
+        clients[2].send(frame(BINARY, bytes(2400), length=3000))
+        assert await clients[2].rest() == b""
+        clients[0].send(bytes(600))
+        await eventually(lambda: len(app.received) == 1)
+        another = await connected(server)
+        another.send(frame(BINARY, bytes(2400)))
+        await eventually(lambda: len(app.received) == 2)
+    assert [one.partition(" reason=")[2].partition(" ")[0] for one in refusals(caplog.records)] == [
+        "messages-half-sent"
+    ]
+
+
 @pytest.mark.parametrize(
     ("sent", "code"),
     [

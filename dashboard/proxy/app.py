@@ -4,7 +4,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from http import HTTPStatus
-from urllib.parse import parse_qs, quote, unquote
+from urllib.parse import parse_qs, quote, unquote_to_bytes
 
 import aiohttp
 
@@ -115,7 +115,7 @@ class WorkspaceProxy:
     ) -> None:
         asked: str | None = _raw_target(scope)
         if passage.allows_service_workers and door.rest == f"/{WORKER_PATH}":
-            asked = "/" + unquote(scope["query_string"].decode("latin-1")).lstrip("/")
+            asked = _worker_script(scope["query_string"])
         elif passage.component and scope["type"] == "http":
             asked = await self._let_in(scope, send, headers, door, secret)
         if asked is None:
@@ -283,6 +283,11 @@ def _raw_target(scope: Scope) -> str:
     if path == b"*":  # the whole server is asked what it can
         path = b"/"
     return str((path + b"?" + query if query else path).decode("latin-1"))
+
+
+def _worker_script(query: bytes) -> str:
+    """The path and query that `send_worker` has put into the query; what a path cannot hold is encoded."""
+    return "/" + quote(unquote_to_bytes(query).lstrip(b"/"), safe="%/:?&=+,;@!$'()*~[]")
 
 
 def _why_not_there(passage: Passage) -> str:

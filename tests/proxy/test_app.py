@@ -360,6 +360,8 @@ async def test_a_service_worker_is_given_only_where_the_environment_needs_one(
         script = (await answer.text()).partition('importScripts("')[2].partition('"')[0]
     async with browser.get(URL(script, encoded=True), headers=COOKIE) as answer:
         assert (await answer.json())["target"] == "/sw.js?v=%22"
+    async with browser.get(URL("/__grid__/worker?%00%20", encoded=True), headers=COOKIE) as answer:
+        assert (await answer.json())["target"] == "/%00%20"
 
 
 async def test_whoever_comes_back_after_its_end_is_told_so_and_his_browser_forgets_it(

@@ -9,6 +9,7 @@ from datetime import datetime
 
 import aiohttp
 import uvicorn
+from aiohttp import web
 
 from dashboard.proxy.app import WorkspaceProxy
 from dashboard.proxy.gate import CannotTell, Target
@@ -87,3 +88,59 @@ async def visiting(
         server.should_exit = True
         await task
         await proxy.close()
+
+
+class UserServer:
+    """The program in the pod: says what it was sent, streams when told to, echoes on a websocket."""
+
+    def __init__(self) -> None:
+        self.release = asyncio.Event()
+        self.left = asyncio.Event()
+        self.close_code: int | None = None
+
+    def application(self) -> web.Application:
+        app = web.Application(client_max_size=2**30)
+        app.router.add_get("/ws", self.websocket)
+        app.router.add_get("/stream", self.stream)
+        app.router.add_route("*", "/{tail:.*}", self.report)
+        return app
+
+    async def report(self, request: web.Request) -> web.Response:
+        body = await request.read()
+        answer = web.json_response(
+            {
+                "method": request.method,
+                "target": request.raw_path,
+                "headers": {name.lower(): value for name, value in request.headers.items()},
+                "length": len(body),
+            }
+        )
+        answer.headers["Set-Cookie"] = "grid_session=forged; Path=/"
+        return answer
+
+    async def stream(self, request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(b"first")
+        try:
+            await self.release.wait()
+            await response.write(b"second")
+        except (asyncio.CancelledError, ConnectionError):
+            self.left.set()
+            raise
+        return response
+
+    async def websocket(self, request: web.Request) -> web.WebSocketResponse:
+        ws = web.WebSocketResponse(protocols=["v1.kernel"])
+        await ws.prepare(request)
+        async for message in ws:
+            if message.type is aiohttp.WSMsgType.TEXT:
+                if message.data == "close 4001":
+                    await ws.close(code=4001)
+                else:
+                    await ws.send_str(f"{request.headers['Authorization']} {message.data}")
+            elif message.type is aiohttp.WSMsgType.BINARY:
+                await ws.send_bytes(message.data[::-1])
+        self.close_code = ws.close_code
+        self.left.set()
+        return ws

@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from aiohttp import web
 from cryptography import x509
@@ -99,15 +100,24 @@ async def own_api(group: str, version: str, name: str, folder: Path, *, client_a
         yield api
     finally:
         api.go_on.set()
-        hang_up(runner)
+        await hang_up(runner)
         await runner.cleanup()
 
 
-def hang_up(runner: web.AppRunner) -> None:
-    """A polite TLS goodbye outlives the test's event loop; a server that goes away may just be gone."""
-    for connection in runner.server.connections if runner.server is not None else ():
-        if connection.transport is not None:
-            connection.transport.abort()
+async def hang_up(runner: web.AppRunner) -> None:
+    """A polite TLS goodbye outlives the test's event loop; a server that goes away may just be gone.
+
+    A connection in its handshake is known to asyncio's server alone, which tells nobody; it soon is one, or none.
+    """
+    listening: list[Any] = [site._server for site in runner.sites]
+    for site in list(runner.sites):
+        await site.stop()
+    async with asyncio.timeout(10):
+        while any(server._active_count for server in listening):
+            for connection in runner.server.connections if runner.server is not None else ():
+                if connection.transport is not None:
+                    connection.transport.abort()
+            await asyncio.sleep(0.01)
 
 
 def _tls(name: str, folder: Path) -> tuple[ssl.SSLContext, bytes]:

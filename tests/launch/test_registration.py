@@ -231,7 +231,7 @@ async def serve(tmp_path: Path) -> AsyncIterator[Callable[..., Any]]:
 
     yield started
     for runner in runners:
-        hang_up(runner)
+        await hang_up(runner)
         await runner.cleanup()
 
 

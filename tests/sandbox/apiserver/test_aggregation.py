@@ -62,7 +62,7 @@ async def things(folder: Path) -> AsyncIterator[int]:
     try:
         yield int(runner.addresses[0][1])
     finally:
-        hang_up(runner)
+        await hang_up(runner)
         await runner.cleanup()
 
 

@@ -43,16 +43,19 @@ class SessionWatch:
         self._seconds = seconds
         self._monotonic = monotonic
         self._asked_for: Counter[str] = Counter()
-        self._reading: asyncio.Task[Mapping[str, Viewer]] | None = None
+        self._reading: asyncio.Task[tuple[Collection[str], Mapping[str, Viewer]]] | None = None
 
     async def viewer(self, session_key: str) -> Viewer | None:
         """Who that session belongs to at the next reading; None when it has ended. DatabaseError after half a minute without one."""
         self._asked_for[session_key] += 1
         try:
-            if self._reading is None or self._reading.done():
-                self._reading = asyncio.create_task(self._next_reading(), name="watch sessions")
-            found = await asyncio.shield(self._reading)
-            return found.get(session_key)
+            while True:
+                if self._reading is None or self._reading.done():
+                    self._reading = asyncio.create_task(self._next_reading(), name="watch sessions")
+                asked_for, found = await asyncio.shield(self._reading)
+                # Who came while the database was being read was not asked for, and is not gone because of that.
+                if session_key in asked_for:
+                    return found.get(session_key)
         finally:
             self._asked_for[session_key] -= 1
             if not self._asked_for[session_key]:
@@ -61,12 +64,14 @@ class SessionWatch:
                 self._reading.cancel()
                 self._reading = None
 
-    async def _next_reading(self) -> Mapping[str, Viewer]:
+    async def _next_reading(self) -> tuple[Collection[str], Mapping[str, Viewer]]:
+        """The keys that were asked for, and whom they belong to."""
         start = self._monotonic()
         while True:
             await asyncio.sleep(self._seconds)
             try:
-                return await self._read(set(self._asked_for))
+                asked_for = set(self._asked_for)
+                return asked_for, await self._read(asked_for)
             except DatabaseError as error:
                 if self._monotonic() - start > _PATIENCE_SECONDS:
                     raise

@@ -39,6 +39,24 @@ async def test_all_who_ask_get_one_reading() -> None:
     assert sessions.readings == [{"alive-1", "alive-2", "ended"}]
 
 
+async def test_who_comes_during_a_slow_reading_is_not_taken_for_logged_out() -> None:
+    sessions, reading, answered = Sessions(), asyncio.Event(), asyncio.Event()
+
+    async def slowly(session_keys: Collection[str]) -> dict[str, Viewer]:
+        reading.set()
+        await answered.wait()
+        return await sessions.read(session_keys)
+
+    watch = SessionWatch(slowly, seconds=0.001)
+    first = asyncio.create_task(watch.viewer("alive-1"))
+    await reading.wait()
+    second = asyncio.create_task(watch.viewer("alive-2"))
+    await asyncio.sleep(0)
+    answered.set()
+    assert await asyncio.gather(first, second) == [ALICE, ALICE]
+    assert sessions.readings == [{"alive-1"}, {"alive-2"}]
+
+
 async def test_nothing_is_read_and_no_task_runs_when_nobody_asks_any_more() -> None:
     sessions = Sessions()
     watch = SessionWatch(sessions.read, seconds=60)

@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ _RECORDINGS = Path("tests/recordings/controllers")
 _SET_NAME = re.compile(r"\bweb-[a-z0-9]{5,10}\b(?!-)")
 _POD_NAME = re.compile(r"\bweb-[a-z0-9]{5,10}-[a-z0-9]{5}\b")
 _PATIENCE_SECONDS = 20.0
+# A Deployment that said nothing new for so long has come to rest, in the recording and so here.
+_REST_SECONDS = 0.8
 _COMBINED = "(combined from similar events): "
 
 
@@ -66,6 +69,14 @@ def recorded_outcome(record: dict[str, Any]) -> Outcome:
             case "event":
                 _note_event(outcome, names, entry["object"].split("/")[0], entry)
     return outcome
+
+
+def rest_before(record: dict[str, Any], step: dict[str, Any]) -> dict[str, Any] | None:
+    """The status in which the recorded Deployment had come to rest before a step; None where it had not."""
+    said = [entry for entry in record["timeline"] if entry["kind"] == "deployment" and entry["t"] < step["t"]]
+    if not said or step["t"] - said[-1]["t"] < _REST_SECONDS:
+        return None
+    return {key: value for key, value in (said[-1].get("status") or {}).items() if key != "conditions"}
 
 
 def _note_set(outcome: Outcome, names: Names, name: str, spec: Object | None) -> None:
@@ -122,7 +133,11 @@ class Replay:
         self._watched.of(EVENTS).subscribe(self._event_changed)
 
     async def run(self, until: Callable[[Outcome], bool]) -> Outcome:
-        """The whole scenario, and then until the end is as wished or twenty recorded seconds have passed."""
+        """The whole scenario, and then until the end is as wished or twenty recorded seconds have passed.
+
+        A request that was made of a Deployment at rest waits until ours has come to the same rest: on a busy machine the
+        clock alone would ask too early, and nothing that is deleted then can catch up.
+        """
         await add_namespace(self._client, self._record["namespace"])
         for index in range(4):
             await add_node(self._client, make_node(f"node-{index}", now=self._clock.now()))
@@ -138,11 +153,23 @@ class Replay:
             began = self._clock.monotonic()
             for step in steps:
                 await self._clock.sleep(max(0.0, began + step["t"] - self._clock.monotonic()))
+                rest = rest_before(self._record, step)
+                if rest is not None:
+                    began += await self._wait_for(partial(self._is_at, rest))
                 await self._ask(step["request"])
             await self._clock.sleep(max(0.0, began + end - self._clock.monotonic()))
-            while not until(self.outcome) and self._clock.monotonic() < began + end + _PATIENCE_SECONDS:
-                await self._clock.sleep(0.1)
+            await self._wait_for(lambda: until(self.outcome))
         return self.outcome
+
+    def _is_at(self, status: dict[str, Any]) -> bool:
+        return self.outcome.status == status
+
+    async def _wait_for(self, reached: Callable[[], bool]) -> float:
+        """How many recorded seconds it took; not more than twenty."""
+        asked = self._clock.monotonic()
+        while not reached() and self._clock.monotonic() < asked + _PATIENCE_SECONDS:
+            await self._clock.sleep(0.1)
+        return self._clock.monotonic() - asked
 
     async def _ask(self, request: dict[str, Any]) -> None:
         path, body = self._translated(request["path"]), request["body"]

@@ -1,4 +1,4 @@
-"""Programs of several executions behind a real proxy, each on its own origin, and one visitor who may open all of them."""
+"""Programs of several executions behind a real proxy, each on its own origin or all on one, and one visitor who may open all."""
 
 import asyncio
 import contextlib
@@ -31,6 +31,8 @@ class Executions:
 
     programs: dict[str, Answer]
     allows_service_workers: bool = False
+    by_path: bool = False
+    component: str = ""
     ended: set[str] = field(default_factory=set)
     reached: list[tuple[str, str]] = field(default_factory=list)
     target_port: int = 0
@@ -43,7 +45,15 @@ class Executions:
             return None
         if execution_id in self.ended:
             return Passage(execution_id, "stopped", "", 0, has_ended=True)
-        return Passage(execution_id, "running", "", 1, allows_service_workers=self.allows_service_workers)
+        return Passage(
+            execution_id,
+            "running",
+            "",
+            1,
+            base_url=f"/w/{execution_id}/" if self.by_path else "/",
+            component=self.component,
+            allows_service_workers=self.allows_service_workers,
+        )
 
     def holding(self, execution_id: str, secret: str) -> contextlib.AbstractContextManager[asyncio.Event]:
         return contextlib.nullcontext(asyncio.Event())
@@ -55,7 +65,7 @@ class Executions:
         return Target("127.0.0.1", self.target_port)
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
-        execution_id = request.host.partition(".")[0]
+        execution_id = request.path.split("/")[2] if self.by_path else request.host.partition(".")[0]
         self.reached.append((execution_id, request.path))
         if request.headers.get("Upgrade"):
             ws = web.WebSocketResponse()
@@ -73,10 +83,17 @@ class Served:
     below: str
 
     def address(self, execution_id: str, path: str = "") -> str:
+        if self.executions.by_path:
+            return f"http://{self.below}:{self.port}/w/{execution_id}/{path}"
         return f"http://{execution_id}.{self.below}:{self.port}/{path}"
 
     def cookies(self) -> list[dict[str, str]]:
-        """What the visitor's browser has been given for each of them, host-only."""
+        """What the visitor's browser has been given for each of them: host-only, and for its path where all share a host."""
+        if self.executions.by_path:
+            return [
+                {"name": f"grid_workspace_{id}", "value": "s", "domain": self.below, "path": f"/w/{id}/"}
+                for id in self.executions.programs
+            ]
         return [
             {"name": "grid_workspace", "value": "s", "url": self.address(id), "sameSite": "Lax"}
             for id in self.executions.programs
@@ -94,7 +111,7 @@ def served(executions: Executions, *, below: str = "localhost") -> Iterator[Serv
 
     proxy = WorkspaceProxy(
         gate=executions,
-        origins=Origins(f"http://{below}:{port}"),
+        origins=Origins(f"http://{below}:{port}", by_path=executions.by_path),
         dashboard_origin="http://grid.test",
         token=lambda id: "",
         problem=no_problem,

@@ -17,7 +17,6 @@ import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.browser import scenes
-from tests.browser.server import password_of
 from tests.browser.stage import StageProcess
 
 ARGUMENTS = [
@@ -95,14 +94,13 @@ def visit(chromium: Browser, stage: StageProcess, console_errors: list[str]) -> 
             java_script_enabled=javascript,
         )
         context.set_default_timeout(PATIENCE_MS)
+        session = stage.play(scenes.session_of, person=person)
+        context.add_cookies([{"name": "grid_session", "value": session, "url": stage.url}])
         contexts.append(context)
         page = context.new_page()
         page.on("console", lambda message: console_errors.append(message.text) if message.type == "error" else None)
         page.on("pageerror", lambda error: console_errors.append(str(error)))
-        page.goto(f"/login/?next={path}")
-        page.fill("[name=username]", person)
-        page.fill("[name=password]", password_of(person))
-        page.click("main button")
+        page.goto(path)
         return page
 
     yield visiting

@@ -53,7 +53,7 @@ async def test_who_comes_during_a_slow_reading_is_not_taken_for_logged_out() -> 
     second = asyncio.create_task(watch.viewer("alive-2"))
     await asyncio.sleep(0)
     answered.set()
-    assert await asyncio.gather(first, second) == [ALICE, ALICE]
+    assert [await first, await second] == [ALICE, ALICE]
     assert sessions.readings == [{"alive-1"}, {"alive-2"}]
 
 

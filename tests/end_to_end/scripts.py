@@ -36,7 +36,8 @@ class Session:
 
     def __init__(self, grid: Place, username: str) -> None:
         self._url = grid.url
-        self._opener = urllib.request.build_opener(_Handler, urllib.request.HTTPCookieProcessor(CookieJar()))
+        self._jar = CookieJar()
+        self._opener = urllib.request.build_opener(_Handler, urllib.request.HTTPCookieProcessor(self._jar))
         self.post("/login/", {"username": username, "password": grid.password(username)}, page="/login/")
 
     def get(self, path: str) -> str:
@@ -73,6 +74,10 @@ class Session:
         """Press Open; gives the address of its web page, on an origin of its own. An HTTPError carries what a refusal says."""
         page = f"/executions/{cluster_or_workspace}/"
         return self.post(f"{page}open/", {}, page=page)
+
+    def cookie(self, name: str, host: str) -> str:
+        """The value that this host has given."""
+        return next(one.value or "" for one in self._jar if one.name == name and one.domain == host)
 
     def look(self, address: str) -> tuple[int, str]:
         """Status and text at a whole address, also of a refusal."""

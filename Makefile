@@ -5,6 +5,9 @@ VENV := .venv/bin
 SETUP := $(PYTHON) .ci/setup_environment.py
 LINTED := grid dashboard tests benchmarks manage.py
 
+# The tests start hundreds of our processes, and each would compile all of the code again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: run setup test check bench test-contract test-slow format lock
 
 run: ## start everything on this machine
@@ -17,7 +20,7 @@ setup: ## the virtual environment with what the programs need
 test: ## all tests that take seconds, with the browser ones when there is a Chromium
 	@$(SETUP) dev
 	@.ci/install-chromium
-	@$(VENV)/pytest -m "not slow" -n 2 --dist loadfile $(ARGS)
+	@$(VENV)/pytest -m "not slow" -n 4 --dist loadfile $(ARGS)
 
 test-slow: ## the tests that need minutes
 	@$(SETUP) dev

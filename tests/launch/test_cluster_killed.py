@@ -83,7 +83,9 @@ def killed_at_each(shop: Shop, *, is_attached: bool, after: bool, every: int) ->
     run()
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before its effect", "after its effect"])
+@pytest.mark.parametrize(
+    "after", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["before its effect", "after its effect"]
+)
 def test_killed_at_many_calls_the_next_controller_comes_to_the_same_end(shop: Shop, after: bool) -> None:
     killed_at_each(shop, is_attached=True, after=after, every=31)
 

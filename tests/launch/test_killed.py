@@ -47,8 +47,15 @@ def check(world: World, execution: Execution, expected: list[str]) -> None:
     assert execution.slots_freed_at is not None
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before its effect", "after its effect"])
-@pytest.mark.parametrize("kind", ["workspace", "job"])
+@pytest.mark.parametrize(
+    ("kind", "after"),
+    [
+        pytest.param("workspace", False, id="workspace, before its effect"),
+        pytest.param("job", True, id="job, after its effect"),
+        pytest.param("workspace", True, id="workspace, after its effect", marks=pytest.mark.slow),
+        pytest.param("job", False, id="job, before its effect", marks=pytest.mark.slow),
+    ],
+)
 def test_killed_at_any_call_the_next_controller_comes_to_the_same_end(shop: Shop, kind: str, after: bool) -> None:
     chosen: dict[str, Any] = {"kind": kind, "environment": shop.job if kind == "job" else shop.workspace}
     expected = DONE if kind == "job" else STOPPED

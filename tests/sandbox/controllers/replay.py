@@ -21,7 +21,7 @@ from tests.sandbox.support import FakeKubelet, FastClock, Plan, add_namespace, a
 _RECORDINGS = Path("tests/recordings/controllers")
 _SET_NAME = re.compile(r"\bweb-[a-z0-9]{5,10}\b(?!-)")
 _POD_NAME = re.compile(r"\bweb-[a-z0-9]{5,10}-[a-z0-9]{5}\b")
-_PATIENCE_SECONDS = 20.0
+_PATIENCE_SECONDS = 60.0
 # A Deployment that said nothing new for so long has come to rest, in the recording and so here.
 _REST_SECONDS = 0.8
 _COMBINED = "(combined from similar events): "
@@ -133,7 +133,7 @@ class Replay:
         self._watched.of(EVENTS).subscribe(self._event_changed)
 
     async def run(self, until: Callable[[Outcome], bool]) -> Outcome:
-        """The whole scenario, and then until the end is as wished or twenty recorded seconds have passed.
+        """The whole scenario, and then until the end is as wished or sixty recorded seconds have passed.
 
         A request that was made of a Deployment at rest waits until ours has come to the same rest: on a busy machine the
         clock alone would ask too early, and nothing that is deleted then can catch up.
@@ -165,7 +165,7 @@ class Replay:
         return self.outcome.status == status
 
     async def _wait_for(self, reached: Callable[[], bool]) -> float:
-        """How many recorded seconds it took; not more than twenty."""
+        """How many recorded seconds it took; not more than sixty."""
         asked = self._clock.monotonic()
         while not reached() and self._clock.monotonic() < asked + _PATIENCE_SECONDS:
             await self._clock.sleep(0.1)

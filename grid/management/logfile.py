@@ -35,9 +35,9 @@ class LogFile:
         os.close(self.input)
         self._thread.start()
 
-    def close(self) -> None:
+    def close(self, *, within: float = _DRAIN_SECONDS) -> None:
         """Wait for the rest; not for ever, because a process that the program left behind may hold the pipe."""
-        self._thread.join(_DRAIN_SECONDS)
+        self._thread.join(within)
 
     def _copy(self) -> None:
         rest = b""

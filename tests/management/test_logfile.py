@@ -21,7 +21,7 @@ def printed(log: LogFile, text: bytes) -> None:
     log.start()
     with os.fdopen(theirs, "wb") as output:
         output.write(text)
-    log.close()
+    log.close(within=60)
 
 
 def test_nothing_of_a_running_program_is_lost_or_torn_when_files_change(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """The proxy's own answers: small pages without scripts that no other page holds in a frame."""
 
+import base64
+import hashlib
 import html
 import json
 from collections.abc import Iterable
@@ -9,7 +11,22 @@ from dashboard.proxy.headers import Headers, encode
 from dashboard.proxy.upstream import Scope, Send
 
 _POLICY_VIOLATION = 1008
-_POLICY = ("content-security-policy", "default-src 'none'; frame-ancestors 'none'")
+# With the dashboard's colours, and nothing of the dashboard to load: it may be what does not answer.
+_STYLE = (
+    ":root { color-scheme: light dark; } "
+    "body { margin: 14vh auto 3rem; max-width: 34rem; padding: 0 1.25rem; font: 15px/1.5 system-ui, sans-serif; "
+    "background: light-dark(#f5f6f8, #10141a); color: light-dark(#1a212c, #e5e9ef); overflow-wrap: anywhere; } "
+    "h1 { font-size: 1.45rem; line-height: 1.25; margin: 0 0 .6rem; } a { color: light-dark(#1d5ca6, #82b6f2); }"
+)
+_STYLE_HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
+_POLICY = ("content-security-policy", f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; frame-ancestors 'none'")
+_HEADLINES = {
+    HTTPStatus.FORBIDDEN: "You cannot open this",
+    HTTPStatus.CONFLICT: "It has another address",
+    HTTPStatus.GONE: "It has ended",
+    HTTPStatus.BAD_GATEWAY: "No answer",
+    HTTPStatus.SERVICE_UNAVAILABLE: "Not now",
+}
 _COMMON = (("cache-control", "no-store"), ("referrer-policy", "no-referrer"))
 # Storage, service workers and caches of the origin that says it. Not "cookies", which means those of the whole registrable domain, the
 # dashboard's and other executions' among them: https://www.w3.org/TR/clear-site-data/#clear-cookies
@@ -36,12 +53,17 @@ async def explain(
         await send({"type": "websocket.close", "code": _POLICY_VIOLATION})
         return
     way = f'<p><a href="{html.escape(link[0])}">{html.escape(link[1])}</a></p>' if link else ""
-    page = (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{status.phrase}</title>'
-        '<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">'
-        f"<h1>{status.phrase}</h1><p>{html.escape(sentence)}</p>{way}</html>"
-    )
+    page = framed(_HEADLINES[status], f"<p>{html.escape(sentence)}</p>{way}")
     await show(send, status, page, more=more)
+
+
+def framed(headline: str, body: str) -> str:
+    """A whole page; `body` is HTML."""
+    return (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{headline}</title>'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{_STYLE}</style>'
+        f"<main><h1>{headline}</h1>{body}</main></html>"
+    )
 
 
 def clearing(cookies: Iterable[str], *, is_secure: bool) -> Headers:

@@ -249,7 +249,7 @@ class WorkspaceProxy:
 
     async def _refuse(self, scope: Scope, send: Send, door: Door | None) -> None:
         link = self._page_of(door) if door else (f"{self._dashboard}/", "The dashboard")
-        sentence = "You cannot open this here. Log in to the dashboard, and use the Open button of an execution that you may open."
+        sentence = "Log in to the dashboard, and use the Open button of an execution that you may open."
         await explain(scope, send, HTTPStatus.FORBIDDEN, sentence, link=link)
 
     def _page_of(self, door: Door) -> tuple[str, str]:

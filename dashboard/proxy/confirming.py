@@ -13,6 +13,7 @@ import hashlib
 import hmac
 import html
 
+from dashboard.proxy.answers import framed
 from dashboard.proxy.headers import Headers, first
 
 _MARK = "__grid_confirmed__="
@@ -33,12 +34,11 @@ def confirmed(target: str, secret: str) -> str | None:
 def question(target: str, secret: str, *, home: str) -> str:
     """The page that asks; `secret` is the visitor's own, which no script can read."""
     go_on = html.escape(f"{target}&{_MARK}{_proof(target, secret)}")
-    return (
-        '<!doctype html><html lang="en"><meta charset="utf-8"><title>End it?</title>'
-        '<meta name="color-scheme" content="light dark"><h1>End it?</h1>'
+    return framed(
+        "End it?",
         f"<p>This link ends something that runs on the cluster: <code>{html.escape(target)}</code></p>"
         "<p>Go on only if you have just asked for this yourself.</p>"
-        f'<p><a href="{go_on}">End it</a> or <a href="{html.escape(home)}">go back to the cluster’s page</a></p></html>'
+        f'<p><a href="{go_on}">End it</a> or <a href="{html.escape(home)}">go back to the cluster’s page</a></p>',
     )
 
 

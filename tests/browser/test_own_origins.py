@@ -113,7 +113,7 @@ def test_it_sends_no_form_to_another(plant: Plant, executions: Executions) -> No
         """
     )
     planted.evaluate("send()")
-    expect(planted).to_have_title("Forbidden")
+    expect(planted).to_have_title("You cannot open this")
     assert reached_mine(executions) == []
 
 
@@ -224,7 +224,7 @@ def test_where_an_environment_may_have_service_workers_they_serve_files_but_no_p
     assert "Made by the worker" in tab.evaluate(file)
     executions.ended.add("planted")
     tab.goto(served.address("planted", "lab/"))
-    expect(tab).to_have_title("Gone")
+    expect(tab).to_have_title("It has ended")
     executions.ended.clear()
     context.add_cookies(served.cookies())  # type: ignore[arg-type]
     executions.programs["planted"] = nothing_planted
@@ -262,7 +262,7 @@ def test_what_an_origin_has_stored_is_gone_with_the_page_that_says_that_it_has_e
     executions.ended.add("mine")
     for _ in range(2):
         tab.goto(served.address("mine"))
-        expect(tab).to_have_title("Gone")
+        expect(tab).to_have_title("It has ended")
     assert [one["name"] for one in context.cookies(served.address("mine"))] == ["grid_workspace"]
     executions.ended.clear()
     executions.programs["mine"] = nothing_planted
@@ -280,6 +280,6 @@ def test_the_end_of_an_execution_closes_no_other_one(chromium: Browser, executio
         context.add_cookies(together.cookies())  # type: ignore[arg-type]
         tab = context.new_page()
         tab.goto(together.address("planted"))
-        expect(tab).to_have_title("Gone")
+        expect(tab).to_have_title("It has ended")
         tab.goto(together.address("mine"))
         expect(tab).to_have_title("Private")

@@ -1,15 +1,17 @@
-"""Jobs with a Ray and a Spark cluster, without a browser: growing with the work, shrinking when it is done, nothing lost.
+"""Jobs with a Ray and a Spark cluster, launched without a browser: growing with the work, shrinking when it is done, nothing lost.
 
 The script computes until there are five workers and its result is right, keeps results in the cluster, waits until idleness
 has brought it down to one worker, and reads them again. With five workers and with one it waits until it was looked at: the
-pool, the framework's own pages, and what the cluster's page tells of the growth.
+pool, the framework's own pages, by their answers and in Chromium, and what the cluster's page tells of the growth.
 """
 
 import json
 import urllib.error
+import urllib.parse
 from collections.abc import Callable, Iterator
 
 import pytest
+from playwright.sync_api import Browser, Page, expect
 
 from tests.end_to_end.grid import Grid, wait_until
 from tests.end_to_end.pages import links, nodes, words
@@ -106,7 +108,7 @@ def running(grid: Grid) -> Iterator[Grid]:
     yield grid
 
 
-def look_at_ray(person: Session, address: str) -> None:
+def look_at_ray(person: Session, address: str, tab: Page) -> None:
     """Its dashboard: the page, its script, and what the script asks for."""
     status, page = person.look(address)
     assert status == 200
@@ -124,9 +126,11 @@ def look_at_ray(person: Session, address: str) -> None:
         return sum(one["state"] == "ALIVE" for one in json.loads(answer)["data"]["result"]["result"])
 
     wait_until(lambda: alive() == 6, 90, "a head and five workers in Ray's own answer")
+    tab.goto(f"{address}#/cluster")
+    expect(tab.locator("body")).to_contain_text("ALIVE x 6", timeout=60_000)
 
 
-def look_at_spark(person: Session, address: str) -> None:
+def look_at_spark(person: Session, address: str, tab: Page) -> None:
     """The master's page, and through it an application's with one of its assets and one answer of its API."""
     wait_until(lambda: "Workers: 5 Alive" in words(person.look(address)[1]), 60, "five workers on the master's page")
     status, master = person.look(address)
@@ -148,6 +152,16 @@ def look_at_spark(person: Session, address: str) -> None:
         return sum(one["id"] != "driver" for one in json.loads(answer)) if status == 200 else -1
 
     wait_until(lambda: executors() == 5, 60, "five executors in Spark's own answer")
+    tab.goto(f"{application}/executors/")
+    expect(tab.locator("#active-executors-table tbody tr")).to_have_count(6, timeout=60_000)
+
+
+def tab_of(browser: Browser, person: Session, address: str) -> Page:
+    """In which the person has opened that cluster."""
+    secret = person.cookie("grid_workspace", urllib.parse.urlsplit(address).hostname or "")
+    context = browser.new_context()
+    context.add_cookies([{"name": "grid_workspace", "value": secret, "url": address}])
+    return context.new_page()
 
 
 def outside(page: str, address: str) -> list[str]:
@@ -157,7 +171,7 @@ def outside(page: str, address: str) -> list[str]:
 
 @pytest.mark.parametrize(("framework", "script", "look"), [("ray", RAY, look_at_ray), ("spark", SPARK, look_at_spark)])
 def test_a_jobs_cluster_grows_and_shrinks_and_loses_nothing(
-    running: Grid, framework: str, script: str, look: Callable[[Session, str], None]
+    running: Grid, browser: Browser, framework: str, script: str, look: Callable[[Session, str, Page], None]
 ) -> None:
     grid, scientist, operator = running, Session(running, "scientist"), Session(running, "operator")
     put_into_project(grid, "main.py", script)
@@ -186,7 +200,7 @@ def test_a_jobs_cluster_grows_and_shrinks_and_loses_nothing(
     scientist.wait_for_line(job, "grown to 5", seconds=GROWTH_SECONDS)
     assert len(pool(operator)) >= 3
     address = scientist.open(cluster)
-    look(scientist, address)
+    look(scientist, address, tab_of(browser, scientist, address))
     a_stranger_does_not_get_in(operator, cluster, address)
     put_into_project(grid, "looked-at-five", "")
     scientist.wait_for_line(job, "shrunk to 1", seconds=GROWTH_SECONDS)

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import psutil
 
+from tests.support.ports import free_ports
+
 ROOT = Path(__file__).parents[2]
 _START_SECONDS = 60.0
 PASSWORD = "of-the-tests-only"
@@ -82,7 +84,7 @@ def eventually(condition: Callable[[], bool], what: str, seconds: float = 30.0) 
 def web_process(folder: Path, **environment: str) -> Iterator[WebProcess]:
     temporary = folder / "temporary"
     temporary.mkdir()
-    port = _free_port()
+    port = free_ports()
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("GRID_", "DJANGO_"))}
     environment = {
         **inherited,
@@ -124,22 +126,17 @@ def _answers(web: WebProcess) -> bool:
     return False
 
 
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        return int(found.getsockname()[1])
-
-
 def _kubeconfig(folder: Path) -> Path:
-    """Of a cluster that does not answer."""
+    """Of a cluster that does not answer: nothing listens at the port of `discard`."""
     path = folder / "kubeconfig"
     path.write_text(
-        f"""
+        """
 apiVersion: v1
 kind: Config
 current-context: none
-contexts: [{{name: none, context: {{cluster: none, user: none}}}}]
-clusters: [{{name: none, cluster: {{server: "http://127.0.0.1:{_free_port()}"}}}}]
-users: [{{name: none, user: {{}}}}]
+contexts: [{name: none, context: {cluster: none, user: none}}]
+clusters: [{name: none, cluster: {server: "http://127.0.0.1:9"}}]
+users: [{name: none, user: {}}]
 """
     )
     return path

@@ -153,13 +153,13 @@ async def test_a_watch_ends_in_peace_when_its_time_is_over(space: Space, name: s
 
 async def test_bookmarks_tell_a_quiet_watch_how_far_it_is_if_it_asks(space: Space, name: str) -> None:
     # A server sends the last bookmark about two seconds before it ends a watch, so a short watch need not wait a minute.
-    query = {"labelSelector": f"nobody={name}", "resourceVersion": await version_of(space), "timeoutSeconds": "4"}
+    query = {"labelSelector": f"nobody={name}", "resourceVersion": await version_of(space), "timeoutSeconds": "9"}
     async with (
         space.watch("configmaps", allowWatchBookmarks="true", **query) as watch,
         space.watch("configmaps", **query) as without,
     ):
         other = (await space.create("configmaps", config_map(name))).ok(201)
-        events, nothing = await asyncio.gather(watch.rest(), without.rest())
+        events, nothing = await asyncio.gather(watch.rest(timeout=60), without.rest(timeout=60))
     assert nothing == []
     assert {event["type"] for event in events} == {"BOOKMARK"}
     mark = events[-1]["object"]

@@ -23,13 +23,13 @@ class Socket:
     def __init__(self, communicator: Any) -> None:
         self._communicator = communicator
 
-    async def message(self, *, within: float = 5.0) -> str:
+    async def message(self, *, within: float = 30.0) -> str:
         output = await self._communicator.receive_output(timeout=within)
         assert output["type"] == "websocket.send", output
         text: str = output["text"]
         return text
 
-    async def message_about(self, needle: str, *, within: float = 5.0) -> str:
+    async def message_about(self, needle: str, *, within: float = 30.0) -> str:
         """The next message that contains `needle`; what comes before it is passed over."""
         while needle not in (text := await self.message(within=within)):
             pass
@@ -39,7 +39,7 @@ class Socket:
         silent: bool = await self._communicator.receive_nothing(timeout=seconds, interval=0.05)
         return silent
 
-    async def close_code(self, *, within: float = 5.0) -> int:
+    async def close_code(self, *, within: float = 30.0) -> int:
         """Passes over messages that come before the close."""
         while True:
             output = await self._communicator.receive_output(timeout=within)
@@ -87,12 +87,12 @@ async def connection(
     untyped: Any = ApplicationCommunicator
     communicator = untyped(app, scope)
     await communicator.send_input({"type": "websocket.connect"})
-    answer = await communicator.receive_output(timeout=5)
+    answer = await communicator.receive_output(timeout=30)
     try:
         yield Socket(communicator) if answer["type"] == "websocket.accept" else None
     finally:
         await communicator.send_input({"type": "websocket.disconnect", "code": 1000})
-        await communicator.wait(timeout=5)
+        await communicator.wait(timeout=30)
 
 
 @asynccontextmanager

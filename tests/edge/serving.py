@@ -12,7 +12,7 @@ from typing import Any
 from grid.edge.connections import ConnectionLimits
 from grid.edge.server import make_server
 
-# Short, and far enough apart that each test can tell which of them it met.
+PATIENT = ConnectionLimits(head_seconds=20, body_idle_seconds=20, send_seconds=20, linger_seconds=0.4)
 SHORT = ConnectionLimits(head_seconds=0.4, body_idle_seconds=0.4, send_seconds=0.4, linger_seconds=0.4)
 UPGRADE = (
     "Connection: Upgrade",
@@ -122,7 +122,7 @@ class Serving:
 
 @asynccontextmanager
 async def serving(
-    app: Any, *, limits: ConnectionLimits = SHORT, message_bytes: int = 4096, trusted_proxies: tuple[str, ...] = ()
+    app: Any, *, limits: ConnectionLimits = PATIENT, message_bytes: int = 4096, trusted_proxies: tuple[str, ...] = ()
 ) -> AsyncIterator[Serving]:
     listening = socket.create_server(("127.0.0.1", 0))
     server = make_server(app, message_bytes=message_bytes, trusted_proxies=trusted_proxies, limits=limits)

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.edge.serving import SHORT, App, eventually, head, refusals, serving
+from tests.edge.serving import PATIENT, SHORT, App, eventually, head, refusals, serving
 
 Caplog = pytest.LogCaptureFixture
-LONG_TIME = replace(SHORT, head_seconds=20, body_idle_seconds=20, send_seconds=20, linger_seconds=0.4)
 
 
 async def test_a_usual_request_is_answered() -> None:
@@ -22,13 +21,13 @@ async def test_a_usual_request_is_answered() -> None:
     "sent", ["G", "GET / HTTP/1.1\r\nHost: te", "\r\n", "GET / HTTP/1.1\r\nUpgrade: websocket\r\n"]
 )
 async def test_a_half_sent_head_is_answered_with_408_and_one_line(sent: str, caplog: Caplog) -> None:
-    async with serving(App()) as server:
+    async with serving(App(), limits=SHORT) as server:
         assert (await server.ask(sent)).startswith(b"HTTP/1.1 408 ")
     assert len(refusals(caplog.records)) == 1 and "reason=head-too-late" in caplog.text
 
 
 async def test_a_head_that_grows_slowly_gets_no_more_time(caplog: Caplog) -> None:
-    async with serving(App()) as server:
+    async with serving(App(), limits=SHORT) as server:
         client = await server.connect()
         client.send("GET /")
         answer = asyncio.create_task(client.rest())
@@ -40,7 +39,7 @@ async def test_a_head_that_grows_slowly_gets_no_more_time(caplog: Caplog) -> Non
 
 
 async def test_the_second_head_of_a_connection_has_a_limit_too(caplog: Caplog) -> None:
-    async with serving(App()) as server:
+    async with serving(App(), limits=replace(PATIENT, head_seconds=2)) as server:
         client = await server.connect()
         client.send(head("GET", "/"))
         await client.until(b"0\r\n\r\n")
@@ -50,7 +49,7 @@ async def test_the_second_head_of_a_connection_has_a_limit_too(caplog: Caplog) -
 
 
 async def test_a_connection_that_says_nothing_is_closed_without_a_word(caplog: Caplog) -> None:
-    async with serving(App()) as server:
+    async with serving(App(), limits=SHORT) as server:
         assert await server.ask("") == b""
     assert refusals(caplog.records) == []
 
@@ -61,19 +60,19 @@ async def test_a_connection_that_says_nothing_is_closed_without_a_word(caplog: C
 )
 async def test_a_body_that_stops_is_answered_with_408_and_the_application_is_told(sent: str, caplog: Caplog) -> None:
     app = App()
-    async with serving(app) as server:
+    async with serving(app, limits=SHORT) as server:
         assert (await server.ask(sent)).startswith(b"HTTP/1.1 408 ")
         await eventually(lambda: app.ended == ["disconnect"])
     assert len(refusals(caplog.records)) == 1 and "reason=body-stopped" in caplog.text
 
 
 async def test_a_slow_body_that_moves_is_taken() -> None:
-    async with serving(App()) as server:
+    async with serving(App(), limits=replace(PATIENT, body_idle_seconds=2)) as server:
         client = await server.connect()
         client.send(head("POST", "/", "Connection: close", "Content-Length: 12"))
-        for _ in range(12):  # three times as long as one without a byte may take
+        for _ in range(12):  # longer than without a byte it may take
             client.send("x")
-            await asyncio.sleep(SHORT.body_idle_seconds / 4)
+            await asyncio.sleep(0.25)
         assert b"12 bytes" in await client.rest()
 
 
@@ -85,7 +84,7 @@ async def test_a_body_after_its_answer_is_thrown_away_for_a_while_only() -> None
         await send({"type": "http.response.start", "status": 413, "headers": [(b"content-length", b"0")]})
         await send({"type": "http.response.body", "body": b""})
 
-    async with serving(app, limits=LONG_TIME) as server:
+    async with serving(app) as server:
         client = await server.connect()
         client.send(head("POST", "/", "Content-Length: 100000000"))
         assert (await client.until(b"\r\n\r\n")).startswith(b"HTTP/1.1 413 ")
@@ -117,7 +116,7 @@ async def test_a_body_after_its_answer_is_thrown_away_for_a_while_only() -> None
 async def test_heads_that_are_too_large_or_malformed_are_refused_with_one_line(
     sent: str, status: int, caplog: Caplog
 ) -> None:
-    async with serving(App(), limits=LONG_TIME) as server:
+    async with serving(App()) as server:
         answer = await server.ask(sent)
         assert (await server.get()).startswith(b"HTTP/1.1 200 ")
     assert answer.startswith(f"HTTP/1.1 {status} ".encode()), answer[:100]
@@ -126,7 +125,7 @@ async def test_heads_that_are_too_large_or_malformed_are_refused_with_one_line(
 
 
 async def test_many_requests_sent_at_once_on_one_connection_are_not_kept(caplog: Caplog) -> None:
-    async with serving(App(), limits=LONG_TIME) as server:
+    async with serving(App()) as server:
         client = await server.connect()
         client.send(head("POST", "/", "Content-Length: 3") + "abc")
         client.send(head("GET", "/") * 3)
@@ -139,7 +138,7 @@ async def test_many_requests_sent_at_once_on_one_connection_are_not_kept(caplog:
 
 async def test_a_reader_that_takes_nothing_is_cut_and_the_application_is_told(caplog: Caplog) -> None:
     app = App()
-    async with serving(app) as server:
+    async with serving(app, limits=SHORT) as server:
         client = await server.connect(buffer=4096)
         client.writer.transport.pause_reading()  # type: ignore[attr-defined]
         client.send(head("GET", "/long"))
@@ -148,7 +147,7 @@ async def test_a_reader_that_takes_nothing_is_cut_and_the_application_is_told(ca
 
 
 async def test_one_address_cannot_take_all_connections(caplog: Caplog) -> None:
-    limits = replace(LONG_TIME, connections_of_address=3)
+    limits = replace(PATIENT, connections_of_address=3)
     async with serving(App(), limits=limits) as server:
         held = [await server.connect(source="127.0.0.2") for _ in range(3)]
         for client in held:
@@ -164,7 +163,7 @@ async def test_one_address_cannot_take_all_connections(caplog: Caplog) -> None:
 
 
 async def test_there_is_a_limit_of_all_connections() -> None:
-    async with serving(App(), limits=replace(LONG_TIME, connections=3)) as server:
+    async with serving(App(), limits=replace(PATIENT, connections=3)) as server:
         for number in range(3):
             (await server.connect(source=f"127.0.0.{number + 2}")).send("G")
         refused = await server.connect(source="127.0.0.9")
@@ -172,7 +171,7 @@ async def test_there_is_a_limit_of_all_connections() -> None:
 
 
 async def test_a_proxy_in_front_is_no_single_client() -> None:
-    limits = replace(LONG_TIME, connections_of_address=1)
+    limits = replace(PATIENT, connections_of_address=1)
     async with serving(App(), limits=limits, trusted_proxies=("127.0.0.2/31",)) as server:
         for _ in range(5):
             (await server.connect(source="127.0.0.2")).send("G")

@@ -8,12 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from tests.edge.serving import SHORT, UPGRADE, App, Client, Serving, eventually, head, refusals, serving
+from tests.edge.serving import PATIENT, SHORT, UPGRADE, App, Client, Serving, eventually, head, refusals, serving
 
 Caplog = pytest.LogCaptureFixture
 CONTINUATION, TEXT, BINARY, CLOSE, PING = 0, 1, 2, 8, 9
 COMPRESSED = 0x40
-SLOW = replace(SHORT, head_seconds=20, send_seconds=20)
 
 
 def frame(opcode: int, data: bytes = b"", *, fin: bool = True, flags: int = 0, length: int | None = None) -> bytes:
@@ -42,7 +41,7 @@ def close_code(answer: bytes) -> int:
 
 async def test_a_message_within_the_limit_is_given_to_the_application() -> None:
     app = App()
-    async with serving(app, limits=SLOW) as server:
+    async with serving(app) as server:
         client = await connected(server)
         client.send(frame(TEXT, b"hel", fin=False) + frame(CONTINUATION, b"lo") + frame(BINARY, b"\xff"))
         await eventually(lambda: len(app.received) == 2)
@@ -52,7 +51,7 @@ async def test_a_message_within_the_limit_is_given_to_the_application() -> None:
 async def test_fragments_cost_no_more_than_what_is_in_them() -> None:
     """Empty ones are no part of a message's size, so there may be any number."""
     app = App()
-    async with serving(app, limits=SLOW) as server:
+    async with serving(app) as server:
         client = await connected(server)
         client.send(frame(TEXT, b"hel", fin=False))
         tracemalloc.start()
@@ -73,7 +72,7 @@ async def test_fragments_cost_no_more_than_what_is_in_them() -> None:
 
 async def test_half_sent_messages_have_a_limit_all_together(caplog: Caplog) -> None:
     app = App()
-    async with serving(app, limits=replace(SLOW, arriving_bytes=5000)) as server:
+    async with serving(app, limits=replace(PATIENT, arriving_bytes=5000)) as server:
         clients = [await connected(server) for _ in range(3)]
         for client in clients[:2]:
             client.send(frame(BINARY, bytes(2400), length=3000))
@@ -106,7 +105,7 @@ async def test_what_is_no_message_of_ours_ends_the_websocket_with_one_line(
     sent: bytes, code: int, caplog: Caplog
 ) -> None:
     app = App()
-    async with serving(app, limits=SLOW) as server:
+    async with serving(app) as server:
         client = await connected(server)
         client.send(sent)
         assert close_code(await client.rest()) == code
@@ -120,7 +119,7 @@ async def test_a_small_message_that_grows_when_it_is_decompressed_is_refused(cap
     packed = zlib.compressobj(wbits=-12)
     bomb = packed.compress(bytes(64 * 2**20)) + packed.flush(zlib.Z_SYNC_FLUSH)
     app = App()
-    async with serving(app, limits=SLOW, message_bytes=2**20) as server:
+    async with serving(app, message_bytes=2**20) as server:
         client = await connected(server, "Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits=12")
         client.send(frame(BINARY, bomb[:-4], flags=COMPRESSED))
         assert close_code(await client.rest()) == 1009
@@ -176,7 +175,7 @@ async def test_what_comes_before_the_websocket_is_accepted_ends_it(caplog: Caplo
         await may_accept.wait()
 
     app = App(accepts=accepts)
-    async with serving(app, limits=SLOW) as server:
+    async with serving(app) as server:
         client = await server.connect()
         client.send(head("GET", "/live", *UPGRADE))
         await asked.wait()

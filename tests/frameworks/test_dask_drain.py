@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 WORKER = "tcp://10.0.0.8:8788"
-DRAIN_SECONDS, LAST_SECONDS = 0.3, 0.2
-LATE = 6.0  # far from what is allowed, and from the ten seconds that Dask is given to connect
+DRAIN_SECONDS, LAST_SECONDS = 1.5, 0.5
+LATE = 8.0  # far from what is allowed, and from the ten seconds that Dask is given to connect
 
 
 class Client:

@@ -14,6 +14,7 @@ import pytest
 
 from grid.launch.frameworks import ray_node
 from tests.frameworks.ray_cluster import RAY, cluster_spec
+from tests.support.ports import free_ports
 
 PROGRAM = RAY.head(cluster_spec()).command[3]
 NODE = "ab" * 28
@@ -103,7 +104,7 @@ def test_a_worker_waits_for_its_head_and_says_so_and_ends_when_told_to(address: 
 
 
 def test_a_head_waits_until_the_one_before_it_has_left_its_port(address: str, tmp_path: Path) -> None:
-    with socket.create_server(("", 0), reuse_port=True) as before:
+    with socket.create_server(("", free_ports()), reuse_port=True) as before:
         port = before.getsockname()[1]
         command = [sys.executable, "-I", "-c", PROGRAM, "start", str(tmp_path), f":{port}", "echo", "started"]
         process = subprocess.Popen(

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 from collections.abc import AsyncIterator
 
 import pytest
@@ -223,10 +224,12 @@ async def test_a_redirect_is_not_followed_with_our_token(write_config: WriteConf
 
 
 async def test_connect_tells_at_once_what_is_wrong(write_config: WriteConfig) -> None:
-    async with serving(echo) as server:
-        address = server.url
-    with pytest.raises(ClusterUnavailable, match=r"127\.0\.0\.1:\d+ cannot be reached: connection refused"):
-        await connect(kubeconfig=write_config(address))
+    with (
+        socket.socket() as deaf,
+        pytest.raises(ClusterUnavailable, match=r"127\.0\.0\.1:\d+ cannot be reached: connection refused"),
+    ):
+        deaf.bind(("127.0.0.1", 0))  # and nobody listens there
+        await connect(kubeconfig=write_config(f"http://127.0.0.1:{deaf.getsockname()[1]}"))
 
 
 async def test_a_server_that_never_answers_is_given_up_on(write_config: WriteConfig) -> None:

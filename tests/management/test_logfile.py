@@ -31,7 +31,7 @@ def test_nothing_of_a_running_program_is_lost_or_torn_when_files_change(tmp_path
     process = subprocess.Popen([sys.executable, "-c", code], stdout=log.input)
     log.start()
     process.wait()
-    log.close()
+    log.close(within=60)
     assert written(path) == [f"line {number:05} {'x' * 40}" for number in range(3000)]
     assert max(file.stat().st_size for file in path.parent.iterdir()) <= 10_000
 

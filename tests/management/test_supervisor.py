@@ -19,7 +19,7 @@ SLEEPER = "import signal,sys,pathlib,time; pathlib.Path(sys.argv[1]).write_text(
 STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {SLEEPER}"
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 15.0) -> None:
+def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"
@@ -34,7 +34,7 @@ def program(folder: Path, name: str, code: str, *, stop_seconds: float = 5.0) ->
         environment=dict(os.environ),
         log=folder / f"{name}.log",
         is_ready=flag.exists,
-        start_seconds=15.0,
+        start_seconds=60.0,
         stop_seconds=stop_seconds,
     )
 

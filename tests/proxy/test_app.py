@@ -229,8 +229,9 @@ async def test_the_owner_is_told_why_a_workspace_is_not_there_yet(
 async def test_the_owner_is_told_that_the_program_does_not_answer(
     browser: aiohttp.ClientSession, gate: OpenToOneSecret
 ) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as unused:
-        gate.address = Target("127.0.0.1", unused.getsockname()[1])
-    async with browser.get("/", headers=COOKIE) as answer:
-        assert answer.status == 502
-        assert "did not answer" in await answer.text()
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))  # and nobody listens there
+        gate.address = Target("127.0.0.1", deaf.getsockname()[1])
+        async with browser.get("/", headers=COOKIE) as answer:
+            assert answer.status == 502
+            assert "did not answer" in await answer.text()

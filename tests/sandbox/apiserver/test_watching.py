@@ -24,7 +24,7 @@ class Events:
         self._response = response
 
     async def next(self) -> Any:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             return json.loads(await self._response.content.readline())
 
     async def next_change(self) -> tuple[str, str]:
@@ -34,7 +34,7 @@ class Events:
                 return event["type"], event["object"]["metadata"]["name"]
 
     async def ended(self) -> bool:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             return await self._response.content.read() == b""
 
 

@@ -11,6 +11,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from grid.sandbox.client import ApiError, Listing, Object, PatchKind, WatchEvent, format_time, labels_of
 from grid.sandbox.images import Catalogue, ImageStore
 from grid.sandbox.kubelet.addresses import AddressBook
@@ -20,7 +22,7 @@ from grid.sandbox.kubelet.node import NodeSpec
 from grid.sandbox.kubelet.process_runtime import ProcessRuntime
 from grid.sandbox.kubelet.sampler import Sampler
 
-_DEADLINE_SECONDS = 20.0
+_DEADLINE_SECONDS = 60.0
 NODE = "node-1"
 
 
@@ -31,6 +33,15 @@ async def eventually(condition: Callable[[], Any], what: str = "the condition ho
         assert time.monotonic() < deadline, f"never happened: {what}"
         await asyncio.sleep(0.01)
     return result
+
+
+def running(folder: Path, *command: str) -> list[psutil.Process]:
+    """Those of the test with this folder; another run of the tests has the same programs."""
+    return [
+        item
+        for item in psutil.process_iter(["cmdline", "cwd"])
+        if item.info["cmdline"] == list(command) and Path(item.info["cwd"] or "/").is_relative_to(folder)
+    ]
 
 
 class JumpClock:

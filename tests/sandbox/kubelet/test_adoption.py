@@ -7,20 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import psutil
-
 from grid.sandbox.kubelet.processes import Process, with_variable
 from grid.sandbox.kubelet.shim import boot_id, read_stat
-from tests.sandbox.kubelet.support import World, eventually, pod
-
-
-def running(folder: Path, *command: str) -> list[psutil.Process]:
-    """Those of the test with this folder; another run of the tests has the same programs."""
-    return [
-        item
-        for item in psutil.process_iter(["cmdline", "cwd"])
-        if item.info["cmdline"] == list(command) and Path(item.info["cwd"] or "/").is_relative_to(folder)
-    ]
+from tests.sandbox.kubelet.support import World, eventually, pod, running
 
 
 async def test_a_running_container_is_taken_over_and_not_started_again(world: World) -> None:

@@ -14,8 +14,7 @@ from grid.sandbox.kubelet import Fleet, FleetSettings, allocatable_of
 from grid.sandbox.kubelet.addresses import AddressBook, NoAddressLeft
 from grid.sandbox.kubelet.localvolumes import LocalVolumes
 from grid.sandbox.pools import NodePool, Taint
-from tests.sandbox.kubelet.support import FakeApi, JumpClock, eventually, pod
-from tests.sandbox.kubelet.test_adoption import running
+from tests.sandbox.kubelet.support import FakeApi, JumpClock, eventually, pod, running
 from tests.sandbox.support import running as running_part
 
 POOLS = (

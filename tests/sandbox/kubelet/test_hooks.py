@@ -1,7 +1,6 @@
 """preStop hooks drain a container before it ends: with what the container has, inside the grace period, and never longer than it lives."""
 
-from tests.sandbox.kubelet.support import World, eventually, pod
-from tests.sandbox.kubelet.test_adoption import running
+from tests.sandbox.kubelet.support import World, eventually, pod, running
 
 _UNTIL_TERM = "trap 'exit 0' TERM; while :; do sleep 0.05; done"
 
@@ -35,7 +34,7 @@ async def test_the_grace_covers_the_hook_and_the_time_after_it_together(world: W
     out = world.directory / "out"
     out.mkdir()
     container = {
-        "lifecycle": {"preStop": {"sleep": {"seconds": 20}}},
+        "lifecycle": {"preStop": {"sleep": {"seconds": 200}}},
         "volumeMounts": [{"name": "out", "mountPath": "/out"}],
     }
     volumes = [{"name": "out", "hostPath": {"path": str(out)}}]
@@ -43,13 +42,13 @@ async def test_the_grace_covers_the_hook_and_the_time_after_it_together(world: W
     await world.run(pod("stubborn", script, container=container, volumes=volumes))
     await world.ready("stubborn")
     await eventually((out / "up").exists, "its trap is set")
-    await world.delete("stubborn", grace=30)
+    await world.delete("stubborn", grace=300)
     await world.event("stubborn", "Killing")
     assert not (out / "asked").exists()
-    world.clock.jump(20)
+    world.clock.jump(200)
     await eventually((out / "asked").exists, "the program is asked to end, after the hook")
     assert world.api.container("stubborn")["state"].get("running")
-    world.clock.jump(10.5)  # 30 in all: were the hook's 20 not part of the grace, it would go on now
+    world.clock.jump(100.5)  # 300 in all: were the hook's 200 not part of the grace, it would go on now
     await world.gone("stubborn")
 
 

@@ -146,9 +146,14 @@ async def test_the_log_of_a_container_and_of_the_one_before_it(site: Site) -> No
 
 
 async def test_following_ends_when_the_container_does(site: Site) -> None:
-    await site.world.run(pod("job", "echo one; sleep 2; echo two"))
-    await eventually(lambda: "running" in site.world.api.container("job").get("state", {}))
-    assert await site.get("/containerLogs/default/job/run?follow=true") == (200, "one\ntwo\n")
+    world = site.world
+    await world.run(pod("job", "echo one; while ! test -e go; do sleep 0.05; done; echo two"))
+    await world.ready("job")
+    following = asyncio.create_task(site.get("/containerLogs/default/job/run?follow=true"))
+    await asyncio.sleep(0.2)  # by then it follows; if it does not, it gets the same
+    attempt = world.runtime.attempts(world.api.pod("job")["metadata"]["uid"], "run")[0]
+    (attempt.directory / "root" / "go").touch()
+    assert await following == (200, "one\ntwo\n")
 
 
 async def test_a_log_that_is_not_there_is_explained(site: Site) -> None:

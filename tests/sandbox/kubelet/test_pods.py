@@ -3,9 +3,7 @@
 import os
 import signal
 
-import psutil
-
-from tests.sandbox.kubelet.support import World, eventually, pod
+from tests.sandbox.kubelet.support import World, eventually, pod, running
 
 
 async def test_a_program_that_ends_well_makes_its_pod_succeed(world: World) -> None:
@@ -96,7 +94,7 @@ async def test_a_second_shorter_grace_period_shortens_the_first(world: World) ->
 async def test_everything_that_a_container_started_ends_with_it(world: World) -> None:
     await world.run(pod("tree", "setsid sleep 987 & (setsid sh -c 'sleep 987 & sleep 987' &); sleep 0.3; exit 0"))
     await world.phase("tree", "Succeeded")
-    assert not [item for item in psutil.process_iter(["cmdline"]) if item.info["cmdline"] == ["sleep", "987"]]
+    assert not running(world.directory, "sleep", "987")
 
 
 async def test_a_pod_removed_by_force_ends_too(world: World) -> None:
@@ -104,7 +102,7 @@ async def test_a_pod_removed_by_force_ends_too(world: World) -> None:
     await world.ready("web")
     await world.delete("web", grace=0)
     await eventually(lambda: not world.runtime.pods(), "nothing is left on disk")
-    assert not [item for item in psutil.process_iter(["cmdline"]) if item.info["cmdline"] == ["sleep", "986"]]
+    assert not running(world.directory, "sleep", "986")
 
 
 async def restarted(world: World, name: str, times: int) -> None:

@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from grid.sandbox.client import Object
 from grid.sandbox.kubelet.probes import Schedule, Tally
-from tests.sandbox.kubelet.support import World, eventually, pod
-from tests.sandbox.kubelet.test_adoption import running
+from tests.sandbox.kubelet.support import World, eventually, pod, running
 
 _WEB = """
 import http.server, os, pathlib

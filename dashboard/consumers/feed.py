@@ -69,8 +69,9 @@ class Feed:
                     self._publish([*self._fragments, freshness_fragment(broken_view())])
                     rest = tick = self._pace.after_failure
                 spent = loop.time() - looked_at
-                # The interval counts from look to look; a look that takes long is followed by a longer rest.
-                await asyncio.sleep(max(rest - spent, self._pace.rest_factor * spent))
+                # The interval counts from look to look; a look that takes long is followed by a longer rest, but one that had to
+                # wait for the database by no rest of minutes.
+                await asyncio.sleep(min(max(rest - spent, self._pace.rest_factor * spent), tick))
                 until = looked_at + tick
                 while loop.time() < until:
                     try:

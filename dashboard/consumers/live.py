@@ -74,8 +74,11 @@ class LiveConsumer(AsyncWebsocketConsumer):
             await self.close()
             return
         if not self._page.allowed(runtime, viewer, view):
-            await self.close()
-            return
+            # The page may have come from another replica, which knew what has been launched a moment ago.
+            await runtime.executions.catch_up()
+            if not self._page.allowed(runtime, viewer, view):
+                await self.close()
+                return
         await self.accept()
         self._task = asyncio.create_task(self._live(runtime, viewer, view, session_key), name=f"live {self._page.name}")
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping
 
 from channels.db import database_sync_to_async
-from django.db import DatabaseError
+from django.db import DatabaseError, OperationalError
 
 from dashboard.access import Viewer, viewers_of
 from grid.sessions import stored_key, valid_users
@@ -15,6 +15,7 @@ from grid.sessions import stored_key, valid_users
 logger = logging.getLogger(__name__)
 
 _PATIENCE_SECONDS = 30.0  # how long pages stay open while the database does not answer
+_ANSWER_SECONDS = 10.0  # a database that has not answered by then counts as one that fails: it may never
 Read = Callable[[Collection[str]], Awaitable[Mapping[str, Viewer]]]
 
 
@@ -37,24 +38,28 @@ class SessionWatch:
         read: Read = _read_in_thread,
         *,
         seconds: float = 1.0,
+        answer_seconds: float = _ANSWER_SECONDS,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._read = read
         self._seconds = seconds
+        self._answer_seconds = answer_seconds
         self._monotonic = monotonic
         self._asked_for: Counter[str] = Counter()
-        self._reading: asyncio.Task[tuple[Collection[str], Mapping[str, Viewer]]] | None = None
+        self._readings = 0
+        self._reading: asyncio.Task[tuple[int, Mapping[str, Viewer]]] | None = None
 
     async def viewer(self, session_key: str) -> Viewer | None:
         """Who that session belongs to at the next reading; None when it has ended. DatabaseError after half a minute without one."""
         self._asked_for[session_key] += 1
+        before = self._readings
         try:
             while True:
                 if self._reading is None or self._reading.done():
                     self._reading = asyncio.create_task(self._next_reading(), name="watch sessions")
-                asked_for, found = await asyncio.shield(self._reading)
-                # Who came while the database was being read was not asked for, and is not gone because of that.
-                if session_key in asked_for:
+                reading, found = await asyncio.shield(self._reading)
+                # What was already being read is of before this was asked: the session may be absent from it, or have another role.
+                if reading > before:
                     return found.get(session_key)
         finally:
             self._asked_for[session_key] -= 1
@@ -64,17 +69,19 @@ class SessionWatch:
                 self._reading.cancel()
                 self._reading = None
 
-    async def _next_reading(self) -> tuple[Collection[str], Mapping[str, Viewer]]:
-        """The keys that were asked for, and whom they belong to."""
+    async def _next_reading(self) -> tuple[int, Mapping[str, Viewer]]:
+        """Its number, and whom the keys belong to."""
         start = self._monotonic()
         while True:
             await asyncio.sleep(self._seconds)
             try:
-                asked_for = set(self._asked_for)
-                return asked_for, await self._read(asked_for)
-            except DatabaseError as error:
+                self._readings += 1
+                reading = self._readings
+                async with asyncio.timeout(self._answer_seconds):
+                    return reading, await self._read(set(self._asked_for))
+            except (DatabaseError, TimeoutError) as error:
                 if self._monotonic() - start > _PATIENCE_SECONDS:
-                    raise
+                    raise OperationalError("The database does not answer.") from error
                 logger.warning("sessions cannot be read, trying again error=%s", type(error).__name__)
 
 

@@ -30,6 +30,9 @@ IDLE_PERIOD = 10.0
 WHOLE_PERIOD = 30.0  # names, and two projects' owners, can change without the execution's row being written
 
 
+Ask = Callable[[Callable[[datetime], Any], datetime], Awaitable[Any]]
+
+
 @dataclass(frozen=True, slots=True)
 class ExecutionRow:
     """One execution as lists show it, with what decides who may see it."""
@@ -60,20 +63,40 @@ class ExecutionRow:
     attached_to: str = ""  # of a cluster: the workspace or job that it belongs to
 
 
+async def _in_thread(read: Callable[[datetime], Any], now: datetime) -> Any:
+    """Run a read of the ORM in Django's thread, giving back a connection that the database has closed meanwhile."""
+
+    def reading() -> Any:
+        close_old_connections()
+        return read(now)
+
+    run: Callable[[], Awaitable[Any]] = sync_to_async(reading)
+    return await run()
+
+
 class ActiveExecutions:
     """The snapshot. `run()` keeps it fresh; `refresh()` makes it fresh now."""
 
     def __init__(
-        self, hub: Hub, *, clock: Callable[[], datetime], period: float = PERIOD, idle_period: float = IDLE_PERIOD
+        self,
+        hub: Hub,
+        *,
+        clock: Callable[[], datetime],
+        period: float = PERIOD,
+        idle_period: float = IDLE_PERIOD,
+        ask: Ask = _in_thread,
     ) -> None:
         self.version = 0
         self._hub = hub
         self._clock = clock
+        self._ask = ask
         self._period = period
         self._idle_period = idle_period
         self._rows: dict[str, ExecutionRow] = {}
         self._mark: object = None
         self._read_whole_at = float("-inf")
+        self._looked_at = float("-inf")
+        self._looks = self._installed = 0  # numbered by when they began
         self._hinted = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -90,15 +113,28 @@ class ActiveExecutions:
             self._loop.call_soon_threadsafe(self._hinted.set)
 
     async def refresh(self) -> bool:
-        """Look at the database; True, and the hub's topic published, when a row differs."""
-        now = self._clock()
-        mark = await _in_thread(read_mark, now)
-        loop_time = asyncio.get_running_loop().time()
+        """Look at the database; True, and the hub's topic published, when a row differs.
+
+        Two may look at once, and the one that began later may be done first: then what the other has read is of the past.
+        """
+        self._looks += 1
+        look, now, loop_time = self._looks, self._clock(), asyncio.get_running_loop().time()
+        self._looked_at = loop_time
+        mark = await self._ask(read_mark, now)
         if mark == self._mark and loop_time - self._read_whole_at < WHOLE_PERIOD:
             return False
-        rows = await _in_thread(read_rows, now)
+        rows = await self._ask(read_rows, now)
+        if look < self._installed:
+            return False
+        self._installed = look
         self._mark, self._read_whole_at = mark, loop_time
         return self.replace(rows)
+
+    async def catch_up(self) -> None:
+        """Look now, for somebody who asks for what is not here: another process may have made it a moment ago. Not more often than
+        each period, whoever asks."""
+        if asyncio.get_running_loop().time() - self._looked_at >= self._period:
+            await self.refresh()
 
     def replace(self, rows: Iterable[ExecutionRow]) -> bool:
         """Become exactly these rows; True, and the hub's topic published, when one differs."""
@@ -209,14 +245,3 @@ def _cluster(execution: Execution) -> dict[str, Any]:
 
 def _head_tier(execution: Execution) -> dict[str, Any]:
     return _cluster(execution).get("head_tier") or {}
-
-
-async def _in_thread(read: Callable[[datetime], Any], now: datetime) -> Any:
-    """Run a read of the ORM in Django's thread, giving back a connection that the database has closed meanwhile."""
-
-    def reading() -> Any:
-        close_old_connections()
-        return read(now)
-
-    run: Callable[[], Awaitable[Any]] = sync_to_async(reading)
-    return await run()

@@ -57,6 +57,37 @@ async def test_who_comes_during_a_slow_reading_is_not_taken_for_logged_out() -> 
     assert sessions.readings == [{"alive-1"}, {"alive-2"}]
 
 
+async def test_who_comes_during_a_reading_gets_the_role_of_now() -> None:
+    """In another tab of the same session, opened by somebody who was made an operator while a slow reading went on."""
+    role, reading, answered = [Role.SCIENTIST], asyncio.Event(), asyncio.Event()
+
+    async def slowly(session_keys: Collection[str]) -> dict[str, Viewer]:
+        found = {key: Viewer(1, "alice", role[0]) for key in session_keys}
+        reading.set()
+        await answered.wait()
+        return found
+
+    watch = SessionWatch(slowly, seconds=0.001)
+    first = asyncio.create_task(watch.viewer("alive"))
+    await reading.wait()
+    role[0] = Role.OPERATOR
+    second = asyncio.create_task(watch.viewer("alive"))
+    await asyncio.sleep(0)
+    answered.set()
+    assert [await first, await second] == [Viewer(1, "alice", Role.SCIENTIST), Viewer(1, "alice", Role.OPERATOR)]
+
+
+async def test_a_database_that_never_answers_counts_as_one_that_fails() -> None:
+    async def never(session_keys: Collection[str]) -> dict[str, Viewer]:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    seconds = iter(range(0, 1000, 10))
+    watch = SessionWatch(never, seconds=0.001, answer_seconds=0.01, monotonic=lambda: float(next(seconds)))
+    with pytest.raises(OperationalError):
+        await watch.viewer("alive")
+
+
 async def test_nothing_is_read_and_no_task_runs_when_nobody_asks_any_more() -> None:
     sessions = Sessions()
     watch = SessionWatch(sessions.read, seconds=60)

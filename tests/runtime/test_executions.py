@@ -1,9 +1,11 @@
 """The snapshot of active executions: what is in it, when it is read, and what that costs."""
 
 import asyncio
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -141,6 +143,44 @@ async def test_a_refresh_without_changes_reads_no_rows_and_publishes_nothing(peo
     assert await executions.refresh()
     assert not await executions.refresh()
     assert executions.version == 1
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_what_was_read_before_does_not_replace_what_was_read_after(people: People) -> None:
+    """The launcher's own look may be done before a slow one that began earlier."""
+    slow, begun, go_on = ["old"], asyncio.Event(), asyncio.Event()
+
+    async def ask(read: Callable[[datetime], Any], now: datetime) -> Any:
+        if read is read_mark:
+            return object()
+        found = await sync_to_async(read)(now)
+        if slow:
+            slow.pop()
+            begun.set()
+            await go_on.wait()
+        return found
+
+    executions = ActiveExecutions(Hub(), clock=lambda: NOW, ask=ask)
+    looking = asyncio.create_task(executions.refresh())
+    await begun.wait()
+    execution = await sync_to_async(launch)(people)
+    assert await executions.refresh()
+    go_on.set()
+    assert not await looking
+    assert executions.get(execution.pk) is not None
+
+
+async def test_whoever_asks_for_what_is_not_there_makes_it_look_once_a_period(people: People) -> None:
+    asked: list[object] = []
+
+    async def ask(read: Callable[[datetime], Any], now: datetime) -> Any:
+        asked.append(read)
+        return [] if read is read_rows else 1
+
+    executions = ActiveExecutions(Hub(), clock=lambda: NOW, period=3600, ask=ask)
+    for _ in range(3):
+        await executions.catch_up()
+    assert asked == [read_mark, read_rows]
 
 
 async def test_a_hint_before_anything_runs_is_no_error() -> None:

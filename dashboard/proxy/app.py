@@ -179,13 +179,32 @@ class WorkspaceProxy:
         ticket = parse_qs(scope["query_string"].decode("latin-1")).get("ticket", [""])[0]
         secret = None
         if ticket and opener:
-            secret = await self._gate.exchange(id, ticket, opener, now=datetime.now(UTC))
+            try:
+                secret = await self._gate.exchange(id, ticket, opener, now=datetime.now(UTC))
+            except CannotTell:
+                # The ticket may have been used up all the same, so a reload would not help.
+                sentence = "It cannot be opened now, because the database does not answer. Try again in a few seconds."
+                await explain(scope, send, HTTPStatus.SERVICE_UNAVAILABLE, sentence, link=self._way_in(door))
+                return
         if secret is None:
-            await self._refuse(scope, send, door)
+            await self._open_again(scope, send, door, headers)
             return
         given = self._own.header(id, self._own.secret(id), secret, seconds=int(SECRET_LIFETIME.total_seconds()))
         forgotten = self._own.header(id, self._own.opener(id), "", seconds=0)
         await send_on(send, self._origins.address(id), [given, forgotten])
+
+    async def _open_again(self, scope: Scope, send: Send, door: Door, headers: Headers) -> None:
+        """A ticket that opens nothing: it was used up, or came too late, or another tab was opened at the same time, whose opener has
+        replaced this one's. Then what that tab got opens this one as well."""
+        id = door.execution_id
+        secret = cookies(headers).get(self._own.secret(id), "")
+        if secret and await self._gate.passage(id, secret) is not None:
+            await send_on(send, self._origins.address(id))
+            return
+        await self._refuse(scope, send, door)
+
+    def _way_in(self, door: Door) -> tuple[str, str]:
+        return f"{self._origins.address(door.execution_id)}{BEGIN_PATH}", "Open it again"
 
     async def _let_in(self, scope: Scope, send: Send, headers: Headers, door: Door, secret: str) -> str | None:
         """The path and query that a cluster's program is asked for; None when the browser was answered otherwise.

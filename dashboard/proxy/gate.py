@@ -185,7 +185,7 @@ class GrantGate:
                 found = await self._passages(part)
                 for key in part:
                     self._note(key, found.get(key))
-            self._failing = False
+                self._failing = False
         except Exception as error:
             self._cannot_tell(error)
             self._distrust_old()
@@ -203,9 +203,11 @@ class GrantGate:
 
     def _distrust_old(self) -> None:
         now = self._clock()
-        for key, answer in self._answers.items():
+        for key, answer in list(self._answers.items()):
             if now - answer.confirmed_at >= _TRUST_SECONDS:
-                self._note(key, None)
+                # Not a refusal: who asks next is told that nobody can tell.
+                answer.ended.set()
+                del self._answers[key]
 
     def _note(self, key: Key, passage: Passage | None) -> None:
         now = self._clock()

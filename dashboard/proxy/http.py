@@ -10,6 +10,7 @@ from dashboard.proxy.headers import decode, encode, first, to_browser, to_upstre
 from dashboard.proxy.upstream import Message, Receive, Refused, Route, Scope, Send
 
 _BODILESS = frozenset({204, 304})
+_UNTAKEN_SECONDS = 120.0  # a program that takes nothing of a body for so long is left
 
 
 async def forward_http(scope: Scope, receive: Receive, send: Send, route: Route) -> None:
@@ -70,11 +71,15 @@ async def _copy_body(response: aiohttp.ClientResponse, send: Send) -> None:
     await send({"type": "http.response.body", "body": b""})
 
 
-async def _read(receive: Receive, sent: "asyncio.Queue[Message]") -> None:
+async def _read(receive: Receive, sent: "asyncio.Queue[Message]", *, untaken: float = _UNTAKEN_SECONDS) -> None:
     """All that the browser sends, no faster than it is taken, until it leaves. Nobody else receives: a program may answer while it is
-    still being sent the body."""
+    still being sent the body. While a program takes nothing of it our server reads nothing, not even that the browser has left."""
     while (message := await receive())["type"] != "http.disconnect":
-        await sent.put(message)
+        try:
+            async with asyncio.timeout(untaken):
+                await sent.put(message)
+        except TimeoutError:
+            return
 
 
 async def _request_body(sent: "asyncio.Queue[Message]") -> AsyncIterator[bytes]:

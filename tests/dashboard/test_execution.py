@@ -42,6 +42,14 @@ def _plain(answer: Any, id: str) -> str:
     return re.sub(r'name="csrfmiddlewaretoken" value="\w+"|nonce="[^"]+"', "", answer.content.decode()).replace(id, "")
 
 
+async def test_a_page_that_another_replica_served_is_followed_at_once(people: People, runtime: Runtime) -> None:
+    """It was launched there a moment ago, and nobody has looked here since."""
+    execution = await sync_to_async(lambda: make_execution(people.owner, make_project(people.owner)))()
+    assert runtime.executions.get(execution.pk) is None
+    async with connected(f"/live/execution/?id={execution.pk}", people.owner) as socket:
+        assert execution.title in await socket.message()
+
+
 @pytest.mark.parametrize("path", PATHS)
 def test_a_stranger_gets_the_same_answer_as_for_what_never_was(people: People, running: Execution, path: str) -> None:
     client = client_of(people.stranger)

@@ -10,6 +10,7 @@ import aiohttp
 import pytest
 
 from dashboard.proxy.gate import Target
+from dashboard.proxy.http import _read
 from tests.proxy.support import COOKIE, HOST, ORIGIN, OpenToOneSecret, visiting
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -168,3 +169,12 @@ async def test_headers_pass_byte_by_byte(browser: aiohttp.ClientSession, program
     async with browser.get("/", headers=COOKIE) as answer:
         raw = dict(answer.raw_headers)
     assert (raw[b"content-disposition"], raw[b"x-old"]) == (name.encode(), b"\xe9")
+
+
+async def test_a_program_that_takes_nothing_of_a_body_is_left() -> None:
+    """Until then nothing is read, so that the browser may have gone long ago."""
+
+    async def receive() -> dict[str, object]:
+        return {"type": "http.request", "body": b"x", "more_body": True}
+
+    await asyncio.wait_for(_read(receive, asyncio.Queue(1), untaken=0.01), 10)

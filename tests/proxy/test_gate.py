@@ -136,8 +136,9 @@ async def test_a_database_that_fails_changes_nothing_for_half_a_minute_and_then_
         clock.now += 1
         await gate.recheck()
         assert ended.is_set()
-    with pytest.raises(CannotTell):
-        await gate.passage("new", "s2")
+    for key in (KEY, ("new", "s2")):  # nor are those refused who were in: nobody can tell
+        with pytest.raises(CannotTell):
+            await gate.passage(*key)
     with pytest.raises(CannotTell):
         await gate.exchange("abc", "t", "o", now=datetime(2026, 1, 1, tzinfo=UTC))
 

@@ -24,11 +24,13 @@ def make_server(
     message_bytes: int,
     trusted_proxies: Sequence[str] = (),
     limits: ConnectionLimits = _USUAL,
+    ping_seconds: float = 20.0,
 ) -> uvicorn.Server:
     """`application` or where to import it from; run it with `server.run(sockets=[...])`.
 
     `message_bytes` bounds a websocket's message, in whatever number of fragments and after decompression. `trusted_proxies` are the
-    addresses and networks whose X-Forwarded-For and X-Forwarded-Proto are believed. Raises ValueError for what is no network.
+    addresses and networks whose X-Forwarded-For and X-Forwarded-Proto are believed. A websocket is pinged after `ping_seconds`, and
+    closed when it is silent for as long again. Raises ValueError for what is no network.
     """
     is_proxy = matcher(trusted_proxies)
     limits = replace(limits, connections=min(limits.connections, _room_for_connections(limits.connections)))
@@ -38,6 +40,8 @@ def make_server(
         http=partial(LimitedHttp, guard=guard),
         ws=partial(LimitedWebSocket, guard=guard),
         ws_max_size=message_bytes,
+        ws_ping_interval=ping_seconds,
+        ws_ping_timeout=ping_seconds,
         lifespan="on",
         log_config=None,
         access_log=False,

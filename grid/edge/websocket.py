@@ -97,8 +97,14 @@ class LimitedWebSocket(WebSocketsSansIOProtocol):  # type: ignore[misc] # uvicor
                 return
         super().send_receive_event_to_app()
 
+    async def receive(self) -> Message:
+        message: Message = await super().receive()
+        self._stay_paused()
+        return message
+
     async def send(self, message: Message) -> None:
         await super().send(message)
+        self._stay_paused()
         if message["type"] == "websocket.http.response.body" and not message.get("more_body", False):
             self.handshake_complete = True  # or uvicorn logs that the application has not answered
 
@@ -113,6 +119,20 @@ class LimitedWebSocket(WebSocketsSansIOProtocol):  # type: ignore[misc] # uvicor
         super().resume_writing()
         if not self.read_paused:
             self.transport.resume_reading()
+
+    def _stay_paused(self) -> None:
+        """uvicorn reads on as soon as the application does, whether the client reads or not."""
+        if self._unread_since is not None:
+            self.transport.pause_reading()
+
+    def keepalive_timeout(self) -> None:
+        """A ping waits behind what the client still reads, and its answer behind what the application still takes: neither is
+        silence, and who takes nothing at all is cut by the sweep."""
+        if self._unread_since is None and not self.read_paused:
+            super().keepalive_timeout()
+            return
+        self.pong_timer = self.pending_ping_payload = None
+        self.schedule_ping()
 
     def cut_if_late(self, now: float) -> None:
         send_seconds = self._guard.limits.send_seconds

@@ -122,10 +122,17 @@ class Serving:
 
 @asynccontextmanager
 async def serving(
-    app: Any, *, limits: ConnectionLimits = PATIENT, message_bytes: int = 4096, trusted_proxies: tuple[str, ...] = ()
+    app: Any,
+    *,
+    limits: ConnectionLimits = PATIENT,
+    message_bytes: int = 4096,
+    trusted_proxies: tuple[str, ...] = (),
+    ping_seconds: float = 20.0,
 ) -> AsyncIterator[Serving]:
     listening = socket.create_server(("127.0.0.1", 0))
-    server = make_server(app, message_bytes=message_bytes, trusted_proxies=trusted_proxies, limits=limits)
+    server = make_server(
+        app, message_bytes=message_bytes, trusted_proxies=trusted_proxies, limits=limits, ping_seconds=ping_seconds
+    )
     running = asyncio.create_task(server.serve(sockets=[listening]))
     while not server.started:  # noqa: ASYNC110 - uvicorn does not announce it
         await asyncio.sleep(0.01)

@@ -5,6 +5,7 @@ import struct
 import tracemalloc
 import zlib
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from tests.edge.serving import PATIENT, SHORT, UPGRADE, App, Client, Serving, ev
 Caplog = pytest.LogCaptureFixture
 CONTINUATION, TEXT, BINARY, CLOSE, PING = 0, 1, 2, 8, 9
 COMPRESSED = 0x40
+LARGE = 32 * 2**20  # more than the kernel keeps for both ends
 
 
 def frame(opcode: int, data: bytes = b"", *, fin: bool = True, flags: int = 0, length: int | None = None) -> bytes:
@@ -195,3 +197,34 @@ async def test_a_client_that_pings_and_never_reads_is_cut(caplog: Caplog) -> Non
             client.send(pings)
             await asyncio.sleep(0.001)
     assert [line for line in refusals(caplog.records) if "reason=messages-not-read" in line]
+
+
+async def talkative(scope: Any, receive: Any, send: Any) -> None:
+    """Sends a large message at once, and after a message of the client's a last one."""
+    if scope["type"] == "lifespan":
+        await App()(scope, receive, send)
+        return
+    await receive()
+    await send({"type": "websocket.accept"})
+    await send({"type": "websocket.send", "bytes": bytes(LARGE)})
+    if (await receive())["type"] == "websocket.receive":
+        await send({"type": "websocket.send", "text": "still here"})
+        await receive()
+
+
+async def test_a_client_that_reads_a_large_message_slowly_is_not_taken_for_gone() -> None:
+    async with serving(talkative, ping_seconds=1) as server:
+        client = await connected(server)
+        client.writer.transport.pause_reading()  # type: ignore[attr-defined]
+        await asyncio.sleep(3)  # longer than until a ping and its answer
+        client.writer.transport.resume_reading()  # type: ignore[attr-defined]
+        assert (await client.reader.readexactly(10))[0] == 0x80 | BINARY
+        assert await client.reader.readexactly(LARGE) == bytes(LARGE)
+        client.send(frame(TEXT, b"and now"))
+        await client.until(b"still here")
+
+
+async def test_a_client_that_answers_no_ping_is_taken_for_gone() -> None:
+    async with serving(App(), ping_seconds=0.1) as server:
+        client = await connected(server)
+        assert b"keepalive ping timeout" in await client.rest()

@@ -24,6 +24,7 @@ from grid.watch.backoff import Backoff
 logger = logging.getLogger(__name__)
 
 PERIOD_SECONDS = 60.0
+_TRIES = 6  # about a minute, by the growing pauses between them
 # The Service of the API server; it writes the endpoints itself.
 _API_SERVER, _API_NAMESPACE = "kubernetes", "default"
 
@@ -62,14 +63,17 @@ class PolicyKeeper:
         # Of a host that moves, the former addresses stay shut for this term: its name may give them out in turn.
         self._own: dict[str, set[Block]] = {}
         self._told = ""
+        self._unknown = 0  # times in a row that the addresses were not all known
 
     async def run(self) -> None:
         backoff = Backoff(longest=PERIOD_SECONDS, rng=self._rng)
         while True:
             pause = PERIOD_SECONDS
             try:
-                await self.keep()
-                backoff.reset()
+                if await self.keep():
+                    backoff.reset()
+                else:
+                    pause = backoff.next()
             except GridError as error:
                 self._tell(f"network policies cannot be kept, trying again reason={error}")
                 pause = backoff.next()
@@ -77,17 +81,30 @@ class PolicyKeeper:
                 logger.exception("network policies cannot be kept, trying again")
             await asyncio.sleep(pause)
 
-    async def keep(self) -> None:
-        """Make the policies what they must be now. Raises what the API server says."""
+    async def keep(self) -> bool:
+        """Make the policies what they must be now; whether all addresses that must stay shut are known. Raises what the API server says.
+
+        While they are not, nothing new is opened. Policies that are there stay for some tries, because a name that is not found for
+        a moment, asked by a new leader, must not cut off all that runs; then all is shut.
+        """
         try:
             openings = self._network.egress.openings(await self._own_addresses())
         except Unknown as error:
             openings = []
-            self._tell(f"executions may connect to nothing outside the cluster reason={error}")
+            self._unknown += 1
+            self._tell(
+                f"{'no' if self._gives_up else 'no further'} way out of the cluster is open to executions reason={error}"
+            )
         else:
+            self._unknown = 0
             self._told = ""
         for manifest in build_for_all(self._namespace, openings):
             await self._ensure(manifest)
+        return not self._unknown
+
+    @property
+    def _gives_up(self) -> bool:
+        return self._unknown > _TRIES
 
     async def _own_addresses(self) -> set[Block]:
         own = await self._api_server()
@@ -124,7 +141,7 @@ class PolicyKeeper:
             await self._api.create(manifest.resource, manifest.body, namespace=self._namespace)
             logger.info("network policy created name=%s", manifest.name)
             return
-        if found["spec"] != manifest.body["spec"]:
+        if found["spec"] != manifest.body["spec"] and (not self._unknown or self._gives_up):
             changed = {**found, "spec": manifest.body["spec"]}
             await self._api.replace(manifest.resource, manifest.name, changed, namespace=self._namespace)
             logger.info("network policy changed name=%s", manifest.name)

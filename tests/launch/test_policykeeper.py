@@ -150,6 +150,18 @@ async def test_a_database_whose_name_cannot_be_found_keeps_all_shut_until_it_was
     assert {"20.4.5.6/32", "20.4.5.7/32"} <= set(shut(cluster)), "a name may give out the former one again"
 
 
+async def test_a_new_leader_that_finds_no_name_for_a_moment_cuts_nothing_off_and_shuts_all_when_it_lasts() -> None:
+    cluster, hosts = serving("34.1.2.3"), {"db.example.com": ["20.4.5.6"]}
+    network = Network(EGRESS, ("db.example.com",))
+    assert await keeper(cluster, hosts, network).keep()
+    new_leader = keeper(cluster, {}, network)
+    for _ in range(6):
+        assert not await new_leader.keep()
+        assert is_open(cluster)
+    assert not await new_leader.keep()
+    assert not is_open(cluster)
+
+
 async def test_a_name_is_resolved_to_all_its_addresses() -> None:
     assert set(await resolve("127.0.0.1")) == {"127.0.0.1"}
     assert set(await resolve("localhost")) & {"127.0.0.1", "::1"}

@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
+from django.utils import timezone
 
 from grid.centralconfig import ACCESS_LOST_TIMEOUT
+from grid.launch.departures import stop_departed
 from grid.launch.request import request_stop
 from grid.models import Execution, State
 from tests.launch.conftest import Shop
@@ -60,6 +63,21 @@ async def test_what_the_leaver_runs_ends_after_ten_minutes_with_the_reason(shop:
     assert [entry.reason for entry in notes(theirs, "left_project")] == ["left_project"] * 2
     assert len(notes(theirs, "AccessLost")) == 1
     assert left(world) == []
+
+
+def test_who_comes_back_while_another_one_is_being_stopped_goes_on(shop: Shop, theirs: Execution) -> None:
+    second = shop.launch(shop.people.teammate)
+    leave(shop)
+
+    def back_after_the_first(execute: Any, sql: str, *rest: Any) -> Any:
+        found = execute(sql, *rest)
+        if sql.startswith("UPDATE"):
+            come_back(shop)
+        return found
+
+    with connection.execute_wrapper(back_after_the_first):
+        (stopped,) = stop_departed(now=timezone.now())
+    assert stopped in (theirs.pk, second.pk)
 
 
 @in_world

@@ -29,6 +29,7 @@ _PR_SET_PDEATHSIG = 1
 _POLL_SECONDS = 0.05
 _RESTART_DELAYS = (0.5, 1.0, 2.0, 5.0)
 _CALM_SECONDS = 60.0  # a program that ran this long before it ended starts again without delay
+_CLOCK_SECONDS = 2.0
 
 
 class StartFailed(Exception):
@@ -127,21 +128,29 @@ class Supervisor:
             delay,
             child.program.log,
         )
-        if not self._stop.wait(delay):
+        if self._stop.wait(delay):
+            return
+        try:
             self._spawn(child.program).failures = failures
+        except OSError as error:
+            # No memory or no room for another process, most likely; the others go on, and this one is tried again like one that ended.
+            logger.warning("%s cannot be started: %s", child.program.name, error.strerror)
+            child.failures, child.started_at = failures, time.monotonic()
 
     def _spawn(self, program: Program) -> _Child:
         log = LogFile(program.log)
-        process = subprocess.Popen(
-            program.arguments,
-            env=dict(program.environment),
-            stdin=subprocess.DEVNULL,
-            stdout=log.input,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-            preexec_fn=_die_with_parent if sys.platform == "linux" else None,
-        )
-        log.start()
+        try:
+            process = subprocess.Popen(
+                program.arguments,
+                env=dict(program.environment),
+                stdin=subprocess.DEVNULL,
+                stdout=log.input,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                preexec_fn=_die_with_parent if sys.platform == "linux" else None,
+            )
+        finally:
+            log.start()
         child = _Child(program, process, log, time.monotonic())
         self._children[program.name] = child
         self._write_register()
@@ -174,7 +183,8 @@ def end_leftovers(register: Path, *, stop_seconds: float = 10.0) -> list[str]:
     for entry in reversed(entries):
         with contextlib.suppress(psutil.NoSuchProcess):
             process = psutil.Process(entry.pid)
-            if abs(process.create_time() - entry.created) < 1.0:
+            # Its time is counted from a boot time in whole seconds that follows the clock.
+            if abs(process.create_time() - entry.created) <= _CLOCK_SECONDS:
                 ended.append(entry.name)
                 process.terminate()
                 with contextlib.suppress(psutil.TimeoutExpired):

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -93,6 +94,27 @@ def test_a_program_that_ends_by_itself_is_started_again(supervisor: Supervisor, 
     watcher.start()
     first.kill()
     wait_until(lambda: pid_of(tmp_path, "one") not in (0, first.pid))
+    supervisor.request_stop()
+    watcher.join()
+
+
+def test_a_program_that_cannot_be_started_again_ends_no_other_and_is_tried_again(
+    supervisor: Supervisor, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As when there is no memory for another process; here its file is away for a while."""
+    file, away = tmp_path / "python", tmp_path / "away"
+    file.symlink_to(sys.executable)
+    begun = program(tmp_path, "one", SLEEPER)
+    supervisor.start(replace(begun, arguments=[str(file), *begun.arguments[1:]]), program(tmp_path, "two", SLEEPER))
+    first, other = registered(tmp_path)["one"], registered(tmp_path)["two"]
+    watcher = threading.Thread(target=supervisor.watch)
+    watcher.start()
+    file.rename(away)
+    first.kill()
+    wait_until(lambda: "one cannot be started" in caplog.text)
+    away.rename(file)
+    wait_until(lambda: pid_of(tmp_path, "one") not in (0, first.pid))
+    assert other.is_running()
     supervisor.request_stop()
     watcher.join()
 

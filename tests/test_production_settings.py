@@ -11,6 +11,7 @@ import pytest
 import yaml
 from django.contrib.auth.models import User
 from django.test import Client
+from psycopg.conninfo import make_conninfo
 from pytest_django import Settings
 
 ROOT = Path(__file__).parents[1]
@@ -107,3 +108,12 @@ def test_how_long_is_a_setting(monkeypatch: pytest.MonkeyPatch, production: dict
     monkeypatch.setenv("GRID_HSTS_SECONDS", "0")
     found = runpy.run_path(str(ROOT / "grid/settings.py"))
     assert (found["SECURE_HSTS_SECONDS"], found["SECURE_HSTS_INCLUDE_SUBDOMAINS"]) == (0, False)
+
+
+def test_a_database_server_that_vanishes_is_noticed_and_the_address_may_say_how_soon(
+    monkeypatch: pytest.MonkeyPatch, production: dict[str, Any]
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgres://grid:secret@db.example.com/grid?connect_timeout=20")
+    options = runpy.run_path(str(ROOT / "grid/settings.py"))["DATABASES"]["default"]["OPTIONS"]
+    assert (options["connect_timeout"], options["tcp_user_timeout"]) == (20, 10_000)
+    assert "keepalives_idle=10" in make_conninfo(**options), "PostgreSQL's own library takes all of them"

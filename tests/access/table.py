@@ -129,7 +129,7 @@ GET  proxy:/                                     403     403      403      403  
 GET  proxy:/w/neverwas22/lab                     303     303      303      303      303      303      303      303
 GET  proxy:/__grid__/begin   workspace           303     303      303      303      303      303      303      303
 GET  proxy:/__grid__/begin   no-such             303     303      303      303      303      303      303      303
-GET  proxy:/__grid__/open    workspace           403     403      403      403      403      403      403      403
+GET  proxy:/__grid__/open    workspace           403     303      403      403      403      403      403      403
 GET  proxy:/__grid__/worker  workspace           403     200      403      403      403      403      403      403
 GET  proxy:/lab              workspace           403     200      403      403      403      403      403      403
 POST proxy:/api/contents     workspace           403     200      403      403      403      403      403      403

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Route, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.browser import clustering
 from tests.browser.accessibility import serious
@@ -56,6 +56,11 @@ def test_the_chart_is_drawn_and_says_why_it_grew(stage: StageProcess, visit: Vis
     expect(page.locator(".chart-event")).to_contain_text("Grows from 16 to 17 workers")
 
 
+def _times_written(page: Page) -> list[str]:
+    found: list[str] = page.evaluate("window.written")
+    return [text for text in found if re.fullmatch(r"\d\d[:-]\d\d(:\d\d)?", text)]
+
+
 def test_the_chart_of_a_cluster_with_one_sample_spans_a_minute(stage: StageProcess, visit: Visit) -> None:
     """Left alone, an axis with one moment spans years."""
     stage.play(clustering.growing)
@@ -74,11 +79,11 @@ def test_the_chart_of_a_cluster_with_one_sample_spans_a_minute(stage: StageProce
     page.route("**/samples/", only_the_last)
     page.add_init_script(_KEEP_WHAT_IS_WRITTEN)
     page.reload()
-    page.wait_for_function(r"window.written?.some(text => /^\d\d[:-]\d\d/.test(text))")
-    times = [text for text in page.evaluate("window.written") if re.fullmatch(r"\d\d[:-]\d\d(:\d\d)?", text)]
-    assert times
+    while not (times := _times_written(page)):
+        page.wait_for_timeout(50)  # the canvas is there before anything is drawn on it
     assert all(re.fullmatch(r"\d\d:\d\d:\d\d", text) for text in times), times
     follow(page)
+    page.unroute_all(behavior="wait")  # or one that is being answered fails when the page is closed
 
 
 def test_a_worker_is_reached_by_keyboard_and_leads_to_its_pod(stage: StageProcess, visit: Visit) -> None:

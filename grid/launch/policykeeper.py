@@ -24,7 +24,7 @@ from grid.watch.backoff import Backoff
 logger = logging.getLogger(__name__)
 
 PERIOD_SECONDS = 60.0
-_TRIES = 6  # about a minute, by the growing pauses between them
+_TRIES = 7  # 32 to 64 seconds, by the growing pauses between them
 # The Service of the API server; it writes the endpoints itself.
 _API_SERVER, _API_NAMESPACE = "kubernetes", "default"
 

@@ -161,6 +161,26 @@ async def test_a_page_that_cannot_be_made_says_so_and_comes_back(
     assert "ZeroDivisionError" in caplog.text
 
 
+class SlowPage(BrokenPage):
+    """Its database takes its time."""
+
+    tick_seconds = 0.2
+    looks = 0
+
+    async def fragments(self, runtime: Runtime, viewer: Viewer, view: str, now: datetime) -> Sequence[Fragment]:
+        self.looks += 1
+        await asyncio.sleep(0.05)
+        return []
+
+
+async def test_a_slow_look_is_followed_by_a_rest_of_no_more_than_the_pages_own_interval(runtime: Runtime) -> None:
+    page = SlowPage()
+    with Feeds(Pace(rest_factor=1e6)).joined(page, runtime, OPERATOR, ""):
+        async with asyncio.timeout(30):
+            while page.looks < 3:  # noqa: ASYNC110 - nothing announces a look that changes nothing
+                await asyncio.sleep(0.01)
+
+
 class Browser:
     """Takes messages only when it is let; drives the application without a queue between."""
 

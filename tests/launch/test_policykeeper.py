@@ -155,7 +155,7 @@ async def test_a_new_leader_that_finds_no_name_for_a_moment_cuts_nothing_off_and
     network = Network(EGRESS, ("db.example.com",))
     assert await keeper(cluster, hosts, network).keep()
     new_leader = keeper(cluster, {}, network)
-    for _ in range(6):
+    for _ in range(7):
         assert not await new_leader.keep()
         assert is_open(cluster)
     assert not await new_leader.keep()

@@ -137,11 +137,12 @@ def test_a_killed_supervisor_takes_its_programs_along(tmp_path: Path) -> None:
     wait_until(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE)
 
 
-def test_the_next_start_ends_what_was_left_behind(tmp_path: Path) -> None:
+@pytest.mark.parametrize("moved", [0.0, 1.0, -1.0], ids=["", "the clock was set forward", "the clock was set back"])
+def test_the_next_start_ends_what_was_left_behind(tmp_path: Path, moved: float) -> None:
     leftover = subprocess.Popen([sys.executable, "-c", SLEEPER, str(tmp_path / "up")], start_new_session=True)
     process = psutil.Process(leftover.pid)
     register = tmp_path / "processes.json"
-    register.write_text(json.dumps([{"name": "web", "pid": leftover.pid, "created": process.create_time()}]))
+    register.write_text(json.dumps([{"name": "web", "pid": leftover.pid, "created": process.create_time() + moved}]))
     reaper = threading.Thread(target=leftover.wait)  # here it is our child; either of the two may take its end in
     reaper.start()
     assert end_leftovers(register) == ["web"]

@@ -228,3 +228,17 @@ async def test_a_client_that_answers_no_ping_is_taken_for_gone() -> None:
     async with serving(App(), ping_seconds=0.1) as server:
         client = await connected(server)
         assert b"keepalive ping timeout" in await client.rest()
+
+
+async def test_nothing_more_is_read_of_a_client_that_does_not_read_although_the_application_does() -> None:
+    """Each of its pings would add an answer to what waits for it."""
+    async with serving(App()) as server:
+        client = await connected(server, buffer=4096)
+        client.writer.transport.pause_reading()  # type: ignore[attr-defined]
+        client.writer.transport.set_write_buffer_limits(high=0)
+        part = frame(TEXT, b"read this") + frame(PING, b"a" * 125) * 500
+        with pytest.raises(TimeoutError):
+            for _ in range(400):  # 26 MB: more than the kernel keeps
+                client.send(part)
+                await asyncio.wait_for(client.writer.drain(), 2)
+        client.writer.transport.abort()

@@ -50,6 +50,7 @@ class RealGrid:
     _password: str = field(default_factory=lambda: secrets.token_urlsafe(12))
     _secret_key: str = field(default_factory=lambda: secrets.token_hex(32))
     _parts: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    _looked_at: dict[str, int] = field(default_factory=dict)  # how many characters of a part's output are excused
 
     @property
     def url(self) -> str:
@@ -186,6 +187,27 @@ class RealGrid:
 
     def output(self, part: str) -> str:
         return (self.folder / f"{part}.log").read_text()
+
+    def nothing_was_forbidden(self) -> None:
+        """Neither process asked for what it may not have, or stumbled. Refusals around an absence of the API server are excused."""
+        for part in ("web", "controller"):
+            output = self.output(part)
+            assert "forbidden" not in output[self._looked_at.get(part, 0) :].lower(), part
+            assert "Traceback" not in output, part
+
+    @contextmanager
+    def without_api_server(self) -> Iterator[None]:
+        """For as long as the block takes; then everything follows the cluster again."""
+        subprocess.run(API_DOWN, shell=True, check=True, timeout=60)
+        try:
+            wait_until(lambda: self.freshness()[0] == 503, 30, "a web server that says it is behind")
+            assert self.readiness()[0] == 200, "its pages are what tells people"
+            yield
+        finally:
+            subprocess.run(API_UP, shell=True, check=True, timeout=60)
+        wait_until(lambda: self.freshness()[0] == 200, 60, "a web server that follows again")
+        # A starting API server forbids everything until it has read what is allowed; from then on it is ready.
+        self._looked_at = {part: len(self.output(part)) for part in ("web", "controller")}
 
     def readiness(self) -> tuple[int, str]:
         return probe(f"{self.url}/readyz")

@@ -20,8 +20,10 @@ Answer = Callable[[web.Request], web.Response]
 
 
 def page(script: str = "", *, title: str = "A program") -> web.Response:
-    """What a program serves; its script notes what it finds in `document.title` or in `window.found`."""
-    text = f"<!doctype html><title>{title}</title><h1>{title}</h1><script>window.found = [];\n{script}</script>"
+    """What a program serves; its script notes what it finds in `document.title` or in `window.found`. It has an icon of its own,
+    because a browser asks for a missing one whenever it likes."""
+    head = f'<!doctype html><title>{title}</title><link rel="icon" href="data:,"><h1>{title}</h1>'
+    text = f"{head}<script>window.found = [];\n{script}</script>"
     return web.Response(text=text, content_type="text/html")
 
 

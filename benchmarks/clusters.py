@@ -252,10 +252,9 @@ def launch(clusters: int, workers: int) -> list[str]:
 
 
 def furnish(clusters: int) -> None:
-    from django.contrib.auth.models import User
     from django.core.management import call_command
 
-    from grid.models import Environment, HardwareTier, Project
+    from grid.models import Environment, HardwareTier, Project, User
 
     call_command("migrate", verbosity=0)
     Environment.objects.create(id="dask", name="Dask", image="dask:1", kind="cluster", frameworks={"dask": "2026.8.0"})

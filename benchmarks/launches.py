@@ -30,13 +30,12 @@ def main(launches: int) -> None:
 
 
 def measure(launches: int) -> None:
-    from django.contrib.auth.models import User
     from django.core.management import call_command
     from django.db.models import Count
 
     from grid.launch import admission
     from grid.launch.request import LaunchRequest, submit
-    from grid.models import Environment, Execution, HardwareTier, Project
+    from grid.models import Environment, Execution, HardwareTier, Project, User
 
     call_command("migrate", verbosity=0)
     environment = Environment.objects.create(id="lab", name="Lab", image="lab:4", port=8888)

@@ -82,10 +82,9 @@ def create_executions(grid: Grid, count: int) -> list[str]:
     import django
 
     django.setup()
-    from django.contrib.auth.models import User
     from django.utils import timezone
 
-    from grid.models import Environment, Execution, HardwareTier, Project, State
+    from grid.models import Environment, Execution, HardwareTier, Project, State, User
 
     made = Execution.objects.bulk_create(
         Execution(

@@ -12,9 +12,11 @@ from functools import wraps
 from typing import Any, Protocol, TypeVar
 
 from asgiref.sync import sync_to_async
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest
+
+from grid.models import User
 
 OPERATORS_GROUP = "operators"
 _View = TypeVar("_View", bound=Callable[..., Any])

@@ -5,8 +5,9 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.backends import ModelBackend
-from django.contrib.auth.models import User
 from django.http import HttpRequest
+
+from grid.models import User
 
 DEMO_GROUP = "demo accounts"
 

@@ -1,6 +1,10 @@
-"""Django's own admin, kept for what the dashboard does not edit: accounts and groups (registered by Django itself)."""
+"""Django's own admin, kept for what the dashboard does not edit: accounts, and groups (registered by Django itself)."""
 
 from django.contrib import admin
+from django.contrib.auth.admin import UserAdmin
+
+from grid.models import User
 
 admin.site.site_header = "Compute Grid accounts"
 admin.site.site_title = "Compute Grid"
+admin.site.register(User, UserAdmin)

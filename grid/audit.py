@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from django.contrib.auth.models import User
 from django.db import models
 
-from grid.models import AuditEntry
+from grid.models import AuditEntry, User
 
 # Written by the database layer at each save; a change of these alone says nothing.
 _BOOKKEEPING = frozenset({"updated_at", "created_at"})

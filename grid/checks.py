@@ -8,13 +8,34 @@ from urllib.parse import SplitResult, urlsplit
 
 from django.apps import AppConfig
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, Info, Warning, register
+from django.core.checks import CheckMessage, Error, Info, Tags, Warning, register
+from django.db import connections
+from django.db.migrations.recorder import MigrationRecorder
 
 from grid.edge.addresses import matcher
 from grid.egress import read_egress
 
 # Below these, in a country's domain, each name is somebody else's: example.co.uk has nothing to do with another.co.uk.
 _PUBLIC = frozenset({"ac", "co", "com", "edu", "gov", "net", "or", "org"})
+# The first migration of versions whose databases cannot be carried over.
+_FORMER_BEGINNING = ("grid", "0001_initial")
+
+
+@register(Tags.database)
+def former_databases(
+    app_configs: Sequence[AppConfig] | None, databases: Sequence[str] | None = None, **kwargs: Any
+) -> list[CheckMessage]:
+    """A database of an earlier version would be taken for an empty one, or for one of ours. `migrate` asks for this check."""
+    return [
+        Error(
+            f"The database {connections[alias].settings_dict['NAME']} was made by an earlier version of Compute Grid, whose tables "
+            "this one cannot take over. Nothing was changed.",
+            hint="docs/repair.md says how to begin anew and keep people's files.",
+            id="grid.E030",
+        )
+        for alias in databases or ()
+        if _FORMER_BEGINNING in MigrationRecorder(connections[alias]).applied_migrations()
+    ]
 
 
 @register

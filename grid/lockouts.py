@@ -20,7 +20,6 @@ from typing import Any
 
 from axes.handlers.database import AxesDatabaseHandler
 from axes.models import AccessAttempt, AccessLog
-from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import F, Max, Q, QuerySet, Sum
 from django.http import HttpRequest
@@ -28,7 +27,7 @@ from django.utils import timezone
 
 from grid import centralconfig
 from grid.edge.addresses import client_key
-from grid.models import AuditEntry
+from grid.models import AuditEntry, User
 
 logger = logging.getLogger(__name__)
 

@@ -12,7 +12,6 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY
-from django.contrib.auth.models import User
 from django.contrib.auth.signals import user_logged_in
 from django.contrib.sessions.backends.base import CreateError, SessionBase, UpdateError
 from django.db import IntegrityError, transaction
@@ -24,7 +23,7 @@ from django.utils.crypto import constant_time_compare
 
 from grid import centralconfig
 from grid.accounts import DEMO_GROUP
-from grid.models import Session
+from grid.models import Session, User
 
 # Written at most this often, so that a page costs no write.
 SEEN_PRECISION = timedelta(minutes=1)

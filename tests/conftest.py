@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 import pytest
 import pytest_asyncio
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import Group
 from hypothesis import HealthCheck, settings
 
+from grid.models import User
 from tests.support.leftovers import no_task_is_left, nothing_is_left
 
 # A busy machine is no fault of the code.

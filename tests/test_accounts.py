@@ -2,11 +2,12 @@
 
 import pytest
 from django.contrib.auth import authenticate
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import Group
 from django.http import HttpRequest
 from pytest_django.fixtures import Settings
 
 from grid.accounts import DEMO_GROUP, AccountBackend
+from grid.models import User
 
 
 def request(*, client: str, server: str) -> HttpRequest:

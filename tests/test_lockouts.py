@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from axes.models import AccessAttempt, AccessLog
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import Group
 from django.db import connection
 from django.http import HttpRequest
 from django.test import AsyncClient, Client
@@ -18,7 +18,7 @@ from pytest_django import Settings
 from grid import centralconfig, lockouts
 from grid.accounts import DEMO_GROUP
 from grid.lockouts import Scope, client_network, locks, purge
-from grid.models import AuditEntry
+from grid.models import AuditEntry, User
 from tests.conftest import People
 from tests.support import hashing
 from tests.support.database import database_on_file

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 import yaml
-from django.contrib.auth.models import User
 from django.test import Client
 from psycopg.conninfo import make_conninfo
 from pytest_django import Settings
+
+from grid.models import User
 
 ROOT = Path(__file__).parents[1]
 HOST = "grid.example.com"

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from django.conf import settings as django_settings
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import Group
 from django.contrib.sessions.backends.base import UpdateError
 from django.test import Client
 from django.utils import timezone
@@ -13,7 +13,7 @@ from pytest_django import DjangoAssertNumQueries, Settings
 
 from grid import centralconfig
 from grid.accounts import DEMO_GROUP
-from grid.models import Session
+from grid.models import Session, User
 from grid.sessions import SessionStore, purge, stored_key, touch, valid_users
 from tests.conftest import People
 

@@ -5,12 +5,12 @@ from decimal import Decimal
 from typing import Any, ClassVar
 
 from django import forms
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import Group
 
 from dashboard.forms.fields import FrameworksField, LinesField, PairsField, TolerationsField
 from dashboard.forms.layout import LaidOutSection, Section, lay_out
 from dashboard.viewmodels.prices import price_number
-from grid.models import Environment, HardwareTier, Project
+from grid.models import Environment, HardwareTier, Project, User
 from grid.models.environment import Framework, Kind
 
 _PRICE_PLACES = Decimal("0.0001")

@@ -9,7 +9,6 @@ from typing import Any
 
 from django import forms
 from django.conf import settings
-from django.contrib.auth.models import User
 from django.db.models import Model
 
 from dashboard.viewmodels.launch import tier_option
@@ -17,7 +16,7 @@ from grid.centralconfig import MAXIMUM_EXECUTIONS_PER_USER, cluster_policy, valu
 from grid.errors import Problem
 from grid.launch.clusters.request import ClusterRequest, workers_within
 from grid.launch.offers import environments_for, tiers_for
-from grid.models import Environment, HardwareTier
+from grid.models import Environment, HardwareTier, User
 from grid.models.environment import Framework, Kind
 
 FIRST_MAXIMUM = 5  # of workers, when a newcomer changes nothing

@@ -8,14 +8,13 @@ from typing import Any
 
 from django import forms
 from django.conf import settings
-from django.contrib.auth.models import User
 
 from dashboard.forms.cluster import ClusterForm
 from grid.errors import Problem
 from grid.launch.clusters.request import UNKNOWN, ClusterFacts
 from grid.launch.offers import environments_for, projects_for, tiers_for
 from grid.launch.request import LaunchRequest, validate
-from grid.models import Environment, HardwareTier, Project
+from grid.models import Environment, HardwareTier, Project, User
 from grid.models.environment import Kind
 
 _ID_LENGTH = 12

@@ -4,7 +4,6 @@ from typing import Any
 
 from axes.handlers.proxy import AxesProxyHandler
 from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm
-from django.contrib.auth.models import User
 from django.contrib.auth.signals import user_login_failed
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest
@@ -13,6 +12,7 @@ from django.utils import timezone
 from dashboard.viewmodels.logins import lock_sentence
 from grid.hashing import TooBusy, hashing_queue
 from grid.lockouts import Lock, client_network
+from grid.models import User
 
 BUSY = "busy"
 _BUSY_SENTENCE = "The server is checking many passwords just now and did not look at yours. Try again in a few seconds."

@@ -3,7 +3,6 @@
 from django.contrib import messages
 from django.contrib.auth import update_session_auth_hash
 from django.contrib.auth.decorators import login_not_required
-from django.contrib.auth.models import User
 from django.contrib.auth.password_validation import password_validators_help_texts
 from django.contrib.auth.views import LoginView, LogoutView, redirect_to_login
 from django.core.exceptions import PermissionDenied
@@ -18,6 +17,7 @@ from dashboard.forms.login import BUSY, LoginForm, OwnPasswordForm, lock_met_by
 from dashboard.templatetags.frame import THEMES
 from dashboard.viewmodels.logins import session_rows
 from grid import sessions
+from grid.models import User
 from grid.sessions import stored_key
 
 _YEAR = 365 * 24 * 60 * 60

@@ -8,7 +8,6 @@ from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.contrib import messages
-from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.db import models, transaction
 from django.db.models import Q
@@ -31,7 +30,7 @@ from dashboard.viewmodels.administration import (
 from grid import audit
 from grid.diagnosis.diagnosis import Diagnosis
 from grid.diagnosis.tierfit import PoolOffer, explain_fit, pool_offers
-from grid.models import AuditEntry, Environment, Execution, HardwareTier, Project
+from grid.models import AuditEntry, Environment, Execution, HardwareTier, Project, User
 from grid.models.execution import ACTIVE_STATES
 from grid.runtime import get_runtime
 from grid.watch.pools import node_groups

@@ -1,7 +1,6 @@
 """The central configuration page: every key with its meaning, bounds, default and the value in force."""
 
 from django.contrib import messages
-from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
@@ -12,7 +11,7 @@ from dashboard.viewmodels.administration import history_lines
 from dashboard.viewmodels.settings import Typed, in_force, setting_groups
 from grid import centralconfig
 from grid.errors import Rejected
-from grid.models import AuditEntry, ConfigRecord
+from grid.models import AuditEntry, ConfigRecord, User
 
 _HISTORY_LENGTH = 50
 

@@ -6,7 +6,6 @@ from typing import Any
 from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.contrib import messages
-from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -29,7 +28,7 @@ from dashboard.views.launch_cluster import (
 from grid.errors import Rejected
 from grid.launch.clusters.request import ClusterFacts
 from grid.launch.request import LAUNCHABLE_KINDS, environments_for, submit
-from grid.models import Execution, HardwareTier
+from grid.models import Execution, HardwareTier, User
 from grid.models.environment import Kind
 from grid.runtime import Runtime, get_runtime
 

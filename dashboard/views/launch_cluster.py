@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from asgiref.sync import sync_to_async
-from django.contrib.auth.models import User
 from django.db.models import Count, F, Sum
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -21,7 +20,7 @@ from grid.centralconfig import MAXIMUM_EXECUTIONS_PER_USER, value_of
 from grid.diagnosis.tierfit import TierSize, pool_offers
 from grid.launch.clusters.request import UNKNOWN, ClusterFacts, version_mismatch
 from grid.launch.spec import thaw
-from grid.models import Execution, HardwareTier, State
+from grid.models import Execution, HardwareTier, State, User
 from grid.models.environment import Kind
 from grid.runtime import Runtime, get_runtime
 from grid.watch.pools import node_groups

@@ -3,7 +3,6 @@
 import ipaddress
 
 from django.contrib import messages
-from django.contrib.auth.models import User
 from django.core.exceptions import SuspiciousOperation
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -15,7 +14,7 @@ from dashboard.viewmodels.administration import history_lines
 from dashboard.viewmodels.logins import lock_rows
 from grid import lockouts
 from grid.lockouts import Scope
-from grid.models import AuditEntry
+from grid.models import AuditEntry, User
 
 _HISTORY_LENGTH = 50
 

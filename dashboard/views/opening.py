@@ -6,7 +6,6 @@ which lets the browser keep an opener and sends it back here; here it gets a tic
 
 import re
 
-from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponseRedirect
 from django.utils import timezone
@@ -15,7 +14,7 @@ from django.views.decorators.http import require_GET, require_POST
 from grid.launch.addresses import workspace_origins
 from grid.launch.grants import issue_ticket
 from grid.launch.opening import may_open
-from grid.models import Execution
+from grid.models import Execution, User
 from grid.origins import BEGIN_PATH, OPEN_PATH
 
 _NOT_OPENED = (

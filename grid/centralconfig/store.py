@@ -3,14 +3,13 @@
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from django.contrib.auth.models import User
 from django.db import transaction
 
 from grid.centralconfig.clusters import CLUSTER_SETTINGS, FRAMEWORK_SETTINGS, ClusterPolicy, contradiction, policy_of
 from grid.centralconfig.general import GENERAL_SETTINGS
 from grid.centralconfig.setting import Setting
 from grid.errors import Problem, Rejected
-from grid.models import AuditEntry, ConfigRecord
+from grid.models import AuditEntry, ConfigRecord, User
 
 NAMESPACE = "common"
 _OF_FRAMEWORKS = tuple(setting for settings in FRAMEWORK_SETTINGS.values() for setting in settings.values())

@@ -8,7 +8,6 @@ docs/clusters.md names.
 from datetime import datetime
 from typing import Any
 
-from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Sum
 
@@ -18,7 +17,7 @@ from grid.errors import Problem, Rejected
 from grid.launch import lifecycle
 from grid.launch.clusters.request import beyond_limit, beyond_slots, wrong_counts
 from grid.launch.spec import ClusterSpec, thaw
-from grid.models import Execution, LifecycleEntry, State
+from grid.models import Execution, LifecycleEntry, State, User
 from grid.models.environment import Kind
 
 RESTARTABLE = frozenset({State.PREPARING, State.RUNNING})

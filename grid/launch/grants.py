@@ -12,13 +12,11 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.contrib.auth.models import User
-
 from grid.labels import HEAD
 from grid.launch.frameworks import framework
 from grid.launch.opening import openable
 from grid.launch.spec import base_url
-from grid.models import Execution, WorkspaceGrant
+from grid.models import Execution, User, WorkspaceGrant
 from grid.models.environment import Kind
 from grid.sessions import stored_key, valid_users
 

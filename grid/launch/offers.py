@@ -3,11 +3,10 @@
 A form asks what to offer; `grid.launch.request.validate` asks again, because a form's choices can be old or forged.
 """
 
-from django.contrib.auth.models import User
 from django.db.models import Q, QuerySet
 
 from grid.errors import Problem
-from grid.models import Environment, HardwareTier, Project
+from grid.models import Environment, HardwareTier, Project, User
 from grid.models.environment import Framework, Kind
 
 LAUNCHABLE_KINDS = frozenset(Kind)

@@ -7,9 +7,7 @@ project may open it. Whether it still runs, and whether the session is logged in
 
 from collections.abc import Collection
 
-from django.contrib.auth.models import User
-
-from grid.models import Execution, Project
+from grid.models import Execution, Project, User
 from grid.models.environment import Kind
 
 Pair = tuple[int, str]  # a user's id and an execution's

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from django.contrib.auth.models import User
 from django.db import transaction
 
 from grid.errors import Problem, Rejected
@@ -34,7 +33,7 @@ from grid.launch.offers import (
 )
 from grid.launch.spec import AttachedSpec, ClusterSpec, freeze
 from grid.launch.stopping import request_stop
-from grid.models import Environment, Execution, HardwareTier, Project, State
+from grid.models import Environment, Execution, HardwareTier, Project, State, User
 from grid.models.environment import Kind
 from grid.models.execution import new_execution_id
 

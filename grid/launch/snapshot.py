@@ -4,13 +4,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.contrib.auth.models import User
 from django.db.models import Count, F, Max, Q, Sum
 
 from grid.centralconfig import GLOBAL_QUEUE_LIMIT, MAXIMUM_EXECUTIONS_PER_USER, value_of
 from grid.launch.queue import Part, Waiting
 from grid.launch.quota import Holding, Snapshot, admit
-from grid.models import Execution, HardwareTier, State
+from grid.models import Execution, HardwareTier, State, User
 from grid.models.environment import Kind
 
 Unit = tuple[Execution, ...]

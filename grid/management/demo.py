@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import Group
 from django.db import transaction
 
 from grid.accounts import DEMO_GROUP
-from grid.models import Environment, HardwareTier, Project
+from grid.models import Environment, HardwareTier, Project, User
 
 OPERATORS = "operators"
 

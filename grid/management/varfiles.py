@@ -6,7 +6,9 @@ from pathlib import Path
 import msgspec
 from django.conf import settings
 from django.core.management.base import CommandError
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, connection
 
+from grid.checks import former_databases
 from grid.keptfiles import LEAST_ROOM, SECRET_KEY, KeptFile, damages, database_rows, json_of, lack_of_room
 from grid.sandbox.keptfiles import KEPT_FILES as CLUSTER_FILES
 
@@ -52,14 +54,26 @@ def refuse_damage(folder: Path) -> None:
         raise CommandError("\n".join(problems))
 
 
-def refuse_damaged_database() -> None:
-    """The same for the SQLite file that the settings name, for programs that need nothing else of var/."""
+def refuse_unusable_database() -> None:
+    """The same for the database that the settings name, for programs that need nothing else of var/."""
     database = settings.DATABASES["default"]
-    if database["ENGINE"] != "django.db.backends.sqlite3":
+    if database["ENGINE"] == "django.db.backends.sqlite3":
+        path = Path(database["NAME"])
+        if not path.exists() and not path.is_symlink():
+            raise CommandError(f"There is no database at {path}: make one with manage.py migrate, or set DATABASE_URL.")
+        rows = [replace(kept, name=kept.name.replace("grid.sqlite3", path.name)) for kept in DATABASE_FILES]
+        if problems := damages(path.parent, rows):
+            raise CommandError("\n".join(problems))
+    refuse_former_database()
+
+
+def refuse_former_database() -> None:
+    """Raises CommandError for one that an earlier version made; whoever needs one that does not answer now waits for it."""
+    try:
+        found = former_databases(None, databases=[DEFAULT_DB_ALIAS])
+    except DatabaseError:
         return
-    path = Path(database["NAME"])
-    if not path.exists() and not path.is_symlink():
-        raise CommandError(f"There is no database at {path}: make one with manage.py migrate, or set DATABASE_URL.")
-    rows = [replace(kept, name=kept.name.replace("grid.sqlite3", path.name)) for kept in DATABASE_FILES]
-    if problems := damages(path.parent, rows):
-        raise CommandError("\n".join(problems))
+    finally:
+        connection.close()
+    if found:
+        raise CommandError(f"{found[0].msg} {found[0].hint}")

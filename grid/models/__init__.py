@@ -11,6 +11,7 @@ from grid.models.grant import WorkspaceGrant
 from grid.models.project import Project
 from grid.models.session import Session
 from grid.models.tier import HardwareTier
+from grid.models.user import User
 
 __all__ = [
     "AuditEntry",
@@ -25,5 +26,6 @@ __all__ = [
     "Project",
     "Session",
     "State",
+    "User",
     "WorkspaceGrant",
 ]

@@ -8,7 +8,6 @@ import pytest
 from aiohttp import web
 from asgiref.sync import sync_to_async
 from asgiref.testing import ApplicationCommunicator
-from django.contrib.auth.models import User
 
 from dashboard.proxy.app import ALIVE_PATH, READY_PATH, WorkspaceProxy
 from dashboard.proxy.gate import GrantGate, Target
@@ -16,7 +15,7 @@ from dashboard.proxy.own_cookies import OwnCookies
 from grid import origins
 from grid.launch import grants
 from grid.launch.grants import Key, Passage, digest, exchange_ticket, issue_ticket, new_opener
-from grid.models import Execution
+from grid.models import Execution, User
 from grid.origins import Origins
 from grid.runtime import Runtime
 from tests.access.table import PROXY, ROLES, ROWS, Row

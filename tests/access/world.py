@@ -4,14 +4,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import Group
 from django.db import transaction
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
 from grid.centralconfig import UNNEEDED_SECONDS
 from grid.kube.resources import NODES, PODS
-from grid.models import AuditEntry, Execution, Project
+from grid.models import AuditEntry, Execution, Project, User
 from grid.runtime import Runtime
 from tests.access.table import ROLES, Row
 from tests.dashboard.clustering import make_cluster

@@ -4,10 +4,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from asgiref.sync import sync_to_async
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import Group
 
 from grid.kube.resources import CONFIG_MAPS, NODES
-from grid.models import AuditEntry, ConfigRecord, Environment, Execution, HardwareTier, Project
+from grid.models import AuditEntry, ConfigRecord, Environment, Execution, HardwareTier, Project, User
 from tests.browser.server import Stage
 from tests.support import builders
 

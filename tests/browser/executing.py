@@ -4,12 +4,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from asgiref.sync import sync_to_async
-from django.contrib.auth.models import User
 
 from grid.kube.objects import RawObject
 from grid.kube.resources import EVENTS, NODES, PODS
 from grid.labels import KEYS
-from grid.models import Environment, Execution, HardwareTier, LifecycleEntry, Project
+from grid.models import Environment, Execution, HardwareTier, LifecycleEntry, Project, User
 from grid.runtime.executions import read_rows
 from tests.browser.server import Stage
 from tests.support import builders

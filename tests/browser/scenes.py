@@ -6,13 +6,13 @@ from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.conf import settings
-from django.contrib.auth.models import User
 from django.test import Client
 
 from grid.kube.objects import RawObject
 from grid.kube.resources import AUTOSCALERS, CONFIG_MAPS, EVENTS, NODES, PODS
 from grid.labels import NODE_POOL
 from grid.metrics.usage import Measured, Usage
+from grid.models import User
 from tests.browser.server import Stage
 from tests.support import builders
 

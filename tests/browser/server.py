@@ -40,8 +40,10 @@ def password_of(name: str) -> str:
 
 
 def prepare_database() -> None:
-    from django.contrib.auth.models import Group, User
+    from django.contrib.auth.models import Group
     from django.core.management import call_command
+
+    from grid.models import User
 
     call_command("migrate", verbosity=0)
     if User.objects.exists():

@@ -14,7 +14,7 @@ ADMIN = "ada-admin"
 PAGES = (
     *("/", "/executions/", "/launch/", "/infrastructure/", "/tiers/", "/tiers/new/", "/environments/", "/projects/"),
     *("/configuration/", "/logins/", "/account/", "/account/password/"),
-    *("/admin/", "/admin/auth/user/", "/admin/auth/user/add/", "/admin/auth/group/add/"),
+    *("/admin/", "/admin/grid/user/", "/admin/grid/user/add/", "/admin/auth/group/add/"),
 )
 _INJECT = """html => {
     window.ran = [];
@@ -62,7 +62,7 @@ def forgive_missing_icon(forgiven: list[str]) -> None:
 
 
 def test_the_admins_own_scripts_run(visit: Visit, forgiven: list[str]) -> None:
-    page = visit(ADMIN, "/admin/auth/user/")
+    page = visit(ADMIN, "/admin/grid/user/")
     page.get_by_role("link", name="olga-operator").click()
     expect(page.locator(".selector-available").first).to_be_visible()
     forgive_missing_icon(forgiven)

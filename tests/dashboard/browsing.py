@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from django.contrib.auth.models import User
 from django.test import Client
 
-from grid.models import Execution
+from grid.models import Execution, User
 
 
 def client_of(user: User, **options: Any) -> Client:

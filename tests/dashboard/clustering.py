@@ -5,13 +5,11 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from django.contrib.auth.models import User
-
 from dashboard.viewmodels.clusters import ClusterRecord
 from dashboard.viewmodels.samples import SamplePoint
 from grid.kube.objects import RawObject
 from grid.labels import APP_COMPONENT, KEYS, MANAGED_BY, MANAGER, POD_DELETION_COST
-from grid.models import ClusterSample, Execution, Project, State
+from grid.models import ClusterSample, Execution, Project, State, User
 from tests.dashboard.executing import make_execution
 from tests.support import builders
 from tests.support.builders import MOMENT, NAMESPACE, condition

@@ -5,12 +5,10 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
-from django.contrib.auth.models import User
-
 from dashboard.viewmodels.execution import ExecutionRecord, LifecycleLine
 from grid.kube.objects import RawObject
 from grid.labels import KEYS
-from grid.models import Environment, Execution, HardwareTier, LifecycleEntry, Project, State
+from grid.models import Environment, Execution, HardwareTier, LifecycleEntry, Project, State, User
 from grid.runtime import Runtime
 from grid.runtime.executions import ExecutionRow, read_rows
 from tests.support import builders

@@ -4,10 +4,8 @@ import html
 import re
 from decimal import Decimal
 
-from django.contrib.auth.models import User
-
 from grid.centralconfig import NAMESPACE
-from grid.models import ConfigRecord, Project
+from grid.models import ConfigRecord, Project, User
 from tests.conftest import People
 from tests.dashboard.browsing import client_of
 from tests.dashboard.executing import make_environment, make_project, make_tier

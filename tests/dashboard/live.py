@@ -9,10 +9,10 @@ from typing import Any
 from asgiref.sync import sync_to_async
 from asgiref.testing import ApplicationCommunicator
 from django.conf import settings
-from django.contrib.auth.models import User
 from django.test import Client
 
 from grid.asgi import application
+from grid.models import User
 
 _CHANGE = re.compile(r'hx-target="\[id=&quot;(.*?)&quot;\]" hx-swap="(\w+)"')
 

@@ -4,12 +4,11 @@ from typing import Any
 
 import pytest
 from django.conf import settings as django_settings
-from django.contrib.auth.models import User
 from django.test import Client
 from pytest_django import Settings
 
 from dashboard.viewmodels.logins import browser_words
-from grid.models import Session
+from grid.models import Session, User
 from grid.sessions import stored_key
 from tests.conftest import People
 from tests.support import hashing

@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.contrib.auth.models import User
 from django.test import Client
 
 from grid.kube.objects import RawObject
 from grid.kube.resources import EVENTS, PODS
-from grid.models import Execution, State
+from grid.models import Execution, State, User
 from grid.runtime import Runtime
 from tests.conftest import People
 from tests.dashboard.browsing import client_of

@@ -4,10 +4,10 @@ import re
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
 
 from grid.kube.resources import CONFIG_MAPS, EVENTS, NODES, PODS
 from grid.labels import NODE_POOL
+from grid.models import User
 from grid.runtime import Runtime
 from tests.conftest import People
 from tests.dashboard.browsing import client_of

@@ -4,12 +4,12 @@ import re
 from decimal import Decimal
 
 import pytest
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import Group
 from django.utils import timezone
 
 from grid.centralconfig import GLOBAL_QUEUE_LIMIT, MAXIMUM_EXECUTIONS_PER_USER, NAMESPACE
 from grid.kube.resources import NODES
-from grid.models import ConfigRecord, Environment, Execution, HardwareTier, Project, State
+from grid.models import ConfigRecord, Environment, Execution, HardwareTier, Project, State, User
 from grid.runtime import Runtime
 from tests.conftest import People
 from tests.dashboard.browsing import client_of

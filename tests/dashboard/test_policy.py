@@ -84,9 +84,9 @@ def test_the_admin_may_run_this_hosts_files_and_nothing_else(people: People) -> 
     admin = client_of(people.admin)
     for path in (
         "/admin/",
-        "/admin/auth/user/add/",
+        "/admin/grid/user/add/",
         "/admin/auth/group/",
-        f"/admin/auth/user/{people.owner.pk}/change/",
+        f"/admin/grid/user/{people.owner.pk}/change/",
     ):
         answer = admin.get(path)
         assert answer.status_code == 200

@@ -11,9 +11,9 @@ import django
 
 def main() -> None:
     django.setup()
-    from django.contrib.auth.models import Group, User
+    from django.contrib.auth.models import Group
 
-    from grid.models import Environment, HardwareTier, Project
+    from grid.models import Environment, HardwareTier, Project, User
 
     password = os.environ["PASSWORD"]
     scientist = User.objects.create_user("scientist", password=password)

@@ -6,10 +6,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
 
 from grid.launch.request import ClusterRequest, LaunchRequest, submit
-from grid.models import ConfigRecord, Environment, Execution, HardwareTier, Project
+from grid.models import ConfigRecord, Environment, Execution, HardwareTier, Project, User
 from tests.conftest import People
 
 NOW = datetime(2026, 3, 4, 9, 0, 0, tzinfo=UTC)

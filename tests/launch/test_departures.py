@@ -5,14 +5,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
 from django.db import connection
 from django.utils import timezone
 
 from grid.centralconfig import ACCESS_LOST_TIMEOUT
 from grid.launch.departures import stop_departed
 from grid.launch.request import request_stop
-from grid.models import Execution, State
+from grid.models import Execution, State, User
 from tests.launch.conftest import Shop
 from tests.launch.test_cluster_attached import both_running
 from tests.launch.test_cluster_life import left, notes, to_end

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
-from django.contrib.auth.models import User
 
 from grid.launch.grants import Passage, digest, exchange_ticket, issue_ticket, passages
-from grid.models import Environment, Execution, HardwareTier, Project, State, WorkspaceGrant
+from grid.models import Environment, Execution, HardwareTier, Project, State, User, WorkspaceGrant
 from grid.sessions import SessionStore, stored_key
 from tests.conftest import People
 

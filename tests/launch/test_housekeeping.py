@@ -5,11 +5,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
 
 from grid.centralconfig import SESSION_IDLE, value_of
 from grid.launch.housekeeping import BATCH, FIRST_SECONDS, PERIOD_SECONDS, RETRY_SECONDS, Housekeeping, purge_grants
-from grid.models import Execution, Session, State, WorkspaceGrant
+from grid.models import Execution, Session, State, User, WorkspaceGrant
 from tests.launch.conftest import NOW, Shop
 from tests.launch.test_running import running
 from tests.launch.world import World, in_world

@@ -1,11 +1,10 @@
 """Opening reaches files and a shell, so it ends with the account and with the place in the project, whoever launched it."""
 
 import pytest
-from django.contrib.auth.models import User
 from pytest_django.fixtures import DjangoAssertNumQueries
 
 from grid.launch.opening import may_open, openable
-from grid.models import Execution
+from grid.models import Execution, User
 from tests.launch.conftest import Shop
 
 

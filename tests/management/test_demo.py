@@ -1,14 +1,13 @@
 """The demo data is valid, complete, and made once."""
 
 import pytest
-from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import IntegrityError, transaction
 from pytest_django.fixtures import Settings
 
 from grid.management.demo import create_demo_data, new_accounts
-from grid.models import Environment, Framework, HardwareTier, Project
+from grid.models import Environment, Framework, HardwareTier, Project, User
 from grid.sandbox.images import Catalogue
 
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from django.conf import settings
-from django.contrib.auth.models import User
 
 from grid.centralconfig import MAXIMUM_EXECUTIONS_PER_USER, ClusterPolicy, cluster_policy, value_of
 from grid.diagnosis.diagnosis import plural
@@ -15,7 +14,7 @@ from grid.diagnosis.tierfit import PoolOffer, TierSize, explain_fit
 from grid.errors import Problem
 from grid.launch.offers import wrong_tier
 from grid.launch.spec import ClusterSpec, ScalingSpec, freeze_tier
-from grid.models import Environment, HardwareTier
+from grid.models import Environment, HardwareTier, User
 from grid.models.environment import Framework, Kind
 from grid.quantity import format_bytes, millicores, whole
 

@@ -26,7 +26,7 @@ from grid.launch.policykeeper import Network
 from grid.launch.registration import Registration, ask_servers
 from grid.launch.storage import Storage
 from grid.launch.token import access_token
-from grid.management.varfiles import refuse_damaged_database
+from grid.management.varfiles import refuse_unusable_database
 from grid.metrics.external import Authority, ServiceReference
 from grid.watch.backoff import Backoff
 
@@ -39,7 +39,7 @@ class Command(BaseCommand):
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        refuse_damaged_database()
+        refuse_unusable_database()
         asyncio.run(_serve())
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 
 from grid.management.commands.web import listen, refuse_to_expose, serve
-from grid.management.varfiles import refuse_damaged_database
+from grid.management.varfiles import refuse_unusable_database
 
 _LARGEST_MESSAGE = 64 * 2**20  # bytes of one websocket message: a notebook with pictures is saved in one
 
@@ -22,5 +22,5 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         host: str = options["host"]
         refuse_to_expose(host)
-        refuse_damaged_database()
+        refuse_unusable_database()
         serve("grid.proxy_asgi:application", listen(host, options["port"]), message_bytes=_LARGEST_MESSAGE)

@@ -26,7 +26,7 @@ from grid.centralconfig import NAMESPACE, UNNEEDED_SECONDS
 from grid.management.commands.web import listen
 from grid.management.demo import create_demo_data, new_accounts
 from grid.management.supervisor import Program, StartFailed, Supervisor, end_leftovers
-from grid.management.varfiles import refuse_damage
+from grid.management.varfiles import refuse_damage, refuse_former_database
 from grid.models import ConfigRecord
 
 _HOST = "127.0.0.1"
@@ -78,6 +78,7 @@ class Command(BaseCommand):
                 self.stdout.write("Stopped. Tiers, history and files are kept in var/ for the next start.")
 
     def _prepare_database(self, var: Path, *, node_idle_seconds: int) -> None:
+        refuse_former_database()
         executor = MigrationExecutor(connection)
         if executor.migration_plan(executor.loader.graph.leaf_nodes()):
             call_command("migrate", verbosity=0)

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from grid.edge.server import make_server
-from grid.management.varfiles import refuse_damaged_database
+from grid.management.varfiles import refuse_unusable_database
 
 _LARGEST_MESSAGE = 4096  # bytes of one websocket message: live pages read none
 
@@ -24,7 +24,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         host: str = options["host"]
         refuse_to_expose(host)
-        refuse_damaged_database()
+        refuse_unusable_database()
         serve("grid.asgi:application", listen(host, options["port"]), message_bytes=_LARGEST_MESSAGE)
 
 

@@ -223,7 +223,7 @@ def _history(catalogue: Catalogue, id: str, form: CatalogueForm) -> list[History
 
 def _active(instance: Any) -> int:
     uses = Q(head_tier=instance) | Q(tier=instance) if isinstance(instance, HardwareTier) else Q(environment=instance)
-    return Execution.objects.filter(uses, state__in=ACTIVE_STATES).count()
+    return Execution.objects.unsettled().filter(uses, state__in=ACTIVE_STATES).count()
 
 
 def _words(instance: models.Model, offers: Offers | None) -> TierWords | None:

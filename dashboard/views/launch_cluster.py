@@ -20,7 +20,7 @@ from grid.centralconfig import MAXIMUM_EXECUTIONS_PER_USER, value_of
 from grid.diagnosis.tierfit import TierSize, pool_offers
 from grid.launch.clusters.request import UNKNOWN, ClusterFacts, version_mismatch
 from grid.launch.spec import thaw
-from grid.models import Execution, HardwareTier, State, User
+from grid.models import Execution, HardwareTier, User
 from grid.models.environment import Kind
 from grid.runtime import Runtime, get_runtime
 from grid.watch.pools import node_groups
@@ -110,8 +110,8 @@ def cluster_initial(execution: Execution) -> dict[str, Any]:
 
 def slots_of(user: User) -> Slots:
     mine = Execution.objects.filter(owner=user).order_by()
-    used = mine.filter(slots_reserved_at__isnull=False, slots_freed_at__isnull=True).aggregate(Sum("slots"))
-    queued = mine.filter(state=State.QUEUED).aggregate(Sum("slots"))
+    used = mine.holding_slots().aggregate(Sum("slots"))
+    queued = mine.queued().aggregate(Sum("slots"))
     return slots(
         used=used["slots__sum"] or 0,
         queued=queued["slots__sum"] or 0,
@@ -122,7 +122,7 @@ def slots_of(user: User) -> Slots:
 def running_by_tier() -> dict[str, int]:
     """Executions of everybody that hold slots, by tier; a cluster counts on its head's tier as well if that is another, as it
     does in the queue."""
-    holding = Execution.objects.filter(slots_reserved_at__isnull=False, slots_freed_at__isnull=True).order_by()
+    holding = Execution.objects.holding_slots().order_by()
     heads = holding.exclude(head_tier=None).exclude(head_tier=F("tier"))
     counts: Counter[str] = Counter()
     for column, rows in (("tier_id", holding), ("head_tier_id", heads)):

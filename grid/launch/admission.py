@@ -24,7 +24,7 @@ def admit_waiting(*, now: datetime) -> Sequence[str]:
 
     Who waits too long ends as an error; everybody else learns why and where he stands.
     """
-    if not Execution.objects.filter(state=State.QUEUED).exists():
+    if not Execution.objects.queued().exists():
         return []
     with transaction.atomic():
         queue = snapshot.take()

@@ -34,7 +34,7 @@ def resize(execution: Execution, *, minimum: int, maximum: int, by: str, now: da
             cluster = _living_cluster(row)
             if (minimum, maximum) == (cluster.workers_minimum, cluster.workers_maximum):
                 break
-            wanted = max(row.slots if _holds_slots(row) else 0, 1 + maximum)
+            wanted = max(row.slots if row.holds_slots else 0, 1 + maximum)
             problems = [*_wrong_size(cluster, minimum, maximum), *_without_room(row, wanted)]
             if problems:
                 raise Rejected(problems)
@@ -132,10 +132,10 @@ def _wrong_size(cluster: ClusterSpec, minimum: int, maximum: int) -> list[Proble
 def _without_room(row: Execution, wanted: int) -> list[Problem]:
     """It needs `wanted` slots, and takes those that it lacks now. What waits in the queue must only be able to start some day."""
     limit = value_of(MAXIMUM_EXECUTIONS_PER_USER)
-    if not _holds_slots(row):
-        pair = Execution.objects.filter(pk=row.attached_to_id, state=State.QUEUED).first()
+    if not row.holds_slots:
+        pair = Execution.objects.queued().filter(pk=row.attached_to_id).first()
         return list(beyond_slots("workers_maximum", wanted, limit, pair.kind if pair else ""))
-    held = Execution.objects.filter(owner_id=row.owner_id, slots_reserved_at__isnull=False, slots_freed_at__isnull=True)
+    held = Execution.objects.holding_slots().filter(owner_id=row.owner_id)
     free = limit - (held.order_by().aggregate(Sum("slots"))["slots__sum"] or 0)
     more = wanted - row.slots
     if more <= max(free, 0):
@@ -146,10 +146,6 @@ def _without_room(row: Execution, wanted: int) -> list[Problem]:
         f"Choose at most {plural(most, 'worker')}, or stop something that you do not need any more."
     )
     return [Problem("workers_maximum", sentence, "slots")]
-
-
-def _holds_slots(row: Execution) -> bool:
-    return row.slots_reserved_at is not None and row.slots_freed_at is None
 
 
 def _words(minimum: int, maximum: int) -> str:

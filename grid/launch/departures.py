@@ -47,8 +47,10 @@ def stop_departed(*, now: datetime) -> Sequence[str]:
 
 
 def _concerned() -> Iterable[Execution]:
-    found = Execution.objects.filter(_LIVES).annotate(
-        has_access=ExpressionWrapper(_HAS_ACCESS, output_field=BooleanField())
+    found = (
+        Execution.objects.unsettled()
+        .filter(_LIVES)
+        .annotate(has_access=ExpressionWrapper(_HAS_ACCESS, output_field=BooleanField()))
     )
     differs = Q(has_access=False) | Q(access_lost_at__isnull=False)
     return found.filter(differs).select_related("owner", "project").defer("final_log").order_by("requested_at", "pk")

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 
 from grid.centralconfig import DEPLOYING_TIMEOUT, PREPARING_TIMEOUT, all_values
 from grid.launch import lifecycle
@@ -18,7 +18,6 @@ from grid.models import Execution, LifecycleEntry, State
 from grid.models.environment import Kind
 from grid.models.execution import FINAL_STATES
 
-_UNSETTLED = ~Q(state__in=FINAL_STATES) | Q(slots_reserved_at__isnull=False, slots_freed_at__isnull=True)
 MOST_NOTED = 500
 _MESSAGE_LENGTH = 4000
 _REASON_LENGTH = 80
@@ -85,7 +84,7 @@ class Noted:
 
 def marks() -> Sequence[Mark]:
     """Every execution that is not settled: not ended, or ended with slots that are not free yet."""
-    found = Execution.objects.filter(_UNSETTLED).order_by("requested_at", "pk")
+    found = Execution.objects.unsettled().order_by("requested_at", "pk")
     return [
         Mark(id, revision, State(state), since)
         for id, revision, state, since in found.values_list("pk", "revision", "state", "state_since")
@@ -93,8 +92,11 @@ def marks() -> Sequence[Mark]:
 
 
 def running_clusters() -> Sequence[RunningCluster]:
-    found = Execution.objects.filter(kind=Kind.CLUSTER, state=State.RUNNING, stop_requested_at__isnull=True)
-    return [RunningCluster(*columns) for columns in found.order_by("pk").values_list("pk", "revision", "spec")]
+    found = Execution.objects.unsettled().filter(kind=Kind.CLUSTER, state=State.RUNNING, stop_requested_at__isnull=True)
+    return [
+        RunningCluster(*columns)
+        for columns in found.order_by("requested_at", "pk").values_list("pk", "revision", "spec")
+    ]
 
 
 def timeouts() -> Mapping[State, int]:
@@ -118,7 +120,7 @@ def read(execution_id: str) -> Row | None:
         message=found.message,
         stop_wanted=found.stop_requested_at is not None,
         stop_wanted_by=found.stop_requested_by,
-        holds_slots=found.slots_reserved_at is not None and found.slots_freed_at is None,
+        holds_slots=found.holds_slots,
         admitted_at=found.slots_reserved_at,
         spec=found.spec,
         slots=found.slots,
@@ -161,7 +163,7 @@ def note_events(execution_id: str, events: Sequence[Noted]) -> None:
 
 def note_for_all(event: Noted) -> None:
     """Add a line to the history of each execution that has not ended; of those launched since, at the time of their launch."""
-    rows = Execution.objects.filter(_UNSETTLED).values_list("pk", "requested_at")
+    rows = Execution.objects.unsettled().values_list("pk", "requested_at")
     lines = [LifecycleEntry(execution_id=id, **_entry(event) | {"at": max(event.at, since)}) for id, since in rows]
     LifecycleEntry.objects.bulk_create(lines, batch_size=500, ignore_conflicts=True)
 

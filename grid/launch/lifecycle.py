@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import Case, DateTimeField, F, Q, Value, When
 
 from grid.models import Execution, LifecycleEntry, State
 from grid.models.execution import FINAL_STATES
@@ -81,4 +81,18 @@ def update(execution_id: str, columns: Mapping[str, Any], *, revision: int, now:
     """Write columns that change no state; False when the row is not at `revision` any more."""
     rows = Execution.objects.filter(pk=execution_id, revision=revision)
     # `update` passes by `auto_now`, and pages find what changed by this time.
-    return rows.update(**columns, updated_at=now, revision=F("revision") + 1) == 1
+    written = {**columns, **_settlement(columns, now), "updated_at": now}
+    return rows.update(**written, revision=F("revision") + 1) == 1
+
+
+def _settlement(columns: Mapping[str, Any], now: datetime) -> dict[str, Case | Value]:
+    """Return `settled_at` for a write that may be the last of the two: the end, and the freeing of the slots."""
+    ends, frees = columns.get("state") in FINAL_STATES, columns.get("slots_freed_at") is not None
+    if not ends and not frees:
+        return {}
+    is_over = Q() if ends else Q(state__in=sorted(FINAL_STATES))
+    if not frees:
+        is_over &= Q(slots_reserved_at__isnull=True) | Q(slots_freed_at__isnull=False)
+    if not is_over:
+        return {"settled_at": Value(now)}
+    return {"settled_at": Case(When(is_over, then=Value(now)), default=Value(None), output_field=DateTimeField())}

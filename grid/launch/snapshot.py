@@ -9,12 +9,11 @@ from django.db.models import Count, F, Max, Q, Sum
 from grid.centralconfig import GLOBAL_QUEUE_LIMIT, MAXIMUM_EXECUTIONS_PER_USER, value_of
 from grid.launch.queue import Part, Waiting
 from grid.launch.quota import Holding, Snapshot, admit
-from grid.models import Execution, HardwareTier, State, User
+from grid.models import Execution, HardwareTier, User
 from grid.models.environment import Kind
 
 Unit = tuple[Execution, ...]
 
-_HOLDERS = Q(slots_reserved_at__isnull=False, slots_freed_at__isnull=True)
 _ON_ANOTHER_HEAD_TIER = Q(head_tier__isnull=False) & ~Q(head_tier=F("tier"))
 
 
@@ -33,7 +32,7 @@ def take(extra: Sequence[Execution] = ()) -> Queue:
     time waits here, and then sees as holders what the first has admitted. Their owners are locked as well, for clusters that
     take more slots while they run. (SQLite has one writer at a time anyway.) Call it in a transaction.
     """
-    locked = Execution.objects.select_for_update().filter(state=State.QUEUED).order_by("pk")
+    locked = Execution.objects.select_for_update().queued().order_by("requested_at", "pk")
     units = {unit[0].pk: unit for unit in _units([*locked.defer("spec", "final_log"), *extra])}
     users = {unit[0].owner_id for unit in units.values()}
     # One after the other in the same order everywhere, so that two admissions cannot wait for each other.
@@ -55,7 +54,7 @@ def why_queue_is_full(launch: Sequence[Execution]) -> str:
     """Why `launch`, one unit not stored yet, has to be refused; "" when it may start at once or there is room to wait."""
     limit = value_of(GLOBAL_QUEUE_LIMIT)
     # Those who will be admitted within the next second do not count as waiting, but looking closer is only worth it here.
-    if Execution.objects.filter(state=State.QUEUED).count() < limit:
+    if Execution.objects.queued().count() < limit:
         return ""
     decisions = admit(take(extra=launch).snapshot)
     if launch[0].pk in decisions.admitted or len(decisions.refused) <= limit:
@@ -86,7 +85,7 @@ def _part(row: Execution) -> Part:
 
 
 def _holding() -> Iterator[Holding]:
-    holders = Execution.objects.filter(_HOLDERS).order_by()
+    holders = Execution.objects.holding_slots().order_by()
     for user, tier, count, slots in holders.values_list("owner_id", "tier_id").annotate(Count("pk"), Sum("slots")):
         yield Holding(user, tier, count, slots)
     heads = holders.filter(_ON_ANOTHER_HEAD_TIER)

@@ -57,7 +57,7 @@ def _wrote_stop(execution: Execution, asked: dict[str, Any]) -> bool:
 def _waiting_unit(execution: Execution) -> dict[str, Execution]:
     """Those of the pair that wait, locked in the order in which admission locks them."""
     pair = Q(pk=execution.pk) | Q(attached_to=execution.pk) | Q(pk=execution.attached_to_id)
-    rows = Execution.objects.select_for_update().filter(pair, state=State.QUEUED).order_by("pk")
+    rows = Execution.objects.select_for_update().queued().filter(pair).order_by("requested_at", "pk")
     return {row.pk: row for row in rows.defer("final_log")}
 
 

@@ -1,6 +1,7 @@
 """Executions: what somebody asked to run, the state it is in, and everything that happened to it."""
 
 import secrets
+from typing import Self
 
 from django.conf import settings
 from django.db import models
@@ -39,13 +40,32 @@ class State(models.TextChoices):
 
 FINAL_STATES = frozenset({State.SUCCEEDED, State.STOPPED, State.FAILED, State.ERROR})
 ACTIVE_STATES = frozenset(State) - FINAL_STATES
+_HOLDS_SLOTS = models.Q(slots_reserved_at__isnull=False, slots_freed_at__isnull=True)
+
+
+class ExecutionQuerySet(models.QuerySet["Execution"]):
+    def unsettled(self) -> Self:
+        """Return those that still need somebody: not ended, or ended with pods that nobody has seen gone yet.
+
+        A partial index serves it: what has been settled, however much, costs nothing.
+        """
+        return self.filter(settled_at__isnull=True)
+
+    def queued(self) -> Self:
+        """Return those that wait for slots."""
+        return self.unsettled().filter(state=State.QUEUED)
+
+    def holding_slots(self) -> Self:
+        """Return those whose slots count against quotas."""
+        return self.unsettled().filter(_HOLDS_SLOTS)
 
 
 class Execution(models.Model):
     """One launch. `spec` is the tier and environment as they were at launch, so editing them later changes nothing here.
 
     `slots` counts against quotas from `slots_reserved_at` until `slots_freed_at`, which is set only when the pods were
-    seen gone. `revision` grows with every write; a writer that read an older one must read again.
+    seen gone. `settled_at` is set with the last of the two, the end and the freeing of the slots (see `lifecycle.update`).
+    `revision` grows with every write; a writer that read an older one must read again.
     """
 
     id = models.CharField(primary_key=True, max_length=16, default=new_execution_id, editable=False)
@@ -53,12 +73,14 @@ class Execution(models.Model):
     title = models.CharField(max_length=120, blank=True)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="executions")
     project = models.ForeignKey(Project, on_delete=models.PROTECT, related_name="executions")
-    environment = models.ForeignKey(Environment, on_delete=models.PROTECT, related_name="executions")
-    tier = models.ForeignKey(HardwareTier, on_delete=models.PROTECT, related_name="executions")
+    # Without indexes of their own: SQLite would walk through all history by them, to save sorting the few that are unsettled.
+    environment = models.ForeignKey(Environment, on_delete=models.PROTECT, related_name="executions", db_index=False)
+    tier = models.ForeignKey(HardwareTier, on_delete=models.PROTECT, related_name="executions", db_index=False)
     head_tier = models.ForeignKey(
         HardwareTier,
         on_delete=models.PROTECT,
         related_name="head_executions",
+        db_index=False,
         null=True,
         blank=True,
         help_text="Of a cluster: the tier of its head; `tier` is its workers'.",
@@ -84,6 +106,7 @@ class Execution(models.Model):
     slots_freed_at = models.DateTimeField(null=True, blank=True)
     started_at = models.DateTimeField(null=True, blank=True)
     ended_at = models.DateTimeField(null=True, blank=True)
+    settled_at = models.DateTimeField(null=True, blank=True)
     stop_requested_at = models.DateTimeField(null=True, blank=True)
     stop_requested_by = models.CharField(max_length=150, blank=True)
     stop_reason = models.CharField(
@@ -97,12 +120,25 @@ class Execution(models.Model):
     revision = models.PositiveIntegerField(default=0)
     updated_at = models.DateTimeField(auto_now=True)
 
+    objects = ExecutionQuerySet.as_manager()
+
     class Meta:
         ordering = ["-requested_at"]
         indexes = [
-            models.Index(fields=["state", "requested_at"]),
-            models.Index(fields=["owner", "state"]),
-            models.Index(fields=["updated_at"]),
+            models.Index(
+                fields=["requested_at", "id"], condition=models.Q(settled_at__isnull=True), name="unsettled_by_time"
+            ),
+            models.Index(
+                fields=["owner", "state"], condition=models.Q(settled_at__isnull=True), name="unsettled_by_owner"
+            ),
+            models.Index(fields=["owner", "-requested_at"], name="launches_by_owner"),
+            models.Index(fields=["ended_at"], name="executions_by_end"),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(settled_at__isnull=True) | models.Q(state__in=sorted(FINAL_STATES)) & ~_HOLDS_SLOTS,
+                name="settled_has_ended_without_slots",
+            )
         ]
 
     def __str__(self) -> str:
@@ -116,6 +152,10 @@ class Execution(models.Model):
     @property
     def is_final(self) -> bool:
         return self.state in FINAL_STATES
+
+    @property
+    def holds_slots(self) -> bool:
+        return self.slots_reserved_at is not None and self.slots_freed_at is None
 
 
 class LifecycleEntry(models.Model):

@@ -6,7 +6,7 @@ again. `hint()` makes that happen at once and may be called from any thread; a l
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal, InvalidOperation
@@ -14,11 +14,11 @@ from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.db import close_old_connections
-from django.db.models import Count, Max, Q, Sum
+from django.db.models import Count, Max, Sum
 
 from grid.models import Execution, Project
 from grid.models.environment import Kind
-from grid.models.execution import ACTIVE_STATES
+from grid.models.execution import ExecutionQuerySet
 from grid.watch.hub import Hub
 
 logger = logging.getLogger(__name__)
@@ -166,30 +166,36 @@ class ActiveExecutions:
                 pass  # nobody hinted: look whether anybody looks
 
 
-def _shown(now: datetime) -> Q:
-    return Q(state__in=ACTIVE_STATES) | Q(ended_at__gt=now - KEPT_AFTER_END)
+def _shown(now: datetime) -> tuple[ExecutionQuerySet, ExecutionQuerySet]:
+    """The unsettled, and the settled that ended lately: apart, because each has its index and either-or has none."""
+    lately = Execution.objects.filter(settled_at__isnull=False, ended_at__gt=now - KEPT_AFTER_END)
+    return Execution.objects.unsettled(), lately
 
 
 def read_mark(now: datetime) -> object:
     """Differs whenever an execution that is shown was written, made or deleted, and when somebody has joined or left a project,
-    which decides what he sees; three cheap queries."""
-    found = Execution.objects.filter(_shown(now)).aggregate(Count("pk"), Max("updated_at"), Sum("revision"))
+    which decides what he sees; four cheap queries."""
+    found = [rows.order_by().aggregate(Count("pk"), Max("updated_at"), Sum("revision")) for rows in _shown(now)]
     members = Project.members.through.objects.aggregate(Count("pk"), Max("pk"))
     owners = Project.objects.aggregate(Count("pk"), Sum("owner_id"))
-    return *found.values(), *members.values(), *owners.values()
+    return *(tuple(rows.values()) for rows in found), *members.values(), *owners.values()
 
 
 def read_rows(now: datetime) -> list[ExecutionRow]:
     """All executions that are shown, newest first, in three queries."""
-    members: dict[str, frozenset[int]] = {
-        project.pk: frozenset(member.pk for member in project.members.all())
-        for project in Project.objects.prefetch_related("members").filter(
-            pk__in=Execution.objects.filter(_shown(now)).order_by().values("project_id")
-        )
-    }
-    found = Execution.objects.filter(_shown(now)).defer("final_log")
-    joined = found.select_related("owner", "project", "environment", "tier")
-    return [_row(execution, members.get(execution.project_id, frozenset())) for execution in joined]
+    joined = ("owner", "project", "environment", "tier")
+    found = [row for rows in _shown(now) for row in rows.defer("final_log").select_related(*joined)]
+    found.sort(key=lambda row: (row.requested_at, row.pk), reverse=True)
+    members = _members({row.project_id for row in found})
+    return [_row(execution, members[execution.project_id]) for execution in found]
+
+
+def _members(project_ids: Collection[str]) -> Mapping[str, frozenset[int]]:
+    members: dict[str, set[int]] = {id: set() for id in project_ids}
+    pairs = Project.members.through.objects.filter(project_id__in=project_ids).values_list("project_id", "user_id")
+    for project, user in pairs:
+        members[project].add(user)
+    return {project: frozenset(users) for project, users in members.items()}
 
 
 def _row(execution: Execution, members: frozenset[int]) -> ExecutionRow:

@@ -74,7 +74,7 @@ async def test_an_outage_of_the_cluster_is_told_once_it_is_over_if_it_was_long(s
 async def test_a_term_begins_with_telling_who_lives_that_nobody_led(shop: Shop) -> None:
     world = World()
     ended, waiting = shop.launch(), shop.launch()
-    Execution.objects.filter(pk=ended.pk).update(state="stopped")
+    Execution.objects.filter(pk=ended.pk).update(state="stopped", settled_at=NOW)
     away = Absence("controller", NOW - timedelta(seconds=30), NOW)
     for _ in range(2):  # a second controller that tells the same changes nothing
         await world.step(world.controller(away=away))

@@ -48,9 +48,11 @@ def launch(people: People, **fields: object) -> Execution:
 
 def test_active_and_lately_ended_executions_are_shown(people: People) -> None:
     running = launch(people, state=State.RUNNING)
-    ended = launch(people, state=State.FAILED, ended_at=NOW - timedelta(minutes=59))
-    launch(people, state=State.FAILED, ended_at=NOW - timedelta(minutes=61))
-    assert {row.id for row in read_rows(NOW)} == {running.pk, ended.pk}
+    ended = launch(people, state=State.FAILED, ended_at=NOW - timedelta(minutes=59), settled_at=NOW)
+    long_ago = NOW - timedelta(minutes=61)
+    launch(people, state=State.FAILED, ended_at=long_ago, settled_at=long_ago)
+    unsettled = launch(people, state=State.ERROR, ended_at=long_ago)
+    assert {row.id for row in read_rows(NOW)} == {running.pk, ended.pk, unsettled.pk}
 
 
 def test_a_row_has_what_lists_show_and_who_may_see_it(people: People) -> None:
@@ -75,7 +77,7 @@ def test_reading_costs_few_queries_however_many_there_are(people: People) -> Non
         read_rows(NOW)
     with CaptureQueriesContext(connection) as mark:
         read_mark(NOW)
-    assert (len(rows), len(mark)) == (3, 3)
+    assert (len(rows), len(mark)) == (3, 4)
     assert not any("final_log" in query["sql"] for query in rows), "logs are large, and no list shows them"
 
 

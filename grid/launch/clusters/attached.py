@@ -23,9 +23,11 @@ def stop_with_parents(*, now: datetime) -> Sequence[str]:
     Asked of the database each time and not told by an event, so nothing that dies in between is forgotten.
     """
     ends = Q(attached_to__state__in=_ENDING) | Q(attached_to__stop_requested_at__isnull=False)
-    found = Execution.objects.filter(
-        ends, kind=Kind.CLUSTER, state__in=ACTIVE_STATES, stop_requested_at__isnull=True
-    ).select_related("attached_to")
+    found = (
+        Execution.objects.unsettled()
+        .filter(ends, kind=Kind.CLUSTER, state__in=ACTIVE_STATES, stop_requested_at__isnull=True)
+        .select_related("attached_to")
+    )
     stopped = []
     for cluster in found:
         parent = cluster.attached_to

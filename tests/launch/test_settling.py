@@ -1,0 +1,71 @@
+"""An execution is settled by the later of two writes: its end, and the freeing of its slots."""
+
+from datetime import timedelta
+from itertools import permutations
+
+import pytest
+from django.db import IntegrityError, transaction
+
+from grid.launch import lifecycle
+from grid.launch.lifecycle import Change
+from grid.models import Execution, State
+from tests.launch.conftest import NOW, Shop
+
+END, FREE = "end", "free"
+
+
+def write(execution: Execution, what: str, seconds: int) -> None:
+    now = NOW + timedelta(seconds=seconds)
+    execution.refresh_from_db()
+    change = Change(State.STOPPED, "stopped", "Stopped.")
+    if what == END:
+        done = lifecycle.enter(execution.pk, change, revision=execution.revision, left=execution.state, now=now)
+    else:
+        done = lifecycle.update(execution.pk, {"slots_freed_at": now}, revision=execution.revision, now=now)
+    assert done
+    execution.refresh_from_db()
+
+
+@pytest.mark.parametrize("order", list(permutations([END, FREE])))
+def test_execution_that_held_slots_is_settled_by_the_later_of_both(shop: Shop, order: tuple[str, str]) -> None:
+    execution = shop.launch()
+    Execution.objects.update(state=State.RUNNING, slots_reserved_at=NOW)
+    write(execution, order[0], 1)
+    assert execution.settled_at is None
+    write(execution, order[1], 2)
+    assert execution.settled_at == NOW + timedelta(seconds=2)
+
+
+def test_execution_that_ends_and_frees_its_slots_in_one_write_is_settled_by_it(shop: Shop) -> None:
+    execution = shop.launch()
+    Execution.objects.update(state=State.STOPPING, slots_reserved_at=NOW)
+    execution.refresh_from_db()
+    change = Change(State.STOPPED, "stopped", "Stopped.")
+    fields = {"slots_freed_at": NOW}
+    assert lifecycle.enter(execution.pk, change, revision=execution.revision, left="stopping", now=NOW, fields=fields)
+    execution.refresh_from_db()
+    assert execution.settled_at == NOW
+
+
+def test_execution_that_never_held_slots_is_settled_by_its_end(shop: Shop) -> None:
+    execution = shop.launch()
+    write(execution, END, 1)
+    assert execution.settled_at == execution.ended_at
+
+
+@pytest.mark.parametrize(
+    "columns", [{"state": State.RUNNING}, {"state": State.STOPPED, "slots_reserved_at": NOW}], ids=["living", "holding"]
+)
+def test_database_refuses_to_settle_what_lives_or_holds_slots(shop: Shop, columns: dict[str, object]) -> None:
+    shop.launch()
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Execution.objects.update(settled_at=NOW, **columns)
+
+
+def test_only_the_unsettled_are_counted_as_queued_and_as_holders(shop: Shop) -> None:
+    queued, holding, gone = (shop.launch(after=second) for second in range(3))
+    Execution.objects.filter(pk=holding.pk).update(state=State.ERROR, slots_reserved_at=NOW)
+    write(gone, END, 5)
+    assert list(Execution.objects.queued()) == [queued]
+    assert list(Execution.objects.holding_slots()) == [holding]
+    assert set(Execution.objects.unsettled()) == {queued, holding}

@@ -1,0 +1,76 @@
+"""No query of a decision, a look or a list reads the history of executions: the database's own plans say so."""
+
+import re
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from dashboard.views.launch_cluster import running_by_tier, slots_of
+from grid.launch import admission, departures, ledger
+from grid.launch.clusters import attached
+from grid.models import Execution, State
+from grid.runtime.executions import read_mark, read_rows
+from tests.launch.conftest import NOW, Shop
+from tests.launch.conftest import shop as shop
+
+# Of the tables that grow with history. A partial index holds the unsettled only, so reading all of it is no scan of history.
+_SCAN = re.compile(
+    r"(?:SCAN|Seq Scan on) (grid_execution|grid_lifecycleentry|grid_clustersample)\b(?! USING (?:COVERING )?INDEX unsettled)"
+)
+
+
+def scans(queries: CaptureQueriesContext) -> Iterator[str]:
+    """Yield each captured query that reads a whole table of history."""
+    for query in queries.captured_queries:
+        sql = query["sql"]
+        if not sql.startswith(("SELECT", "UPDATE", "DELETE")):
+            continue
+        with connection.cursor() as cursor:
+            if connection.vendor == "postgresql":
+                # A table of three rows is cheapest read whole; what it would do with a million is asked.
+                cursor.execute("SET LOCAL enable_seqscan = off")
+            cursor.execute(f"EXPLAIN {'QUERY PLAN ' if connection.vendor == 'sqlite' else ''}{sql}")
+            plan = "\n".join(str(row[-1]) for row in cursor.fetchall())
+        if _SCAN.search(plan):
+            yield f"{sql}\n{plan}"
+
+
+@pytest.fixture
+def history(shop: Shop) -> Shop:
+    """Two that wait, one that runs, one that has ended."""
+    running, ended, *_ = (shop.launch(after=second) for second in range(4))
+    Execution.objects.filter(pk=running.pk).update(state=State.RUNNING, slots_reserved_at=NOW)
+    Execution.objects.filter(pk=ended.pk).update(state=State.STOPPED, ended_at=NOW, settled_at=NOW)
+    return shop
+
+
+WORK: dict[str, Callable[[Shop], object]] = {
+    "clusters that end with their parents": lambda shop: attached.stop_with_parents(now=NOW),
+    "people who left": lambda shop: departures.stop_departed(now=NOW),
+    "the controller's poll": lambda shop: ledger.marks(),
+    "running clusters": lambda shop: ledger.running_clusters(),
+    "one execution": lambda shop: ledger.read(Execution.objects.unsettled()[0].pk),
+    "admission": lambda shop: admission.admit_waiting(now=NOW + timedelta(minutes=1)),
+    "a launch": lambda shop: shop.launch(after=60),
+    "whether a list has changed": lambda shop: read_mark(NOW),
+    "a list": lambda shop: read_rows(NOW),
+    "free slots": lambda shop: slots_of(shop.people.owner),
+    "what runs on a tier": lambda shop: running_by_tier(),
+}
+
+
+@pytest.mark.parametrize("work", WORK)
+def test_history_is_not_scanned(history: Shop, work: str) -> None:
+    with CaptureQueriesContext(connection) as queries:
+        WORK[work](history)
+    assert len(queries) > 0
+    assert list(scans(queries)) == []
+
+
+def test_a_scan_of_history_would_be_found(history: Shop) -> None:
+    with CaptureQueriesContext(connection) as queries:
+        list(Execution.objects.filter(state=State.STOPPED).order_by())
+    assert len(list(scans(queries))) == 1

@@ -13,7 +13,7 @@ from dashboard.cluster_records import cluster_record, companion
 from dashboard.viewmodels.execution import ExecutionRecord, LifecycleLine
 from dashboard.viewmodels.executions_view import Choices, ExecutionsView, offered
 from grid.centralconfig import ACCESS_LOST_TIMEOUT, value_of
-from grid.models import Execution, LifecycleEntry, Project
+from grid.models import Execution, ExecutionLog, LifecycleEntry, Project
 from grid.models.execution import FINAL_STATES
 
 ENDED_PER_PAGE = 50
@@ -34,7 +34,7 @@ _ENDED_ORDER = {
 def read_record(execution_id: str, *, before: ExecutionRecord | None = None) -> ExecutionRecord | None:
     """One execution with its history, in five queries; a cluster's samples take one more, and few rows when it was read `before`."""
     joined = ("owner", "project", "environment", "tier", "attached_to")
-    related = Execution.objects.select_related(*joined).defer("final_log", "attached_to__final_log")
+    related = Execution.objects.select_related(*joined)
     execution = related.filter(pk=execution_id).first()
     if execution is None:
         return None
@@ -120,9 +120,7 @@ def ended_page(viewer: Viewer, view: ExecutionsView) -> tuple[Sequence[Execution
     sign = "-" if newest_first is not view.descending else ""
     found = found.order_by(f"{sign}{_ENDED_ORDER[view.sort]}", "-requested_at", "pk")
     start = (view.page - 1) * ENDED_PER_PAGE
-    rows = list(
-        found.select_related("owner", "project", "tier").defer("final_log", "spec")[start : start + ENDED_PER_PAGE + 1]
-    )
+    rows = list(found.select_related("owner", "project", "tier").defer("spec")[start : start + ENDED_PER_PAGE + 1])
     return rows[:ENDED_PER_PAGE], len(rows) > ENDED_PER_PAGE
 
 
@@ -172,4 +170,4 @@ def _cost(recorded: Any, present: Decimal) -> Decimal:
 
 def final_log(execution_id: str) -> str:
     """The end of the log, kept when the pod went."""
-    return Execution.objects.filter(pk=execution_id).values_list("final_log", flat=True).first() or ""
+    return ExecutionLog.objects.filter(pk=execution_id).values_list("text", flat=True).first() or ""

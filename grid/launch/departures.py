@@ -53,7 +53,7 @@ def _concerned() -> Iterable[Execution]:
         .annotate(has_access=ExpressionWrapper(_HAS_ACCESS, output_field=BooleanField()))
     )
     differs = Q(has_access=False) | Q(access_lost_at__isnull=False)
-    return found.filter(differs).select_related("owner", "project").defer("final_log").order_by("requested_at", "pk")
+    return found.filter(differs).select_related("owner", "project").order_by("requested_at", "pk")
 
 
 def _is_back(execution: Execution) -> bool:

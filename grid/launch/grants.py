@@ -79,7 +79,7 @@ def exchange_ticket(execution_id: str, ticket: str, opener: str, *, now: datetim
 def passages(keys: Collection[Key]) -> dict[Key, Passage]:
     """The passages that these secrets open; what is absent opens nothing (any more). A handful of queries for all of them."""
     wanted, secrets_by_hash = set(keys), {_hash(secret): secret for _, secret in keys}
-    grants = WorkspaceGrant.objects.select_related("execution").defer("execution__final_log")
+    grants = WorkspaceGrant.objects.select_related("execution")
     found = {
         (grant.execution_id, secrets_by_hash[str(grant.secret_hash)]): grant
         for grant in grants.filter(secret_hash__in=secrets_by_hash)

@@ -106,7 +106,7 @@ def timeouts() -> Mapping[State, int]:
 
 
 def read(execution_id: str) -> Row | None:
-    found = Execution.objects.filter(pk=execution_id).defer("final_log").first()
+    found = Execution.objects.filter(pk=execution_id).first()
     if found is None:
         return None
     return Row(
@@ -130,9 +130,9 @@ def read(execution_id: str) -> Row | None:
     )
 
 
-def enter(row: Row, change: Change, *, now: datetime, fields: Mapping[str, Any]) -> bool:
+def enter(row: Row, change: Change, *, now: datetime, fields: Mapping[str, Any], log: str = "") -> bool:
     """False when somebody else has written the execution since `row` was read."""
-    return lifecycle.enter(row.id, change, revision=row.revision, left=row.state, now=now, fields=fields)
+    return lifecycle.enter(row.id, change, revision=row.revision, left=row.state, now=now, fields=fields, log=log)
 
 
 def update(row: Row, columns: Mapping[str, Any], *, now: datetime) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Case, DateTimeField, F, Q, Value, When
 
-from grid.models import Execution, LifecycleEntry, State
+from grid.models import Execution, ExecutionLog, LifecycleEntry, State
 from grid.models.execution import FINAL_STATES
 
 _REASON_LENGTH = 60
@@ -50,8 +50,12 @@ def enter(
     left: str,
     now: datetime,
     fields: Mapping[str, Any] | None = None,
+    log: str = "",
 ) -> bool:
-    """Leave the state `left` for the change's; False, and nothing written, when the row is not at `revision` any more."""
+    """Leave the state `left` for the change's; False, and nothing written, when the row is not at `revision` any more.
+
+    `log` is the end of its program's log, where that has to be kept now.
+    """
     columns: dict[str, Any] = {
         "state": change.state,
         "state_since": now,
@@ -74,6 +78,8 @@ def enter(
             message=change.message,
             actor=change.actor,
         )
+        if log:
+            ExecutionLog.objects.update_or_create(execution_id=execution_id, defaults={"text": log})
     return True
 
 

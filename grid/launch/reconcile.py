@@ -172,13 +172,14 @@ class Reconciler:
         """Write the change, with all that becomes true with it; look again at once, whether it was written or not."""
         now = self._context.clock()
         fields: dict[str, Any] = {}
+        log = ""
         if change.state == State.PREPARING and pod is not None:
             fields["node_name"] = pod.spec.node_name
         if change.state == State.RUNNING and pod is not None:
             fields["started_at"] = progress.ran_since(pod) or now
         if change.state in (State.STOPPING, State.FINISHING, State.ERROR) and pod is not None and pod.spec.node_name:
-            fields["final_log"] = await self._context.log_of(pod)
-        await self._write(row, change, now, fields)
+            log = await self._context.log_of(pod)
+        await self._write(row, change, now, fields, log)
         return 0.0
 
     async def _end(self, row: Row) -> float:
@@ -210,8 +211,8 @@ class Reconciler:
 
     # --- The record ---
 
-    async def _write(self, row: Row, change: Change, now: datetime, fields: Mapping[str, Any]) -> None:
-        if await self._database(ledger.enter, row, change, now=now, fields=fields):
+    async def _write(self, row: Row, change: Change, now: datetime, fields: Mapping[str, Any], log: str = "") -> None:
+        if await self._database(ledger.enter, row, change, now=now, fields=fields, log=log):
             logger.info("execution=%s %s -> %s reason=%s", row.id, row.state, change.state, change.reason)
         else:
             logger.debug("execution=%s was written by somebody else meanwhile", row.id)

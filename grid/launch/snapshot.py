@@ -33,7 +33,7 @@ def take(extra: Sequence[Execution] = ()) -> Queue:
     take more slots while they run. (SQLite has one writer at a time anyway.) Call it in a transaction.
     """
     locked = Execution.objects.select_for_update().queued().order_by("requested_at", "pk")
-    units = {unit[0].pk: unit for unit in _units([*locked.defer("spec", "final_log"), *extra])}
+    units = {unit[0].pk: unit for unit in _units([*locked.defer("spec"), *extra])}
     users = {unit[0].owner_id for unit in units.values()}
     # One after the other in the same order everywhere, so that two admissions cannot wait for each other.
     list(User.objects.select_for_update(no_key=True).filter(pk__in=users).order_by("pk").values_list("pk"))

@@ -58,7 +58,7 @@ def _waiting_unit(execution: Execution) -> dict[str, Execution]:
     """Those of the pair that wait, locked in the order in which admission locks them."""
     pair = Q(pk=execution.pk) | Q(attached_to=execution.pk) | Q(pk=execution.attached_to_id)
     rows = Execution.objects.select_for_update().queued().filter(pair).order_by("requested_at", "pk")
-    return {row.pk: row for row in rows.defer("final_log")}
+    return {row.pk: row for row in rows}
 
 
 def _leave_queue(stopped: str, unit: dict[str, Execution], asked: dict[str, Any]) -> bool:

@@ -6,7 +6,7 @@ Live state is Kubernetes' and is never stored here; see `grid.watch`.
 from grid.models.audit import AuditEntry
 from grid.models.configuration import ConfigRecord
 from grid.models.environment import Environment, Framework, Kind
-from grid.models.execution import ClusterSample, Execution, LifecycleEntry, State
+from grid.models.execution import ClusterSample, Execution, ExecutionLog, LifecycleEntry, State
 from grid.models.grant import WorkspaceGrant
 from grid.models.project import Project
 from grid.models.session import Session
@@ -19,6 +19,7 @@ __all__ = [
     "ConfigRecord",
     "Environment",
     "Execution",
+    "ExecutionLog",
     "Framework",
     "HardwareTier",
     "Kind",

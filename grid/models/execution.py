@@ -116,7 +116,6 @@ class Execution(models.Model):
         null=True, blank=True, help_text="Since when its owner has been seen without access to the project."
     )
     node_name = models.CharField(max_length=253, blank=True)
-    final_log = models.TextField(blank=True, help_text="The end of the log, kept when the pod goes.")
     revision = models.PositiveIntegerField(default=0)
     updated_at = models.DateTimeField(auto_now=True)
 
@@ -156,6 +155,16 @@ class Execution(models.Model):
     @property
     def holds_slots(self) -> bool:
         return self.slots_reserved_at is not None and self.slots_freed_at is None
+
+
+class ExecutionLog(models.Model):
+    """The end of an execution's log, kept when its pod goes. Apart from the execution: it is large, and no list shows it."""
+
+    execution = models.OneToOneField(Execution, on_delete=models.CASCADE, primary_key=True, related_name="log")
+    text = models.TextField()
+
+    def __str__(self) -> str:
+        return f"log of {self.execution_id}"
 
 
 class LifecycleEntry(models.Model):

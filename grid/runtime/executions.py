@@ -184,7 +184,7 @@ def read_mark(now: datetime) -> object:
 def read_rows(now: datetime) -> list[ExecutionRow]:
     """All executions that are shown, newest first, in three queries."""
     joined = ("owner", "project", "environment", "tier")
-    found = [row for rows in _shown(now) for row in rows.defer("final_log").select_related(*joined)]
+    found = [row for rows in _shown(now) for row in rows.select_related(*joined)]
     found.sort(key=lambda row: (row.requested_at, row.pk), reverse=True)
     members = _members({row.project_id for row in found})
     return [_row(execution, members[execution.project_id]) for execution in found]

@@ -157,7 +157,7 @@ async def wide(stage: Stage) -> None:
 async def ended(stage: Stage) -> None:
     now = datetime.now(UTC)
     await _stored(stage, maximum=5, state="stopped", ended_at=now - timedelta(minutes=1), message="Stopped by alice.",
-                  final_log="scheduler closed\n", course=((50, 1, ""), (40, 5, _ABOVE), (20, 1, "All metrics below target")))  # fmt: skip
+                  log="scheduler closed\n", course=((50, 1, ""), (40, 5, _ABOVE), (20, 1, "All metrics below target")))  # fmt: skip
     await executing._take_in(stage)
 
 

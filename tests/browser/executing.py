@@ -8,7 +8,7 @@ from asgiref.sync import sync_to_async
 from grid.kube.objects import RawObject
 from grid.kube.resources import EVENTS, NODES, PODS
 from grid.labels import KEYS
-from grid.models import Environment, Execution, HardwareTier, LifecycleEntry, Project, User
+from grid.models import Environment, Execution, ExecutionLog, HardwareTier, LifecycleEntry, Project, User
 from grid.runtime.executions import read_rows
 from tests.browser.server import Stage
 from tests.support import builders
@@ -53,9 +53,12 @@ def _make(id: str, *, owner: str, state: str, minutes: float, **fields: Any) -> 
         "spec": {"tier": {"node_pool": tier.node_pool, "gpus": tier.gpus}},
         **fields,
     }
+    log = values.pop("log", "")
     execution = Execution.objects.create(
         id=id, owner=User.objects.get(username=owner), state=state, tier=tier, **values
     )
+    if log:
+        ExecutionLog.objects.create(execution=execution, text=log)
     way = ["queued", "deploying", "preparing", "running"]
     passed = way[: way.index(state) + 1] if state in way else [*way, state]
     messages = {"queued": "Asked for; it starts as soon as a slot is given to it.", "deploying": "A slot was free."}
@@ -147,7 +150,7 @@ def _executions_of_a_day(now: datetime) -> None:
     )
     _make("ffff7777gg", owner="alice", state="failed", minutes=500, title="Nightly scoring", kind="job",
           ended_at=now - timedelta(minutes=240), message="The program used more memory than the tier has.",
-          final_log="loading data\nKilled\n")  # fmt: skip
+          log="loading data\nKilled\n")  # fmt: skip
     _make("gggg8888hh", owner="alice", state="stopped", minutes=5000, title="Old notebook",
           ended_at=now - timedelta(minutes=3000), message="Stopped by alice.")  # fmt: skip
 

@@ -9,7 +9,7 @@ from asgiref.sync import sync_to_async
 
 from grid.errors import ClusterUnavailable
 from grid.kube.resources import EVENTS, NODES, PODS
-from grid.models import Execution, LifecycleEntry, State
+from grid.models import Execution, ExecutionLog, LifecycleEntry, State
 from grid.runtime import Runtime
 from tests.conftest import People
 from tests.dashboard.browsing import client_of
@@ -163,9 +163,11 @@ def test_an_ended_one_stays_readable_with_its_log_and_history(
         execution=running, at=MOMENT + timedelta(minutes=9), to_state=State.FAILED, level="Warning",
         reason="OOMKilled", message="It used more memory than its tier has.",
     )  # fmt: skip
+    ended = MOMENT - timedelta(days=40)
     Execution.objects.filter(pk=running.pk).update(
-        state=State.FAILED, ended_at=MOMENT - timedelta(days=40), final_log="the end\n", message="It used more memory."
+        state=State.FAILED, ended_at=ended, settled_at=ended, message="It used more memory."
     )
+    ExecutionLog.objects.create(execution=running, text="the end\n")
     read_executions(runtime)
     page = text(people.teammate, running)
     assert "It used more memory." in page
@@ -184,7 +186,8 @@ def test_a_log_is_the_kept_one_when_the_pod_went_before_the_watch_told_of_it(
 ) -> None:
     cluster.remove(PODS, running.object_name, namespace=NAMESPACE)
     assert "It is gone from the cluster" in text(people.owner, running, "?tab=log")
-    Execution.objects.filter(pk=running.pk).update(state=State.SUCCEEDED, ended_at=MOMENT, final_log="the end\n")
+    Execution.objects.filter(pk=running.pk).update(state=State.SUCCEEDED, ended_at=MOMENT)
+    ExecutionLog.objects.create(execution=running, text="the end\n")
     read_executions(runtime)
     assert "the end" in text(people.owner, running, "?tab=log")
 

@@ -101,7 +101,7 @@ async def test_a_cluster_comes_up_and_stops_and_nothing_is_left(shop: Shop) -> N
     assert world.members(execution, "worker") == [], "no Deployment makes new ones"
     await to_end(world, controller, execution)
     assert states_of(execution) == [*UP, "stopping", "stopped"]
-    assert (execution.slots_freed_at, execution.final_log) == (world.now, "head says\n")
+    assert (execution.slots_freed_at, execution.log.text) == (world.now, "head says\n")
     assert "bob" in execution.message
     assert left(world) == []
     assert [claim["metadata"]["name"] for claim in world.cluster.objects(VOLUME_CLAIMS)] == ["project-churn"]

@@ -65,7 +65,7 @@ async def test_a_job_ends_by_itself_and_its_log_is_kept(shop: Shop) -> None:
     fresh(execution)
 
     assert states_of(execution) == ["queued", "deploying", "preparing", "running", "finishing", "succeeded"]
-    assert execution.final_log == "epoch 1\ndone\n"
+    assert execution.log.text == "epoch 1\ndone\n"
     assert execution.slots_freed_at == execution.ended_at == world.now
     assert world.pods() == []
 

@@ -14,7 +14,7 @@ from grid.launch import lifecycle, snapshot
 from grid.launch.lifecycle import Change
 from grid.launch.quota import Refused, admit
 from grid.launch.snapshot import Unit
-from grid.models import Execution, State
+from grid.models import Execution, LastAdmission, State
 
 ADMITTED = Change(State.DEPLOYING, "admitted", "Has a slot; its objects are being created in the cluster.")
 
@@ -30,10 +30,21 @@ def admit_waiting(*, now: datetime) -> Sequence[str]:
         queue = snapshot.take()
         decisions = admit(queue.snapshot)
         timeout = timedelta(seconds=value_of(OVER_QUOTA_TIMEOUT))
-        admitted = [row.pk for id in decisions.admitted for row in _reserve(queue.units[id], now)]
+        admitted = [row for id in decisions.admitted for row in _reserve(queue.units[id], now)]
+        _remember_turns(admitted, now)
         for id, refused in decisions.refused.items():
             _keep_waiting(queue.units[id], refused, timeout, now)
-    return admitted
+    return [row.pk for row in admitted]
+
+
+def _remember_turns(admitted: Sequence[Execution], now: datetime) -> None:
+    served = {(row.owner_id, tier) for row in admitted for tier in snapshot.tiers_of(row)}
+    LastAdmission.objects.bulk_create(
+        [LastAdmission(user_id=user, tier_id=tier, at=now) for user, tier in sorted(served)],
+        update_conflicts=True,
+        unique_fields=["user", "tier"],
+        update_fields=["at"],
+    )
 
 
 def _reserve(unit: Unit, now: datetime) -> Unit:

@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Count, F, Max, Q, Sum
+from django.db.models import Count, F, Q, Sum
 
 from grid.centralconfig import GLOBAL_QUEUE_LIMIT, MAXIMUM_EXECUTIONS_PER_USER, value_of
 from grid.launch.queue import Part, Waiting
 from grid.launch.quota import Holding, Snapshot, admit
-from grid.models import Execution, HardwareTier, User
+from grid.models import Execution, HardwareTier, LastAdmission, User
 from grid.models.environment import Kind
 
 Unit = tuple[Execution, ...]
@@ -78,10 +78,13 @@ def _waiting(unit: Unit) -> Waiting:
 
 
 def _part(row: Execution) -> Part:
+    return Part(row.pk, row.kind, tiers_of(row), row.slots)
+
+
+def tiers_of(row: Execution) -> tuple[str, ...]:
+    """Return the ids of the tiers that it takes a place on. The head's comes first: it starts first, so it is told first."""
     head_tier = row.head_tier_id if row.kind == Kind.CLUSTER else None
-    # The head's tier first: it starts first, so it is told first.
-    tiers = (head_tier, row.tier_id) if head_tier and head_tier != row.tier_id else (row.tier_id,)
-    return Part(row.pk, row.kind, tiers, row.slots)
+    return (head_tier, row.tier_id) if head_tier and head_tier != row.tier_id else (row.tier_id,)
 
 
 def _holding() -> Iterator[Holding]:
@@ -94,9 +97,5 @@ def _holding() -> Iterator[Holding]:
 
 
 def _last_served(users: set[int]) -> dict[tuple[int, str], datetime]:
-    served = Execution.objects.filter(owner_id__in=users, slots_reserved_at__isnull=False).order_by()
-    found: dict[tuple[int, str], datetime] = {}
-    for column, rows in (("tier_id", served), ("head_tier_id", served.filter(_ON_ANOTHER_HEAD_TIER))):
-        for user, tier, at in rows.values_list("owner_id", column).annotate(Max("slots_reserved_at")):
-            found[user, tier] = max(at, found.get((user, tier), at))
-    return found
+    rows = LastAdmission.objects.filter(user_id__in=users).values_list("user_id", "tier_id", "at")
+    return {(user, tier): at for user, tier, at in rows}

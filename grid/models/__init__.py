@@ -3,6 +3,7 @@
 Live state is Kubernetes' and is never stored here; see `grid.watch`.
 """
 
+from grid.models.admission import LastAdmission
 from grid.models.audit import AuditEntry
 from grid.models.configuration import ConfigRecord
 from grid.models.environment import Environment, Framework, Kind
@@ -23,6 +24,7 @@ __all__ = [
     "Framework",
     "HardwareTier",
     "Kind",
+    "LastAdmission",
     "LifecycleEntry",
     "Project",
     "Session",

@@ -12,7 +12,7 @@ from grid.launch import admission, snapshot
 from grid.launch.admission import admit_waiting
 from grid.launch.request import request_stop, submit
 from grid.launch.spec import thaw
-from grid.models import Execution, HardwareTier, LifecycleEntry, State
+from grid.models import Execution, HardwareTier, LastAdmission, LifecycleEntry, State
 from tests.launch.conftest import NOW, Shop
 
 Configure = Callable[[Any, int], None]
@@ -171,3 +171,15 @@ def test_a_pair_is_submitted_and_decided_upon_in_few_queries(shop: Shop, django_
     request = shop.request(cluster=shop.cluster_request())
     with django_assert_max_num_queries(40):
         submit(request, now=NOW)
+
+
+def test_an_admission_is_remembered_for_its_user_on_each_of_its_tiers(shop: Shop) -> None:
+    other = HardwareTier.objects.create(id="other", name="Other", node_pool="default", cores="1", memory="1Gi")
+    shop.launch_with_cluster(head_tier=other)
+    admit_waiting(now=NOW)
+    shop.launch(after=5)
+    later = NOW + timedelta(minutes=1)
+    admit_waiting(now=later)
+    user = shop.people.owner
+    remembered = LastAdmission.objects.values_list("user", "tier", "at")
+    assert set(remembered) == {(user.pk, shop.tier.pk, later), (user.pk, "other", NOW)}

@@ -336,3 +336,18 @@ def test_who_was_served_on_any_full_tier_of_a_cluster_lately_goes_behind() -> No
         last_served={(1, "gpu"): NOW - timedelta(hours=1), (2, "small"): NOW},
     )
     assert admit(snapshot).admitted == ("b",)
+
+
+def test_whoever_was_served_last_on_any_full_tier_goes_behind_who_was_served_earlier_on_all() -> None:
+    def cluster(id: str, user: int) -> Waiting:
+        return unit(user, Part(id, "cluster", ("small", "gpu"), 3))
+
+    hours = {(1, "small"): 10, (1, "gpu"): 1, (2, "small"): 5, (2, "gpu"): 5}
+    snapshot = Snapshot(
+        waiting=(cluster("a", 1), cluster("b", 2)),
+        holding=(),
+        slots_per_user=25,
+        tier_maximum={"small": 1, "gpu": 1},
+        last_served={key: NOW - timedelta(hours=ago) for key, ago in hours.items()},
+    )
+    assert admit(snapshot).admitted == ("b",)

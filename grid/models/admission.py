@@ -1,0 +1,20 @@
+"""Whose turn it is, kept so that no decision has to look through history for it."""
+
+from django.conf import settings
+from django.db import models
+
+from grid.models.tier import HardwareTier
+
+
+class LastAdmission(models.Model):
+    """When a user was last given slots on a tier. Who has no row was never served there, and goes first."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    tier = models.ForeignKey(HardwareTier, on_delete=models.CASCADE, related_name="+")
+    at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "tier"], name="one_last_admission_per_user_and_tier")]
+
+    def __str__(self) -> str:
+        return f"user {self.user_id} on {self.tier_id} at {self.at}"

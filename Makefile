@@ -8,7 +8,7 @@ LINTED := grid dashboard tests benchmarks manage.py
 # The tests start hundreds of our processes, and each would compile all of the code again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run setup test check bench test-contract test-slow format lock
+.PHONY: run setup test check bench test-contract test-postgresql test-slow format lock
 
 run: ## start everything on this machine
 	@$(SETUP) run
@@ -21,6 +21,10 @@ test: ## all tests that take seconds, with the browser ones when there is a Chro
 	@$(SETUP) dev
 	@.ci/install-chromium
 	@$(VENV)/pytest -m "not slow" -n 4 --dist loadfile $(ARGS)
+
+test-postgresql: ## the tests that use the database, on a PostgreSQL server of their own
+	@$(SETUP) dev
+	@$(VENV)/python -m tests.support.postgresql $(VENV)/pytest -m "not slow" -n 4 --dist loadfile $(ARGS)
 
 test-slow: ## the tests that need minutes
 	@$(SETUP) dev

@@ -4,7 +4,6 @@ It keeps off the workspaces' host name, because browsers share a host's cookies 
 scripts to run (CONTENT_SECURITY_POLICY).
 """
 
-import contextlib
 from collections.abc import Awaitable, Callable
 from urllib.parse import urlsplit
 
@@ -13,10 +12,12 @@ from csp.constants import SELF
 from csp.middleware import CSPMiddleware, PolicyParts
 from django.conf import settings
 from django.contrib.sessions import middleware
-from django.db import OperationalError
+from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.utils import timezone
 from django.utils.decorators import sync_and_async_middleware
+
+from grid.databasetrouble import trouble_of
 
 
 class ContentSecurityPolicyMiddleware(CSPMiddleware):
@@ -36,8 +37,12 @@ class SessionMiddleware(middleware.SessionMiddleware):
 
     def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
         if request.session.accessed:
-            with contextlib.suppress(OperationalError):  # who may only read, because the disk is full, still reads
+            try:
                 request.session.touch(timezone.now())  # type: ignore[attr-defined]
+            except DatabaseError as error:
+                # Who may only read, because the disk is full or the server is a standby, still reads.
+                if trouble_of(error) is None:
+                    raise
         return super().process_response(request, response)
 
 

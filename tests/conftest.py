@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import pytest
 import pytest_asyncio
 from django.contrib.auth.models import Group
+from django.db import connection
 from hypothesis import HealthCheck, settings
 
 from grid.models import User
@@ -14,6 +15,20 @@ from tests.support.leftovers import no_task_is_left, nothing_is_left
 # A busy machine is no fault of the code.
 settings.register_profile("no hurry", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("no hurry")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """On PostgreSQL only the tests that use the database are run: the others have been, on SQLite."""
+    if connection.vendor != "postgresql":
+        return
+    uses = [item for item in items if _uses_database(item)]
+    config.hook.pytest_deselected(items=[item for item in items if item not in set(uses)])
+    items[:] = uses
+
+
+def _uses_database(item: pytest.Item) -> bool:
+    fixtures = getattr(item, "fixturenames", ())
+    return item.get_closest_marker("django_db") is not None or "db" in fixtures or "transactional_db" in fixtures
 
 
 @dataclass(frozen=True)

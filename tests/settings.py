@@ -11,9 +11,13 @@ if not (_var := os.environ.get("GRID_TEST_VAR", "")):
     _var = tempfile.mkdtemp(prefix="compute-grid-tests-")
     atexit.register(shutil.rmtree, _var, ignore_errors=True)
 os.environ["GRID_VAR"] = _var
+if _database := os.environ.get("TEST_DATABASE_URL", ""):
+    os.environ["DATABASE_URL"] = _database
 os.environ["GRID_SECRET_KEY"] = "tests-only"
 
 from grid.settings import *  # noqa: E402, F403
+
+os.environ.pop("DATABASE_URL", None)  # processes that tests start have databases of their own
 
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 WHITENOISE_AUTOREFRESH = True

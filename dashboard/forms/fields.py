@@ -40,7 +40,7 @@ class PairsField(LinesField):
         super().__init__(**kwargs)
 
     def prepare_value(self, value: Any) -> Any:
-        return "\n".join(f"{name}={text}" for name, text in value.items()) if isinstance(value, dict) else value
+        return "\n".join(f"{name}={text}" for name, text in sorted(value.items())) if isinstance(value, dict) else value
 
     def to_python(self, value: Any) -> Any:
         if isinstance(value, dict):
@@ -64,7 +64,11 @@ class FrameworksField(LinesField):
     """Frameworks with their versions, one a line, as `dask 2026.8.0`; "=" between them is fine too, because pip writes "=="."""
 
     def prepare_value(self, value: Any) -> Any:
-        return "\n".join(f"{name} {version}" for name, version in value.items()) if isinstance(value, dict) else value
+        return (
+            "\n".join(f"{name} {version}" for name, version in sorted(value.items()))
+            if isinstance(value, dict)
+            else value
+        )
 
     def to_python(self, value: Any) -> Any:
         if isinstance(value, dict):

@@ -246,7 +246,7 @@ def _change(name: str, label: str, old: Any, new: Any) -> Change:
 def _lines(value: Any) -> list[str] | None:
     """The entries of a list or mapping as texts; None for what is neither."""
     if isinstance(value, dict):
-        return [f"{name}={text}" for name, text in value.items()]
+        return [f"{name}={text}" for name, text in sorted(value.items())]
     if isinstance(value, list):
         return [" ".join(map(str, one.values())) if isinstance(one, dict) else str(one) for one in value]
     return None

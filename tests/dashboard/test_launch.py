@@ -146,6 +146,7 @@ def test_what_is_hidden_archived_or_for_others_is_not_offered(people: People, of
     assert "Special tier" in page(people.owner)
 
 
+@pytest.mark.django_db(transaction=True)
 def test_sending_a_form_twice_launches_once(people: People, offered: Project) -> None:
     """Nothing is looked up first: the database's unique key decides, so it makes no difference how close the two clicks are."""
     client = client_of(people.owner)

@@ -7,9 +7,11 @@ import asyncio
 import gc
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from django.conf import settings
 
 _PROC = Path("/proc/self")
 
@@ -50,12 +52,25 @@ def _children() -> Counter[str]:
 
 
 def _ends() -> Counter[str]:
-    """The sockets and pipes that are open; not files, which libraries open once and keep."""
+    """The sockets and pipes that are open; not files, which libraries open once and keep, nor connections to a database's server,
+    which Django keeps for each thread."""
     found: Counter[str] = Counter()
     for descriptor in _names("fd"):
         with suppress(OSError):
             found[str((_PROC / "fd" / descriptor).readlink())] += 1
-    return Counter({end: count for end, count in found.items() if end.startswith(("socket:", "pipe:"))})
+    kept = _connections_to(int(settings.DATABASES["default"]["PORT"] or 0))
+    return Counter(
+        {end: count for end, count in found.items() if end.startswith(("socket:", "pipe:")) and end not in kept}
+    )
+
+
+def _connections_to(port: int) -> Set[str]:
+    """Return the sockets of this process's connections to a port, as its file descriptors name them; none for port 0."""
+    if not port:
+        return set()
+    # Columns of /proc/net/tcp: number, local address, remote address as hexadecimal ADDRESS:PORT, ..., the tenth is the inode.
+    lines = [line.split() for line in (_PROC / "net" / "tcp").read_text().splitlines()[1:]]
+    return {f"socket:[{line[9]}]" for line in lines if int(line[2].partition(":")[2], 16) == port}
 
 
 def _names(folder: str) -> list[str]:

@@ -1,0 +1,148 @@
+"""What history costs: every query of a decision, of the controller's poll and of a list, with few and with a million ended executions.
+
+    .venv/bin/python -m benchmarks.history [ENDED] [ACTIVE]
+
+The database is a SQLite file, or the empty PostgreSQL database that DATABASE_URL names. Executions are of 1,000 users in 200 projects on
+20 tiers; each ended one has one line of history. Reported: the median and the slowest of 20 calls, in milliseconds, after
+1,000 ended executions (the baseline) and after ENDED, with ACTIVE that run or wait.
+"""
+
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+USERS, PROJECTS, TIERS = 1000, 200, 20
+FEW = 1000
+CALLS = 20
+NOW = datetime(2026, 11, 1, tzinfo=UTC)
+
+
+def main(ended: int, active: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ |= {"GRID_VAR": folder, "GRID_SECRET_KEY": "benchmark", "GRID_LOG_LEVEL": "WARNING"}
+        os.environ.setdefault("DATABASE_URL", f"sqlite:///{Path(folder) / 'grid.sqlite3'}")
+        os.environ.setdefault("DJANGO_SETTINGS_MODULE", "grid.settings")
+        import django
+
+        django.setup()
+        measure(ended, active)
+
+
+def measure(ended: int, active: int) -> None:
+    from django.core.management import call_command
+    from django.db import connection
+
+    call_command("migrate", verbosity=0)
+    people()
+    executions(0, active, is_ended=False)
+    executions(active, FEW, is_ended=True)
+    before = timed_all()
+    executions(active + FEW, ended - FEW, is_ended=True)
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("VACUUM ANALYZE")
+    after = timed_all()
+    print(f"{connection.vendor}: {active:,} active; median and slowest of {CALLS} calls, ms")
+    print(f"{'':28}{f'{FEW:,} ended':>20}{f'{ended:,} ended':>20}")
+    for name in before:
+        print(f"{name:28}{'{:8.1f} {:8.1f}'.format(*before[name]):>20}{'{:8.1f} {:8.1f}'.format(*after[name]):>20}")
+
+
+def people() -> None:
+    from grid.models import Environment, HardwareTier, Project, User
+
+    Environment.objects.create(id="lab", name="Lab", image="lab:4", port=8888)
+    HardwareTier.objects.bulk_create(
+        HardwareTier(id=f"t{number}", name=f"T{number}", node_pool="default", cores="1", memory="1Gi")
+        for number in range(TIERS)
+    )
+    User.objects.bulk_create(User(username=f"user-{number}") for number in range(USERS))
+    users = list(User.objects.order_by("pk"))
+    Project.objects.bulk_create(
+        Project(id=f"p{number}", name=f"P{number}", owner=users[number]) for number in range(PROJECTS)
+    )
+    members = Project.members.through
+    members.objects.bulk_create(
+        members(project_id=f"p{number % PROJECTS}", user_id=user.pk) for number, user in enumerate(users)
+    )
+
+
+def executions(first: int, count: int, *, is_ended: bool) -> None:
+    """Half of the active ones run and half wait; the ended ones ended a minute after one another."""
+    from grid.models import Execution, LifecycleEntry, State, User
+
+    users = list(User.objects.order_by("pk").values_list("pk", flat=True))
+
+    def execution(number: int) -> Execution:
+        asked = NOW - timedelta(minutes=number)
+        columns: dict[str, Any] = {"state": State.QUEUED, "reason": "over_user_slots", "message": "Position 1."}
+        if is_ended:
+            columns = {"state": State.SUCCEEDED, "ended_at": asked, "settled_at": asked}
+        elif number % 2:
+            columns = {"state": State.RUNNING}
+        if is_ended or number % 2:
+            columns |= {"slots_reserved_at": asked, "slots_freed_at": asked if is_ended else None}
+        place = number % USERS
+        return Execution(
+            id=f"e{number:09}", kind="workspace", title=f"Run {number}", owner_id=users[place], environment_id="lab",
+            project_id=f"p{place % PROJECTS}", tier_id=f"t{number % TIERS}", requested_at=asked,
+            spec={"tier": {"name": "T", "cost_per_hour": "0.5"}, "environment": {"name": "Lab"}}, **columns,
+        )  # fmt: skip
+
+    for start in range(first, first + count, 5000):
+        rows = Execution.objects.bulk_create(map(execution, range(start, min(start + 5000, first + count))))
+        LifecycleEntry.objects.bulk_create(
+            LifecycleEntry(execution=row, at=row.requested_at, to_state=row.state, reason="ended") for row in rows
+        )
+
+
+def work() -> Mapping[str, Callable[[], object]]:
+    from dashboard.views.launch_cluster import running_by_tier, slots_of
+    from grid.launch import departures, ledger, snapshot
+    from grid.launch.clusters import attached
+    from grid.launch.request import LaunchRequest, submit
+    from grid.models import Environment, HardwareTier, Project, User
+    from grid.runtime.executions import read_mark, read_rows
+
+    owner, project = User.objects.get(username="user-7"), Project.objects.get(pk="p7")
+    launch = LaunchRequest(owner, project, Environment.objects.get(), HardwareTier.objects.get(pk="t0"), "workspace")
+    return {
+        "launch": lambda: submit(launch, now=NOW),
+        "what admission decides on": snapshot.take,
+        "controller: what changed": ledger.marks,
+        "controller: one execution": lambda: ledger.read("e000000001"),
+        "controller: clusters alone": lambda: attached.stop_with_parents(now=NOW),
+        "controller: who has left": lambda: departures.stop_departed(now=NOW),
+        "web: whether a list changed": lambda: read_mark(NOW),
+        "web: all that lists show": lambda: read_rows(NOW),
+        "web: free slots of a user": lambda: slots_of(owner),
+        "web: what runs on each tier": running_by_tier,
+    }
+
+
+def timed_all() -> dict[str, tuple[float, float]]:
+    """Milliseconds, median and slowest, of each kind of work; nothing that it writes is kept."""
+    from django.db import transaction
+
+    found = {}
+    for name, call in work().items():
+        times = []
+        for _ in range(CALLS):
+            with transaction.atomic():
+                began = time.perf_counter()
+                call()
+                times.append((time.perf_counter() - began) * 1000)
+                transaction.set_rollback(True)
+        found[name] = (statistics.median(times), max(times))
+    return found
+
+
+if __name__ == "__main__":
+    numbers = [int(argument) for argument in sys.argv[1:]]
+    main(*numbers, *(1_000_000, 2_000)[len(numbers) :])

@@ -1,6 +1,5 @@
-"""Stored executions as values for pages: one whole, or a page of those that have ended; sync reads of the database."""
+"""A stored execution as a value for pages; sync reads of the database."""
 
-from collections.abc import Sequence
 from datetime import timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -11,24 +10,10 @@ from django.utils import timezone
 from dashboard.access import Viewer, may_operate
 from dashboard.cluster_records import cluster_record, companion
 from dashboard.viewmodels.execution import ExecutionRecord, LifecycleLine
-from dashboard.viewmodels.executions_view import Choices, ExecutionsView, offered
 from grid.centralconfig import ACCESS_LOST_TIMEOUT, value_of
 from grid.models import Execution, ExecutionLog, LifecycleEntry, Project
-from grid.models.execution import FINAL_STATES
 
-ENDED_PER_PAGE = 50
 _LIFECYCLE_READ = 1000
-_CHOICES_FROM = 1000
-_ENDED_ORDER = {
-    "name": "title",
-    "kind": "kind",
-    "tier": "tier__name",
-    "user": "owner__username",
-    "project": "project__name",
-    "status": "state",
-    "age": "requested_at",
-    "ended": "ended_at",
-}
 
 
 def read_record(execution_id: str, *, before: ExecutionRecord | None = None) -> ExecutionRecord | None:
@@ -85,55 +70,6 @@ def visible_executions(viewer: Viewer) -> QuerySet[Execution]:
         return Execution.objects.all()
     mine = Project.objects.filter(Q(owner=viewer.id) | Q(members=viewer.id)).values("pk")
     return Execution.objects.filter(Q(owner=viewer.id) | Q(project__in=mine))
-
-
-def ended_page(viewer: Viewer, view: ExecutionsView) -> tuple[Sequence[Execution], bool]:
-    """One page of ended executions, and whether there is a next one; nothing is counted, so old ones cost nothing."""
-    found = visible_executions(viewer).filter(state__in=FINAL_STATES)
-    exact = {
-        "kind": view.kind,
-        "tier": view.tier,
-        "owner__username": view.user,
-        "project": view.project,
-        "state": view.status,
-    }
-    found = found.filter(**{name: value for name, value in exact.items() if value})
-    if view.node:
-        found = found.filter(node_name__icontains=view.node)
-    if view.text:
-        fields = (
-            "title",
-            "id",
-            "message",
-            "owner__username",
-            "project__name",
-            "tier__name",
-            "kind",
-            "state",
-            "node_name",
-        )
-        wanted = Q()
-        for field in fields:
-            wanted |= Q(**{f"{field}__icontains": view.text})
-        found = found.filter(wanted)
-    newest_first = view.sort in ("age", "ended")
-    sign = "-" if newest_first is not view.descending else ""
-    found = found.order_by(f"{sign}{_ENDED_ORDER[view.sort]}", "-requested_at", "pk")
-    start = (view.page - 1) * ENDED_PER_PAGE
-    rows = list(found.select_related("owner", "project", "tier").defer("spec")[start : start + ENDED_PER_PAGE + 1])
-    return rows[:ENDED_PER_PAGE], len(rows) > ENDED_PER_PAGE
-
-
-def ended_choices(viewer: Viewer, view: ExecutionsView) -> Choices:
-    """What the filter of ended executions offers, from the latest of them."""
-    latest = visible_executions(viewer).filter(state__in=FINAL_STATES).order_by("-ended_at")
-    names = ("tier_id", "tier__name", "owner__username", "project_id", "project__name")
-    rows = list(latest.values_list(*names)[:_CHOICES_FROM])
-    return Choices(
-        tiers=offered(((row[0], row[1]) for row in rows), view.tier),
-        users=offered(((row[2], row[2]) for row in rows), view.user),
-        projects=offered(((row[3], row[4]) for row in rows), view.project),
-    )
 
 
 def _lifecycle(execution: Execution) -> tuple[LifecycleLine, ...]:

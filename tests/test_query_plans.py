@@ -2,24 +2,36 @@
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from dashboard.access import Viewer, viewer_of
+from dashboard.history import Position, ended_choices, ended_page
+from dashboard.records import read_record
+from dashboard.viewmodels.executions_view import ExecutionsView
 from dashboard.views.launch_cluster import running_by_tier, slots_of
 from grid.launch import admission, departures, ledger
 from grid.launch.clusters import attached
-from grid.models import Execution, State
+from grid.models import Execution, State, User
 from grid.runtime.executions import read_mark, read_rows
 from tests.launch.conftest import NOW, Shop
 from tests.launch.conftest import shop as shop
 
-# Of the tables that grow with history. A partial index holds the unsettled only, so reading all of it is no scan of history.
-_SCAN = re.compile(
-    r"(?:SCAN|Seq Scan on) (grid_execution|grid_lifecycleentry|grid_clustersample)\b(?! USING (?:COVERING )?INDEX unsettled)"
-)
+# Of the tables that grow with history.
+_TABLES = "execution|executionlog|lifecycleentry|clustersample"
+_SCAN = re.compile(rf"(?:SCAN|Seq Scan on) grid_(?:{_TABLES})\b(?: USING (?:COVERING )?INDEX (\w+))?")
+
+
+def _reads_history(sql: str, plan: str) -> bool:
+    """Whether a plan reads a table from end to end. The unsettled have an index of their own, and pages a limit."""
+    return any(
+        not (index.startswith("unsettled") or (index.startswith("history") and "LIMIT" in sql))
+        for index in (scan[1] or "" for scan in _SCAN.finditer(plan))
+    )
 
 
 def scans(queries: CaptureQueriesContext) -> Iterator[str]:
@@ -34,8 +46,18 @@ def scans(queries: CaptureQueriesContext) -> Iterator[str]:
                 cursor.execute("SET LOCAL enable_seqscan = off")
             cursor.execute(f"EXPLAIN {'QUERY PLAN ' if connection.vendor == 'sqlite' else ''}{sql}")
             plan = "\n".join(str(row[-1]) for row in cursor.fetchall())
-        if _SCAN.search(plan):
+        if _reads_history(sql, plan):
             yield f"{sql}\n{plan}"
+
+
+ENDED = ExecutionsView(show="ended")
+BEFORE = str(Position(NOW, "zzz"))
+
+
+def viewer(user: User) -> Viewer:
+    found = viewer_of(user)
+    assert found is not None
+    return found
 
 
 @pytest.fixture
@@ -59,6 +81,15 @@ WORK: dict[str, Callable[[Shop], object]] = {
     "a list": lambda shop: read_rows(NOW),
     "free slots": lambda shop: slots_of(shop.people.owner),
     "what runs on a tier": lambda shop: running_by_tier(),
+    "the history of all": lambda shop: ended_page(viewer(shop.people.operator), ENDED),
+    "the history of a person": lambda shop: ended_page(viewer(shop.people.teammate), ENDED),
+    "the history, filtered": lambda shop: ended_page(
+        viewer(shop.people.operator), replace(ENDED, text="x", user="bob")
+    ),
+    "the history further back": lambda shop: ended_page(viewer(shop.people.owner), replace(ENDED, before=BEFORE)),
+    "the history forward": lambda shop: ended_page(viewer(shop.people.owner), replace(ENDED, after=BEFORE)),
+    "what the history can be filtered by": lambda shop: ended_choices(viewer(shop.people.teammate), ENDED),
+    "an execution's page": lambda shop: read_record(Execution.objects.unsettled()[0].pk),
 }
 
 

@@ -26,7 +26,6 @@ ENDED_STATES = {"succeeded": "Succeeded", "stopped": "Stopped", "failed": "Faile
 STATES = {**ACTIVE_STATES, **ENDED_STATES}
 TROUBLE = "trouble"
 SORTS = ("name", "kind", "tier", "user", "project", "status", "node", "age", "restarts", "cpu", "memory", "gpus")
-ENDED_SORTS = ("name", "kind", "tier", "user", "project", "status", "age", "ended")
 _TEXTS = ("text", "tier", "user", "project", "node")
 _BOUNDS = ("age", "restarts", "cpu", "memory", "gpus")
 _LENGTH = 100
@@ -36,7 +35,10 @@ _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 60 * 60, "d": 24 * 60 * 60}
 
 @dataclass(frozen=True, slots=True)
 class ExecutionsView:
-    """Texts are as typed; a bound is the least that a row must have, "" for none."""
+    """Texts are as typed; a bound is the least that a row must have, "" for none.
+
+    The ended come newest first, and a page of them begins `before` or `after` a position that another page has given.
+    """
 
     show: str = ""
     text: str = ""
@@ -54,6 +56,8 @@ class ExecutionsView:
     sort: str = "age"
     descending: bool = False
     page: int = 1
+    before: str = ""
+    after: str = ""
 
     @classmethod
     def parse(cls, query: Mapping[str, Any]) -> "ExecutionsView":
@@ -62,7 +66,7 @@ class ExecutionsView:
 
         show = "ended" if of("show") == "ended" else ""
         sort, page = of("sort"), of("page")
-        known = sort.removeprefix("-") in (ENDED_SORTS if show else SORTS)
+        known = not show and sort.removeprefix("-") in SORTS
         states = {**ENDED_STATES} if show else {**ACTIVE_STATES, TROUBLE: ""}
         return cls(
             show=show,
@@ -71,13 +75,15 @@ class ExecutionsView:
             sort=sort.removeprefix("-") if known else ("ended" if show else "age"),
             descending=known and sort.startswith("-"),
             page=max(1, int(page)) if page.isascii() and page.isdigit() and len(page) < 6 else 1,
+            before=of("before") if show else "",
+            after=of("after") if show else "",
             **{name: of(name) for name in (*_TEXTS, *_BOUNDS)},
         )
 
     def query(self, **changed: Any) -> str:
         """The query string of this view with something changed; only what is not the default."""
         new = replace(self, **changed)
-        names = ("show", "text", "kind", "tier", "user", "project", "status", "node", *_BOUNDS)
+        names = ("show", "text", "kind", "tier", "user", "project", "status", "node", *_BOUNDS, "before", "after")
         parts = {name: getattr(new, name) for name in names if getattr(new, name)}
         sort = ("-" if new.descending else "") + new.sort
         if sort != ("ended" if new.show else "age"):

@@ -18,7 +18,8 @@ from dashboard.access import Viewer, may_see_execution, viewer_of
 from dashboard.cluster_records import read_samples
 from dashboard.consumers.execution import EXECUTION, ExecutionView, execution_fragments, person
 from dashboard.consumers.executions import EXECUTIONS, visible_rows
-from dashboard.records import ended_choices, ended_page, read_record
+from dashboard.history import ended_choices, ended_page
+from dashboard.records import read_record
 from dashboard.viewmodels.execution import ExecutionRecord
 from dashboard.viewmodels.executions import choices
 from dashboard.viewmodels.executions_view import ACTIVE_STATES, ENDED_STATES, KINDS, TROUBLE, ExecutionsView, bounds
@@ -46,14 +47,14 @@ async def executions(request: HttpRequest) -> HttpResponse:
         "problems": dict(bounds(view).problems),
     }
     if view.show == "ended":
-        rows, has_next = await sync_to_async(ended_page)(viewer, view)
+        page = await sync_to_async(ended_page)(viewer, view)
         context |= {
             "view": view,
-            "rows": rows,
+            "page": page,
             "choices": await sync_to_async(ended_choices)(viewer, view),
             "states": ENDED_STATES,
-            "previous": view.query(page=view.page - 1) if view.page > 1 else "",
-            "next": view.query(page=view.page + 1) if has_next else "",
+            "newer": view.query(after=page.newer, before="") if page.newer else "",
+            "older": view.query(before=page.older, after="") if page.older else "",
             "now": get_runtime().clock(),
         }
         return await sync_to_async(render)(request, "dashboard/executions_ended.html", context)

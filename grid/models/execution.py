@@ -131,7 +131,10 @@ class Execution(models.Model):
                 fields=["owner", "state"], condition=models.Q(settled_at__isnull=True), name="unsettled_by_owner"
             ),
             models.Index(fields=["owner", "-requested_at"], name="launches_by_owner"),
-            models.Index(fields=["ended_at"], name="executions_by_end"),
+            # The history is read in the order of the ends: all of it, of one person, of one project.
+            models.Index(fields=["ended_at", "id"], name="history"),
+            models.Index(fields=["owner", "ended_at", "id"], name="history_by_owner"),
+            models.Index(fields=["project", "ended_at", "id"], name="history_by_project"),
         ]
         constraints = [
             models.CheckConstraint(

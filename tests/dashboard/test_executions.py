@@ -1,13 +1,18 @@
 """The Executions page over HTTP and its websocket: who sees what, the filter in the URL, ended ones, and updates."""
 
 import gzip
+import re
 from datetime import timedelta
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from asgiref.sync import sync_to_async
+from django.template.loader import render_to_string
 from django.test import Client
 
+from dashboard.history import Page
+from dashboard.viewmodels.executions_view import ExecutionsView
 from grid.kube.objects import RawObject
 from grid.kube.resources import EVENTS, PODS
 from grid.models import Execution, State, User
@@ -170,8 +175,6 @@ def test_ended_ones_have_a_tab_with_filter_and_order(people: People, mine: Execu
     assert "Done" not in text(people.owner, show="ended", status="failed")
     assert "Broken" not in text(people.owner, show="ended", tier="big")
     assert "No ended execution matches." in text(people.owner, show="ended", text="zzz")
-    by_name = text(people.owner, show="ended", sort="name")
-    assert by_name.index("Broken") < by_name.index("Done")
 
 
 def test_ended_ones_come_in_pages(people: People, mine: Execution) -> None:
@@ -185,8 +188,35 @@ def test_ended_ones_come_in_pages(people: People, mine: Execution) -> None:
     first = text(people.teammate, show="ended")
     assert first.count('scope="row"') == 50
     assert "old0059" in first
-    assert 'href="?show=ended&amp;page=2"' in first
-    assert text(people.teammate, show="ended", page="2").count('scope="row"') == 10
+    older = re.search(r'href="\?show=ended&amp;before=([^"]+)" rel="next"', first)
+    assert older is not None
+    second = text(people.teammate, show="ended", before=unquote(older[1]))
+    assert second.count('scope="row"') == 10
+    assert "old0009" in second
+    assert 'rel="next"' not in second
+    newer = re.search(r'href="\?show=ended&amp;after=([^"]+)" rel="prev"', second)
+    assert newer is not None
+    again = text(people.teammate, show="ended", after=unquote(newer[1]))
+    listed = re.compile("/executions/(old[0-9]{4})/")
+    assert listed.findall(again) == listed.findall(first)
+
+
+@pytest.mark.parametrize("position", ["", "~", "yesterday~old1", "2026-01-01~old1", "2026-01-01T00:00:00Z", "9" * 100])
+def test_position_that_no_page_has_written_is_the_newest_page(people: People, mine: Execution, position: str) -> None:
+    make_execution(people.owner, mine.project, state=State.STOPPED, title="Done", ended_at=MOMENT)
+    assert "Done" in text(people.owner, show="ended", before=position, after=position)
+
+
+def test_filter_that_did_not_look_at_everything_says_how_far_it_looked() -> None:
+    context = {
+        "view": ExecutionsView(show="ended", text="new"),
+        "page": Page([], older="x", looked_back_to=MOMENT),
+        "older": "?older",
+        "now": MOMENT + timedelta(hours=2),
+    }
+    shown = render_to_string("dashboard/executions_ended.html", context)
+    assert "No match among those that ended in the last" in shown
+    assert '<a href="?older">Look further back</a>' in shown
 
 
 async def test_a_change_reaches_the_browser_as_its_row_only(

@@ -1,0 +1,166 @@
+"""Executions that have ended, newest first; sync reads of the database that cost the same however many there are.
+
+A page begins where the one before ended, and an index finds that place: nothing is counted or skipped. A filter looks through a bounded
+number of executions at a time, and says how far back it has looked.
+"""
+
+import operator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Q, QuerySet
+
+from dashboard.access import Viewer, may_operate
+from dashboard.viewmodels.executions_view import Choices, ExecutionsView, offered
+from grid.models import Execution, Project, User
+
+PER_PAGE = 50
+SEARCHED = 5000
+_CHOICES_FROM = 1000
+_TEXT_COLUMNS = (
+    *("title", "id", "message", "kind", "state", "node_name"),
+    *("owner__username", "project__name", "tier__name"),
+)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Position:
+    """The place of an execution in the history. Those that ended at the same moment are ordered by id."""
+
+    ended_at: datetime
+    id: str
+
+    def __str__(self) -> str:
+        return f"{self.ended_at.isoformat()}~{self.id}"
+
+    @classmethod
+    def parse(cls, text: str) -> "Position | None":
+        """None for what no page has written."""
+        at, _, id = text.partition("~")
+        try:
+            moment = datetime.fromisoformat(at)
+        except ValueError:
+            return None
+        return cls(moment, id) if moment.tzinfo is not None and id else None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """`older` and `newer` are positions at which the neighbouring pages begin, "" where there is none. `looked_back_to` is set
+    when a filter has not looked at everything that is older."""
+
+    rows: Sequence[Execution]
+    older: str = ""
+    newer: str = ""
+    looked_back_to: datetime | None = None
+
+
+def ended_page(viewer: Viewer, view: ExecutionsView, *, searched: int = SEARCHED) -> Page:
+    """Return the page that the view's `before` or `after` names, the newest without them. A filter looks through `searched`
+    executions of each part."""
+    after, before = Position.parse(view.after), Position.parse(view.before)
+    if after:
+        rows, further = _read(viewer, view, after, searched, towards_newer=True)
+        if further is not None:
+            rows.reverse()
+            return Page(rows, older=str(_position(rows[-1]) if rows else after), newer=str(further))
+        before = None  # fewer than a page are newer, and the newest page shows them
+    rows, further = _read(viewer, view, before, searched)
+    newer = str(_position(rows[0]) if rows else before) if before else ""
+    looked_back_to = further.ended_at if further and len(rows) < PER_PAGE else None
+    return Page(rows, str(further or ""), newer, looked_back_to)
+
+
+def ended_choices(viewer: Viewer, view: ExecutionsView) -> Choices:
+    """What the filter of ended executions offers, from the latest of them."""
+    names = ("tier_id", "tier__name", "owner__username", "project_id", "project__name")
+    rows = [
+        row
+        for source in _sources(viewer, ExecutionsView(show="ended"))
+        for row in source.order_by("-ended_at", "-pk").values_list(*names)[:_CHOICES_FROM]
+    ]
+    return Choices(
+        tiers=offered(((row[0], row[1]) for row in rows), view.tier),
+        users=offered(((row[2], row[2]) for row in rows), view.user),
+        projects=offered(((row[3], row[4]) for row in rows), view.project),
+    )
+
+
+def _read(
+    viewer: Viewer, view: ExecutionsView, start: Position | None, searched: int, *, towards_newer: bool = False
+) -> tuple[list[Execution], Position | None]:
+    """Return at most a page from `start` on, in the order of reading, and where to read on; None when there is nothing more."""
+    wanted = _wanted(view)
+    order = ("ended_at", "pk") if towards_newer else ("-ended_at", "-pk")
+    found: dict[str, Execution] = {}
+    limits: list[Position] = []
+    for source in _sources(viewer, view):
+        line = _from(source, start, towards_newer).order_by(*order)
+        rows = line
+        if wanted:
+            rows = Execution.objects.filter(wanted, pk__in=line.values("pk")[:searched]).order_by(*order)
+            limits += [_position(last) for last in line.only("ended_at")[searched - 1 : searched]]
+        joined = rows.select_related("owner", "project", "tier").defer("spec")
+        found |= {row.pk: row for row in joined[: PER_PAGE + 1]}
+
+    nearest = (min if towards_newer else max)(limits, default=None)
+    rows_in_order = sorted(found.values(), key=_position, reverse=not towards_newer)
+    if nearest is not None:
+        # Further on, a part has not been looked through: a row that another part has there would hide what is missing.
+        is_reached = operator.le if towards_newer else operator.ge
+        rows_in_order = [row for row in rows_in_order if is_reached(_position(row), nearest)]
+    page = rows_in_order[:PER_PAGE]
+    return page, _position(page[-1]) if len(rows_in_order) > PER_PAGE else nearest
+
+
+def _sources(viewer: Viewer, view: ExecutionsView) -> Iterator[QuerySet[Execution]]:
+    """Yield what the viewer may see, in parts that each have an index in the order of the ends; together they are `visible`."""
+    ended = Execution.objects.filter(ended_at__isnull=False)
+    if may_operate(viewer):
+        if view.project:
+            yield ended.filter(project=view.project)
+        elif view.user:
+            yield ended.filter(owner=User.objects.filter(username=view.user).values_list("pk", flat=True).first() or 0)
+        else:
+            yield ended
+        return
+    yield ended.filter(owner=viewer.id)
+    for project in (
+        Project.objects.filter(Q(owner=viewer.id) | Q(members=viewer.id)).distinct().values_list("pk", flat=True)
+    ):
+        if view.project in ("", project):
+            yield ended.filter(project=project)
+
+
+def _wanted(view: ExecutionsView) -> Q:
+    exact = {
+        "kind": view.kind,
+        "tier": view.tier,
+        "owner__username": view.user,
+        "project": view.project,
+        "state": view.status,
+    }
+    wanted = Q(**{name: value for name, value in exact.items() if value})
+    if view.node:
+        wanted &= Q(node_name__icontains=view.node)
+    if view.text:
+        anywhere = Q()
+        for column in _TEXT_COLUMNS:
+            anywhere |= Q(**{f"{column}__icontains": view.text})
+        wanted &= anywhere
+    return wanted
+
+
+def _from(source: QuerySet[Execution], start: Position | None, towards_newer: bool) -> QuerySet[Execution]:
+    if start is None:
+        return source
+    # The first condition is what an index finds; the second leaves out the start itself and what stands on its other side.
+    if towards_newer:
+        return source.filter(ended_at__gte=start.ended_at).exclude(ended_at=start.ended_at, pk__lte=start.id)
+    return source.filter(ended_at__lte=start.ended_at).exclude(ended_at=start.ended_at, pk__gte=start.id)
+
+
+def _position(row: Execution) -> Position:
+    assert row.ended_at is not None, "only ended ones are read here"
+    return Position(row.ended_at, row.pk)

@@ -1,0 +1,101 @@
+"""The history of ended executions: every page by index, each execution once, for whoever may see it."""
+
+from datetime import timedelta
+
+import pytest
+
+from dashboard.access import Viewer, viewer_of
+from dashboard.history import PER_PAGE, ended_page
+from dashboard.records import visible_executions
+from dashboard.viewmodels.executions_view import ExecutionsView
+from grid.models import Execution, State, User
+from tests.conftest import People
+from tests.dashboard.executing import make_environment, make_project, make_tier
+from tests.support.builders import MOMENT
+
+ENDED = ExecutionsView(show="ended")
+
+
+@pytest.fixture
+def history(people: People) -> People:
+    """480 ended executions of four people in three projects, three of them at each moment, and some that run."""
+    projects = [
+        make_project(people.owner, people.teammate),
+        make_project(people.teammate, people.owner, id="fraud", name="Fraud"),
+        make_project(people.stranger, id="secret", name="Secret"),
+    ]
+    tier, environment = make_tier("small"), make_environment()
+    owners = [people.owner, people.teammate, people.stranger]
+    Execution.objects.bulk_create(
+        Execution(
+            id=f"e{number:04}", kind="job", title="needle" if number % 160 == 7 else "hay", owner=owners[number % 3],
+            # Somebody who has left a project still sees what was his.
+            project=projects[number * 7 // 4 % 3], tier=tier, environment=environment,
+            state=State.RUNNING if number % 50 == 0 else State.FAILED,
+            ended_at=None if number % 50 == 0 else MOMENT - timedelta(minutes=number // 3),
+        )
+        for number in range(480)
+    )  # fmt: skip
+    return people
+
+
+def seen_by(user: User) -> Viewer:
+    viewer = viewer_of(user)
+    assert viewer is not None
+    return viewer
+
+
+def expected(viewer: Viewer, **wanted: object) -> list[str]:
+    visible = visible_executions(viewer).filter(ended_at__isnull=False, **wanted)
+    return list(visible.distinct().order_by("-ended_at", "-pk").values_list("pk", flat=True))
+
+
+def ids(rows: object) -> list[str]:
+    return [row.pk for row in rows]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("who", ["owner", "teammate", "stranger", "operator", "admin"])
+@pytest.mark.parametrize("text", ["", "hay", "needle"])
+@pytest.mark.parametrize("searched", [20, 70, 5000])
+def test_pages_forward_hold_each_visible_execution_once(history: People, who: str, text: str, searched: int) -> None:
+    viewer = seen_by(getattr(history, who))
+    found: list[str] = []
+    before = ""
+    for _ in range(100):
+        page = ended_page(viewer, ExecutionsView(show="ended", text=text, before=before), searched=searched)
+        assert len(page.rows) <= PER_PAGE
+        found += ids(page.rows)
+        if not page.older:
+            break
+        before = page.older
+    else:
+        pytest.fail("the history has no end")
+    assert found == expected(viewer, **({"title": text} if text else {}))
+
+
+@pytest.mark.parametrize("who", ["owner", "operator"])
+@pytest.mark.parametrize("text", ["", "hay", "needle"])
+def test_pages_backward_hold_what_they_held_forward(history: People, who: str, text: str) -> None:
+    viewer = seen_by(getattr(history, who))
+    wanted = expected(viewer, **({"title": text} if text else {}))
+    start = ExecutionsView(show="ended", text=text, before="2001-01-01T00:00:00+00:00~a")
+    found: list[str] = []
+    newer = ended_page(viewer, start, searched=40).newer
+    while newer:
+        page = ended_page(viewer, ExecutionsView(show="ended", text=text, after=newer), searched=40)
+        found = ids(page.rows) + found if page.newer else found
+        newer = page.newer
+    newest = ids(page.rows)
+    assert found == wanted[len(wanted) - len(found) :]
+    assert newest == wanted[: len(newest)]
+    assert len(newest) + len(found) >= len(wanted)
+
+
+@pytest.mark.parametrize("filter", [{"project": "fraud"}, {"user": "bob"}, {"status": "failed"}, {"user": "nobody"}])
+def test_filters_choose_among_what_is_visible(history: People, filter: dict[str, str]) -> None:
+    columns = {"project": "project", "user": "owner__username", "status": "state"}
+    for user in (history.owner, history.stranger, history.operator):
+        viewer = seen_by(user)
+        page = ended_page(viewer, ExecutionsView(show="ended", **filter))  # type: ignore[arg-type]
+        wanted = expected(viewer, **{columns[name]: value for name, value in filter.items()})
+        assert ids(page.rows) == wanted[:PER_PAGE]

@@ -41,7 +41,7 @@ AnyUser = User | AnonymousUser | AbstractBaseUser | Viewer
 
 
 class ExecutionLike(Protocol):
-    """What both the stored `Execution` and the runtime's `ExecutionRow` can say."""
+    """What both the runtime's `ExecutionRow` and a page's `ExecutionRecord` can say."""
 
     @property
     def owner_id(self) -> int: ...

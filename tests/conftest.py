@@ -31,6 +31,12 @@ def _uses_database(item: pytest.Item) -> bool:
     return item.get_closest_marker("django_db") is not None or "db" in fixtures or "transactional_db" in fixtures
 
 
+@pytest.fixture(scope="session")
+def django_db_keepdb() -> bool:
+    """PostgreSQL drops no database that a thread is still connected to; the server goes with all of them anyway."""
+    return connection.vendor == "postgresql"
+
+
 @dataclass(frozen=True)
 class People:
     """The owner, a member of the owner's project, somebody unrelated, and the two roles that see everything."""

@@ -10,7 +10,6 @@ from typing import Literal, Protocol
 from grid.kube.objects import RawObject
 from grid.kube.resources import Resource
 
-PatchKind = Literal["merge", "strategic", "json", "apply"]
 Propagation = Literal["Background", "Foreground", "Orphan"]
 
 
@@ -51,16 +50,9 @@ class KubeApi(Protocol):
 
     async def replace(self, resource: Resource, name: str, body: RawObject, *, namespace: str = "") -> RawObject: ...
 
-    async def patch(
-        self,
-        resource: Resource,
-        name: str,
-        body: object,
-        *,
-        namespace: str = "",
-        subresource: str = "",
-        kind: PatchKind = "merge",
-    ) -> RawObject: ...
+    async def patch(self, resource: Resource, name: str, body: RawObject, *, namespace: str = "") -> RawObject:
+        """Merge the body into the object (JSON merge patch): None deletes a field, a list is replaced."""
+        ...
 
     async def delete(
         self,

@@ -6,7 +6,7 @@ Every request has a connect and a read timeout. Connecting happens at the first 
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +18,7 @@ from kubernetes.aio.client.rest import RESTClientObject
 from yarl import URL
 
 from grid.errors import ClusterUnavailable
-from grid.kube.api import PatchKind, Propagation
+from grid.kube.api import Propagation
 from grid.kube.credentials import Source
 from grid.kube.errors import decode_status, error_of, translated
 from grid.kube.objects import RawObject
@@ -32,12 +32,7 @@ WATCH_GRACE_SECONDS = 30.0  # the server ends a watch itself when its time is ov
 FOLLOW_READ_SECONDS = 3600.0  # a program may print nothing for long
 _RELOAD_SECONDS = 5.0  # refused credentials are read again at most this often
 _LONGEST_LINE = 64 * 2**20
-_CONTENT_TYPES: Mapping[PatchKind, str] = {
-    "merge": "application/merge-patch+json",
-    "strategic": "application/strategic-merge-patch+json",
-    "json": "application/json-patch+json",
-    "apply": "application/apply-patch+yaml",
-}
+_MERGE_PATCH = "application/merge-patch+json"
 # Compression of lists costs both sides more than a cluster's network does.
 _HEADERS = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": FIELD_MANAGER}
 _decode_object = msgspec.json.Decoder(RawObject).decode
@@ -149,19 +144,10 @@ class HttpKubeApi:
         path = resource.path(namespace=namespace, name=name)
         return await self._object("PUT", path, query=_query(fieldManager=FIELD_MANAGER), body=body)
 
-    async def patch(
-        self,
-        resource: Resource,
-        name: str,
-        body: object,
-        *,
-        namespace: str = "",
-        subresource: str = "",
-        kind: PatchKind = "merge",
-    ) -> RawObject:
-        query = _query(fieldManager=FIELD_MANAGER, force="true" if kind == "apply" else "")
-        path = resource.path(namespace=namespace, name=name, subresource=subresource)
-        return await self._object("PATCH", path, query=query, body=body, content_type=_CONTENT_TYPES[kind])
+    async def patch(self, resource: Resource, name: str, body: RawObject, *, namespace: str = "") -> RawObject:
+        path = resource.path(namespace=namespace, name=name)
+        query = _query(fieldManager=FIELD_MANAGER)
+        return await self._object("PATCH", path, query=query, body=body, content_type=_MERGE_PATCH)
 
     async def delete(
         self,

@@ -132,8 +132,7 @@ async def test_writes_say_who_writes_and_what_kind_of_patch_it_is(write_config: 
     async for server, api in Use(write_config)(echo):
         await api.create(CONFIG_MAPS, config_map("a"), namespace="ns", dry_run=True)
         await api.replace(CONFIG_MAPS, "a", config_map("a"), namespace="ns")
-        await api.patch(DEPLOYMENTS, "d", {"spec": {}}, namespace="ns", kind="apply")
-        await api.patch(PODS, "p", [{"op": "remove", "path": "/x"}], namespace="ns", subresource="status", kind="json")
+        await api.patch(DEPLOYMENTS, "d", {"spec": {}}, namespace="ns")
         await api.delete(PODS, "p", namespace="ns", grace_seconds=0, propagation="Foreground", uid="u1")
         told = [(r.method, r.path_qs, r.headers.get("Content-Type")) for r in server.seen]
         at = "/api/v1/namespaces/ns"
@@ -142,13 +141,12 @@ async def test_writes_say_who_writes_and_what_kind_of_patch_it_is(write_config: 
             ("PUT", f"{at}/configmaps/a?fieldManager=compute-grid", "application/json"),
             (
                 "PATCH",
-                "/apis/apps/v1/namespaces/ns/deployments/d?fieldManager=compute-grid&force=true",
-                "application/apply-patch+yaml",
+                "/apis/apps/v1/namespaces/ns/deployments/d?fieldManager=compute-grid",
+                "application/merge-patch+json",
             ),
-            ("PATCH", f"{at}/pods/p/status?fieldManager=compute-grid", "application/json-patch+json"),
             ("DELETE", f"{at}/pods/p", "application/json"),
         ]
-        assert json.loads(server.bodies[4]) == {
+        assert json.loads(server.bodies[3]) == {
             "apiVersion": "v1",
             "kind": "DeleteOptions",
             "gracePeriodSeconds": 0,

@@ -118,21 +118,10 @@ async def test_a_write_that_changes_nothing_keeps_the_version(api: KubeApi, name
     assert again["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
 
 
-async def test_patches_of_each_kind(api: KubeApi, namespace: str) -> None:
+async def test_a_patch_merges_and_none_deletes(api: KubeApi, namespace: str) -> None:
     await api.create(CONFIG_MAPS, bare("a", {"k": "v", "gone": "x"}), namespace=namespace)
-    await api.patch(CONFIG_MAPS, "a", {"data": {"gone": None, "m": "1"}}, namespace=namespace)
-    await api.patch(CONFIG_MAPS, "a", {"data": {"s": "1"}}, namespace=namespace, kind="strategic")
-    added = [{"op": "test", "path": "/data/k", "value": "v"}, {"op": "add", "path": "/data/j", "value": "1"}]
-    patched = await api.patch(CONFIG_MAPS, "a", added, namespace=namespace, kind="json")
-    assert patched["data"] == {"k": "v", "m": "1", "s": "1", "j": "1"}
-    with pytest.raises(Rejected):
-        failing = [{"op": "test", "path": "/data/k", "value": "other"}]
-        await api.patch(CONFIG_MAPS, "a", failing, namespace=namespace, kind="json")
-
-
-async def test_applying_makes_what_is_missing(api: KubeApi, namespace: str) -> None:
-    applied = {**bare("b", {"k": "1"}), "metadata": {"name": "b"}}
-    assert (await api.patch(CONFIG_MAPS, "b", applied, namespace=namespace, kind="apply"))["data"] == {"k": "1"}
+    patched = await api.patch(CONFIG_MAPS, "a", {"data": {"gone": None, "m": "1"}}, namespace=namespace)
+    assert patched["data"] == {"k": "v", "m": "1"}
 
 
 async def test_a_list_comes_in_pages_of_one_moment(api: KubeApi, namespace: str) -> None:

@@ -17,10 +17,10 @@ from typing import Any
 import msgspec
 
 from grid.errors import ClusterUnavailable, Conflict, Expired, GridError, NotAllowed, NotFound, Problem, Rejected
-from grid.kube.api import PatchKind, Propagation
+from grid.kube.api import Propagation
 from grid.kube.objects import RawObject
 from grid.kube.resources import PODS, SERVICES, Resource
-from tests.support.patching import patched
+from tests.support.patching import merged
 from tests.support.selection import Matcher, matcher
 from tests.support.storage import Storage, Watch
 
@@ -237,26 +237,11 @@ class FakeCluster:
             obj["metadata"]["namespace"] = namespace
         return copy.deepcopy(self.storage.store(resource, obj, old))
 
-    async def patch(
-        self,
-        resource: Resource,
-        name: str,
-        body: object,
-        *,
-        namespace: str = "",
-        subresource: str = "",
-        kind: PatchKind = "merge",
-    ) -> RawObject:
-        self._request("patch", resource, namespace, name, f"{kind} {subresource}".strip())
-        try:
-            old = self.storage.find(resource, name, namespace)
-        except NotFound:
-            if kind != "apply" or not isinstance(body, dict):
-                raise
-            return await self.create(resource, body, namespace=namespace)
-        if isinstance(body, dict):
-            _check_version(resource, old, body.get("metadata") or {})
-        return copy.deepcopy(self.storage.store(resource, patched(old, body, kind), old))
+    async def patch(self, resource: Resource, name: str, body: RawObject, *, namespace: str = "") -> RawObject:
+        self._request("patch", resource, namespace, name)
+        old = self.storage.find(resource, name, namespace)
+        _check_version(resource, old, body.get("metadata") or {})
+        return copy.deepcopy(self.storage.store(resource, merged(copy.deepcopy(old), copy.deepcopy(body)), old))
 
     async def delete(
         self,

@@ -29,6 +29,7 @@ STEPS = st.lists(
                 "put",
                 "remove",
                 "drop",
+                "break",
                 "lose",
                 "compact",
                 "away",

@@ -125,6 +125,8 @@ async def test_a_list_that_expires_between_pages_is_read_in_one_piece() -> None:
         cluster.compact()
         await until(it.is_equal)
         assert it.freshness().synced
+        continued = [bool(request.detail) for request in cluster.requests if request.verb == "list"]
+        assert continued == [False, True, False], "a page, one that has expired, and all at once"
 
 
 @virtual_time

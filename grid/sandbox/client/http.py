@@ -20,12 +20,10 @@ from grid.sandbox.client.errors import ApiError
 from grid.sandbox.client.kubeconfig import Connection, read_kubeconfig
 from grid.sandbox.client.objects import Object
 
-PatchKind = Literal["merge", "strategic", "json", "apply"]
+PatchKind = Literal["merge", "strategic"]
 _PATCH_TYPES: dict[PatchKind, str] = {
     "merge": "application/merge-patch+json",
     "strategic": "application/strategic-merge-patch+json",
-    "json": "application/json-patch+json",
-    "apply": "application/apply-patch+yaml",
 }
 _REQUEST_SECONDS = 30.0
 _CONNECT_SECONDS = 5.0

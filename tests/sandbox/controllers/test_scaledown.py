@@ -63,7 +63,9 @@ def test_the_node_that_has_been_unneeded_longest_stays_the_chosen_one() -> None:
 
 
 def test_half_of_what_a_node_offers_is_enough_to_keep_it() -> None:
-    assert unneeded(judge(two_nodes(), [pod_on("a", "p", cpu="4")])) == {"b"}
+    half = judge(two_nodes(), [pod_on("a", "p", cpu="4")], known=("a",))
+    assert unneeded(half) == {"b"}
+    assert half["a"].reason == "its requests are 50% of what it offers"
     below = judge(two_nodes(), [pod_on("a", "p", cpu="3999m")], known=("a",))
     assert unneeded(below) == {"a"}
     assert [name_of(pod) for pod in below["a"].moving] == ["p"]

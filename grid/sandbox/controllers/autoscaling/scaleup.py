@@ -39,10 +39,6 @@ class PoolState:
     template: NodeState
     in_backoff: bool = False
 
-    @property
-    def room(self) -> int:
-        return 0 if self.in_backoff else max(0, self.pool.maximum - self.size)
-
 
 @dataclass(frozen=True, slots=True)
 class Increase:

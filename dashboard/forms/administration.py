@@ -51,7 +51,7 @@ class TierForm(CatalogueForm):
             ),
         ),
         Section(
-            "Who and when",
+            "Availability",
             "Who is offered it, for what, and how often at once.",
             ("is_visible", "is_default", "maximum_simultaneous", "groups", "kinds"),
         ),
@@ -130,10 +130,10 @@ class TierForm(CatalogueForm):
             "ephemeral_storage": "What it may write to the node's disk before it is ended: temporary files, logs, scratch space. Files in "
             "the project and in HOME do not count.",
             "gpus": "Whole cards; 0 for none.",
-            "gpu_resource": "As the nodes call their GPUs.",
+            "gpu_resource": "Kubernetes resource name, e.g. nvidia.com/gpu.",
             "cost_per_hour": "In your currency; 0 is shown as free.",
-            "is_default": "One tier is; the mark moves here.",
-            "is_visible": "Hidden, it only goes on with what runs.",
+            "is_default": "Only one tier can be the default.",
+            "is_visible": "When hidden, running executions keep it.",
             "maximum_simultaneous": "Of all people together; empty: no limit.",
             "spot_allowed": "Cheap nodes that the cloud may take away at any moment.",
         }
@@ -218,7 +218,7 @@ class EnvironmentForm(CatalogueForm):
             "kind": "Workspaces and apps are opened in the browser; a cluster is made of its frameworks.",
             "image": "With its registry and tag, for example registry.example.org/team/lab:4.6.",
             "port": "Where the program listens; a workspace or an app needs one, a job or a cluster none.",
-            "is_visible": "Hidden, it only goes on with what runs.",
+            "is_visible": "When hidden, running executions keep it.",
         }
         widgets = {
             "image": forms.TextInput(attrs={"spellcheck": "false"}),
@@ -236,7 +236,7 @@ class ProjectForm(CatalogueForm):
         queryset=User.objects.filter(is_active=True).order_by("username"),
         required=False,
         widget=forms.CheckboxSelectMultiple,
-        help_text="The owner is one anyway.",
+        help_text="The owner is always a member.",
     )
 
     class Meta:

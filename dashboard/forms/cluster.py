@@ -13,6 +13,7 @@ from django.db.models import Model
 
 from dashboard.viewmodels.launch import tier_option
 from grid.centralconfig import MAXIMUM_EXECUTIONS_PER_USER, cluster_policy, value_of
+from grid.diagnosis.diagnosis import plural
 from grid.errors import Problem
 from grid.launch.clusters.request import ClusterRequest, workers_within
 from grid.launch.offers import environments_for, tiers_for
@@ -222,16 +223,16 @@ class ClusterForm(forms.Form):
     def _describe(self) -> None:
         """The admin's bounds, and for each field where its refusal will be, also one that arrives while somebody types."""
         policy = self.policy
-        bounds = f"{policy.minimum_target} to {policy.maximum_target}; empty: not looked at."
+        bounds = f"{policy.minimum_target} to {policy.maximum_target}; leave empty to ignore."
         slots = value_of(MAXIMUM_EXECUTIONS_PER_USER)
         within = workers_within(slots, is_attached=self.is_attached)
         self.fields["workers_maximum"].help_text = (
-            f"Your {slots} slots are enough for {within:,}."
+            f"Your quota allows up to {plural(within, 'worker')}."
             if 0 < within < policy.maximum_workers
             else f"Your admin allows {policy.maximum_workers:,}."
         )
-        self.fields["target_cpu"].help_text = f"It grows while workers use more of their cores. {bounds}"
-        self.fields["target_memory"].help_text = f"The same of their memory. {bounds}"
+        self.fields["target_cpu"].help_text = f"Adds workers above this CPU use. {bounds}"
+        self.fields["target_memory"].help_text = f"Adds workers above this memory use. {bounds}"
         for name, field in self.fields.items():
             described = f"id_{name}_error id_{name}_helptext" if field.help_text else f"id_{name}_error"
             field.widget.attrs["aria-describedby"] = described

@@ -17,13 +17,13 @@ class ResizeForm(forms.Form):
         min_value=1,
         max_value=_LARGEST,
         label="Minimum of workers",
-        help_text="So many are kept, however little there is to do.",
+        help_text="Never scales below this.",
     )
     maximum = forms.IntegerField(
         min_value=1,
         max_value=_LARGEST,
         label="Maximum of workers",
-        help_text="Each worker up to here takes a slot of your quota, whether it is there or not. The same as the minimum: fixed.",
+        help_text="Each worker up to here takes a slot of your quota, whether it is there or not. Equal to the minimum: fixed size.",
     )
 
     @classmethod

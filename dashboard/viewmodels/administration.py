@@ -194,7 +194,7 @@ def _limits(tier: TierLike) -> str:
         above.append(cores_words(tier.effective_cores_limit))
     if tier.effective_memory_limit != tier.memory:
         above.append(memory_words(tier.effective_memory_limit))
-    return f"up to {' and '.join(above)}, if the node has it to spare; {disk}" if above else f"what it asks for; {disk}"
+    return f"up to {' and '.join(above)}, if the node has it to spare; {disk}" if above else f"same as request; {disk}"
 
 
 def _per_core(cores: str, memory: str) -> str:

@@ -17,9 +17,9 @@ _ABLE: dict[str, _Meaning] = {
     "SucceededGetScale": ("ok", "It can read and change the number of workers."),
     "ScaleDownStabilized": (
         "wait",
-        "Fewer workers would do now; it waits whether that stays so before it takes any away.",
+        "Load is low; scaling down after the waiting period.",
     ),
-    "ScaleUpStabilized": ("wait", "More workers are needed now; it waits whether that stays so before it adds any."),
+    "ScaleUpStabilized": ("wait", "Load is high; scaling up after the waiting period."),
     "BackoffDownscale": ("wait", "It has taken workers away lately, and waits before it does so again."),
     "BackoffUpscale": ("wait", "It has added workers lately, and waits before it does so again."),
     "BackoffBoth": ("wait", "It has changed the number of workers lately, and waits before it does so again."),

@@ -11,7 +11,7 @@ from grid.kube.objects import Event
 
 _WORDS = {
     "TriggeredScaleUp": "A pod makes the pool grow",
-    "NotTriggerScaleUp": "Growing would not help",
+    "NotTriggerScaleUp": "Scale-up would not help",
     "ScaledUpGroup": "The pool grows",
     "FailedToScaleUpGroup": "The pool could not grow",
     "ScaleDown": "A node is removed",

@@ -191,7 +191,7 @@ def head(record: ExecutionRecord, diagnosis: Diagnosis | None) -> Fragment:
     if record.cluster is not None and current is not None and record.state == "running":
         status = Status(status.severity, status.word, current.sentence)
     if record.stop_requested_at is not None and not record.is_final and record.state != "stopping":
-        status = Status("wait", "Stopping", f"{record.stop_requested_by} has asked for its end.")
+        status = Status("wait", "Stopping", f"Stop requested by {record.stop_requested_by}.")
         advice = ""
     if record.state == "running" and not status.note:
         status = Status(status.severity, status.word, _running_note(record))

@@ -122,7 +122,7 @@ def _cell(
         f"memory {memory} %" if memory is not None else "",
         tasks,
         f"holds {held}" if held else "",
-        "goes next when the cluster shrinks" if goes_next else "",
+        "first to be removed when the cluster shrinks" if goes_next else "",
     ]
     return WorkerCell(
         namespace=pod.metadata.namespace,

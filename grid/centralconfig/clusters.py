@@ -55,7 +55,7 @@ CLUSTER_SETTINGS: Mapping[str, Setting] = {
     ),
     "maximum_workers": Setting(
         key=f"{PREFIX}.maximumWorkers",
-        title="Most workers",
+        title="Maximum workers",
         default=100,
         minimum=1,
         maximum=10_000,
@@ -64,13 +64,13 @@ CLUSTER_SETTINGS: Mapping[str, Setting] = {
     ),
     "target_cpu": _percent(
         "targetCpuPercent",
-        "Target of CPU",
+        "CPU target",
         80,
         "The launch form's first choice: workers are added while they use, on average, more than this share of the cores they ask for.",
     ),
     "target_memory": _percent(
         "targetMemoryPercent",
-        "Target of memory",
+        "Memory target",
         80,
         "The launch form's first choice: workers are added while they use, on average, more than this share of the memory they ask for.",
     ),
@@ -99,7 +99,7 @@ CLUSTER_SETTINGS: Mapping[str, Setting] = {
     ),
     "up_stabilisation_seconds": _seconds(
         "scaleUpStabilisationSeconds",
-        "Patience before growing",
+        "Scale-up delay",
         0,
         (0, _LONGEST_STABILISATION),
         "A cluster grows when the load asked for it during all of this time; 0 grows at once.",
@@ -116,7 +116,7 @@ CLUSTER_SETTINGS: Mapping[str, Setting] = {
     ),
     "down_stabilisation_seconds": _seconds(
         "scaleDownStabilisationSeconds",
-        "Patience before shrinking",
+        "Scale-down delay",
         300,
         (0, _LONGEST_STABILISATION),
         "A cluster with a target of CPU or memory shrinks when the load allowed it during all of this time, so that a pause does not "

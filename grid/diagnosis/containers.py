@@ -74,7 +74,7 @@ def explain_running(pod: Pod, status: ContainerStatus, events: Sequence[Event], 
     if restarted and last is not None:
         return Diagnosis(
             "restarted", f"The program was started again {duration(since(last.finished_at, now))} ago: {_exit(last)}.",
-            "problem", "you", "Look at the log of the time before.", quoted(last.message),
+            "problem", "you", "See the previous run's log.", quoted(last.message),
         )  # fmt: skip
     return Diagnosis("running", "Running.", "ok", "")
 
@@ -119,7 +119,7 @@ def _not_answering(status: ContainerStatus, events: Sequence[Event], now: dateti
     if waited < _START_IS_SLOW:
         return Diagnosis("starting", "The program is starting and does not answer yet.", "wait", "", "", evidence)
     return Diagnosis(
-        "not_answering", f"The program runs for {duration(waited)} and does not answer.",
+        "not_answering", f"Running for {duration(waited)} without answering.",
         "problem", "you", "Look at its log; stop it and launch it again if it hangs.", evidence,
     )  # fmt: skip
 
@@ -134,7 +134,7 @@ def _crash_loop(pod: Pod, status: ContainerStatus, message: str) -> Diagnosis:
     who, step = _who_can_repair(last.exit_code if last else 1)
     return Diagnosis(
         "crash_loop",
-        f"The program ends again and again ({status.restart_count} restarts){why}. It is started again after a pause.",
+        f"The program keeps crashing ({status.restart_count} restarts){why}. It is started again after a pause.",
         "problem", who, step, quoted(last.message if last else "", message),
     )  # fmt: skip
 

@@ -66,7 +66,7 @@ def next_change(row: Row, seen: Seen, *, timeouts: Mapping[State, int], now: dat
             level="Warning",
         )
     if row.state == State.PREPARING and is_ready(pod):
-        return Change(State.RUNNING, "ready", "It runs.")
+        return Change(State.RUNNING, "ready", "")
     return _too_long(row, why, timeouts, now)
 
 

@@ -163,7 +163,7 @@ def _execution(request: LaunchRequest, id: str, now: datetime) -> Execution:
         state_since=now,
         requested_at=now,
         reason="requested",
-        message="Asked for; it starts as soon as a slot is given to it.",
+        message="Waiting for a free slot.",
     )
 
 

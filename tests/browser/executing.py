@@ -61,7 +61,7 @@ def _make(id: str, *, owner: str, state: str, minutes: float, **fields: Any) -> 
         ExecutionLog.objects.create(execution=execution, text=log)
     way = ["queued", "deploying", "preparing", "running"]
     passed = way[: way.index(state) + 1] if state in way else [*way, state]
-    messages = {"queued": "Asked for; it starts as soon as a slot is given to it.", "deploying": "A slot was free."}
+    messages = {"queued": "Waiting for a free slot.", "deploying": "A slot was free."}
     for place, each in enumerate(passed):
         at = asked + timedelta(minutes=minutes / 2 * place / max(1, len(passed) - 1))
         LifecycleEntry.objects.create(

@@ -78,7 +78,7 @@ def test_a_tier_is_made_with_the_keyboard_alone_and_a_typing_error_is_found(visi
     page.keyboard.press("Enter")
     expect(page.get_by_role("status")).to_have_text("Tiny is saved.")
     row = page.locator("tr", has_text="Tiny")
-    for words in ("0.5 cores", "1 GiB", "2 GiB", "what it asks for", "$0.02 an hour", "everybody"):
+    for words in ("0.5 cores", "1 GiB", "2 GiB", "same as request", "$0.02 an hour", "everybody"):
         expect(row).to_contain_text(words)
     forgive_refusals(forgiven)
 
@@ -123,7 +123,7 @@ def test_a_change_is_in_the_history_and_can_be_taken_back(visit: Visit) -> None:
     newest = page.locator("tbody tr").first
     expect(newest.locator("del")).to_have_text("--no-browser")
     expect(newest.locator("ins")).to_have_text("--debug")
-    newest.get_by_role("button", name="Take back").click()
+    newest.get_by_role("button", name="Undo").click()
     expect(page.get_by_role("status")).to_contain_text("is taken back")
     expect(command).to_have_value(before)
     expect(page.locator("tbody tr").first.locator("ins")).to_have_text("--no-browser")
@@ -179,7 +179,7 @@ def test_everything_works_without_javascript(visit: Visit, forgiven: list[str]) 
     save(page)
     page.get_by_role("link", name="Tiny").click()
     expect(page.locator("tbody tr").first).to_contain_text("Tolerations")
-    page.get_by_role("button", name="Take back").first.click()
+    page.get_by_role("button", name="Undo").first.click()
     expect(page.get_by_label("Tolerations")).to_have_value("")
     page.get_by_role("button", name="Archive").click()
     expect(page.get_by_role("region", name="Archived")).to_contain_text("Tiny")

@@ -54,7 +54,7 @@ def test_a_tier_is_told_with_units_and_memory_per_core() -> None:
 @pytest.mark.parametrize(
     ("changed", "sentence"),
     [
-        ({}, "what it asks for; 10 GiB of disk"),
+        ({}, "same as request; 10 GiB of disk"),
         ({"effective_cores_limit": "7"}, "up to 7 cores, if the node has it to spare; 10 GiB of disk"),
         ({"effective_memory_limit": "16Gi"}, "up to 16 GiB, if the node has it to spare; 10 GiB of disk"),
         (

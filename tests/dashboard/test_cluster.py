@@ -102,10 +102,10 @@ def test_the_worker_that_goes_next_is_the_one_that_is_missed_least(
 ) -> None:
     cluster.remove(PODS, f"cluster-{running.pk}-worker-6468bd54f7-ccccc", namespace=NAMESPACE)
     fill(runtime, cluster)
-    assert re.findall(r'aria-label="worker (\w+):[^"]*goes next', text(people.owner, running)) == ["bbbbb"]
+    assert re.findall(r'aria-label="worker (\w+):[^"]*first to be removed', text(people.owner, running)) == ["bbbbb"]
     cluster.remove(PODS, f"cluster-{running.pk}-worker-6468bd54f7-aaaaa", namespace=NAMESPACE)
     fill(runtime, cluster)
-    assert "goes next" not in text(people.owner, running), "the minimum is never taken away"
+    assert "first to be removed" not in text(people.owner, running), "the minimum is never taken away"
 
 
 def test_the_chart_gets_samples_targets_and_events_with_their_causes(people: People, running: Execution) -> None:

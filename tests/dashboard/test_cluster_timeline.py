@@ -43,7 +43,7 @@ def test_what_pods_go_through_together_is_one_line_although_its_words_name_each_
         for reason, kind in (("Scheduled", "Normal"), ("Pulled", "Normal"), ("FailedMount", "Warning"))
     ]
     html = [render_fragment(one, now=NOW) for one in timeline(RECORD, events, [], assigned_node="")]
-    for headline in ("A node was found", "The image is there"):
+    for headline in ("A node was found", "Image pulled"):
         (line,) = [one for one in html if headline in one]
         assert "3 pods" in line
         assert pods[0]["metadata"]["name"] not in line

@@ -162,7 +162,7 @@ def test_many_workers_are_small_cells() -> None:
     [
         ("AbleToScale", "True", "ReadyForNewScale", "ok", "right for the load"),
         ("AbleToScale", "True", "SucceededRescale", "ok", "has just changed"),
-        ("AbleToScale", "True", "ScaleDownStabilized", "wait", "waits whether that stays so before it takes any away"),
+        ("AbleToScale", "True", "ScaleDownStabilized", "wait", "scaling down after the waiting period"),
         ("AbleToScale", "False", "BackoffDownscale", "wait", "taken workers away lately"),
         ("AbleToScale", "False", "FailedGetScale", "problem", "cannot read how many"),
         ("ScalingActive", "True", "ValidMetricFound", "ok", "can measure"),

@@ -90,8 +90,8 @@ def test_the_admins_defaults_and_bounds_are_in_the_form(people: People, offered:
 
 def test_the_hint_of_a_maximum_is_what_could_really_be_launched(people: People, offered: Project) -> None:
     configure(MAXIMUM_EXECUTIONS_PER_USER.key, 25)
-    assert "Your 25 slots are enough for 24." in page(people.owner, "?kind=cluster")
-    assert "Your 25 slots are enough for 23." in page(people.owner)
+    assert "Your quota allows up to 24 workers." in page(people.owner, "?kind=cluster")
+    assert "Your quota allows up to 23 workers." in page(people.owner)
     assert sent(people.owner, ATTACHED | {"workers_maximum": "23"})[0] == 302
     assert sent(people.owner, ATTACHED | {"workers_maximum": "24"})[0] == 422
 

@@ -117,7 +117,7 @@ def test_a_head_that_is_not_up_comes_first_with_the_reason_of_its_pod() -> None:
     (found,) = explain_cluster(look(ready(2), desired=2, head=head), now=NOW)
     assert found.code == "head_down"
     assert found.severity == "problem"
-    assert found.sentence.startswith("The head is not up: The program ends again and again")
+    assert found.sentence.startswith("The head is not up: The program keeps crashing")
     assert found.sentence.endswith("Workers connect to it again by themselves when it is.")
 
 

@@ -185,7 +185,7 @@ CASES = [
     Case(
         "crash loop",
         waits("CrashLoopBackOff", "back-off 40s", restarts=4, lastState=ended(1)),
-        "crash_loop", "problem", "you", "again and again (4 restarts): exit code 1.",
+        "crash_loop", "problem", "you", "keeps crashing (4 restarts): exit code 1.",
     ),
     Case(
         "command not found",
@@ -219,7 +219,7 @@ CASES = [
         runs(5), "starting", "wait", "", "does not answer yet",
         [said("Unhealthy", "Readiness probe failed: connection refused")],
     ),
-    Case("hanging", runs(900), "not_answering", "problem", "you", "runs for 15 minutes and does not answer"),
+    Case("hanging", runs(900), "not_answering", "problem", "you", "Running for 15 minutes without answering"),
     Case("running", runs(900, ready=True), "running", "ok", "", "Running."),
     Case("job done", on_a_node(ended(0, "Completed")), "completed", "ok", "", "without an error"),
     Case("job failed", on_a_node(ended(3)), "exit_code", "problem", "you", "exit code 3"),

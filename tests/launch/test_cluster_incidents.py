@@ -43,7 +43,7 @@ async def test_a_head_killed_for_memory_is_told_with_what_was_lost_and_the_clust
         killed_for_memory(world, world.head_of(execution), restarts=3)
         await world.step(controller)
         controller = world.controller()
-    assert (fresh(execution).reason, execution.message) == ("ready", "It runs.")
+    assert (fresh(execution).reason, execution.message) == ("ready", "")
     (line,) = notes(execution, "head_out_of_memory")
     assert line.count == 3
     assert "It was started again 3 times in all." in line.message, "and not: out of memory three times"

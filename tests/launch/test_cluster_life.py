@@ -88,7 +88,7 @@ async def test_a_cluster_comes_up_and_stops_and_nothing_is_left(shop: Shop) -> N
 
     await to_running(world, controller, execution)
     assert states_of(execution) == UP
-    assert (execution.node_name, execution.started_at, execution.message) == ("node-1", world.now, "It runs.")
+    assert (execution.node_name, execution.started_at, execution.message) == ("node-1", world.now, "")
     assert (len(world.pods()), execution.slots) == (3, 6)
 
     world.cluster.set_log(

@@ -21,7 +21,7 @@ from grid.launch.lifecycle import Change
 from grid.launch.progress import is_ready
 from grid.models import State
 
-READY = ("ready", "It runs.")
+READY = ("ready", "")
 HEAD_READY = ("head_ready", "The head is ready; it waits for the first worker.")
 HEAD_DOWN = (
     "head_down",

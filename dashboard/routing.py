@@ -5,13 +5,13 @@ from typing import Any
 
 from django.urls import path, re_path
 
-from dashboard.consumers.execution import EXECUTION
-from dashboard.consumers.executions import EXECUTIONS
-from dashboard.consumers.home import HOME
-from dashboard.consumers.infrastructure import INFRASTRUCTURE
-from dashboard.consumers.live import LiveConsumer, LivePage
-from dashboard.consumers.node import NODE
-from dashboard.consumers.pod import POD
+from dashboard.pages.execution import EXECUTION
+from dashboard.pages.executions import EXECUTIONS
+from dashboard.pages.home import HOME
+from dashboard.pages.infrastructure import INFRASTRUCTURE
+from dashboard.pages.live import LiveConsumer, LivePage
+from dashboard.pages.node import NODE
+from dashboard.pages.pod import POD
 
 # One line for each page; the page's view passes the same object to `live_page`.
 _PAGES: tuple[LivePage[Any], ...] = (

@@ -9,7 +9,6 @@ from urllib.parse import parse_qs, quote, unquote_to_bytes
 import aiohttp
 
 from dashboard.proxy.answers import clearing, explain, send_on, send_worker, show, tell
-from dashboard.proxy.confirming import confirmed, leads_to_an_end, question
 from dashboard.proxy.gate import CannotTell, Gate
 from dashboard.proxy.headers import (
     Headers,
@@ -21,8 +20,9 @@ from dashboard.proxy.headers import (
     opens_a_page,
 )
 from dashboard.proxy.http import forward_http
+from dashboard.proxy.interstitial import confirmed, leads_to_an_end, question
 from dashboard.proxy.own_cookies import OwnCookies, is_ours
-from dashboard.proxy.placing import Place
+from dashboard.proxy.path_prefix import PathPrefix
 from dashboard.proxy.upstream import Receive, Refused, Route, Scope, Send
 from dashboard.proxy.websocket import forward_websocket
 from grid.launch.grants import SECRET_LIFETIME, Passage, digest, new_opener
@@ -131,20 +131,20 @@ class WorkspaceProxy:
             await explain(scope, send, HTTPStatus.SERVICE_UNAVAILABLE, sentence, link=self._page_of(door))
             return
         with self._gate.holding(door.execution_id, secret) as ended:
-            place = Place("", False, self._origins.origin(door.execution_id), target.netloc)
+            path_prefix = PathPrefix("", False, self._origins.origin(door.execution_id), target.netloc)
             if passage.component and door.prefix:
-                place = Place(door.prefix, passage.strips_prefix, place.origin, place.netloc)
+                path_prefix = PathPrefix(door.prefix, passage.strips_prefix, path_prefix.origin, path_prefix.netloc)
             route = Route(
                 session=self._upstream_session(),
                 netloc=target.netloc,
-                path=place.asked(asked),
+                path=path_prefix.asked(asked),
                 headers=headers,
                 token=self._token(door.execution_id),
                 scheme=self._origins.base.partition("://")[0],
                 client=(scope.get("client") or ("", 0))[0],
                 ended=ended,
                 used=lambda: self._gate.used(passage),
-                place=place,
+                path_prefix=path_prefix,
             )
             try:
                 await self._forward(scope, receive, send, route)

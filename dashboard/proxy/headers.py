@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 
 from dashboard.proxy.own_cookies import is_ours
-from dashboard.proxy.placing import ANYWHERE, Place
+from dashboard.proxy.path_prefix import NO_PREFIX, PathPrefix
 
 Headers = list[tuple[str, str]]
 
@@ -84,7 +84,9 @@ def opens_a_page(headers: Headers) -> bool:
     return (first(headers, "sec-fetch-mode"), first(headers, "sec-fetch-dest")) == ("navigate", "document")
 
 
-def to_upstream(headers: Headers, *, token: str, scheme: str, client: str, place: Place = ANYWHERE) -> Headers:
+def to_upstream(
+    headers: Headers, *, token: str, scheme: str, client: str, path_prefix: PathPrefix = NO_PREFIX
+) -> Headers:
     """Request headers for the user's server: without our cookies, with the token that its pod was given, and with the prefix
     where the path comes without it."""
     dropped = _HOP_BY_HOP | _WEBSOCKET | _OURS | _EXPECT | _named_in_connection(headers) | {"cookie", "content-length"}
@@ -101,8 +103,8 @@ def to_upstream(headers: Headers, *, token: str, scheme: str, client: str, place
         ("x-forwarded-host", first(headers, "host")),
         ("x-forwarded-for", client),
     ]
-    if place.strips:
-        passed += [("x-forwarded-prefix", place.prefix), ("x-forwarded-context", place.prefix)]
+    if path_prefix.strips:
+        passed += [("x-forwarded-prefix", path_prefix.prefix), ("x-forwarded-context", path_prefix.prefix)]
     return [(name, _as_sent(value)) for name, value in passed]
 
 
@@ -114,7 +116,7 @@ def _as_sent(value: str) -> str:
         return value
 
 
-def to_browser(headers: Headers, *, place: Place = ANYWHERE, asked: str = "/") -> Headers:
+def to_browser(headers: Headers, *, path_prefix: PathPrefix = NO_PREFIX, asked: str = "/") -> Headers:
     """Response headers for the browser: user code may set cookies of its own, never ours and never a Domain. `asked` is the path
     that the program was asked for, to which its redirects are relative."""
     dropped = _HOP_BY_HOP | _FAR_REACHING | _named_in_connection(headers)
@@ -124,11 +126,11 @@ def to_browser(headers: Headers, *, place: Place = ANYWHERE, asked: str = "/") -
         if lowered in dropped or _CONTROL.search(value):
             continue
         if lowered == "set-cookie":
-            cookie = _host_only(value, path=f"{place.prefix}/" if place.prefix else "")
+            cookie = _host_only(value, path=f"{path_prefix.prefix}/" if path_prefix.prefix else "")
             if cookie:
                 passed.append((lowered, cookie))
         elif lowered in ("location", "content-location"):
-            location = place.location(value, asked=asked)
+            location = path_prefix.location(value, asked=asked)
             if location is not None:
                 passed.append((lowered, location))
         else:
@@ -136,7 +138,7 @@ def to_browser(headers: Headers, *, place: Place = ANYWHERE, asked: str = "/") -
     said = {name for name, _ in passed}
     passed += [(name, value) for name, value in _KEPT_APART.items() if name not in said]
     # Policies add up: the program's own stays in force beside it.
-    passed.append(("content-security-policy", place.policy))
+    passed.append(("content-security-policy", path_prefix.policy))
     passed.append(("origin-agent-cluster", "?1"))  # or two pages could agree to be of one origin, by document.domain
     return passed
 

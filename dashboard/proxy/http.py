@@ -47,14 +47,14 @@ async def _exchange(scope: Scope, sent: "asyncio.Queue[Message]", send: Send, ro
         scope["method"],
         URL(f"http://{route.netloc}{route.path}", encoded=True),
         headers=to_upstream(
-            route.headers, token=route.token, scheme=route.scheme, client=route.client, place=route.place
+            route.headers, token=route.token, scheme=route.scheme, client=route.client, path_prefix=route.path_prefix
         ),
         data=_request_body(sent) if has_body else None,
         allow_redirects=False,
     ) as response:
         if not 200 <= response.status < 600:
             raise aiohttp.ClientPayloadError(f"{response.status} is no answer to this request.")
-        headers = to_browser(decode(response.raw_headers), place=route.place, asked=route.path)
+        headers = to_browser(decode(response.raw_headers), path_prefix=route.path_prefix, asked=route.path)
         if response.status in _BODILESS:  # some say how long the body would be; our server would wait for it
             headers = [(name, value) for name, value in headers if name != "content-length"]
         await send({"type": "http.response.start", "status": response.status, "headers": encode(headers)})

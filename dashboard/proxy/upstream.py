@@ -8,7 +8,7 @@ from typing import Any
 import aiohttp
 
 from dashboard.proxy.headers import Headers
-from dashboard.proxy.placing import ANYWHERE, Place
+from dashboard.proxy.path_prefix import NO_PREFIX, PathPrefix
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -35,4 +35,4 @@ class Route:
     client: str
     ended: asyncio.Event
     used: Callable[[], None]
-    place: Place = ANYWHERE
+    path_prefix: PathPrefix = NO_PREFIX

@@ -54,7 +54,13 @@ async def _handshake(route: Route) -> aiohttp.ClientWebSocketResponse:
     return await route.session.ws_connect(
         URL(f"ws://{route.netloc}{route.path}", encoded=True),
         headers=[
-            *to_upstream(route.headers, token=route.token, scheme=route.scheme, client=route.client, place=route.place),
+            *to_upstream(
+                route.headers,
+                token=route.token,
+                scheme=route.scheme,
+                client=route.client,
+                path_prefix=route.path_prefix,
+            ),
             ("sec-websocket-version", "13"),
         ],
         protocols=_protocols(first(route.headers, "sec-websocket-protocol")),

@@ -11,7 +11,7 @@ from dashboard.viewmodels.format import plural
 from dashboard.viewmodels.ids import element_id
 from dashboard.viewmodels.listing import Nothing
 from dashboard.viewmodels.live import Fragment
-from grid.diagnosis.clusters import ClusterLook, Member, leaving_order
+from grid.diagnosis.clusters import ClusterLook, Member, deletion_order
 from grid.diagnosis.requests import pod_requests
 from grid.kube.objects import Pod
 from grid.metrics.usage import Usage
@@ -72,7 +72,7 @@ def worker_cells(
     look: ClusterLook, usage_of: Callable[[str], Usage | None], report_key: str, *, nothing: Nothing, now: datetime
 ) -> list[Fragment]:
     """Region "workers": by the time of their making, so that a cell keeps its place; `usage_of` takes `namespace/name`."""
-    order = leaving_order(look.workers, now=now)
+    order = deletion_order(look.workers, now=now)
     next_to_go = order[0].pod.metadata.name if len(order) > look.minimum else ""
     members = sorted(look.workers, key=_by_age)
     if not members:

@@ -15,8 +15,8 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from dashboard.access import Viewer
 from dashboard.cluster_records import read_samples
-from dashboard.consumers.execution import person
 from dashboard.forms.resize import ResizeForm
+from dashboard.pages.execution import person
 from dashboard.viewmodels.clusters import ClusterRecord, price_at_bounds
 from dashboard.viewmodels.execution import ExecutionRecord
 from dashboard.viewmodels.leaving import left_sentence

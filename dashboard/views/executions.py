@@ -16,9 +16,9 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from dashboard.access import Viewer, may_see_execution, viewer_of
 from dashboard.cluster_records import read_samples
-from dashboard.consumers.execution import EXECUTION, ExecutionView, execution_fragments, person
-from dashboard.consumers.executions import EXECUTIONS, visible_rows
 from dashboard.history import ended_choices, ended_page
+from dashboard.pages.execution import EXECUTION, ExecutionView, execution_fragments, person
+from dashboard.pages.executions import EXECUTIONS, visible_rows
 from dashboard.records import read_record
 from dashboard.viewmodels.execution import ExecutionRecord
 from dashboard.viewmodels.executions import choices

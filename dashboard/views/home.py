@@ -3,7 +3,7 @@
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from dashboard.consumers.home import HOME
+from dashboard.pages.home import HOME
 from dashboard.views.live import live_page
 
 

@@ -7,9 +7,9 @@ from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.views.decorators.http import require_safe
 
-from dashboard.consumers.infrastructure import INFRASTRUCTURE
-from dashboard.consumers.node import NODE
-from dashboard.consumers.pod import POD
+from dashboard.pages.infrastructure import INFRASTRUCTURE
+from dashboard.pages.node import NODE
+from dashboard.pages.pod import POD
 from dashboard.viewmodels.infrastructure import STATES
 from dashboard.viewmodels.manifest import as_yaml
 from dashboard.views.describing import node_description, pod_description

@@ -9,8 +9,8 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import render
 
 from dashboard.access import Viewer, viewer_of
-from dashboard.consumers.feed import current_fragments
-from dashboard.consumers.live import LivePage
+from dashboard.pages.feed import current_fragments
+from dashboard.pages.live import LivePage
 from grid.runtime import get_runtime
 
 

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Literal
 
-from grid import leaving
+from grid import pod_ranking
 from grid.diagnosis.autoscalers import Load, explain_autoscaler, loads
 from grid.diagnosis.diagnosis import Diagnosis, plural, quoted
 from grid.diagnosis.requests import holds_a_node
@@ -111,12 +111,13 @@ def explain_cluster(look: ClusterLook, *, now: datetime) -> tuple[Diagnosis, ...
     return tuple(sorted(found, key=lambda one: _WEIGHT.index(one.severity)))
 
 
-def leaving_order(workers: Sequence[Member], *, now: datetime) -> list[Member]:
+def deletion_order(workers: Sequence[Member], *, now: datetime) -> list[Member]:
     """Who goes first when the cluster shrinks, as Kubernetes chooses."""
     staying = {one.pod.metadata.uid: one for one in workers if one.phase != "ending"}
     nodes = [one.pod.spec.node_name for one in staying.values()]
     return [
-        staying[one.uid] for one in leaving.leaving_order([_leaver(one.pod) for one in staying.values()], nodes, now)
+        staying[one.uid]
+        for one in pod_ranking.rank_for_deletion([_ranked(one.pod) for one in staying.values()], nodes, now)
     ]
 
 
@@ -129,13 +130,13 @@ def _ready_since(pod: Pod) -> datetime | None:
     return ready.last_transition_time if ready else None
 
 
-def _leaver(pod: Pod) -> leaving.Leaver:
-    return leaving.Leaver(
+def _ranked(pod: Pod) -> pod_ranking.RankedPod:
+    return pod_ranking.RankedPod(
         uid=pod.metadata.uid,
         node=pod.spec.node_name,
         phase=pod.status.phase,
         is_ready=_ready(pod) is not None,
-        cost=leaving.read_cost(pod.metadata.annotations.get(POD_DELETION_COST)),
+        cost=pod_ranking.read_cost(pod.metadata.annotations.get(POD_DELETION_COST)),
         ready_since=_ready_since(pod),
         restarts=max((one.restart_count for one in pod.status.container_statuses), default=0),
         created=pod.metadata.creation_timestamp,

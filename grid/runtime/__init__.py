@@ -1,7 +1,7 @@
 """Everything of one web process that lives as long as the process: the cluster's client, the watch caches, the hub.
 
 `start_runtime` is called once by the server's lifespan and returns at once, whether the cluster answers or not; the caches
-then fill, and say how fresh they are. Views and consumers ask `get_runtime()`.
+then fill, and say how fresh they are. Views and pages ask `get_runtime()`.
 """
 
 import asyncio

@@ -8,7 +8,7 @@ from asgiref.sync import sync_to_async
 from django.db.models import F
 
 from dashboard.access import Role, Viewer
-from dashboard.consumers.execution import ExecutionPage, ExecutionView
+from dashboard.pages.execution import ExecutionPage, ExecutionView
 from dashboard.viewmodels.execution import Facts
 from grid.errors import ClusterUnavailable
 from grid.kube.resources import AUTOSCALERS, EVENTS, NODES, PODS

@@ -155,7 +155,7 @@ def test_the_page_shows_nodes_pools_and_when_a_node_goes(people: People, scene: 
 
 
 def test_a_changed_threshold_is_in_force(people: People, scene: FakeCluster, runtime: Runtime) -> None:
-    from dashboard.consumers.infrastructure import SCALE_DOWN
+    from dashboard.pages.infrastructure import SCALE_DOWN
 
     scene.put(NODES, builders.node("worker-2"))
     owner = {"kind": "ReplicaSet", "metadata": {"name": "set", "uid": "1"}}

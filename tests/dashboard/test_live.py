@@ -14,12 +14,12 @@ from django.urls import path
 from django.utils import timezone
 
 from dashboard.access import Role, Viewer
-from dashboard.consumers.executions import EXECUTIONS
-from dashboard.consumers.feed import Feeds, Pace
-from dashboard.consumers.infrastructure import INFRASTRUCTURE
-from dashboard.consumers.live import FORBIDDEN, LOGGED_OUT, OTHER_ROLE, TOO_SLOW, LiveConsumer, feeds, rendered
-from dashboard.consumers.page import LivePage
-from dashboard.consumers.watching import SessionWatch, session_watch
+from dashboard.pages.executions import EXECUTIONS
+from dashboard.pages.feed import Feeds, Pace
+from dashboard.pages.infrastructure import INFRASTRUCTURE
+from dashboard.pages.live import FORBIDDEN, LOGGED_OUT, OTHER_ROLE, TOO_SLOW, LiveConsumer, feeds, rendered
+from dashboard.pages.page import LivePage
+from dashboard.pages.watching import SessionWatch, session_watch
 from dashboard.viewmodels.live import Fragment
 from grid.kube.resources import NODES
 from grid.models import Session

@@ -9,7 +9,7 @@ from django.db import OperationalError
 from pytest_django import DjangoAssertNumQueries
 
 from dashboard.access import Role, Viewer
-from dashboard.consumers.watching import SessionWatch, read_viewers
+from dashboard.pages.watching import SessionWatch, read_viewers
 from tests.conftest import People
 from tests.dashboard.browsing import client_of
 

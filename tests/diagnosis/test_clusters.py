@@ -10,8 +10,8 @@ from grid.diagnosis.autoscalers import explain_autoscaler, loads
 from grid.diagnosis.clusters import (
     ClusterLook,
     Member,
+    deletion_order,
     explain_cluster,
-    leaving_order,
     summary,
 )
 from grid.diagnosis.pods import explain_pod
@@ -302,7 +302,7 @@ def test_problems_come_before_notes() -> None:
 
 
 def order_of(*workers: RawObject) -> list[str]:
-    found = leaving_order([member(one) for one in workers], now=NOW)
+    found = deletion_order([member(one) for one in workers], now=NOW)
     return [one.pod.metadata.name.rpartition("-")[2] for one in found]
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from grid.leaving import Leaver, leaving_order, read_cost
+from grid.pod_ranking import RankedPod, rank_for_deletion, read_cost
 from grid.sandbox.client import (
     Object,
     annotations_of,
@@ -95,12 +95,12 @@ def deletion_order(pods: Sequence[Object], related: Iterable[Mapping[str, Any]],
     """Pods in the order in which they are deleted at scale-down; `related` are those of the same Deployment."""
     by_uid = {uid_of(pod): pod for pod in pods}
     nodes = (pod["spec"].get("nodeName") or "" for pod in related if is_active(pod))
-    return [by_uid[one.uid] for one in leaving_order([_leaver(pod) for pod in pods], nodes, now)]
+    return [by_uid[one.uid] for one in rank_for_deletion([_ranked(pod) for pod in pods], nodes, now)]
 
 
-def _leaver(pod: Object) -> Leaver:
+def _ranked(pod: Object) -> RankedPod:
     statuses = pod.get("status", {}).get("containerStatuses") or ()
-    return Leaver(
+    return RankedPod(
         uid=uid_of(pod),
         node=pod["spec"].get("nodeName") or "",
         phase=pod.get("status", {}).get("phase", "Pending"),

@@ -16,10 +16,10 @@ from django.core.exceptions import SuspiciousOperation
 from django.http import QueryDict
 
 from dashboard.access import Viewer, viewer_of
-from dashboard.consumers.feed import Feed, Feeds
-from dashboard.consumers.page import LivePage
-from dashboard.consumers.watching import SessionWatch, session_watch
 from dashboard.fragments import RenderedFragments
+from dashboard.pages.feed import Feed, Feeds
+from dashboard.pages.page import LivePage
+from dashboard.pages.watching import SessionWatch, session_watch
 from dashboard.viewmodels.live import Change, Fragment, Shown, changes, everything
 from grid.errors import NotAllowed
 from grid.runtime import Runtime, get_runtime

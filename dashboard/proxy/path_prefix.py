@@ -13,7 +13,7 @@ _BASE = "http://program.invalid"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PathPrefix:
     """`prefix` is without a slash at its end, "" for a program that may stand anywhere on its origin. `strips`: the program is asked
     without the prefix. `origin` is the one that the browser sees, `netloc` the program's own."""
 
@@ -68,7 +68,7 @@ class Place:
         )
 
 
-ANYWHERE = Place()
+NO_PREFIX = PathPrefix()
 
 
 def _is_ambiguous(value: str) -> bool:

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.http import QueryDict
 
 from dashboard.access import Viewer, may_operate, may_see_execution
-from dashboard.consumers.page import LivePage
+from dashboard.pages.page import LivePage
 from dashboard.viewmodels.executions import Source, execution_rows
 from dashboard.viewmodels.executions_view import ExecutionsView
 from dashboard.viewmodels.live import Fragment

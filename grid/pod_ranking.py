@@ -15,7 +15,7 @@ _PHASE_ORDER = {"Pending": 0, "Unknown": 1, "Running": 2}
 
 
 @dataclass(frozen=True, slots=True)
-class Leaver:
+class RankedPod:
     """What counts of a pod. `ready_since` is None while it is not ready, or when nobody wrote it down."""
 
     uid: str
@@ -36,7 +36,7 @@ def read_cost(annotation: str | None) -> int:
         return 0
 
 
-def leaving_order(pods: Sequence[Leaver], nodes: Iterable[str], now: datetime) -> list[Leaver]:
+def rank_for_deletion(pods: Sequence[RankedPod], nodes: Iterable[str], now: datetime) -> list[RankedPod]:
     """The least useful first; `nodes` has the node of each active pod of the same Deployment, once for each pod.
 
     Unassigned, pending, not ready, cheap, on a node with many of them, ready for a shorter time, restarted more often, younger.
@@ -44,10 +44,10 @@ def leaving_order(pods: Sequence[Leaver], nodes: Iterable[str], now: datetime) -
     """
     together = Counter(nodes)
 
-    def first(pod: Leaver) -> tuple[int, ...]:
+    def first(pod: RankedPod) -> tuple[int, ...]:
         return bool(pod.node), _PHASE_ORDER.get(pod.phase, 0), pod.is_ready, pod.cost, -together[pod.node]
 
-    def compare(left: Leaver, right: Leaver) -> int:
+    def compare(left: RankedPod, right: RankedPod) -> int:
         one, other = first(left), first(right)
         if one != other:
             return -1 if one < other else 1
@@ -58,7 +58,7 @@ def leaving_order(pods: Sequence[Leaver], nodes: Iterable[str], now: datetime) -
     return sorted(pods, key=cmp_to_key(compare))
 
 
-def _by_age(left: Leaver, right: Leaver, one: datetime | None, other: datetime | None, now: datetime) -> int:
+def _by_age(left: RankedPod, right: RankedPod, one: datetime | None, other: datetime | None, now: datetime) -> int:
     """Not known, then the latest first."""
     if one == other:
         return 0

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.http import QueryDict
 
 from dashboard.access import Viewer, may_operate, may_see_execution
-from dashboard.consumers.clusters import (
+from dashboard.pages.clusters import (
     CLUSTER_STATES,
     cluster_diagnosis,
     cluster_events,
@@ -21,8 +21,8 @@ from dashboard.consumers.clusters import (
     companion_fragment,
     is_head,
 )
-from dashboard.consumers.executions import explain, pods_of
-from dashboard.consumers.page import LivePage
+from dashboard.pages.executions import explain, pods_of
+from dashboard.pages.page import LivePage
 from dashboard.records import read_record
 from dashboard.viewmodels.events import history
 from dashboard.viewmodels.execution import ExecutionRecord, Person, PodLink, actions, facts, head, steps

@@ -8,8 +8,8 @@ from django.conf import settings
 from django.http import QueryDict
 
 from dashboard.access import Viewer, may_operate, may_read_execution
-from dashboard.consumers.executions import execution_of
-from dashboard.consumers.page import LivePage
+from dashboard.pages.executions import execution_of
+from dashboard.pages.page import LivePage
 from dashboard.viewmodels.events import history
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.pods import PodFacts, pod_facts

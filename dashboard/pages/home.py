@@ -6,7 +6,7 @@ from datetime import datetime
 from django.http import QueryDict
 
 from dashboard.access import Viewer
-from dashboard.consumers.page import LivePage
+from dashboard.pages.page import LivePage
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.my_executions import my_executions
 from grid.runtime import Runtime

@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dashboard.proxy.headers import to_browser, to_upstream
-from dashboard.proxy.placing import ANYWHERE, Place
+from dashboard.proxy.path_prefix import NO_PREFIX, PathPrefix
 
-STRIPPED = Place("/w/abc", strips=True, origin="http://w.test:8001", netloc="127.0.0.9:8265")
-KEPT = Place("/w/abc", strips=False, origin="http://w.test:8001", netloc="127.0.0.9:8787")
+STRIPPED = PathPrefix("/w/abc", strips=True, origin="http://w.test:8001", netloc="127.0.0.9:8265")
+KEPT = PathPrefix("/w/abc", strips=False, origin="http://w.test:8001", netloc="127.0.0.9:8787")
 OUT = ("/w/victim/", "../../victim/", "//w.test:8001/w/victim/", "http://w.test:8001/w/victim/")
 
 
@@ -42,10 +42,10 @@ def test_a_redirect_that_repeats_the_prefix_means_it_once() -> None:
     assert KEPT.location("w/abc/status", asked="/w/abc/") == "/w/abc/status"
 
 
-@pytest.mark.parametrize("place", [STRIPPED, KEPT])
+@pytest.mark.parametrize("path_prefix", [STRIPPED, KEPT])
 @pytest.mark.parametrize("said", OUT)
-def test_no_redirect_leads_to_another_execution(place: Place, said: str) -> None:
-    found = place.location(said, asked=place.asked("/w/abc/x"))
+def test_no_redirect_leads_to_another_execution(path_prefix: PathPrefix, said: str) -> None:
+    found = path_prefix.location(said, asked=path_prefix.asked("/w/abc/x"))
     assert found is None or found.startswith("/w/abc/")
 
 
@@ -64,14 +64,14 @@ def test_nobody_is_sent_to_another_host_which_might_send_him_back() -> None:
 
 
 @given(st.text(max_size=40), st.sampled_from([STRIPPED, KEPT]))
-def test_whatever_a_program_says_a_relative_answer_is_below_the_prefix(said: str, place: Place) -> None:
-    found = place.location(said, asked=place.asked("/w/abc/a/b"))
+def test_whatever_a_program_says_a_relative_answer_is_below_the_prefix(said: str, path_prefix: PathPrefix) -> None:
+    found = path_prefix.location(said, asked=path_prefix.asked("/w/abc/a/b"))
     assert found is None or found == "/w/abc" or found.startswith("/w/abc/")
 
 
 def test_a_workspace_may_redirect_as_it_likes() -> None:
-    assert ANYWHERE.location("/w/other/", asked="/w/abc/") == "/w/other/"
-    assert ANYWHERE.asked("/w/abc/lab") == "/w/abc/lab"
+    assert NO_PREFIX.location("/w/other/", asked="/w/abc/") == "/w/other/"
+    assert NO_PREFIX.asked("/w/abc/lab") == "/w/abc/lab"
 
 
 @pytest.mark.parametrize(
@@ -86,24 +86,24 @@ def test_a_workspace_may_redirect_as_it_likes() -> None:
     ],
 )
 def test_on_its_own_origin_a_program_that_names_its_pod_is_put_right(said: str, found: str) -> None:
-    place = Place("", False, "https://abc.w.test", "10.0.0.7:8888")
-    assert place.location(said, asked="/") == found
+    path_prefix = PathPrefix("", False, "https://abc.w.test", "10.0.0.7:8888")
+    assert path_prefix.location(said, asked="/") == found
 
 
 def test_the_program_is_told_the_prefix_that_was_taken_off_and_nobody_else_may_tell_it() -> None:
     said = [("x-forwarded-prefix", "/evil"), ("x-forwarded-context", "/evil")]
-    sent = to_upstream(said, token="t", scheme="http", client="", place=STRIPPED)
+    sent = to_upstream(said, token="t", scheme="http", client="", path_prefix=STRIPPED)
     assert [value for name, value in sent if name in ("x-forwarded-prefix", "x-forwarded-context")] == ["/w/abc"] * 2
-    assert "x-forwarded-prefix" not in dict(to_upstream(said, token="t", scheme="http", client="", place=KEPT))
+    assert "x-forwarded-prefix" not in dict(to_upstream(said, token="t", scheme="http", client="", path_prefix=KEPT))
 
 
 def test_a_cookie_of_a_cluster_stays_with_it() -> None:
-    passed = to_browser([("Set-Cookie", "JSESSIONID=1; Path=/; HttpOnly")], place=STRIPPED)
+    passed = to_browser([("Set-Cookie", "JSESSIONID=1; Path=/; HttpOnly")], path_prefix=STRIPPED)
     assert passed[0] == ("set-cookie", "JSESSIONID=1; HttpOnly; Path=/w/abc/")
 
 
 def test_on_a_shared_origin_browsers_are_told_what_a_clusters_page_may_reach() -> None:
-    policy = dict(to_browser([], place=STRIPPED))["content-security-policy"]
+    policy = dict(to_browser([], path_prefix=STRIPPED))["content-security-policy"]
     assert "connect-src http://w.test:8001/w/abc/ ws://w.test:8001/w/abc/;" in policy
     assert "allow-popups" not in policy
-    assert dict(to_browser([], place=ANYWHERE))["content-security-policy"] == "frame-ancestors 'self'"
+    assert dict(to_browser([], path_prefix=NO_PREFIX))["content-security-policy"] == "frame-ancestors 'self'"

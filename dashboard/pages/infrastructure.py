@@ -8,8 +8,8 @@ from asgiref.sync import sync_to_async
 from django.http import QueryDict
 
 from dashboard.access import Viewer, may_operate
-from dashboard.consumers.cluster import ClusterReader
-from dashboard.consumers.page import LivePage
+from dashboard.pages.cluster import ClusterReader
+from dashboard.pages.page import LivePage
 from dashboard.viewmodels.infrastructure import InfrastructureView, activity, node_rows, pool_cards, totals
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.nodes import NodeSums

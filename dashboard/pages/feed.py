@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dashboard.access import Viewer
-from dashboard.consumers.page import LivePage
+from dashboard.pages.page import LivePage
 from dashboard.viewmodels.freshness import broken_view, freshness_fragment, freshness_view
 from dashboard.viewmodels.live import Fragment, Shown
 from grid.runtime import Runtime

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from django.conf import settings
 
-from dashboard.consumers.executions import explain, pods_of
+from dashboard.pages.executions import explain, pods_of
 from dashboard.viewmodels.autoscaling import autoscaling
 from dashboard.viewmodels.clusters import ClusterRecord, Companion, CompanionCard, framework_name
 from dashboard.viewmodels.execution import ExecutionRecord

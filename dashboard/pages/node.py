@@ -8,9 +8,9 @@ from django.conf import settings
 from django.http import QueryDict
 
 from dashboard.access import Viewer, may_operate
-from dashboard.consumers.executions import execution_of
-from dashboard.consumers.infrastructure import SCALE_DOWN, ScaleDownAnswers
-from dashboard.consumers.page import LivePage
+from dashboard.pages.executions import execution_of
+from dashboard.pages.infrastructure import SCALE_DOWN, ScaleDownAnswers
+from dashboard.pages.page import LivePage
 from dashboard.viewmodels.events import history
 from dashboard.viewmodels.infrastructure import NodeRow, node_row
 from dashboard.viewmodels.live import Fragment

@@ -19,7 +19,7 @@ from dashboard.viewmodels.launch import Slots, slots
 from grid.centralconfig import MAXIMUM_EXECUTIONS_PER_USER, value_of
 from grid.diagnosis.tierfit import TierSize, pool_offers
 from grid.launch.clusters.request import UNKNOWN, ClusterFacts, version_mismatch
-from grid.launch.spec import thaw
+from grid.launch.spec import parse_spec
 from grid.models import Execution, HardwareTier, User
 from grid.models.environment import Kind
 from grid.runtime import Runtime, get_runtime
@@ -84,7 +84,7 @@ def launch_choices(request: HttpRequest) -> HttpResponse:
 def cluster_initial(execution: Execution) -> dict[str, Any]:
     """The form's fields as they were for a cluster that was launched before; {} when that cannot be read any more."""
     try:
-        spec = thaw(execution.spec).cluster
+        spec = parse_spec(execution.spec).cluster
     except ValueError:
         return {}
     if spec is None:

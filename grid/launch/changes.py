@@ -16,7 +16,7 @@ from grid.diagnosis.diagnosis import plural
 from grid.errors import Problem, Rejected
 from grid.launch import lifecycle
 from grid.launch.clusters.request import beyond_limit, beyond_slots, wrong_counts
-from grid.launch.spec import ClusterSpec, thaw
+from grid.launch.spec import ClusterSpec, parse_spec
 from grid.models import Execution, LifecycleEntry, State, User
 from grid.models.environment import Kind
 
@@ -48,7 +48,7 @@ def resize(execution: Execution, *, minimum: int, maximum: int, by: str, now: da
 
 
 def restart_head(execution: Execution, *, by: str, now: datetime) -> None:
-    """Ask for a new head: the controller writes down which head it finds and replaces that one, once (`clusters.memory`).
+    """Ask for a new head: the controller writes down which head it finds and replaces that one, once (`clusters.status`).
 
     Raises Rejected.
     """
@@ -58,7 +58,7 @@ def restart_head(execution: Execution, *, by: str, now: datetime) -> None:
             _living_cluster(row)
             if row.state not in RESTARTABLE:
                 raise Rejected([Problem("", "Its head does not run yet, so there is nothing to restart.", "too_early")])
-            columns = {"spec": {**row.spec, "restart_head_at": now.isoformat()}}
+            columns = {"restart_requested_at": now}
             message = f"{by} restarted the head; what its memory held is lost, and the workers join the new one."
             if record_change(row, columns, reason="HeadRestarted", message=message, by=by, now=now):
                 break
@@ -108,7 +108,7 @@ def _locked(execution: Execution) -> Execution:
 
 def _living_cluster(row: Execution) -> ClusterSpec:
     try:
-        cluster = thaw(row.spec).cluster if row.kind == Kind.CLUSTER else None
+        cluster = parse_spec(row.spec).cluster if row.kind == Kind.CLUSTER else None
     except ValueError as error:
         raise Rejected([Problem("", str(error), "unreadable")]) from error
     if cluster is None:

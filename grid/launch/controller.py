@@ -23,12 +23,12 @@ from grid.kube.api import KubeApi
 from grid.kube.objects import Autoscaler, Event, Pod
 from grid.kube.resources import AUTOSCALERS, EVENTS, PODS
 from grid.labels import MANAGED_BY, MANAGER
-from grid.launch import absences, admission, apply, departures, ledger
-from grid.launch.absences import Absence, Outage
+from grid.launch import admission, apply, departures, downtime, ledger
 from grid.launch.caches import AutoscalerCache, EventCache, PodCache, execution_of
 from grid.launch.clusters import attached
-from grid.launch.clusters.asking import Asking
+from grid.launch.clusters.framework_poller import FrameworkPoller
 from grid.launch.context import Context, Database, P, Place, T
+from grid.launch.downtime import Downtime, Outage
 from grid.launch.frameworks import framework
 from grid.launch.frameworks.base import Framework
 from grid.launch.housekeeping import Housekeeping
@@ -76,7 +76,7 @@ class Controller:
         monotonic: Callable[[], float] = time.monotonic,
         rng: random.Random | None = None,
         framework_of: Callable[[str], Framework] = framework,
-        away: Absence | None = None,
+        away: Downtime | None = None,
     ) -> None:
         """`away`: for how long nobody led before this term."""
         self._api = api
@@ -90,13 +90,13 @@ class Controller:
         self._known: dict[str, int] = {}
         self._outage = Outage()
         self._troubles = Troubles(monotonic)
-        self._untold = [away] if away is not None and away.is_told else []
+        self._untold = [away] if away is not None and away.is_recorded else []
         self.pods = PodCache(self._mark)
         self.events = EventCache(self._mark)
         self.autoscalers = AutoscalerCache(self._mark)
         context = Context(api, database, place, self.pods, self.events, self.autoscalers, clock, monotonic)
         self._reconciler = Reconciler(context)
-        self.asking = Asking(context, rng=self._rng, framework_of=framework_of)
+        self.framework_poller = FrameworkPoller(context, rng=self._rng, framework_of=framework_of)
         self.policies = PolicyKeeper(api, place.namespace, place.network, rng=self._rng)
 
     async def run(self) -> None:
@@ -114,7 +114,7 @@ class Controller:
                 tasks.create_task(follow(Feed(AUTOSCALERS, Autoscaler, namespace, SELECTOR), self.autoscalers).run())
                 tasks.create_task(self._poll_for_ever())
                 tasks.create_task(self._audit_for_ever())
-                tasks.create_task(self.asking.run())
+                tasks.create_task(self.framework_poller.run())
                 tasks.create_task(Housekeeping(self._database, self._clock).run())
                 tasks.create_task(self.policies.run())
                 for _ in range(WORKERS):
@@ -141,7 +141,7 @@ class Controller:
             for id in await self._database(admission.admit_waiting, now=self._clock()):
                 logger.info("execution=%s admitted", id)
                 self._queue.add(id)
-        await self._tell_absences()
+        await self._record_downtime()
 
     async def audit(self) -> None:
         """Compare the pods' cache with the cluster; where they differ, the cluster is asked at the next look. And compare clusters'
@@ -183,12 +183,12 @@ class Controller:
     def idle(self) -> bool:
         return len(self._queue) == 0
 
-    async def _tell_absences(self) -> None:
+    async def _record_downtime(self) -> None:
         over = self._outage.ended(self.pods.freshness(self._monotonic()), self._clock())
-        if over is not None and over.is_told:
+        if over is not None and over.is_recorded:
             self._untold.append(over)
         while self._untold:
-            await self._database(ledger.note_for_all, absences.line(self._untold[0]))
+            await self._database(ledger.note_for_all, downtime.history_entry(self._untold[0]))
             del self._untold[0]
 
     # --- Loops ---

@@ -18,7 +18,7 @@ from grid.errors import Conflict, GridError, NotFound
 from grid.kube.api import KubeApi
 from grid.kube.objects import RawObject
 from grid.kube.resources import LEASES
-from grid.launch.absences import Absence
+from grid.launch.downtime import Downtime
 
 logger = logging.getLogger(__name__)
 
@@ -64,7 +64,7 @@ class Election:
         self._taken_at = 0.0
         self._renewed_before = ""
         self._is_cut_off = False
-        self.away: Absence | None = None
+        self.away: Downtime | None = None
 
     async def attempt(self) -> bool:
         """Take or renew the lease; whether it is ours now. Raises GridError when the cluster does not answer."""
@@ -84,7 +84,7 @@ class Election:
             while True:
                 while not await self._attempt_safely():
                     await self._sleep(self._terms.retry * (1 + self._rng.random() / 5))
-                self.away, self._is_cut_off = self._absence(), False
+                self.away, self._is_cut_off = self._downtime(), False
                 logger.info("leading lease=%s identity=%s", self._name, self.identity)
                 await self._work_while_leading(work)
                 logger.warning("no longer leading lease=%s identity=%s", self._name, self.identity)
@@ -170,11 +170,11 @@ class Election:
         self._renewed_before = str(spec.get("renewTime") or "")
         return True
 
-    def _absence(self) -> Absence | None:
+    def _downtime(self) -> Downtime | None:
         """Since the lease was renewed last, by whomever."""
         try:
             since = datetime.fromisoformat(self._renewed_before)
-            return Absence("cluster" if self._is_cut_off else "controller", since, self._clock())
+            return Downtime("cluster" if self._is_cut_off else "controller", since, self._clock())
         except ValueError:
             return None
 

@@ -50,6 +50,8 @@ class Row:
     holds_slots: bool
     admitted_at: datetime | None
     spec: object
+    status: object = None
+    restart_requested_at: datetime | None = None
     slots: int = 1
     attached_to: str = ""
     node_name: str = ""
@@ -123,6 +125,8 @@ def read(execution_id: str) -> Row | None:
         holds_slots=found.holds_slots,
         admitted_at=found.slots_reserved_at,
         spec=found.spec,
+        status=found.status,
+        restart_requested_at=found.restart_requested_at,
         slots=found.slots,
         attached_to=found.attached_to_id or "",
         node_name=found.node_name,

@@ -31,7 +31,7 @@ from grid.launch.offers import (
     tiers_for,
     wrong_tier,
 )
-from grid.launch.spec import AttachedSpec, ClusterSpec, freeze
+from grid.launch.spec import AttachedSpec, ClusterSpec, serialize_spec
 from grid.launch.stopping import request_stop
 from grid.models import Environment, Execution, HardwareTier, Project, State, User
 from grid.models.environment import Kind
@@ -123,7 +123,7 @@ def submit(
                 _make_cluster(cluster, request)
                 attached = AttachedSpec(id=cluster.pk, framework=request.cluster.framework)
                 unit.append(cluster)
-            first.spec = freeze(first, attached=attached)
+            first.spec = serialize_spec(first, attached=attached)
         full = snapshot.why_queue_is_full(unit)
         if full:
             raise Rejected([Problem("", full, code="queue_full")])
@@ -176,7 +176,7 @@ def _make_cluster(execution: Execution, request: LaunchRequest) -> None:
     execution.slots = cluster.slots
     spec: ClusterSpec = cluster_spec(cluster, attached_to=execution.attached_to_id or "")
     execution.message = f"Asked for; it starts as soon as its {cluster.slots} slots are given to it."
-    execution.spec = freeze(execution, cluster=spec)
+    execution.spec = serialize_spec(execution, cluster=spec)
 
 
 def _wrong_title(request: LaunchRequest) -> Iterator[Problem]:

@@ -13,11 +13,11 @@ from grid.errors import GridError
 from grid.kube.objects import Pod
 from grid.launch import apply, ledger, progress
 from grid.launch.apply import Attached
-from grid.launch.clusters import memory
+from grid.launch.clusters import status
 from grid.launch.context import Context, NotYet
 from grid.launch.ledger import Row
 from grid.launch.progress import Finding, Seen
-from grid.launch.spec import ExecutionSpec, thaw
+from grid.launch.spec import ExecutionSpec, parse_spec
 from grid.launch.stopping import because
 from grid.models import Kind, State
 
@@ -37,7 +37,7 @@ class Runs:
         self._context = context
 
     async def create(self, row: Row) -> Mapping[str, Any]:
-        spec, context = thaw(row.spec), self._context
+        spec, context = parse_spec(row.spec), self._context
         attached = await self._attached(spec)
         token, storage = context.place.token(row.id), context.place.storage
         await apply.create_all(
@@ -83,7 +83,7 @@ class Runs:
         if is_job and cluster.state != State.RUNNING:
             sentence = "Waits for its cluster and starts by itself when that runs."
             raise AwaitsCluster(f"{sentence} The cluster: {cluster.message}")
-        address = memory.read(cluster.spec).head_address
+        address = status.read(cluster.status).head_address
         if not address:
             raise AwaitsCluster("Waits for its cluster's address; it starts by itself.")
-        return Attached(thaw(cluster.spec), address)
+        return Attached(parse_spec(cluster.spec), address)

@@ -132,7 +132,7 @@ class ExecutionSpec(msgspec.Struct, frozen=True, kw_only=True):
         return Decimal(self.tier.cost_per_hour)
 
 
-def freeze(
+def serialize_spec(
     execution: Execution, *, cluster: ClusterSpec | None = None, attached: AttachedSpec | None = None
 ) -> dict[str, Any]:
     """The JSON for `execution.spec`, taken from the rows that it now points to."""
@@ -145,7 +145,7 @@ def freeze(
         address=workspace_origins().address(execution.pk),
         project=_project(execution.project),
         home=None if cluster else _home(execution),
-        tier=freeze_tier(execution.tier),
+        tier=tier_spec(execution.tier),
         environment=_environment(execution.environment),
         cluster=cluster,
         attached=attached,
@@ -159,7 +159,7 @@ def base_url(address: str) -> str:
     return urlsplit(address).path or "/"
 
 
-def thaw(stored: object) -> ExecutionSpec:
+def parse_spec(stored: object) -> ExecutionSpec:
     """The spec again. Raises ValueError with a sentence when the stored JSON is not one."""
     try:
         return msgspec.convert(stored, ExecutionSpec)
@@ -167,7 +167,7 @@ def thaw(stored: object) -> ExecutionSpec:
         raise ValueError(f"What was stored at launch cannot be read: {error}.") from error
 
 
-def freeze_tier(tier: HardwareTier) -> TierSpec:
+def tier_spec(tier: HardwareTier) -> TierSpec:
     return TierSpec(
         id=tier.pk,
         name=tier.name,

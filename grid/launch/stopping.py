@@ -1,4 +1,4 @@
-"""Asking for the end of an execution. What still waits in the queue ends at once, and its pair with it as far as that makes sense:
+"""FrameworkPoller for the end of an execution. What still waits in the queue ends at once, and its pair with it as far as that makes sense:
 
 a workspace or job takes the cluster that waits with it along; a cluster goes alone, and the workspace or job goes on without one.
 What runs is ended by the controller, which also ends a cluster when its workspace or job has ended.

@@ -94,6 +94,12 @@ class Execution(models.Model):
         help_text="Of a cluster: the workspace or job that it lives and dies with.",
     )
     spec = models.JSONField(default=dict)
+    status = models.JSONField(
+        default=dict, blank=True, help_text="What the controller knows of a cluster: grid.launch.clusters.status."
+    )
+    restart_requested_at = models.DateTimeField(
+        null=True, blank=True, help_text="Of a cluster: when somebody asked last for a new head."
+    )
     slots = models.PositiveIntegerField(default=1)
 
     state = models.CharField(max_length=20, choices=State.choices, default=State.QUEUED)

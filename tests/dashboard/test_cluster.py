@@ -165,10 +165,10 @@ def test_restarting_the_head_says_what_is_lost_and_asks_first(people: People, ru
     page = client.get(f"/executions/{running.pk}/restart-head/").content.decode()
     assert "The scheduler forgets every task" in page
     running.refresh_from_db()
-    assert "restart_head_at" not in running.spec
+    assert running.restart_requested_at is None
     assert client.post(f"/executions/{running.pk}/restart-head/").status_code == 302
     running.refresh_from_db()
-    assert running.spec["restart_head_at"]
+    assert running.restart_requested_at is not None
 
 
 def test_a_head_that_does_not_run_yet_is_not_restarted(people: People, running: Execution) -> None:

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from grid.centralconfig import CLUSTER_SETTINGS, MAXIMUM_EXECUTIONS_PER_USER
-from grid.launch.spec import thaw
+from grid.launch.spec import parse_spec
 from grid.models import ConfigRecord, Environment, Execution, HardwareTier, Project
 from tests.conftest import People
 from tests.dashboard.browsing import client_of
@@ -27,7 +27,7 @@ def test_a_cluster_alone_is_launched_as_it_is_first_shown_but_for_its_kind(peopl
     execution = Execution.objects.get()
     assert (status, execution.kind, execution.slots) == (302, "cluster", 6)
     assert (execution.tier_id, execution.head_tier_id, execution.environment_id) == ("medium", "small", "dask-cluster")
-    cluster = thaw(execution.spec).cluster
+    cluster = parse_spec(execution.spec).cluster
     assert cluster is not None
     assert (cluster.framework, cluster.version, cluster.workers_minimum, cluster.workers_maximum) == (
         *("dask", "2026.8.0"),
@@ -40,7 +40,7 @@ def test_a_workspace_and_its_cluster_are_launched_together(people: People, offer
     workspace, cluster = Execution.objects.get(kind="workspace"), Execution.objects.get(kind="cluster")
     assert answer["Location"] == f"/executions/{workspace.pk}/"
     assert cluster.attached_to == workspace
-    spec = thaw(cluster.spec).cluster
+    spec = parse_spec(cluster.spec).cluster
     assert spec is not None
     assert (spec.local_storage, spec.scaling.on_demand) == ("20Gi", True)
 

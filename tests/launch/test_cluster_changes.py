@@ -11,7 +11,7 @@ from grid.centralconfig import FRAMEWORK_SETTINGS, MAXIMUM_EXECUTIONS_PER_USER
 from grid.errors import Rejected
 from grid.launch.admission import admit_waiting
 from grid.launch.request import request_stop, resize, restart_head, slots_to_keep
-from grid.launch.spec import ClusterSpec, thaw
+from grid.launch.spec import ClusterSpec, parse_spec
 from grid.models import Execution, LifecycleEntry
 from tests.launch.conftest import NOW, Shop
 
@@ -19,7 +19,7 @@ Configure = Callable[[Any, int], None]
 
 
 def cluster_of(execution: Execution) -> ClusterSpec:
-    spec = thaw(Execution.objects.get(pk=execution.pk).spec).cluster
+    spec = parse_spec(Execution.objects.get(pk=execution.pk).spec).cluster
     assert spec is not None
     return spec
 
@@ -180,7 +180,7 @@ def test_a_spec_that_cannot_be_read_is_a_refusal_with_a_sentence(running: Execut
 def test_a_restart_of_the_head_is_a_wish_with_its_time_and_survives_a_resize(running: Execution) -> None:
     restart_head(running, by="alice", now=NOW)
     resize(running, minimum=1, maximum=4, by="alice", now=NOW)
-    assert running.spec["restart_head_at"] == NOW.isoformat()
+    assert running.restart_requested_at == NOW
     lines = LifecycleEntry.objects.filter(execution=running, source="change").order_by("id")
     assert [line.reason for line in lines] == ["HeadRestarted", "Resized"]
     assert lines[0].message.startswith("alice restarted the head; what its memory held is lost")

@@ -18,7 +18,7 @@ from grid.kube.resources import (
     SERVICES,
     VOLUME_CLAIMS,
 )
-from grid.launch.clusters import memory
+from grid.launch.clusters import status
 from grid.launch.networkpolicy import EXECUTIONS, USER_INTERFACES
 from grid.launch.request import request_stop
 from grid.models import Execution, LifecycleEntry
@@ -82,7 +82,7 @@ async def test_a_cluster_comes_up_and_stops_and_nothing_is_left(shop: Shop) -> N
     controller = world.controller()
     await world.step(controller)
     address = the(world, SERVICES, f"cluster-{execution.pk}-head")["spec"]["clusterIP"]
-    assert memory.read(fresh(execution).spec).head_address == address
+    assert status.read(fresh(execution).status).head_address == address
     assert (execution.state, execution.reason) == ("deploying", "created")
     assert world.cluster.objects(AUTOSCALERS)[0]["spec"]["maxReplicas"] == 5
 

@@ -11,7 +11,7 @@ from django.contrib.auth.models import Group
 from grid.centralconfig import GLOBAL_QUEUE_LIMIT, HOME_VOLUME_SIZE, MAXIMUM_EXECUTIONS_PER_USER
 from grid.errors import Rejected
 from grid.launch.request import environments_for, may_launch_in, projects_for, request_stop, submit, tiers_for, validate
-from grid.launch.spec import thaw
+from grid.launch.spec import parse_spec
 from grid.models import Environment, Execution, HardwareTier, LifecycleEntry, State
 from tests.launch.conftest import NOW, Shop
 
@@ -37,7 +37,7 @@ def test_editing_the_tier_and_the_environment_later_changes_nothing_launched(sho
     shop.workspace.image = "other"
     shop.workspace.save()
 
-    spec = thaw(Execution.objects.get(pk=execution.pk).spec)
+    spec = parse_spec(Execution.objects.get(pk=execution.pk).spec)
     assert (spec.tier.memory, spec.tier.memory_limit, spec.environment.image) == (
         "4Gi",
         "4Gi",

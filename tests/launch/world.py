@@ -16,9 +16,9 @@ from grid.kube.api import KubeApi
 from grid.kube.objects import Autoscaler, Event, Pod, RawObject
 from grid.kube.resources import AUTOSCALERS, DEPLOYMENTS, EVENTS, NAMESPACES, PODS, Resource
 from grid.labels import APP_COMPONENT, HEAD, KEYS, WORKER
-from grid.launch.absences import Absence
 from grid.launch.context import Place
 from grid.launch.controller import Controller
+from grid.launch.downtime import Downtime
 from grid.launch.frameworks import framework
 from grid.launch.frameworks.base import Framework
 from grid.models import Execution, LifecycleEntry
@@ -109,7 +109,7 @@ class World:
         *,
         monotonic: Callable[[], float] = lambda: 0.0,
         framework_of: Callable[[str], Framework] = framework,
-        away: Absence | None = None,
+        away: Downtime | None = None,
     ) -> Controller:
         fault = fault or Fault()
 

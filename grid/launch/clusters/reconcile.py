@@ -1,7 +1,7 @@
 """The objects of a cluster, as a strategy of `grid.launch.reconcile`: one look at a cluster.
 
 While it is there, a look repairs and records besides deciding about its state: what somebody deleted is made again, a changed size is
-carried over, a wish for a new head is granted once, and what happened to head and workers becomes history.
+carried over, a request for a new head is executed once, and what happened to head and workers becomes history.
 """
 
 import logging
@@ -11,13 +11,13 @@ from typing import Any
 from grid.kube.objects import Pod
 from grid.launch import apply, ledger
 from grid.launch.changes import slots_to_keep
-from grid.launch.clusters import attached, incidents, memory, objects, progress, slots
+from grid.launch.clusters import attached, incidents, objects, progress, slots, status
+from grid.launch.clusters.drift import DriftRepair
 from grid.launch.clusters.progress import Seen
-from grid.launch.clusters.upkeep import Upkeep
 from grid.launch.context import Context
 from grid.launch.ledger import Noted, Row
 from grid.launch.progress import Finding
-from grid.launch.spec import ExecutionSpec, thaw
+from grid.launch.spec import ExecutionSpec, parse_spec
 from grid.launch.stopping import because
 from grid.models import State
 
@@ -34,33 +34,33 @@ class Clusters:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._upkeep = Upkeep(context)
+        self._drift = DriftRepair(context)
         self._within_slots = slots.WithinSlots(context)
         self._noted: dict[str, set[tuple[str, int]]] = {}
         self._lowered: dict[str, tuple[int, float]] = {}  # to which maximum, and when
 
     async def create(self, row: Row) -> Mapping[str, Any]:
-        address = await self._upkeep.create(row, thaw(row.spec))
+        address = await self._drift.create(row, parse_spec(row.spec))
         return {
             "message": "Its objects are created; the cluster looks for nodes.",
-            "spec": memory.remembering(row.spec, head_address=address),
+            "status": status.with_changes(row.status, head_address=address),
         }
 
     async def follow(self, row: Row) -> Finding:
         """1. Enter the next state, if it is time. 2. Tell what happened. 3. Keep the objects as they must be, and the workers within
-        the slots. 4. Write what there is to remember. 5. Grant a wish for a new head. 6. Give back slots after its maximum was lowered."""
+        the slots. 4. Write the status. 5. Execute a request for a new head. 6. Give back slots after its maximum was lowered."""
         context = self._context
         seen = Seen(await context.find_pods(row.id), context.events.of(row.id))
         timeouts = await context.database(ledger.timeouts)
         change = progress.next_change(row, seen, timeouts=timeouts, now=context.clock())
         if change is not None:
             return Finding(change, seen.head)
-        spec = thaw(row.spec)
+        spec = parse_spec(row.spec)
         if row.state == State.RUNNING:
             await self._tell(row, seen)
         is_bare = row.state != State.DEPLOYING and not (seen.head and seen.workers)
         sized, again = await self._within_slots.apply(row, spec, slots.count(seen.pods))
-        address = await self._upkeep.keep(row, sized, doubtful=is_bare)
+        address = await self._drift.keep(row, sized, doubtful=is_bare)
         if await self._remember(row, seen, address) or await self._restart_head(row, seen):
             return Finding(None, again=0.0)
         later = await self._give_back_slots(row, spec)
@@ -88,20 +88,20 @@ class Clusters:
 
     def forget(self, execution_id: str) -> None:
         """It is settled."""
-        self._upkeep.forget(execution_id)
+        self._drift.forget(execution_id)
         self._within_slots.forget(execution_id)
         self._noted.pop(execution_id, None)
         self._lowered.pop(execution_id, None)
 
     async def audit(self) -> set[str]:
-        return await self._upkeep.audit()
+        return await self._drift.audit()
 
     # --- Steps ---
 
     async def _tell(self, row: Row, seen: Seen) -> None:
         departed = tuple(self._context.pods.departed.get(row.id, {}).values())
         lines = incidents.of_pods(seen, departed, since=row.state_since, now=self._context.clock())
-        head = memory.read(row.spec).head_pod
+        head = status.read(row.status).head_pod
         if seen.head is not None and seen.head_is_ready and head not in ("", seen.head.metadata.uid):
             lines.append(incidents.head_replaced(seen.head, self._context.clock()))
         await self._note(row, lines)
@@ -129,7 +129,7 @@ class Clusters:
         standing = progress.standing(row, seen)
         if standing is not None and standing != (row.reason, row.message):
             columns |= {"reason": standing[0], "message": standing[1]}
-        known, head = memory.read(row.spec), seen.head
+        known, head = status.read(row.status), seen.head
         changes = {} if address == known.head_address else {"head_address": address}
         if row.state == State.RUNNING and head is not None and seen.head_is_ready:
             if head.metadata.uid != known.head_pod:
@@ -137,20 +137,20 @@ class Clusters:
             if head.spec.node_name != row.node_name:
                 columns["node_name"] = head.spec.node_name
         if changes:
-            columns["spec"] = memory.remembering(row.spec, **changes)
+            columns["status"] = status.with_changes(row.status, **changes)
         if columns:
             await self._context.database(ledger.update, row, columns, now=self._context.clock())
         return bool(columns)
 
     async def _restart_head(self, row: Row, seen: Seen) -> bool:
-        """First written down for which head the wish is, then done: so it is done to that head, and only once."""
-        wish, known = memory.restart_wish(row.spec), memory.read(row.spec)
-        if not wish:
+        """First written down for which head the request is, then done: so it is done to that head, and only once."""
+        requested, known = row.restart_requested_at, status.read(row.status)
+        if requested is None:
             return False
-        if wish != known.restart_wish:
+        if requested != known.restart_taken_up:
             pod = seen.head.metadata.uid if seen.head is not None else ""
-            spec = memory.remembering(row.spec, restart_wish=wish, restart_pod=pod)
-            await self._context.database(ledger.update, row, {"spec": spec}, now=self._context.clock())
+            columns = {"status": status.with_changes(row.status, restart_taken_up=requested, restart_pod=pod)}
+            await self._context.database(ledger.update, row, columns, now=self._context.clock())
             return True
         head = seen.head
         if head is None or head.metadata.uid != known.restart_pod or head.metadata.deletion_timestamp is not None:

@@ -13,7 +13,7 @@ from grid.diagnosis.diagnosis import plural
 from grid.diagnosis.tierfit import PoolOffer, TierSize, explain_fit
 from grid.errors import Problem
 from grid.launch.offers import wrong_tier
-from grid.launch.spec import ClusterSpec, ScalingSpec, freeze_tier
+from grid.launch.spec import ClusterSpec, ScalingSpec, tier_spec
 from grid.models import Environment, HardwareTier, User
 from grid.models.environment import Framework, Kind
 from grid.quantity import format_bytes, millicores, whole
@@ -190,7 +190,7 @@ def cluster_spec(request: ClusterRequest, *, attached_to: str) -> ClusterSpec:
     return ClusterSpec(
         framework=request.framework,
         version=str(environment.frameworks[request.framework]),
-        head_tier=freeze_tier(head_tier),
+        head_tier=tier_spec(head_tier),
         workers_minimum=request.workers_minimum,
         workers_maximum=request.most_workers,
         scaling=ScalingSpec(

@@ -18,15 +18,15 @@ _SENTENCES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Absence:
-    """Of whom, and when."""
+class Downtime:
+    """A period in which the controller or the cluster was unavailable."""
 
     of: Literal["controller", "cluster"]
     since: datetime
     until: datetime
 
     @property
-    def is_told(self) -> bool:
+    def is_recorded(self) -> bool:
         return self.until - self.since >= LEAST
 
 
@@ -36,26 +36,26 @@ class Outage:
     def __init__(self) -> None:
         self._since: datetime | None = None
 
-    def ended(self, freshness: Freshness, now: datetime) -> Absence | None:
+    def ended(self, freshness: Freshness, now: datetime) -> Downtime | None:
         """To be asked every second or so; the outage that is over since the last time."""
         if freshness.error and freshness.synced:
             self._since = self._since or now
         elif self._since is not None and not freshness.error:
-            found, self._since = Absence("cluster", self._since, now), None
+            found, self._since = Downtime("cluster", self._since, now), None
             return found
         return None
 
 
-def line(absence: Absence) -> Noted:
-    """The same for the same absence, whoever tells it and however often."""
-    since, until = absence.since.astimezone(UTC), absence.until.astimezone(UTC)
+def history_entry(downtime: Downtime) -> Noted:
+    """Build the history entry; its uid is deterministic, so recording it twice is a no-op."""
+    since, until = downtime.since.astimezone(UTC), downtime.until.astimezone(UTC)
     when = f"{until:%H:%M:%S}" if since.date() == until.date() else f"{until:%H:%M:%S on %-d %B}"
     return Noted(
-        uid=f"{absence.of}-away/{int(since.timestamp())}",
-        at=absence.since,
+        uid=f"{downtime.of}-away/{int(since.timestamp())}",
+        at=downtime.since,
         object="",
         level="Warning",
-        reason=f"{absence.of}_away",
-        message=f"Until {when} UTC {_SENTENCES[absence.of]} Programs ran on; what had begun goes on from where it was.",
+        reason=f"{downtime.of}_away",
+        message=f"Until {when} UTC {_SENTENCES[downtime.of]} Programs ran on; what had begun goes on from where it was.",
         count=1,
     )

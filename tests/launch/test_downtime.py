@@ -3,12 +3,12 @@
 import asyncio
 from datetime import UTC, datetime, timedelta
 
-from grid.launch.absences import Absence, Outage, line
+from grid.launch.downtime import Downtime, Outage, history_entry
 from grid.launch.leader import Election
 from grid.models import Execution, LifecycleEntry
 from grid.watch.store import Freshness
 from tests.launch.conftest import NOW, Shop
-from tests.launch.test_cluster_weather import living
+from tests.launch.test_cluster_faults import living
 from tests.launch.test_running import in_state, running
 from tests.launch.world import World, in_world
 from tests.support.cluster import FakeCluster
@@ -24,13 +24,13 @@ def told(execution: Execution) -> list[tuple[str, str]]:
 
 
 def test_the_line_says_how_long_why_and_what_became_of_the_programs() -> None:
-    one = line(Absence("controller", SINCE, SINCE + timedelta(seconds=17)))
+    one = history_entry(Downtime("controller", SINCE, SINCE + timedelta(seconds=17)))
     assert (one.at, one.reason, one.level) == (SINCE, "controller_away", "Warning")
     assert one.message == (
         "Until 12:00:20 UTC nobody looked after executions, because the controller was not running. "
         "Programs ran on; what had begun goes on from where it was."
     )
-    assert line(Absence("cluster", SINCE, SINCE + timedelta(days=1))).message.startswith(
+    assert history_entry(Downtime("cluster", SINCE, SINCE + timedelta(days=1))).message.startswith(
         "Until 12:00:03 on 5 March UTC the cluster did not answer the controller."
     )
 
@@ -39,7 +39,13 @@ def test_an_outage_is_one_however_often_its_cause_changes_and_counts_from_when_i
     outage, now = Outage(), SINCE
     seen = [FINE, CUT_OFF, Freshness(True, 9.0, "Too many requests."), FINE, FINE]
     ended = [outage.ended(one, now + timedelta(seconds=second)) for second, one in enumerate(seen)]
-    assert ended == [None, None, None, Absence("cluster", now + timedelta(seconds=1), now + timedelta(seconds=3)), None]
+    assert ended == [
+        None,
+        None,
+        None,
+        Downtime("cluster", now + timedelta(seconds=1), now + timedelta(seconds=3)),
+        None,
+    ]
 
 
 def test_a_cache_that_was_never_filled_was_not_cut_off() -> None:
@@ -75,7 +81,7 @@ async def test_a_term_begins_with_telling_who_lives_that_nobody_led(shop: Shop) 
     world = World()
     ended, waiting = shop.launch(), shop.launch()
     Execution.objects.filter(pk=ended.pk).update(state="stopped", settled_at=NOW)
-    away = Absence("controller", NOW - timedelta(seconds=30), NOW)
+    away = Downtime("controller", NOW - timedelta(seconds=30), NOW)
     for _ in range(2):  # a second controller that tells the same changes nothing
         await world.step(world.controller(away=away))
     assert told(ended) == []
@@ -85,7 +91,7 @@ async def test_a_term_begins_with_telling_who_lives_that_nobody_led(shop: Shop) 
     assert LifecycleEntry.objects.get(execution=waiting, reason=reason).at == waiting.requested_at, (
         "not before it was there"
     )
-    await world.step(world.controller(away=Absence("controller", NOW, NOW + timedelta(seconds=4))))
+    await world.step(world.controller(away=Downtime("controller", NOW, NOW + timedelta(seconds=4))))
     assert len(told(waiting)) == 1, "a short handover is no news"
 
 
@@ -105,7 +111,7 @@ class Terms:
 
     def __init__(self, election: Election) -> None:
         self.election = election
-        self.away: list[Absence | None] = []
+        self.away: list[Downtime | None] = []
 
     async def work(self) -> None:
         self.away.append(self.election.away)
@@ -133,7 +139,7 @@ async def test_a_leader_that_lost_the_cluster_says_that_it_was_the_cluster() -> 
     terms = Terms(candidate(cluster, "one"))
     leading = asyncio.create_task(terms.election.lead(terms.work))
     await passes(60)
-    assert terms.away == [None], "nobody led before, and a renewal is no absence"
+    assert terms.away == [None], "nobody led before, and a renewal is no downtime"
     cluster.available = False
     await passes(40)
     cluster.available = True

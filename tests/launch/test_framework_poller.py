@@ -1,4 +1,4 @@
-"""Asking running clusters: what their workers are told, what the autoscaler is told, and that one slow head delays nobody."""
+"""FrameworkPoller running clusters: what their workers are told, what the autoscaler is told, and that one slow head delays nobody."""
 
 import asyncio
 import itertools
@@ -16,7 +16,7 @@ from grid.errors import ClusterUnavailable
 from grid.kube.objects import RawObject
 from grid.kube.resources import AUTOSCALERS, PODS
 from grid.labels import KEYS, POD_DELETION_COST
-from grid.launch.clusters.asking import Asking
+from grid.launch.clusters.framework_poller import FrameworkPoller
 from grid.launch.controller import Controller
 from grid.launch.frameworks.base import ClusterReport, FrameworkSilent, WorkerPod, WorkerReport
 from grid.launch.request import request_stop
@@ -81,7 +81,7 @@ async def asking(world: World, controller: Controller, *, every: int = 1) -> Asy
                 world.now += timedelta(seconds=1)
                 await asyncio.sleep(1)
 
-    tasks = [asyncio.create_task(controller.asking.run()), asyncio.create_task(refresh())]
+    tasks = [asyncio.create_task(controller.framework_poller.run()), asyncio.create_task(refresh())]
     try:
         yield
     finally:
@@ -265,7 +265,7 @@ async def test_a_new_leader_takes_no_sample_before_it_knows_its_pods(shop: Shop)
     await running_clusters(world, framework, execution)
     chosen: Any = lambda name: framework  # noqa: E731
     successor = world.controller(monotonic=loop_time, framework_of=chosen)
-    task = asyncio.create_task(successor.asking.run())
+    task = asyncio.create_task(successor.framework_poller.run())
     await passes(30)
     assert not ClusterSample.objects.filter(execution=execution).exists()
     world.refresh(successor)
@@ -333,7 +333,7 @@ def test_the_session_is_for_heads_only() -> None:
     @in_world
     async def look() -> None:
         controller = World().controller()
-        asks = Asking(controller._reconciler._context, rng=random.Random(1))
+        asks = FrameworkPoller(controller._reconciler._context, rng=random.Random(1))
         async with asks._session() as http:
             assert http.timeout.total == 3.0
             assert not http.trust_env

@@ -22,7 +22,7 @@ from grid.kube.resources import (
 )
 from grid.labels import MANAGED_BY, MANAGER
 from grid.launch import apply, ledger
-from grid.launch.clusters import manifests, memory, objects
+from grid.launch.clusters import manifests, objects, status
 from grid.launch.context import Context
 from grid.launch.ledger import Noted, Row
 from grid.launch.manifests import Manifest, anchor
@@ -53,7 +53,7 @@ class _Kept:
     expected: Mapping[tuple[Resource, str], int | None]  # name of each object, with the replicas it must have
 
 
-class Upkeep:
+class DriftRepair:
     """One per term of leadership."""
 
     def __init__(self, context: Context) -> None:
@@ -71,7 +71,7 @@ class Upkeep:
 
     async def keep(self, row: Row, spec: ExecutionSpec, *, doubtful: bool) -> str:
         """Make the objects what the spec says; the head's address, which is another if the old one could not be had again."""
-        address = memory.read(row.spec).head_address
+        address = status.read(row.status).head_address
         kept = self._kept.get(row.id)
         if doubtful or kept is None:
             address = await self._keep_all(row, spec, address)

@@ -17,7 +17,7 @@ from grid.kube.resources import (
 )
 from grid.labels import APP_COMPONENT, HEAD, KEYS, WORKER
 from grid.launch.apply import find_pods
-from grid.launch.clusters import memory
+from grid.launch.clusters import status
 from grid.launch.request import request_stop, resize, restart_head
 from grid.models import Execution
 from tests.launch.conftest import Shop
@@ -190,7 +190,7 @@ async def test_a_new_head_is_made_once_for_each_wish(shop: Shop) -> None:
     assert first != second
     assert world.cluster.count("delete", PODS) == 1
     assert fresh(execution).state == "running"
-    assert memory.read(execution.spec).head_pod == second
+    assert status.read(execution.status).head_pod == second
     (line,) = notes(execution, "head_replaced")
     assert "A new head answers on node node-1" in line.message
     assert "are lost" in line.message
@@ -289,7 +289,7 @@ async def test_when_the_old_address_is_taken_workers_are_told_the_new_one(shop: 
         world.behave()
     new = the(world, SERVICES, name)["spec"]["clusterIP"]
     assert new != old
-    assert memory.read(fresh(execution).spec).head_address == new
+    assert status.read(fresh(execution).status).head_address == new
     workers = world.workers_of(execution)
     assert len(workers) == 2
     assert all(new in str(pod["spec"]) and old not in str(pod["spec"]) for pod in workers)

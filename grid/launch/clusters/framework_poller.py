@@ -27,7 +27,7 @@ from grid.launch.context import Context
 from grid.launch.frameworks import framework
 from grid.launch.frameworks.base import ClusterReport, Framework, FrameworkSilent, WorkerPod
 from grid.launch.ledger import RunningCluster
-from grid.launch.spec import ExecutionSpec, thaw
+from grid.launch.spec import ExecutionSpec, parse_spec
 from grid.metrics.demand import Demand, read_demand, write_demand
 from grid.watch.backoff import Backoff
 
@@ -74,7 +74,7 @@ def new_session() -> aiohttp.ClientSession:
     )
 
 
-class Asking:
+class FrameworkPoller:
     """`run` until cancelled."""
 
     def __init__(
@@ -182,7 +182,7 @@ class Asking:
     async def _look(self, http: aiohttp.ClientSession, id: str, visits: _Visits, is_asked: bool) -> str:
         """Ask, tell, and take a sample; a sentence when something of it did not work."""
         failure, report = visits.failure, None  # a head that is not asked is not known to be well again
-        spec = visits.spec = visits.spec or thaw(visits.stored)
+        spec = visits.spec = visits.spec or parse_spec(visits.stored)
         seen = self._seen(id)
         if seen.head_is_ready and is_asked:
             visits.asked_at = self._context.monotonic()

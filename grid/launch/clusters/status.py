@@ -1,0 +1,33 @@
+"""What the controller knows of a cluster while it runs, kept in the `status` of its row; what was asked for is in the `spec`.
+
+It is written with the row's revision like everything else, so it survives every controller and is never written from old knowledge.
+"""
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+
+class ClusterStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """`head_pod` is the uid of the head that was last seen ready. `restart_taken_up` is the request for a new head that was taken up
+    last, by its time, and `restart_pod` the uid of the head that it was about ("" when there was none).
+
+    So each request is executed exactly once, and no clocks are compared.
+    """
+
+    head_address: str = ""
+    head_pod: str = ""
+    restart_taken_up: datetime | None = None
+    restart_pod: str = ""
+
+
+def read(stored: object) -> ClusterStatus:
+    """Return the `status` of a row as a value; an empty one when nothing is known yet."""
+    return msgspec.convert(stored, ClusterStatus) if isinstance(stored, dict) else ClusterStatus()
+
+
+def with_changes(stored: object, **changes: Any) -> dict[str, Any]:
+    """Return the JSON for the `status` of a row, with these changes."""
+    status: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(read(stored), **changes))
+    return status

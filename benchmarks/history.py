@@ -115,7 +115,7 @@ def work() -> Mapping[str, Callable[[], object]]:
     return {
         "launch": lambda: submit(launch, now=NOW),
         "what admission decides on": snapshot.take,
-        "controller: what changed": ledger.marks,
+        "controller: what changed": ledger.row_versions,
         "controller: one execution": lambda: ledger.read("e000000001"),
         "controller: clusters alone": lambda: attached.stop_with_parents(now=NOW),
         "controller: who has left": lambda: departures.stop_departed(now=NOW),

@@ -72,7 +72,7 @@ def history(shop: Shop) -> Shop:
 WORK: dict[str, Callable[[Shop], object]] = {
     "clusters that end with their parents": lambda shop: attached.stop_with_parents(now=NOW),
     "people who left": lambda shop: departures.stop_departed(now=NOW),
-    "the controller's poll": lambda shop: ledger.marks(),
+    "the controller's poll": lambda shop: ledger.row_versions(),
     "running clusters": lambda shop: ledger.running_clusters(),
     "one execution": lambda shop: ledger.read(Execution.objects.unsettled()[0].pk),
     "admission": lambda shop: admission.admit_waiting(now=NOW + timedelta(minutes=1)),

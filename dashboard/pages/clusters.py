@@ -12,7 +12,7 @@ from dashboard.pages.executions import explain, pods_of
 from dashboard.viewmodels.autoscaling import autoscaling
 from dashboard.viewmodels.clusters import ClusterRecord, Companion, CompanionCard, framework_name
 from dashboard.viewmodels.execution import ExecutionRecord
-from dashboard.viewmodels.listing import Nothing
+from dashboard.viewmodels.listing import EmptyState
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.states import state_status
 from dashboard.viewmodels.troubles import troubles
@@ -75,7 +75,7 @@ def cluster_fragments(
     shown = found if record.state in CLUSTER_STATES and record.stop_requested_at is None else ()
     return [
         troubles(shown, is_operator=is_operator),
-        *worker_cells(look, runtime.usage.pod, keys.worker_report, nothing=_no_workers(record), now=now),
+        *worker_cells(look, runtime.usage.pod, keys.worker_report, empty=_no_workers(record), now=now),
         autoscaling(record.cluster, look.autoscaler, is_final=record.is_final),
     ]
 
@@ -127,9 +127,9 @@ def _is_ready(node: Node) -> bool:
     return any(one.type == "Ready" and one.status == "True" for one in node.status.conditions)
 
 
-def _no_workers(record: ExecutionRecord) -> Nothing:
+def _no_workers(record: ExecutionRecord) -> EmptyState:
     if record.is_final:
-        return Nothing("There are no workers any more.", "What they did is under “What happened” and in the chart.")
+        return EmptyState("There are no workers any more.", "What they did is under “What happened” and in the chart.")
     if record.state in ("queued", "deploying"):
-        return Nothing("There are no workers yet.", "They are made when the cluster is sent to Kubernetes.")
-    return Nothing("There are no workers now.", "They come back as soon as Kubernetes makes them.")
+        return EmptyState("There are no workers yet.", "They are made when the cluster is sent to Kubernetes.")
+    return EmptyState("There are no workers now.", "They come back as soon as Kubernetes makes them.")

@@ -68,7 +68,7 @@ class ExecutionsPage(LivePage[ExecutionsView]):
         source = Source(
             rows=visible_rows(runtime, viewer),
             pods_of=lambda execution_id: pods_of(runtime, execution_id),
-            strays=self._strays_in(runtime) if is_operator else (),
+            orphans=self._orphans_in(runtime) if is_operator else (),
             explain=lambda pod: explain(runtime, pod, now),
             usage_of=runtime.usage.pod,
             keys=Keys.under(settings.LABEL_PREFIX),
@@ -76,7 +76,7 @@ class ExecutionsPage(LivePage[ExecutionsView]):
         )
         return execution_rows(source, view, now)
 
-    def _strays_in(self, runtime: Runtime) -> list[Pod]:
+    def _orphans_in(self, runtime: Runtime) -> list[Pod]:
         """Pods that say they belong to an execution that is not active; looked for again only when something changed."""
         state = (id(runtime), runtime.pods.version, runtime.executions.version)
         if self._strays_of != state:

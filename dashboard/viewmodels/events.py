@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from dashboard.viewmodels.ids import element_id
-from dashboard.viewmodels.listing import Nothing
+from dashboard.viewmodels.listing import EmptyState
 from dashboard.viewmodels.live import Fragment
 from grid.kube.objects import Event
 
@@ -58,6 +58,6 @@ def history(events: Sequence[Event]) -> list[Fragment]:
     """An object's own events for region "events", newest first; `events` come oldest first."""
     lines = [replace(event_line(event), about_kind="", about_name="") for event in reversed(events)]
     if not lines:
-        nothing = Nothing("Nothing known.", "Nothing has happened lately, or Kubernetes has forgotten it.")
-        return [Fragment("events-none", "dashboard/fragments/nothing_item.html", nothing, region="events")]
+        empty = EmptyState("Nothing known.", "Nothing has happened lately, or Kubernetes has forgotten it.")
+        return [Fragment("events-none", "dashboard/fragments/empty_item.html", empty, region="events")]
     return [Fragment(line.id, "dashboard/fragments/event_item.html", line, region="events") for line in lines]

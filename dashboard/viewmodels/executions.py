@@ -22,7 +22,7 @@ from dashboard.viewmodels.executions_view import (
 )
 from dashboard.viewmodels.format import plural
 from dashboard.viewmodels.ids import element_id
-from dashboard.viewmodels.listing import Nothing, Paging
+from dashboard.viewmodels.listing import EmptyState, Paging
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.nodes import Status
 from dashboard.viewmodels.states import state_status
@@ -43,11 +43,11 @@ _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What the page is made from. `rows` are those that the viewer may see; `strays` are pods of executions that nobody knows."""
+    """What the page is made from. `rows` are those that the viewer may see; `orphans` are pods of executions that nobody knows."""
 
     rows: Collection[ExecutionRow]
     pods_of: Callable[[str], Sequence[Pod]]
-    strays: Collection[Pod]
+    orphans: Collection[Pod]
     explain: Callable[[Pod], Diagnosis]
     usage_of: Callable[[str], Usage | None]
     keys: Keys
@@ -105,10 +105,10 @@ def execution_rows(source: Source, view: ExecutionsView, now: datetime) -> list[
     shown = pages[page - 1] if pages else []
     fragments = [fragment for group in shown for fragment in _group_fragments(group, source)]
     if not fragments:
-        nothing = Nothing("No execution matches.", "Clear the filter to see all that you may see.")
+        empty = EmptyState("No execution matches.", "Clear the filter to see all that you may see.")
         if not view.is_filtered:
-            nothing = Nothing("Nothing is running or waiting.", "Launch something, or look at what has ended.")
-        fragments = [Fragment("executions-none", f"{_FRAGMENTS}executions_none.html", nothing, region=REGION)]
+            empty = EmptyState("Nothing is running or waiting.", "Launch something, or look at what has ended.")
+        fragments = [Fragment("executions-none", f"{_FRAGMENTS}executions_none.html", empty, region=REGION)]
     return [*fragments, _paging(wanted, pages, page, view)]
 
 
@@ -127,7 +127,7 @@ def _groups(source: Source) -> Iterator[_Group]:
         else:
             members = sorted(pods, key=_member_order)
             yield _Group(head, tuple(Entry(row, pod, source.keys, is_member=True) for pod in members), has_head=True)
-    for pod in source.strays:
+    for pod in source.orphans:
         if not has_ended(pod):
             entry = Entry(None, pod, source.keys)
             yield _Group(entry, (entry,), has_head=False)

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 from dashboard.viewmodels.events import EventLine, event_line
 from dashboard.viewmodels.format import percent, plural
 from dashboard.viewmodels.ids import element_id
-from dashboard.viewmodels.listing import Nothing, Paging
+from dashboard.viewmodels.listing import EmptyState, Paging
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.nodes import NodeSums, Severity, Share, Status, created_at, instance_type, shares
 from grid.diagnosis.requests import Amounts, total
@@ -156,8 +156,8 @@ def activity(events: Sequence[Event]) -> list[Fragment]:
     """The autoscaler's latest events, newest first; `events` come oldest first."""
     lines: list[EventLine] = [event_line(event) for event in reversed(events[-EVENTS_SHOWN:])]
     if not lines:
-        nothing = Nothing("Nothing yet.", "Scale-ups and removals of nodes appear here as they happen.")
-        return [Fragment("activity-none", f"{_FRAGMENTS}nothing_item.html", nothing, region="activity")]
+        empty = EmptyState("Nothing yet.", "Scale-ups and removals of nodes appear here as they happen.")
+        return [Fragment("activity-none", f"{_FRAGMENTS}empty_item.html", empty, region="activity")]
     return [Fragment(line.id, f"{_FRAGMENTS}event_item.html", line, region="activity") for line in lines]
 
 
@@ -183,10 +183,10 @@ def _row_fragment(one: NodeSums, scale_down: ScaleDown) -> Fragment:
 
 def _no_rows(view: InfrastructureView) -> Fragment:
     if view == InfrastructureView(sort=view.sort, descending=view.descending, page=view.page):
-        nothing = Nothing("No nodes.", "The cluster has none, or they have not been read yet.")
+        empty = EmptyState("No nodes.", "The cluster has none, or they have not been read yet.")
     else:
-        nothing = Nothing("No node matches.", "Clear the filter to see all nodes.")
-    return Fragment("nodes-none", f"{_FRAGMENTS}nothing_row.html", nothing, region="nodes")
+        empty = EmptyState("No node matches.", "Clear the filter to see all nodes.")
+    return Fragment("nodes-none", f"{_FRAGMENTS}empty_row.html", empty, region="nodes")
 
 
 def _fits(one: NodeSums, view: InfrastructureView, scale_down_of: Callable[[NodeSums], ScaleDown]) -> bool:

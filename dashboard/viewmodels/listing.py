@@ -13,8 +13,8 @@ class Paging:
 
 
 @dataclass(frozen=True, slots=True)
-class Nothing:
-    """What is not there, and what to do about it; for `fragments/nothing_row.html` and `fragments/nothing_item.html`."""
+class EmptyState:
+    """What is not there, and what to do about it; for `fragments/empty_row.html` and `fragments/empty_item.html`."""
 
     headline: str
     advice: str

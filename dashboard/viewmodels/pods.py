@@ -6,7 +6,7 @@ from datetime import datetime
 
 from dashboard.viewmodels.clusters import framework_name
 from dashboard.viewmodels.ids import element_id
-from dashboard.viewmodels.listing import Nothing
+from dashboard.viewmodels.listing import EmptyState
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.nodes import Status
 from grid.diagnosis.diagnosis import Diagnosis
@@ -119,8 +119,8 @@ def pod_rows(rows: Iterable[PodRow]) -> list[Fragment]:
     """Region "pods": by namespace and name."""
     ordered = sorted(rows, key=lambda row: (row.namespace, row.name))
     if not ordered:
-        nothing = Nothing("No pods.", "Nothing runs on this node now.")
-        return [Fragment("pods-none", f"{_FRAGMENTS}nothing_row.html", nothing, region="pods")]
+        empty = EmptyState("No pods.", "Nothing runs on this node now.")
+        return [Fragment("pods-none", f"{_FRAGMENTS}empty_row.html", empty, region="pods")]
     return [
         Fragment(element_id("pod", row.namespace, row.name), f"{_FRAGMENTS}pod_row.html", row, region="pods")
         for row in ordered

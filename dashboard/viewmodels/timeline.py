@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from dashboard.viewmodels.execution import ExecutionRecord, LifecycleLine
 from dashboard.viewmodels.format import plural
 from dashboard.viewmodels.ids import element_id
-from dashboard.viewmodels.listing import Nothing
+from dashboard.viewmodels.listing import EmptyState
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.samples import rescale_words
 from dashboard.viewmodels.states import state_word
@@ -134,8 +134,8 @@ def timeline(
     items.sort(key=_when, reverse=True)
     items = _together(_without_echoes(items)) if record.cluster is not None else items
     if not items:
-        nothing = Nothing("Nothing yet.", "Every step appears here as it happens.")
-        return [Fragment("timeline-none", f"{_FRAGMENTS}nothing_item.html", nothing, region=REGION)]
+        empty = EmptyState("Nothing yet.", "Every step appears here as it happens.")
+        return [Fragment("timeline-none", f"{_FRAGMENTS}empty_item.html", empty, region=REGION)]
     return [Fragment(id, f"{_FRAGMENTS}timeline_item.html", item, region=REGION) for id, _, item in items[:ITEMS_SHOWN]]
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from dashboard.viewmodels.format import plural
 from dashboard.viewmodels.ids import element_id
-from dashboard.viewmodels.listing import Nothing
+from dashboard.viewmodels.listing import EmptyState
 from dashboard.viewmodels.live import Fragment
 from grid.diagnosis.clusters import ClusterLook, Member, deletion_order
 from grid.diagnosis.requests import pod_requests
@@ -69,14 +69,14 @@ class WorkerCell:
 
 
 def worker_cells(
-    look: ClusterLook, usage_of: Callable[[str], Usage | None], report_key: str, *, nothing: Nothing, now: datetime
+    look: ClusterLook, usage_of: Callable[[str], Usage | None], report_key: str, *, empty: EmptyState, now: datetime
 ) -> list[Fragment]:
     """Region "workers": by the time of their making, so that a cell keeps its place; `usage_of` takes `namespace/name`."""
     order = deletion_order(look.workers, now=now)
     next_to_go = order[0].pod.metadata.name if len(order) > look.minimum else ""
     members = sorted(look.workers, key=_by_age)
     if not members:
-        return [Fragment("workers-none", f"{_FRAGMENTS}nothing_item.html", nothing, region=REGION)]
+        return [Fragment("workers-none", f"{_FRAGMENTS}empty_item.html", empty, region=REGION)]
     is_compact = len(members) >= COMPACT_FROM
     return [
         Fragment(

@@ -1,4 +1,4 @@
-"""What the controller remembers of the cluster: the executions' pods, autoscalers and events, each change marking its execution."""
+"""What the controller remembers of the cluster: the executions' pods, autoscalers and events, each change enqueues its execution."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ _OBJECT_NAME = re.compile(
     rf"(?:(?:{'|'.join(Kind.values)})-([a-z0-9]+)|{Kind.CLUSTER.value}-([a-z0-9]+)-(?:{HEAD}|{WORKER})(?:-[a-z0-9-]+)?)"
 )
 
-Marks = Callable[[str], None]
+Enqueue = Callable[[str], None]
 
 
 def execution_of(labelled: Pod | Autoscaler) -> str:
@@ -30,22 +30,22 @@ def execution_of_event(event: Event) -> str:
 
 
 class PodCache(Store[Pod]):
-    """The pods of all executions. `mark` is called with the execution of each pod that came, changed or went.
+    """The pods of all executions. `enqueue` is called with the execution of each pod that came, changed or went.
 
-    A change of annotations alone marks nothing: they are the controller's own notes on workers, written every few seconds.
-    `departed` has clusters' pods as they were last, by execution and uid, until somebody has looked at them and takes them out.
+    A change of annotations alone enqueues nothing: they are the controller's own notes on workers, written every few seconds.
+    `deleted_pods` has clusters' pods as they were last, by execution and uid, until somebody has looked at them and takes them out.
     """
 
-    def __init__(self, mark: Marks) -> None:
+    def __init__(self, enqueue: Enqueue) -> None:
         super().__init__("pods", indexes={"execution": execution_of})
-        self.departed: dict[str, dict[str, Pod]] = {}
-        self._mark = mark
+        self.deleted_pods: dict[str, dict[str, Pod]] = {}
+        self._enqueue = enqueue
 
     def apply(self, changed: Pod) -> bool:
         old = self.get(changed.metadata.key)
         took = super().apply(changed)
         if took and (old is None or _but_for_notes(old) != _but_for_notes(changed)):
-            self._mark(execution_of(changed))
+            self._enqueue(execution_of(changed))
         return took
 
     def discard(self, key: str) -> bool:
@@ -53,40 +53,40 @@ class PodCache(Store[Pod]):
         took = super().discard(key)
         if old is not None:
             if old.metadata.labels.get(APP_COMPONENT) in (HEAD, WORKER):
-                self.departed.setdefault(execution_of(old), {})[old.metadata.uid] = old
-            self._mark(execution_of(old))
+                self.deleted_pods.setdefault(execution_of(old), {})[old.metadata.uid] = old
+            self._enqueue(execution_of(old))
         return took
 
 
 class AutoscalerCache(Store[Autoscaler]):
-    """The autoscalers of all clusters. `mark` is called when one came, went, or was told something else; its status is read
+    """The autoscalers of all clusters. `enqueue` is called when one came, went, or was told something else; its status is read
     by who wants it, and changes all the time."""
 
-    def __init__(self, mark: Marks) -> None:
+    def __init__(self, enqueue: Enqueue) -> None:
         super().__init__("autoscalers", indexes={"execution": execution_of})
-        self._mark = mark
+        self._enqueue = enqueue
 
     def apply(self, changed: Autoscaler) -> bool:
         old = self.get(changed.metadata.key)
         took = super().apply(changed)
         if took and (old is None or old.spec != changed.spec):
-            self._mark(execution_of(changed))
+            self._enqueue(execution_of(changed))
         return took
 
     def discard(self, key: str) -> bool:
         old = self.get(key)
         took = super().discard(key)
         if old is not None:
-            self._mark(execution_of(old))
+            self._enqueue(execution_of(old))
         return took
 
 
 class EventCache(EventStore):
-    """The events of the namespace. `mark` is called with the execution that a new or repeated event is about."""
+    """The events of the namespace. `enqueue` is called with the execution that a new or repeated event is about."""
 
-    def __init__(self, mark: Marks) -> None:
+    def __init__(self, enqueue: Enqueue) -> None:
         super().__init__(indexes={"execution": execution_of_event})
-        self._mark = mark
+        self._enqueue = enqueue
 
     def of(self, execution_id: str) -> Sequence[Event]:
         """The events about any of its objects, oldest first."""
@@ -95,7 +95,7 @@ class EventCache(EventStore):
     def apply(self, changed: Event) -> bool:
         took = super().apply(changed)
         if took:
-            self._mark(execution_of_event(changed))
+            self._enqueue(execution_of_event(changed))
         return took
 
 

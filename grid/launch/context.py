@@ -51,7 +51,7 @@ class NotYet(GridError):
 
 @dataclass(slots=True)
 class Context:
-    """One per term of leadership. `doubted` are executions whose cached pods have turned out wrong."""
+    """One per term of leadership. `invalidated` are executions whose cached pods have turned out wrong."""
 
     api: KubeApi
     database: Database
@@ -61,7 +61,7 @@ class Context:
     autoscalers: AutoscalerCache
     clock: Callable[[], datetime]
     monotonic: Callable[[], float]
-    doubted: set[str] = field(default_factory=set)
+    invalidated: set[str] = field(default_factory=set)
 
     @property
     def namespace(self) -> str:
@@ -70,9 +70,9 @@ class Context:
     async def find_pods(self, execution_id: str) -> Sequence[Pod]:
         """From the cache, or from the cluster itself before anything is concluded from their absence."""
         known = self.pods.by("execution", execution_id)
-        if not known or execution_id in self.doubted or not self.pods.freshness(self.monotonic()).synced:
+        if not known or execution_id in self.invalidated or not self.pods.freshness(self.monotonic()).synced:
             known = await apply.find_pods(self.api, execution_id, namespace=self.namespace)
-            self.doubted.discard(execution_id)
+            self.invalidated.discard(execution_id)
         return known
 
     async def log_of(self, pod: Pod) -> str:

@@ -1,7 +1,7 @@
 """Runs executions: looks at each one whenever its row or its pod has changed, and moves it on.
 
-Level-triggered: a changed row (seen by asking the database every second), a changed pod or event (seen by watching) only mark an
-execution; `Reconciler.look` then reads the present state. So a lost event costs at most the time to the next audit of the
+Level-triggered: a changed row (seen by asking the database every second), a changed pod or event (seen by watching) only enqueue an
+execution; `Reconciler.reconcile` then reads the present state. So a lost event costs at most the time to the next audit of the
 caches, and doing anything twice changes nothing. Several workers never look at one execution at a time. Outages of the database or the
 cluster are waited out. Exactly one process runs this, see `leader`; if ever two do, conditional writes keep them apart.
 """
@@ -32,7 +32,7 @@ from grid.launch.downtime import Downtime, Outage
 from grid.launch.frameworks import framework
 from grid.launch.frameworks.base import Framework
 from grid.launch.housekeeping import Housekeeping
-from grid.launch.ledger import Mark
+from grid.launch.ledger import RowVersion
 from grid.launch.policykeeper import PolicyKeeper
 from grid.launch.reconcile import Reconciler
 from grid.launch.workqueue import WorkQueue
@@ -91,9 +91,9 @@ class Controller:
         self._outage = Outage()
         self._troubles = Troubles(monotonic)
         self._untold = [away] if away is not None and away.is_recorded else []
-        self.pods = PodCache(self._mark)
-        self.events = EventCache(self._mark)
-        self.autoscalers = AutoscalerCache(self._mark)
+        self.pods = PodCache(self._enqueue)
+        self.events = EventCache(self._enqueue)
+        self.autoscalers = AutoscalerCache(self._enqueue)
         context = Context(api, database, place, self.pods, self.events, self.autoscalers, clock, monotonic)
         self._reconciler = Reconciler(context)
         self.framework_poller = FrameworkPoller(context, rng=self._rng, framework_of=framework_of)
@@ -123,21 +123,21 @@ class Controller:
             self._queue.close()
 
     async def poll(self) -> None:
-        """Ask the database once: end the clusters of what ended and what people left behind, mark what was written since and
+        """Ask the database once: end the clusters of what ended and what people left behind, enqueue what was written since and
         what may have waited too long, and admit who waits."""
         for id in await self._database(attached.stop_with_parents, now=self._clock()):
             logger.info("execution=%s ends with what it was attached to", id)
         for id in await self._database(departures.stop_departed, now=self._clock()):
             logger.info("execution=%s ends, its owner has lost access to the project", id)
-        marks = await self._database(ledger.marks)
+        versions = await self._database(ledger.row_versions)
         limits = await self._database(ledger.timeouts)
-        for id in to_look_at(marks, self._known, limits, now=self._clock()):
+        for id in to_reconcile(versions, self._known, limits, now=self._clock()):
             self._queue.add(id)
-        current = {mark.id: mark.revision for mark in marks}
+        current = {version.id: version.revision for version in versions}
         for id in self._known.keys() - current.keys():
             self._queue.add(id)
         self._known = current
-        if any(mark.state == State.QUEUED for mark in marks):
+        if any(version.state == State.QUEUED for version in versions):
             for id in await self._database(admission.admit_waiting, now=self._clock()):
                 logger.info("execution=%s admitted", id)
                 self._queue.add(id)
@@ -149,7 +149,7 @@ class Controller:
         actual = await apply.pod_versions(self._api, namespace=self._place.namespace, label_selector=SELECTOR)
         for pod in list(self.pods.values()):
             if actual.get(pod.metadata.key) != pod.metadata.resource_version:
-                self._reconciler.doubt(execution_of(pod))
+                self._reconciler.invalidate(execution_of(pod))
         for id in self._known:
             self._queue.add(id)
         for id in await self._reconciler.audit():
@@ -159,7 +159,7 @@ class Controller:
         """Take one execution and look at it; a failure is repeated after a growing delay."""
         id = await self._queue.get()
         try:
-            again = await self._reconciler.look(id)
+            again = await self._reconciler.reconcile(id)
         except GridError as error:
             delay = self._backoff(id).next()
             logger.warning("execution=%s not moved on, again in %.1f s reason=%s", id, delay, error)
@@ -228,7 +228,7 @@ class Controller:
         while True:
             await self.work()
 
-    def _mark(self, id: str) -> None:
+    def _enqueue(self, id: str) -> None:
         if id:
             self._queue.add(id)
 
@@ -236,13 +236,13 @@ class Controller:
         return self._backoffs.setdefault(id, Backoff(longest=30.0, rng=self._rng))
 
 
-def to_look_at(
-    marks: Iterable[Mark], known: Mapping[str, int], limits: Mapping[State, int], *, now: datetime
+def to_reconcile(
+    versions: Iterable[RowVersion], known: Mapping[str, int], limits: Mapping[State, int], *, now: datetime
 ) -> list[str]:
     """Written since the last time, or in a state for longer than is allowed now."""
     return [
-        mark.id
-        for mark in marks
-        if known.get(mark.id) != mark.revision
-        or (mark.state in limits and (now - mark.state_since).total_seconds() > limits[mark.state])
+        version.id
+        for version in versions
+        if known.get(version.id) != version.revision
+        or (version.state in limits and (now - version.state_since).total_seconds() > limits[version.state])
     ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
-from grid.launch.ledger import Noted
+from grid.launch.ledger import EventRecord
 from grid.watch.store import Freshness
 
 LEAST = timedelta(seconds=5)  # what is shorter delays nothing that anybody notices
@@ -46,11 +46,11 @@ class Outage:
         return None
 
 
-def history_entry(downtime: Downtime) -> Noted:
+def history_entry(downtime: Downtime) -> EventRecord:
     """Build the history entry; its uid is deterministic, so recording it twice is a no-op."""
     since, until = downtime.since.astimezone(UTC), downtime.until.astimezone(UTC)
     when = f"{until:%H:%M:%S}" if since.date() == until.date() else f"{until:%H:%M:%S on %-d %B}"
-    return Noted(
+    return EventRecord(
         uid=f"{downtime.of}-away/{int(since.timestamp())}",
         at=downtime.since,
         object="",

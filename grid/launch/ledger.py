@@ -24,7 +24,7 @@ _REASON_LENGTH = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class RowVersion:
     """Enough to see whether an execution needs a look."""
 
     id: str
@@ -72,7 +72,7 @@ class RunningCluster:
 
 
 @dataclass(frozen=True, slots=True)
-class Noted:
+class EventRecord:
     """One Kubernetes event for an execution's history."""
 
     uid: str
@@ -84,11 +84,11 @@ class Noted:
     count: int
 
 
-def marks() -> Sequence[Mark]:
+def row_versions() -> Sequence[RowVersion]:
     """Every execution that is not settled: not ended, or ended with slots that are not free yet."""
     found = Execution.objects.unsettled().order_by("requested_at", "pk")
     return [
-        Mark(id, revision, State(state), since)
+        RowVersion(id, revision, State(state), since)
         for id, revision, state, since in found.values_list("pk", "revision", "state", "state_since")
     ]
 
@@ -143,7 +143,7 @@ def update(row: Row, columns: Mapping[str, Any], *, now: datetime) -> bool:
     return lifecycle.update(row.id, columns, revision=row.revision, now=now)
 
 
-def note_events(execution_id: str, events: Sequence[Noted]) -> None:
+def note_events(execution_id: str, events: Sequence[EventRecord]) -> None:
     """Add what is new to the history, and count up what repeats; a count never goes down.
 
     An execution keeps `MOST_NOTED` lines of this sort: a cluster that grows and shrinks for weeks makes events without end. What
@@ -165,14 +165,14 @@ def note_events(execution_id: str, events: Sequence[Noted]) -> None:
                 rows.filter(event_uid=event.uid).update(count=event.count, message=message)
 
 
-def note_for_all(event: Noted) -> None:
+def note_for_all(event: EventRecord) -> None:
     """Add a line to the history of each execution that has not ended; of those launched since, at the time of their launch."""
     rows = Execution.objects.unsettled().values_list("pk", "requested_at")
     lines = [LifecycleEntry(execution_id=id, **_entry(event) | {"at": max(event.at, since)}) for id, since in rows]
     LifecycleEntry.objects.bulk_create(lines, batch_size=500, ignore_conflicts=True)
 
 
-def _make_room(rows: QuerySet[LifecycleEntry], new: Mapping[str, Noted]) -> Set[str]:
+def _make_room(rows: QuerySet[LifecycleEntry], new: Mapping[str, EventRecord]) -> Set[str]:
     """Delete what has to go for the new ones; which of these are themselves too many."""
     if rows.count() + len(new) <= MOST_NOTED:
         return frozenset()
@@ -183,13 +183,13 @@ def _make_room(rows: QuerySet[LifecycleEntry], new: Mapping[str, Noted]) -> Set[
     return dropped
 
 
-def _note(execution_id: str, event: Noted) -> None:
+def _note(execution_id: str, event: EventRecord) -> None:
     entry = _entry(event)
     key = {"execution_id": execution_id, "source": entry.pop("source"), "event_uid": entry.pop("event_uid")}
     LifecycleEntry.objects.get_or_create(**key, defaults=entry)
 
 
-def _entry(event: Noted) -> dict[str, Any]:
+def _entry(event: EventRecord) -> dict[str, Any]:
     return {
         "source": LifecycleEntry.Source.KUBERNETES,
         "event_uid": event.uid,
@@ -202,7 +202,7 @@ def _entry(event: Noted) -> dict[str, Any]:
     }
 
 
-def _least(known: Iterable[LifecycleEntry], new: Iterable[Noted]) -> list[str]:
+def _least(known: Iterable[LifecycleEntry], new: Iterable[EventRecord]) -> list[str]:
     """The uids of those that are too many."""
     order = [(*_weight(one.level, one.object), one.at, one.event_uid) for one in known]
     order += [(*_weight(one.level, one.object), one.at, one.uid) for one in new]

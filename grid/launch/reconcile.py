@@ -17,7 +17,7 @@ from grid.kube.objects import Event, Pod
 from grid.launch import apply, ledger, progress
 from grid.launch.clusters.reconcile import Clusters
 from grid.launch.context import Context, NotYet
-from grid.launch.ledger import Noted, Row
+from grid.launch.ledger import EventRecord, Row
 from grid.launch.lifecycle import Change
 from grid.launch.progress import CREATED, Finding
 from grid.launch.runs import AwaitsCluster, ClusterFailed, Runs
@@ -75,7 +75,7 @@ class Reconciler:
         self._clusters = Clusters(context)
         self._noted: dict[str, dict[str, int]] = {}
 
-    async def look(self, execution_id: str) -> float | None:
+    async def reconcile(self, execution_id: str) -> float | None:
         """The whole procedure:
 
         1. Read the row. Without one there is nothing to do: objects of another installation are none of ours.
@@ -108,15 +108,15 @@ class Reconciler:
             return await self._create(row)
         return await self._follow(row)
 
-    def doubt(self, execution_id: str) -> None:
-        """What the cache knows of its pods has turned out wrong: the next look asks the cluster."""
-        self._context.doubted.add(execution_id)
+    def invalidate(self, execution_id: str) -> None:
+        """What the cache knows of its pods has turned out wrong: they are read from the cluster the next time."""
+        self._context.invalidated.add(execution_id)
 
     def forget(self, execution_id: str) -> None:
         """It is settled; nothing needs to be remembered."""
         self._noted.pop(execution_id, None)
-        self._context.doubted.discard(execution_id)
-        self._context.pods.departed.pop(execution_id, None)
+        self._context.invalidated.discard(execution_id)
+        self._context.pods.deleted_pods.pop(execution_id, None)
         self._clusters.forget(execution_id)
 
     async def audit(self) -> set[str]:
@@ -236,10 +236,10 @@ def _uid(event: Event) -> str:
     return (event.metadata.uid or event.metadata.name)[:64]
 
 
-def _noted(event: Event, row: Row, now: datetime) -> Noted:
+def _noted(event: Event, row: Row, now: datetime) -> EventRecord:
     about = event.involved_object
     at = event.first_timestamp or event.last_seen or now
-    return Noted(
+    return EventRecord(
         uid=_uid(event),
         # Kubernetes counts whole seconds: without this, what follows the admission would be told before it.
         at=max(at, row.admitted_at) if row.admitted_at else at,

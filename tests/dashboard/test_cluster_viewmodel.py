@@ -13,7 +13,7 @@ from dashboard.fragments import render_fragment
 from dashboard.viewmodels.autoscaling import autoscaling, condition_lines
 from dashboard.viewmodels.clusters import CompanionCard
 from dashboard.viewmodels.execution import Actions, Person, actions, facts, head
-from dashboard.viewmodels.listing import Nothing
+from dashboard.viewmodels.listing import EmptyState
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.log import merged
 from dashboard.viewmodels.restart import lost_by_restart
@@ -47,7 +47,7 @@ RECORD = replace(
     executing.RECORD, id="c", kind="cluster", title="Features", object_name="cluster-c", state="running", slots=6,
     cost_per_hour=Decimal("0.40"), started_at=MOMENT, cluster=clustering.RECORD,
 )  # fmt: skip
-NOTHING = Nothing("There are no workers yet.", "They come.")
+EMPTY = EmptyState("There are no workers yet.", "They come.")
 _BROKEN = container_status(state={"waiting": {"reason": "ImagePullBackOff", "message": "not found"}})
 BROKEN = member(worker_pod("c", "broken", ready=False, phase="Pending", statuses=[_BROKEN]))
 _AGAIN = container_status(
@@ -82,7 +82,7 @@ def used(key: str) -> Usage | None:
 
 
 def cells(seen: ClusterLook) -> list[Fragment]:
-    return worker_cells(seen, used, KEYS.worker_report, nothing=NOTHING, now=NOW)
+    return worker_cells(seen, used, KEYS.worker_report, empty=EMPTY, now=NOW)
 
 
 @pytest.mark.parametrize("name", LOOKS)

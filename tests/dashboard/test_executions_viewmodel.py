@@ -30,7 +30,7 @@ BAD = Diagnosis("image", "The image cannot be fetched.", "problem", "admin", "As
 def source(
     *rows: ExecutionRow,
     pods: Sequence[RawObject] = (),
-    strays: Sequence[RawObject] = (),
+    orphans: Sequence[RawObject] = (),
     explained: dict[str, Diagnosis] | None = None,
     used: dict[str, Usage] | None = None,
     is_operator: bool = False,
@@ -39,7 +39,7 @@ def source(
     return Source(
         rows=rows,
         pods_of=lambda id: [pod for pod in decoded if pod.metadata.labels[KEYS.execution] == id],
-        strays=[decode(pod, Pod) for pod in strays],
+        orphans=[decode(pod, Pod) for pod in orphans],
         usage_of=(used or {}).get,
         explain=lambda pod: (explained or {}).get(pod.metadata.name, FINE),
         keys=KEYS,
@@ -122,8 +122,8 @@ def test_an_ended_execution_stays_while_its_pod_does() -> None:
 
 
 def test_a_pod_of_an_unknown_execution_is_shown_from_its_labels() -> None:
-    stray = pod_of("gone", name="lost", labels={KEYS.user: "alice", KEYS.workload_type: "Workspace"}, node="a")
-    (line,) = lines(source(strays=[stray]))
+    orphan = pod_of("gone", name="lost", labels={KEYS.user: "alice", KEYS.workload_type: "Workspace"}, node="a")
+    (line,) = lines(source(orphans=[orphan]))
     assert (line.name, line.user, line.kind, line.status.word) == ("lost", "alice", "Workspace", "Preparing")
 
 

@@ -89,7 +89,7 @@ async def test_a_pod_that_is_gone_before_anybody_looks_is_told_as_well(shop: Sho
     world.cluster.remove(PODS, worker["metadata"]["name"], namespace=NAMESPACE)
     await world.step(controller)
     assert len(notes(execution, "worker_out_of_memory")) == 1
-    assert controller.pods.departed.get(execution.pk, {}) == {}
+    assert controller.pods.deleted_pods.get(execution.pk, {}) == {}
 
 
 @in_world

@@ -125,6 +125,6 @@ async def test_a_write_on_an_old_revision_is_not_made(shop: Shop) -> None:
         return pod
 
     runs.main_pod = stopped_meanwhile  # type: ignore[method-assign]
-    await reconciler.look(execution.pk)
+    await reconciler.reconcile(execution.pk)
     assert fresh(execution).state == "deploying"
     assert states_of(execution) == ["queued", "deploying"]

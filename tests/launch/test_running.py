@@ -9,8 +9,8 @@ from typing import Any
 from grid.centralconfig import MAXIMUM_EXECUTIONS_PER_USER
 from grid.kube.resources import PODS
 from grid.launch.context import Place
-from grid.launch.controller import Controller, to_look_at
-from grid.launch.ledger import Mark
+from grid.launch.controller import Controller, to_reconcile
+from grid.launch.ledger import RowVersion
 from grid.launch.request import request_stop
 from grid.models import ConfigRecord, Execution, State
 from tests.launch.conftest import NOW, Shop
@@ -134,16 +134,16 @@ async def test_a_limit_that_is_raised_lets_those_in_who_wait(shop: Shop) -> None
 
 
 def test_what_is_marked_is_what_was_written_or_waits_too_long() -> None:
-    marks = [
-        Mark("old", 3, State.DEPLOYING, NOW),
-        Mark("new", 1, State.RUNNING, NOW),
-        Mark("same", 2, State.RUNNING, NOW),
+    versions = [
+        RowVersion("old", 3, State.DEPLOYING, NOW),
+        RowVersion("new", 1, State.RUNNING, NOW),
+        RowVersion("same", 2, State.RUNNING, NOW),
     ]
     known = {"old": 3, "same": 2}
     limits = {State.DEPLOYING: 60, State.PREPARING: 60}
 
     def marked(seconds: float) -> list[str]:
-        return to_look_at(marks, known, limits, now=NOW + timedelta(seconds=seconds))
+        return to_reconcile(versions, known, limits, now=NOW + timedelta(seconds=seconds))
 
     assert marked(60) == ["new"]
     assert marked(61) == ["old", "new"]

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from django.db.models import Q
 
-from grid.launch.ledger import Noted, Row
+from grid.launch.ledger import EventRecord, Row
 from grid.launch.request import request_stop
 from grid.models import Execution, State
 from grid.models.environment import Kind
@@ -37,7 +37,7 @@ def stop_with_parents(*, now: datetime) -> Sequence[str]:
     return stopped
 
 
-def goes_on_alone(cluster: Row, parent: Row, *, now: datetime) -> Noted | None:
+def goes_on_alone(cluster: Row, parent: Row, *, now: datetime) -> EventRecord | None:
     """The line of history for a workspace or job whose cluster ends before it does; None when it ends too, or is
     never started."""
     if cluster.stop_wanted_by in PARENTS or parent.stop_wanted or parent.state in _ENDING:
@@ -53,4 +53,4 @@ def goes_on_alone(cluster: Row, parent: Row, *, now: datetime) -> Noted | None:
     else:
         return None
     uid = f"{cluster.id}/without_cluster"[-64:]
-    return Noted(uid, now, f"Cluster/{cluster.object_name}", level, "WithoutCluster", message, 1)
+    return EventRecord(uid, now, f"Cluster/{cluster.object_name}", level, "WithoutCluster", message, 1)

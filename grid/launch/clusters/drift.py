@@ -24,7 +24,7 @@ from grid.labels import MANAGED_BY, MANAGER
 from grid.launch import apply, ledger
 from grid.launch.clusters import manifests, objects, status
 from grid.launch.context import Context
-from grid.launch.ledger import Noted, Row
+from grid.launch.ledger import EventRecord, Row
 from grid.launch.manifests import Manifest, anchor
 from grid.launch.spec import ExecutionSpec
 
@@ -69,11 +69,11 @@ class DriftRepair:
         self._kept[row.id] = self._goal(spec)
         return address
 
-    async def keep(self, row: Row, spec: ExecutionSpec, *, doubtful: bool) -> str:
+    async def keep(self, row: Row, spec: ExecutionSpec, *, invalidated: bool) -> str:
         """Make the objects what the spec says; the head's address, which is another if the old one could not be had again."""
         address = status.read(row.status).head_address
         kept = self._kept.get(row.id)
-        if doubtful or kept is None:
+        if invalidated or kept is None:
             address = await self._keep_all(row, spec, address)
         elif kept.size != _Size.of(spec) or not self._autoscaler_is_right(row, spec):
             await self._keep_one(row, self._sizing(spec, await self._anchor(spec), address), spec)
@@ -163,7 +163,9 @@ class DriftRepair:
             "started again. A workspace or job that was attached knows the old one only: launch it again."
         )
         about = f"Service/{manifests.head_service_name(row.id)}"
-        await self._note(row, Noted(f"{address}/moved", self._context.clock(), about, "Warning", "moved", message, 1))
+        await self._note(
+            row, EventRecord(f"{address}/moved", self._context.clock(), about, "Warning", "moved", message, 1)
+        )
 
     async def _keep_service(self, row: Row, manifest: Manifest) -> RawObject:
         found = await objects.find(self._context.api, manifest)
@@ -198,15 +200,17 @@ class DriftRepair:
             message = f"{kind} {name} had been deleted, and the cluster does not allow to make it again: {error}"
             uid = f"{name}/{kind}/refused"[-64:]
             await self._note(
-                row, Noted(uid, self._context.clock(), f"{kind}/{name}", "Warning", "not_made_again", message, 1)
+                row, EventRecord(uid, self._context.clock(), f"{kind}/{name}", "Warning", "not_made_again", message, 1)
             )
             raise
         message = f"{kind} {name} had been deleted by somebody; it was made again."
         uid = f"{made['metadata']['uid']}/made_again"[-64:]
-        await self._note(row, Noted(uid, self._context.clock(), f"{kind}/{name}", "Warning", "made_again", message, 1))
+        await self._note(
+            row, EventRecord(uid, self._context.clock(), f"{kind}/{name}", "Warning", "made_again", message, 1)
+        )
         return made
 
-    async def _note(self, row: Row, line: Noted) -> None:
+    async def _note(self, row: Row, line: EventRecord) -> None:
         await self._context.database(ledger.note_events, row.id, [line])
 
 

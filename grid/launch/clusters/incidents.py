@@ -12,7 +12,7 @@ from grid.diagnosis.pods import explain_pod
 from grid.kube.objects import Condition, ContainerStatus, Event, Pod, Terminated
 from grid.labels import APP_COMPONENT, HEAD
 from grid.launch.clusters.progress import Seen
-from grid.launch.ledger import Noted
+from grid.launch.ledger import EventRecord
 
 HEAD_REPLACED = "head_replaced"
 _LOST_WITH_HEAD = (
@@ -22,26 +22,26 @@ _LOST_WITH_WORKER = "Its unfinished tasks go to other workers, and results that 
 _GONE = frozenset({"evicted", "storage_limit", "node_lost", "disrupted", "refused_by_node", "failed"})
 
 
-def of_pods(seen: Seen, departed: Sequence[Pod], *, since: datetime, now: datetime) -> list[Noted]:
-    """The lines for everything that happened `since` the cluster runs and can still be seen; `departed` are pods that went since
+def of_pods(seen: Seen, deleted: Sequence[Pod], *, since: datetime, now: datetime) -> list[EventRecord]:
+    """The lines for everything that happened `since` the cluster runs and can still be seen; `deleted` are pods that went since
     the last look, as they were last."""
-    found: dict[str, Noted] = {}
+    found: dict[str, EventRecord] = {}
     events: dict[str, list[Event]] = {}
     for event in seen.events:
         events.setdefault(event.involved_object.name, []).append(event)
-    for pod in (*departed, *seen.pods):
+    for pod in (*deleted, *seen.pods):
         for line in _of_pod(pod, events.get(pod.metadata.name, ()), since, now):
             found[line.uid] = line
     return list(found.values())
 
 
-def head_replaced(pod: Pod, now: datetime) -> Noted:
+def head_replaced(pod: Pod, now: datetime) -> EventRecord:
     """For a new head that is ready."""
     message = f"A new head answers on node {pod.spec.node_name or '(unknown)'}. {_LOST_WITH_HEAD}"
     return _line(pod, HEAD_REPLACED, message, at=now, level="Warning")
 
 
-def _of_pod(pod: Pod, events: Sequence[Event], since: datetime, now: datetime) -> Iterator[Noted]:
+def _of_pod(pod: Pod, events: Sequence[Event], since: datetime, now: datetime) -> Iterator[EventRecord]:
     for status in pod.status.container_statuses:
         ended = _ended_badly(pod, status)
         if ended is not None and (ended.finished_at is None or ended.finished_at >= since):
@@ -57,7 +57,7 @@ def _of_pod(pod: Pod, events: Sequence[Event], since: datetime, now: datetime) -
         yield _line(pod, f"{_part(pod)}_lost", message, at=now, level="Warning")
 
 
-def _program_ended(pod: Pod, status: ContainerStatus, ended: Terminated, now: datetime) -> Noted:
+def _program_ended(pod: Pod, status: ContainerStatus, ended: Terminated, now: datetime) -> EventRecord:
     why = explain_terminated(pod, status, ended)
     kind = "out_of_memory" if why.code == "out_of_memory" else "restarted"
     # Kubernetes counts starts after whatever end, so it is the starts that are counted, not the ends of this kind.
@@ -90,8 +90,8 @@ def _lost(pod: Pod) -> str:
     return _LOST_WITH_HEAD if _part(pod) == "head" else _LOST_WITH_WORKER
 
 
-def _line(pod: Pod, reason: str, message: str, *, at: datetime, level: str, count: int = 1) -> Noted:
-    return Noted(
+def _line(pod: Pod, reason: str, message: str, *, at: datetime, level: str, count: int = 1) -> EventRecord:
+    return EventRecord(
         uid=f"{pod.metadata.uid or pod.metadata.name}/{reason}"[-64:],
         at=at,
         object=f"Pod/{pod.metadata.name}",

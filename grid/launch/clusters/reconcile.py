@@ -15,7 +15,7 @@ from grid.launch.clusters import attached, incidents, objects, progress, slots, 
 from grid.launch.clusters.drift import DriftRepair
 from grid.launch.clusters.progress import Seen
 from grid.launch.context import Context
-from grid.launch.ledger import Noted, Row
+from grid.launch.ledger import EventRecord, Row
 from grid.launch.progress import Finding
 from grid.launch.spec import ExecutionSpec, parse_spec
 from grid.launch.stopping import because
@@ -60,7 +60,7 @@ class Clusters:
             await self._tell(row, seen)
         is_bare = row.state != State.DEPLOYING and not (seen.head and seen.workers)
         sized, again = await self._within_slots.apply(row, spec, slots.count(seen.pods))
-        address = await self._drift.keep(row, sized, doubtful=is_bare)
+        address = await self._drift.keep(row, sized, invalidated=is_bare)
         if await self._remember(row, seen, address) or await self._restart_head(row, seen):
             return Finding(None, again=0.0)
         later = await self._give_back_slots(row, spec)
@@ -99,14 +99,14 @@ class Clusters:
     # --- Steps ---
 
     async def _tell(self, row: Row, seen: Seen) -> None:
-        departed = tuple(self._context.pods.departed.get(row.id, {}).values())
-        lines = incidents.of_pods(seen, departed, since=row.state_since, now=self._context.clock())
+        deleted = tuple(self._context.pods.deleted_pods.get(row.id, {}).values())
+        lines = incidents.of_pods(seen, deleted, since=row.state_since, now=self._context.clock())
         head = status.read(row.status).head_pod
         if seen.head is not None and seen.head_is_ready and head not in ("", seen.head.metadata.uid):
             lines.append(incidents.head_replaced(seen.head, self._context.clock()))
         await self._note(row, lines)
-        for pod in departed:
-            self._context.pods.departed[row.id].pop(pod.metadata.uid, None)
+        for pod in deleted:
+            self._context.pods.deleted_pods[row.id].pop(pod.metadata.uid, None)
 
     async def _tell_parent(self, row: Row) -> None:
         parent = await self._context.database(ledger.read, row.attached_to) if row.attached_to else None
@@ -114,7 +114,7 @@ class Clusters:
         if line is not None:
             await self._context.database(ledger.note_events, row.attached_to, [line])
 
-    async def _note(self, row: Row, lines: list[Noted]) -> None:
+    async def _note(self, row: Row, lines: list[EventRecord]) -> None:
         known = self._noted.setdefault(row.id, set())
         new = [line for line in lines if (line.uid, line.count) not in known]
         if new:

@@ -68,7 +68,7 @@ async def connect(*, kubeconfig: str = "", context: str = "") -> "HttpKubeApi":
 
 
 class HttpKubeApi:
-    """See the module; `source` says where the credentials are, `read_seconds` how long an answer may take to come.
+    """Ask a Kubernetes API server over HTTP; `source` says where the credentials are, `read_seconds` how long an answer may take to come.
 
     Belongs to one event loop.
     """

@@ -52,7 +52,7 @@ Summaries = Callable[[], Mapping[str, Object]]
 
 
 class MetricsServer:
-    """See the module. `run` until cancelled."""
+    """Serve metrics.k8s.io while `run` runs, until it is cancelled."""
 
     def __init__(self, api: Api, summaries: Summaries, directory: Path, *, clock: Clock | None = None) -> None:
         self._api = api

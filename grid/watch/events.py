@@ -34,7 +34,7 @@ def _drop_order(event: Event) -> tuple[bool, datetime, str]:
 
 
 class EventStore(Store[Event]):
-    """A `Store` of events; see the module for what it drops. `indexes` are further ones, beside its own."""
+    """Keep events up to a cap: the least useful are dropped first. `indexes` are further ones, beside its own."""
 
     def __init__(
         self,

@@ -37,7 +37,7 @@ class Request:
 
 
 class FakeCluster:
-    """See the module. `clock` gives creation and deletion timestamps; `bookmark_seconds` is real (or virtual) loop time."""
+    """Answer as an API server does. `clock` gives creation and deletion timestamps; `bookmark_seconds` is real (or virtual) loop time."""
 
     def __init__(
         self, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC), bookmark_seconds: float = 60.0

@@ -43,7 +43,7 @@ def _stamp(moment: datetime) -> str:
 
 
 class Storage:
-    """See the module. `clock` gives creation and deletion timestamps."""
+    """Keep objects, their versions and the history of changes. `clock` gives creation and deletion timestamps."""
 
     def __init__(self, clock: Callable[[], datetime]) -> None:
         self.version = 1000

@@ -65,7 +65,7 @@ class _Unavailable(Exception):
 
 
 class Aggregator:
-    """See the module. Works while `run` does."""
+    """Pass requests on to the programs that serve other APIs, while `run` runs."""
 
     def __init__(self, registry: Registry, front_proxy: FrontProxy) -> None:
         self._registry = registry

@@ -66,7 +66,7 @@ class Deletion:
 
 
 class Registry:
-    """See the module. `authority` is the certificate by which programs in pods would know the API server."""
+    """Create, update and delete objects. `authority` is the certificate by which programs in pods would know the API server."""
 
     def __init__(self, store: Store, *, clock: Clock, rng: random.Random, authority: str = "") -> None:
         self.store = store

@@ -97,7 +97,7 @@ class _Resource:
 
 
 class Store:
-    """See the module. `path` None keeps everything in memory only."""
+    """Keep all objects and their recent history. `path` None keeps everything in memory only."""
 
     def __init__(
         self,

@@ -73,7 +73,7 @@ class Api(Protocol):
 
 
 class Client:
-    """See the module; closes its connections with `close`, or used as an asynchronous context manager."""
+    """Ask an API server, once each time. `close` ends its connections, and so does its asynchronous context."""
 
     def __init__(self, connection: Connection, *, user_agent: str = "grid-sandbox") -> None:
         self._connection = connection

@@ -30,7 +30,7 @@ _HEALTHY_SECONDS = 5.0
 
 
 class Mirror:
-    """See the module. `path` is the collection's, `field_selector` and `label_selector` narrow it."""
+    """Cache one resource. `path` is the collection's, `field_selector` and `label_selector` narrow it."""
 
     def __init__(
         self,

@@ -83,7 +83,7 @@ class _Memory:
 
 
 class Autoscaler:
-    """See the module."""
+    """Add and remove nodes, one round after the other, for as long as `run` runs."""
 
     def __init__(
         self,

@@ -42,7 +42,7 @@ logger = logging.getLogger(__name__)
 
 
 class DeploymentController:
-    """See the module."""
+    """Roll out each Deployment, one step at each look."""
 
     def __init__(
         self,

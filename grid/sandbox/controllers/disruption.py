@@ -88,7 +88,7 @@ def still_granted(budget: Mapping[str, Any], pods: Sequence[Mapping[str, Any]], 
 
 
 class DisruptionController:
-    """See the module."""
+    """Keep the status of every PodDisruptionBudget, for as long as `run` runs."""
 
     def __init__(
         self,

@@ -30,7 +30,7 @@ from grid.sandbox.controllers.workqueue import Refused, WorkQueue, work_off
 
 
 class EphemeralVolumeController:
-    """See the module."""
+    """Create the claims of pods' ephemeral volumes."""
 
     def __init__(
         self,

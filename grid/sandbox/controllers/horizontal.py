@@ -54,7 +54,7 @@ _GROUP_VERSION = re.compile(r"(?:[a-z0-9][a-z0-9.-]*/)?v[a-z0-9]+")
 
 
 class HorizontalController:
-    """See the module."""
+    """Resize the targets of all HorizontalPodAutoscalers, once a period each."""
 
     def __init__(
         self,

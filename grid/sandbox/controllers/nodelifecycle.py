@@ -61,7 +61,7 @@ class _Memory:
 
 
 class NodeLifecycleController:
-    """See the module."""
+    """Taint nodes that are not well, and delete the pods of those that are gone, for as long as `run` runs."""
 
     def __init__(
         self,

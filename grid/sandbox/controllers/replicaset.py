@@ -43,7 +43,7 @@ _EXPECTATION_CHECK_SECONDS = 5.0
 
 
 class ReplicaSetController:
-    """See the module."""
+    """Create and delete pods until each ReplicaSet has as many as it asks for."""
 
     def __init__(
         self,

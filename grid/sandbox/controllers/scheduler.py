@@ -65,7 +65,7 @@ class _Assumed:
 
 
 class Scheduler:
-    """See the module. One per cluster: two would both be right and would bind against each other."""
+    """Bind pending pods to nodes. There is one per cluster: two would both be right and would bind against each other."""
 
     def __init__(
         self,

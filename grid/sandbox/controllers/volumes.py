@@ -26,7 +26,7 @@ from grid.sandbox.controllers.workqueue import WorkQueue, work_off
 
 
 class VolumeBinder:
-    """See the module."""
+    """Bind each claim as soon as it is created."""
 
     def __init__(
         self,

@@ -30,7 +30,7 @@ _PULL_REASONS = ("ErrImagePull", "ImagePullBackOff")
 
 
 class PodContainer:
-    """See the module."""
+    """Run one container of a pod, attempt after attempt, as its restart policy says."""
 
     def __init__(self, services: Services, pod: Object, container: Object, role: Role, wake: Wake) -> None:
         self.name = str(container["name"])

@@ -70,7 +70,7 @@ class _Machine:
 
 
 class Fleet:
-    """See the module. `start` returns when the nodes of last time (or the pools' initial ones) are on their way."""
+    """Boot and remove nodes. `start` returns when the nodes of last time (or the pools' initial ones) are on their way."""
 
     def __init__(
         self,

@@ -40,7 +40,7 @@ class Host:
 
 
 class Kubelet:
-    """See the module."""
+    """Run the pods of one node."""
 
     def __init__(self, spec: NodeSpec, api: Api, runtime: Runtime, host: Host) -> None:
         self.spec = spec

@@ -34,7 +34,7 @@ _MANAGER = "compute-grid-kubelet"
 
 
 class LocalVolumes:
-    """See the module. Looks at all claims again whenever one of them changed."""
+    """Create a PersistentVolume for each claim. All claims are looked at again whenever one of them changed."""
 
     def __init__(self, api: Api, claims: Path, *, clock: Clock | None = None) -> None:
         self._api = api

@@ -60,7 +60,7 @@ class NodeSpec:
 
 
 class NodeAgent:
-    """See the module."""
+    """Register a node and keep its status and its Lease fresh."""
 
     def __init__(
         self, spec: NodeSpec, api: Api, *, images: ImageStore, events: Events, clock: Clock, runtime_version: str

@@ -46,7 +46,7 @@ _SHUTDOWN = Verdict("Failed", "Terminated", "Pod was terminated in response to i
 
 
 class PodWorker:
-    """See the module."""
+    """Bring one pod to what its object asks for, and report how it is."""
 
     def __init__(self, services: Services, pod: Object, finished: Callable[[], None]) -> None:
         self._services = services

@@ -58,7 +58,7 @@ class Tally:
 
 
 class Probes:
-    """See the module. `changed` is called when `started` or `ready` changed; `unhealthy` reports each failure; `restart` asks
+    """Probe one running container. `changed` is called when `started` or `ready` changed; `unhealthy` reports each failure; `restart` asks
     for the end of the container and names the probe."""
 
     def __init__(

@@ -46,7 +46,7 @@ class ServiceAddresses(Protocol):
 
 
 class ServiceProxy:
-    """See the module. `run` until cancelled; then nothing listens and no connection is left."""
+    """Forward connections to Services while `run` runs. After it was cancelled nothing listens and no connection is left."""
 
     def __init__(self, api: Api, addresses: ServiceAddresses, *, clock: Clock | None = None) -> None:
         self._api = api

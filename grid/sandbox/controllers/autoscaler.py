@@ -22,10 +22,7 @@ from grid.sandbox.client import (
     Api,
     ApiError,
     Clock,
-    EventRecorder,
-    Mirrors,
     Object,
-    SystemClock,
     condition_of,
     name_of,
     reference_to,
@@ -41,6 +38,7 @@ from grid.sandbox.controllers.autoscaling.status import (
     status_text,
 )
 from grid.sandbox.controllers.autoscaling.view import Patience, View, drop_upcoming
+from grid.sandbox.controllers.controller import Controller
 from grid.sandbox.controllers.nodehealth import is_usable
 from grid.sandbox.controllers.podresources import pod_requests
 from grid.sandbox.controllers.removal import NodeRemoval, mark, unmark
@@ -82,8 +80,10 @@ class _Memory:
     removals: dict[str, asyncio.Task[None]] = field(default_factory=dict)
 
 
-class Autoscaler:
+class Autoscaler(Controller):
     """Add and remove nodes, one round after the other, for as long as `run` runs."""
+
+    component = COMPONENT
 
     def __init__(
         self,
@@ -95,17 +95,14 @@ class Autoscaler:
         clock: Clock | None = None,
         rng: random.Random | None = None,
     ) -> None:
-        self._client = client
+        super().__init__(client, clock=clock, rng=rng)
         self._cloud = cloud
         self._pools = tuple(pools)
         self._settings = settings or Settings()
-        self._clock = clock or SystemClock()
-        self._mirrors = Mirrors(client, clock=self._clock, rng=rng)
         self._pods = self._mirrors.of(PODS)
         self._nodes = self._mirrors.of(NODES)
         self._claims = self._mirrors.of(VOLUME_CLAIMS)
         self._budgets = self._mirrors.of(DISRUPTION_BUDGETS)
-        self._events = EventRecorder(client, COMPONENT, clock=self._clock)
         self._removal = NodeRemoval(client, cloud, self._events, self._clock)
         self._transitions = Transitions()
         self._memory = _Memory()

@@ -7,20 +7,14 @@ read, so a decision on an old copy is refused by the server and taken again.
 
 import copy
 import logging
-import random
 from collections.abc import Sequence
 
 from grid.sandbox.client import (
     DEPLOYMENTS,
     PODS,
     REPLICA_SETS,
-    Api,
     ApiError,
-    Clock,
-    EventRecorder,
-    Mirrors,
     Object,
-    SystemClock,
     annotations_of,
     controller_of,
     is_terminating,
@@ -32,42 +26,28 @@ from grid.sandbox.client import (
     uid_of,
 )
 from grid.sandbox.controllers import rollout, rolloutstatus
+from grid.sandbox.controllers.controller import QueueController
 from grid.sandbox.controllers.owned import PodsByOwner
 from grid.sandbox.controllers.podresources import is_finished
 from grid.sandbox.controllers.rollout import HASH_LABEL, REVISION, spec_replicas
 from grid.sandbox.controllers.rolloutstatus import PROGRESSING, Condition
-from grid.sandbox.controllers.workqueue import WorkQueue, work_off
 
 logger = logging.getLogger(__name__)
 
 
-class DeploymentController:
+class DeploymentController(QueueController):
     """Roll out each Deployment, one step at each look."""
 
-    def __init__(
-        self,
-        client: Api,
-        *,
-        clock: Clock | None = None,
-        mirrors: Mirrors | None = None,
-        rng: random.Random | None = None,
-    ) -> None:
-        self._client = client
-        self._clock = clock or SystemClock()
-        self._mirrors = mirrors or Mirrors(client, clock=self._clock, rng=rng)
+    component = "deployment-controller"
+    name = "deployment"
+
+    def _begin(self) -> None:
         self._deployments = self._mirrors.of(DEPLOYMENTS)
         self._sets = self._mirrors.of(REPLICA_SETS)
         self._pods = PodsByOwner()
-        self._events = EventRecorder(client, "deployment-controller", clock=self._clock)
-        self._queue = WorkQueue(self._clock, rng)
         self._deployments.subscribe(lambda old, new: self._queue.add(key_of(new or old or {})))
         self._sets.subscribe(self._set_changed)
         self._mirrors.of(PODS).subscribe(self._pod_changed)
-
-    async def run(self) -> None:
-        """Until cancelled."""
-        async with self._mirrors.running():
-            await work_off(self._queue, self._reconcile, name="deployment")
 
     def _set_changed(self, old: Object | None, new: Object | None) -> None:
         for item in (old, new):

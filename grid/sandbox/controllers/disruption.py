@@ -5,7 +5,6 @@ eviction has been granted for count as gone before they are (`disruptedPods`), u
 """
 
 import math
-import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -16,12 +15,8 @@ from grid.sandbox.client import (
     DISRUPTION_BUDGETS,
     PODS,
     REPLICA_SETS,
-    Api,
     ApiError,
-    Clock,
-    Mirrors,
     Object,
-    SystemClock,
     condition_of,
     controller_of,
     format_time,
@@ -33,10 +28,10 @@ from grid.sandbox.client import (
     parse_time,
     uid_of,
 )
+from grid.sandbox.controllers.controller import QueueController
 from grid.sandbox.controllers.podresources import is_finished
 from grid.sandbox.controllers.replicas import is_ready
 from grid.sandbox.controllers.selectors import matches_labels
-from grid.sandbox.controllers.workqueue import WorkQueue, work_off
 
 _GRANTED_SECONDS = 120
 _ALLOWED = "DisruptionAllowed"
@@ -87,33 +82,21 @@ def still_granted(budget: Mapping[str, Any], pods: Sequence[Mapping[str, Any]], 
     return {name: at for name, at in granted.items() if name in there and (parse_time(at) or oldest) > oldest}
 
 
-class DisruptionController:
+class DisruptionController(QueueController):
     """Keep the status of every PodDisruptionBudget, for as long as `run` runs."""
 
-    def __init__(
-        self,
-        client: Api,
-        *,
-        clock: Clock | None = None,
-        mirrors: Mirrors | None = None,
-        rng: random.Random | None = None,
-    ) -> None:
-        self._client = client
-        self._clock = clock or SystemClock()
-        self._mirrors = mirrors or Mirrors(client, clock=self._clock, rng=rng)
+    component = "controllermanager"
+    name = "disruption"
+    workers = 1
+
+    def _begin(self) -> None:
         self._budgets = self._mirrors.of(DISRUPTION_BUDGETS)
         self._pods = self._mirrors.of(PODS)
         self._sets = self._mirrors.of(REPLICA_SETS)
         self._deployments = self._mirrors.of(DEPLOYMENTS)
-        self._queue = WorkQueue(self._clock, rng)
         self._budgets.subscribe(lambda old, new: self._queue.add(key_of(new or old or {})))
         self._pods.subscribe(self._pod_changed)
         self._sets.subscribe(self._scale_changed)
-
-    async def run(self) -> None:
-        """Until cancelled."""
-        async with self._mirrors.running():
-            await work_off(self._queue, self._reconcile, name="disruption", workers=1)
 
     def _pod_changed(self, old: Object | None, new: Object | None) -> None:
         for budget in self._budgets.items():

@@ -4,20 +4,14 @@ The claim belongs to the pod, so it goes with it. A claim of that name that is s
 an event that says so. Reads from mirrors; level-triggered.
 """
 
-import random
 from collections.abc import Mapping
 from typing import Any
 
 from grid.sandbox.client import (
     PODS,
     VOLUME_CLAIMS,
-    Api,
     ApiError,
-    Clock,
-    EventRecorder,
-    Mirrors,
     Object,
-    SystemClock,
     controller_of,
     is_terminating,
     key_of,
@@ -26,34 +20,21 @@ from grid.sandbox.client import (
     reference_to,
     uid_of,
 )
-from grid.sandbox.controllers.workqueue import Refused, WorkQueue, work_off
+from grid.sandbox.controllers.controller import QueueController
+from grid.sandbox.controllers.workqueue import Refused
 
 
-class EphemeralVolumeController:
+class EphemeralVolumeController(QueueController):
     """Create the claims of pods' ephemeral volumes."""
 
-    def __init__(
-        self,
-        client: Api,
-        *,
-        clock: Clock | None = None,
-        mirrors: Mirrors | None = None,
-        rng: random.Random | None = None,
-    ) -> None:
-        self._client = client
-        self._clock = clock or SystemClock()
-        self._mirrors = mirrors or Mirrors(client, clock=self._clock, rng=rng)
+    component = "ephemeral_volume"
+    name = "ephemeral volumes"
+
+    def _begin(self) -> None:
         self._pods = self._mirrors.of(PODS)
         self._claims = self._mirrors.of(VOLUME_CLAIMS)
-        self._events = EventRecorder(client, "ephemeral_volume", clock=self._clock)
-        self._queue = WorkQueue(self._clock, rng)
         self._pods.subscribe(self._pod_changed)
         self._claims.subscribe(self._claim_changed)
-
-    async def run(self) -> None:
-        """Until cancelled."""
-        async with self._mirrors.running():
-            await work_off(self._queue, self._look, name="ephemeral volumes")
 
     def _pod_changed(self, old: Object | None, new: Object | None) -> None:
         # Volumes never change, so a pod is looked at once.
@@ -67,7 +48,7 @@ class EphemeralVolumeController:
         if owner is not None and owner["kind"] == PODS.kind:
             self._queue.add(f"{namespace_of(old)}/{owner['name']}")
 
-    async def _look(self, key: str) -> float | None:
+    async def _reconcile(self, key: str) -> float | None:
         pod = self._pods.get(key)
         if pod is None or is_terminating(pod):
             return None

@@ -21,11 +21,9 @@ from grid.sandbox.client import (
     Api,
     ApiError,
     Clock,
-    EventRecorder,
     Mirrors,
     Object,
     Resource,
-    SystemClock,
     key_of,
     labels_of,
     name_of,
@@ -33,12 +31,12 @@ from grid.sandbox.client import (
     reference_to,
     uid_of,
 )
+from grid.sandbox.controllers.controller import QueueController
 from grid.sandbox.controllers.scaling.external import name_of_metric, query_of
 from grid.sandbox.controllers.scaling.model import External, Happening, Memory, Settings, Usage
 from grid.sandbox.controllers.scaling.reading import read_pod, read_selector, read_usage
 from grid.sandbox.controllers.scaling.sync import Scale, Situation, conclude, decide, reads_metrics, without_scale
 from grid.sandbox.controllers.selectors import matches_labels
-from grid.sandbox.controllers.workqueue import WorkQueue, work_off
 
 logger = logging.getLogger(__name__)
 
@@ -53,8 +51,11 @@ _WITHOUT_STATUS = {
 _GROUP_VERSION = re.compile(r"(?:[a-z0-9][a-z0-9.-]*/)?v[a-z0-9]+")
 
 
-class HorizontalController:
+class HorizontalController(QueueController):
     """Resize the targets of all HorizontalPodAutoscalers, once a period each."""
+
+    component = "horizontal-pod-autoscaler"
+    name = "horizontal"
 
     def __init__(
         self,
@@ -65,23 +66,16 @@ class HorizontalController:
         rng: random.Random | None = None,
         settings: Settings | None = None,
     ) -> None:
-        self._client = client
-        self._clock = clock or SystemClock()
         self._settings = settings or Settings()
-        self._mirrors = mirrors or Mirrors(client, clock=self._clock, rng=rng)
+        super().__init__(client, clock=clock, mirrors=mirrors, rng=rng)
+
+    def _begin(self) -> None:
         self._autoscalers = self._mirrors.of(AUTOSCALERS)
         self._pods = self._mirrors.of(PODS)
-        self._events = EventRecorder(client, "horizontal-pod-autoscaler", clock=self._clock)
-        self._queue = WorkQueue(self._clock, rng)
         self._memories: dict[str, Memory] = {}
         self._selectors: dict[str, Mapping[str, Any]] = {}
         self._targets: dict[tuple[str, str], Resource] = {}
         self._autoscalers.subscribe(self._changed)
-
-    async def run(self) -> None:
-        """Until cancelled."""
-        async with self._mirrors.running():
-            await work_off(self._queue, self._look, name="horizontal")
 
     def _changed(self, old: Object | None, new: Object | None) -> None:
         if new is None or (old is not None and uid_of(old) != uid_of(new)):
@@ -91,7 +85,7 @@ class HorizontalController:
             # Also after a change of its spec the next look is a period away, as with the real one.
             self._queue.add_after(key_of(new), self._settings.sync_seconds)
 
-    async def _look(self, key: str) -> float | None:
+    async def _reconcile(self, key: str) -> float | None:
         autoscaler = self._autoscalers.get(key)
         if autoscaler is None:
             return None

@@ -7,6 +7,7 @@ import asyncio
 import random
 
 from grid.sandbox.client import Api, Clock, Mirrors, SystemClock
+from grid.sandbox.controllers.controller import Controller
 from grid.sandbox.controllers.deployment import DeploymentController
 from grid.sandbox.controllers.disruption import DisruptionController
 from grid.sandbox.controllers.ephemeral import EphemeralVolumeController
@@ -35,15 +36,7 @@ class ControllerManager:
     ) -> None:
         clock = clock or SystemClock()
         mirrors = Mirrors(client, clock=clock, rng=rng)
-        self._parts: list[
-            DeploymentController
-            | ReplicaSetController
-            | HorizontalController
-            | DisruptionController
-            | NodeLifecycleController
-            | EphemeralVolumeController
-            | VolumeBinder
-        ] = [
+        self._parts: list[Controller] = [
             DeploymentController(client, clock=clock, mirrors=mirrors, rng=rng),
             ReplicaSetController(client, clock=clock, mirrors=mirrors, rng=rng),
             HorizontalController(client, clock=clock, mirrors=mirrors, rng=rng, settings=scaling),

@@ -21,7 +21,6 @@ from grid.sandbox.client import (
     EventRecorder,
     Mirrors,
     Object,
-    SystemClock,
     condition_of,
     format_time,
     is_terminating,
@@ -31,6 +30,7 @@ from grid.sandbox.client import (
     reference_to,
     uid_of,
 )
+from grid.sandbox.controllers.controller import Controller
 from grid.sandbox.controllers.nodehealth import heartbeat, leaves_in, silent_conditions, wanted_taints
 from grid.sandbox.controllers.podresources import is_finished
 from grid.sandbox.controllers.replicas import is_ready
@@ -60,8 +60,10 @@ class _Memory:
     orphaned: dict[str, float] = field(default_factory=dict)
 
 
-class NodeLifecycleController:
+class NodeLifecycleController(Controller):
     """Taint nodes that are not well, and delete the pods of those that are gone, for as long as `run` runs."""
+
+    component = "node-controller"
 
     def __init__(
         self,
@@ -72,14 +74,11 @@ class NodeLifecycleController:
         rng: random.Random | None = None,
         patience: Patience | None = None,
     ) -> None:
-        self._client = client
-        self._clock = clock or SystemClock()
-        self._mirrors = mirrors or Mirrors(client, clock=self._clock, rng=rng)
+        super().__init__(client, clock=clock, mirrors=mirrors, rng=rng)
         self._patience = patience or Patience()
         self._nodes = self._mirrors.of(NODES)
         self._pods = self._mirrors.of(PODS)
         self._leases = self._mirrors.of(LEASES)
-        self._node_events = EventRecorder(client, "node-controller", clock=self._clock)
         self._taint_events = EventRecorder(client, "taint-eviction-controller", clock=self._clock)
         self._memory = _Memory()
         self._wake = asyncio.Event()
@@ -160,7 +159,7 @@ class NodeLifecycleController:
         }
         answer = await self._client.update(NODES.path(name=name, subresource="status"), body)
         about = reference_to(node, kind=NODES.kind, api_version=NODES.api_version)
-        await self._node_events.record(about, "NodeNotReady", f"Node {name} status is now: NodeNotReady")
+        await self._events.record(about, "NodeNotReady", f"Node {name} status is now: NodeNotReady")
         return answer
 
     def _pods_on(self, name: str) -> list[Object]:
@@ -171,7 +170,7 @@ class NodeLifecycleController:
         condition = {"type": "Ready", "status": "False", "lastTransitionTime": now}
         path = PODS.path(namespace_of(pod), name_of(pod), "status")
         await self._client.patch(path, {"status": {"conditions": [condition]}}, kind="strategic")
-        await self._node_events.record(_about(pod), "NodeNotReady", "Node is not ready", type="Warning")
+        await self._events.record(_about(pod), "NodeNotReady", "Node is not ready", type="Warning")
 
     async def _evict(self, pod: Object) -> None:
         message = f"Marking for deletion Pod {key_of(pod)}"

@@ -9,18 +9,12 @@ match it are released.
 import asyncio
 import copy
 import logging
-import random
 
 from grid.sandbox.client import (
     PODS,
     REPLICA_SETS,
-    Api,
     ApiError,
-    Clock,
-    EventRecorder,
-    Mirrors,
     Object,
-    SystemClock,
     controller_of,
     format_time,
     is_terminating,
@@ -31,10 +25,11 @@ from grid.sandbox.client import (
     reference_to,
     uid_of,
 )
+from grid.sandbox.controllers.controller import QueueController
 from grid.sandbox.controllers.owned import Expectations, PodsByOwner
 from grid.sandbox.controllers.replicas import deletion_order, is_active, status_of, tally
 from grid.sandbox.controllers.selectors import matches_labels
-from grid.sandbox.controllers.workqueue import Refused, WorkQueue, work_off
+from grid.sandbox.controllers.workqueue import Refused
 
 logger = logging.getLogger(__name__)
 
@@ -42,32 +37,18 @@ _BURST = 500
 _EXPECTATION_CHECK_SECONDS = 5.0
 
 
-class ReplicaSetController:
+class ReplicaSetController(QueueController):
     """Create and delete pods until each ReplicaSet has as many as it asks for."""
 
-    def __init__(
-        self,
-        client: Api,
-        *,
-        clock: Clock | None = None,
-        mirrors: Mirrors | None = None,
-        rng: random.Random | None = None,
-    ) -> None:
-        self._client = client
-        self._clock = clock or SystemClock()
-        self._mirrors = mirrors or Mirrors(client, clock=self._clock, rng=rng)
+    component = "replicaset-controller"
+    name = "replicaset"
+
+    def _begin(self) -> None:
         self._sets = self._mirrors.of(REPLICA_SETS)
         self._pods = PodsByOwner()
         self._expectations = Expectations(self._clock)
-        self._events = EventRecorder(client, "replicaset-controller", clock=self._clock)
-        self._queue = WorkQueue(self._clock, rng)
         self._sets.subscribe(self._set_changed)
         self._mirrors.of(PODS).subscribe(self._pod_changed)
-
-    async def run(self) -> None:
-        """Until cancelled."""
-        async with self._mirrors.running():
-            await work_off(self._queue, self._reconcile, name="replicaset")
 
     def _set_changed(self, old: Object | None, new: Object | None) -> None:
         if new is None:

@@ -19,10 +19,8 @@ from grid.sandbox.client import (
     Api,
     ApiError,
     Clock,
-    EventRecorder,
     Mirrors,
     Object,
-    SystemClock,
     condition_of,
     format_time,
     key_of,
@@ -31,6 +29,7 @@ from grid.sandbox.client import (
     reference_to,
     uid_of,
 )
+from grid.sandbox.controllers.controller import Controller
 from grid.sandbox.controllers.podresources import Amounts, is_finished, pod_requests
 from grid.sandbox.controllers.scheduling import Snapshot, build_snapshot, decide
 from grid.sandbox.controllers.scheduling.decision import DEFAULT_SCHEDULER, concerns_us
@@ -64,8 +63,10 @@ class _Assumed:
     until: float
 
 
-class Scheduler:
+class Scheduler(Controller):
     """Bind pending pods to nodes. There is one per cluster: two would both be right and would bind against each other."""
+
+    component = DEFAULT_SCHEDULER
 
     def __init__(
         self,
@@ -75,13 +76,10 @@ class Scheduler:
         mirrors: Mirrors | None = None,
         rng: random.Random | None = None,
     ) -> None:
-        self._client = client
-        self._clock = clock or SystemClock()
-        self._mirrors = mirrors or Mirrors(client, clock=self._clock, rng=rng)
+        super().__init__(client, clock=clock, mirrors=mirrors, rng=rng)
         self._pods = self._mirrors.of(PODS)
         self._nodes = self._mirrors.of(NODES)
         self._claims = self._mirrors.of(VOLUME_CLAIMS)
-        self._events = EventRecorder(client, DEFAULT_SCHEDULER, clock=self._clock)
         self._requests: dict[str, Amounts] = {}
         self._assumed: dict[str, _Assumed] = {}
         self._attempts: dict[str, _Attempts] = {}

@@ -4,17 +4,10 @@ There are no PersistentVolume objects and no storage classes in the embedded clu
 kubelets keep its directory. On another cluster this controller is not started.
 """
 
-import random
-
 from grid.sandbox.client import (
     VOLUME_CLAIMS,
-    Api,
     ApiError,
-    Clock,
-    EventRecorder,
-    Mirrors,
     Object,
-    SystemClock,
     is_terminating,
     key_of,
     name_of,
@@ -22,34 +15,21 @@ from grid.sandbox.client import (
     reference_to,
     uid_of,
 )
-from grid.sandbox.controllers.workqueue import WorkQueue, work_off
+from grid.sandbox.controllers.controller import QueueController
 
 
-class VolumeBinder:
+class VolumeBinder(QueueController):
     """Bind each claim as soon as it is created."""
 
-    def __init__(
-        self,
-        client: Api,
-        *,
-        clock: Clock | None = None,
-        mirrors: Mirrors | None = None,
-        rng: random.Random | None = None,
-    ) -> None:
-        self._client = client
-        self._clock = clock or SystemClock()
-        self._mirrors = mirrors or Mirrors(client, clock=self._clock, rng=rng)
+    component = "persistentvolume-controller"
+    name = "volumes"
+    workers = 1
+
+    def _begin(self) -> None:
         self._claims = self._mirrors.of(VOLUME_CLAIMS)
-        self._events = EventRecorder(client, "persistentvolume-controller", clock=self._clock)
-        self._queue = WorkQueue(self._clock, rng)
         self._claims.subscribe(lambda old, new: self._queue.add(key_of(new or old or {})))
 
-    async def run(self) -> None:
-        """Until cancelled."""
-        async with self._mirrors.running():
-            await work_off(self._queue, self._bind, name="volumes", workers=1)
-
-    async def _bind(self, key: str) -> float | None:
+    async def _reconcile(self, key: str) -> float | None:
         claim = self._claims.get(key)
         if claim is None or is_terminating(claim) or claim.get("status", {}).get("phase") == "Bound":
             return None

@@ -13,12 +13,12 @@ from django.db.models import Model
 
 from dashboard.viewmodels.launch import tier_option
 from grid.centralconfig import MAXIMUM_EXECUTIONS_PER_USER, cluster_policy, value_of
-from grid.diagnosis.diagnosis import plural
 from grid.errors import Problem
 from grid.launch.clusters.request import ClusterRequest, workers_within
 from grid.launch.offers import environments_for, tiers_for
 from grid.models import Environment, HardwareTier, User
 from grid.models.environment import Framework, Kind
+from grid.wording import plural
 
 FIRST_MAXIMUM = 5  # of workers, when a newcomer changes nothing
 _WHOLE = re.compile(r"-?[0-9]{1,9}")

@@ -3,8 +3,8 @@
 from django import forms
 
 from dashboard.viewmodels.clusters import ClusterRecord
-from dashboard.viewmodels.format import plural
 from grid.errors import Rejected
+from grid.wording import plural
 
 _LARGEST = 10_000  # a typing error; what is really allowed is said by the quota and the admin's limit
 _PATHS = {"workers_minimum": "minimum", "workers_maximum": "maximum", "minimum": "minimum", "maximum": "maximum"}

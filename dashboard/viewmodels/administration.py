@@ -7,11 +7,11 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Protocol
 
 from dashboard.viewmodels.execution import cores_words, memory_words
-from dashboard.viewmodels.format import plural
 from dashboard.viewmodels.prices import price_number, price_words
 from grid.diagnosis.diagnosis import Diagnosis
 from grid.diagnosis.tierfit import PoolOffer, TierSize, explain_fit
 from grid.quantity import format_bytes, millicores, whole
+from grid.wording import plural
 
 _SPANS = ((24 * 60 * 60, "d"), (60 * 60, "h"), (60, "min"))
 _GPU_SUFFIX = "/gpu"

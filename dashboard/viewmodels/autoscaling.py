@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dashboard.viewmodels.clusters import ClusterRecord, workers_words
-from dashboard.viewmodels.format import plural
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.nodes import Status
 from grid.diagnosis.autoscalers import Load, conditions, loads
 from grid.kube.objects import Autoscaler, Condition
+from grid.wording import plural
 
 _Meaning = tuple[Literal["ok", "wait", "problem"], str]
 _ABLE: dict[str, _Meaning] = {

@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
-from dashboard.viewmodels.format import plural
 from dashboard.viewmodels.launch import Slots
 from dashboard.viewmodels.prices import CURRENCY, price_number
-from grid.diagnosis.diagnosis import listed
 from grid.diagnosis.requests import Amounts, amounts
 from grid.diagnosis.tierfit import PoolOffer, TierSize, explain_fit
 from grid.quantity import format_bytes, format_cores
+from grid.wording import listed, plural
 
 Severity = Literal["ok", "wait", "problem"]
 _HALF = 2  # a node of which more than this part stays unused is worth a word

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
-from dashboard.viewmodels.format import plural
 from dashboard.viewmodels.prices import price_words
+from grid.wording import plural
 
 FRAMEWORK_NAMES = {"dask": "Dask", "ray": "Ray", "spark": "Spark"}
 

@@ -11,13 +11,13 @@ from decimal import Decimal
 from typing import Literal
 
 from dashboard.viewmodels.clusters import ClusterRecord, Companion, cluster_cost, price_at_bounds, price_now
-from dashboard.viewmodels.format import plural
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.nodes import Status
 from dashboard.viewmodels.prices import money, price_words
 from dashboard.viewmodels.states import state_status, state_word
 from grid.diagnosis.pods import Diagnosis
 from grid.quantity import format_bytes, format_cores, millicores, whole
+from grid.wording import plural
 
 _FRAGMENTS = "dashboard/fragments/"
 _WAY = ("queued", "deploying", "preparing", "running")

@@ -10,22 +10,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from dashboard.viewmodels.execution_entry import Entry
-from dashboard.viewmodels.executions_view import (
-    KINDS,
-    STATES,
-    TROUBLE,
-    Bounds,
-    Choices,
-    ExecutionsView,
-    bounds,
-    offered,
-)
-from dashboard.viewmodels.format import plural
+from dashboard.viewmodels.executions_view import KINDS, TROUBLE, Bounds, Choices, ExecutionsView, bounds, offered
 from dashboard.viewmodels.ids import element_id
 from dashboard.viewmodels.listing import EmptyState, Paging
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.nodes import Status
-from dashboard.viewmodels.states import state_status
+from dashboard.viewmodels.states import STATES, state_status
 from grid.diagnosis.pods import Diagnosis
 from grid.diagnosis.requests import Amounts, has_ended, total
 from grid.kube.objects import Pod
@@ -33,6 +23,7 @@ from grid.labels import APP_COMPONENT, HEAD, Keys
 from grid.metrics.usage import Usage
 from grid.quantity import format_bytes, format_cores
 from grid.runtime.executions import ExecutionRow
+from grid.wording import plural
 
 ROWS_PER_PAGE = 200
 REGION = "executions"

@@ -11,19 +11,10 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
 
+from dashboard.viewmodels.states import ACTIVE_STATES, ENDED_STATES
 from grid.quantity import millicores, whole
 
 KINDS = {"workspace": "Workspace", "job": "Job", "app": "App", "cluster": "Cluster"}
-ACTIVE_STATES = {
-    "queued": "Queued",
-    "deploying": "Deploying",
-    "preparing": "Preparing",
-    "running": "Running",
-    "finishing": "Finishing",
-    "stopping": "Stopping",
-}
-ENDED_STATES = {"succeeded": "Succeeded", "stopped": "Stopped", "failed": "Failed", "error": "Error"}
-STATES = {**ACTIVE_STATES, **ENDED_STATES}
 TROUBLE = "trouble"
 SORTS = ("name", "kind", "tier", "user", "project", "status", "node", "age", "restarts", "cpu", "memory", "gpus")
 _TEXTS = ("text", "tier", "user", "project", "node")

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from dashboard.viewmodels.format import clock_time, duration
+from dashboard.viewmodels.format import brief_duration, clock_time
 from dashboard.viewmodels.live import Fragment
 from grid.watch.store import Freshness
 
@@ -55,4 +55,4 @@ def freshness_fragment(view: FreshnessView) -> Fragment:
 
 
 def _counting(seconds: float) -> str:
-    return f"{int(seconds)} s" if seconds < 120 else duration(seconds)
+    return f"{int(seconds)} s" if seconds < 120 else brief_duration(seconds)

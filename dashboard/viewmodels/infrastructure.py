@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from dashboard.viewmodels.events import EventLine, event_line
-from dashboard.viewmodels.format import percent, plural
+from dashboard.viewmodels.format import percent
 from dashboard.viewmodels.ids import element_id
 from dashboard.viewmodels.listing import EmptyState, Paging
 from dashboard.viewmodels.live import Fragment
@@ -19,6 +19,7 @@ from grid.diagnosis.requests import Amounts, total
 from grid.diagnosis.scaledown import ScaleDown
 from grid.kube.objects import Event
 from grid.watch.pools import NodeGroup
+from grid.wording import plural
 
 ROWS_PER_PAGE = 50
 TILES_PER_POOL = 40

@@ -6,8 +6,8 @@ from decimal import Decimal
 from typing import Protocol
 
 from dashboard.viewmodels.execution import cores_words, memory_words
-from dashboard.viewmodels.format import plural
 from dashboard.viewmodels.prices import price_words
+from grid.wording import plural
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from dashboard.viewmodels.format import plural
+from grid.wording import plural
 
 _LOCKED = {
     "name at address": "for this name from your address",

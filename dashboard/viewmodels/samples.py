@@ -13,7 +13,7 @@ from typing import Any
 
 from dashboard.viewmodels.clusters import ClusterRecord
 from dashboard.viewmodels.execution import LifecycleLine
-from dashboard.viewmodels.format import plural
+from grid.wording import plural
 
 POINTS = 500
 TABLE_ROWS = 60

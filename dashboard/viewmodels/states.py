@@ -5,18 +5,16 @@ from typing import Literal
 from dashboard.viewmodels.nodes import Status
 from grid.diagnosis.pods import Diagnosis
 
-_WORDS = {
+ACTIVE_STATES = {
     "queued": "Queued",
     "deploying": "Deploying",
     "preparing": "Preparing",
     "running": "Running",
     "finishing": "Finishing",
     "stopping": "Stopping",
-    "succeeded": "Succeeded",
-    "stopped": "Stopped",
-    "failed": "Failed",
-    "error": "Error",
 }
+ENDED_STATES = {"succeeded": "Succeeded", "stopped": "Stopped", "failed": "Failed", "error": "Error"}
+STATES = {**ACTIVE_STATES, **ENDED_STATES}
 _SENTENCES = {
     "queued": "It waits for a free slot.",
     "deploying": "It is being sent to the cluster and waits for a node.",
@@ -42,7 +40,7 @@ _OWN_WORDS_LAST = frozenset({"deploying", "preparing", "running"})  # here the p
 
 
 def state_word(state: str) -> str:
-    return _WORDS.get(state, state.capitalize() or "Unknown")
+    return STATES.get(state, state.capitalize() or "Unknown")
 
 
 def state_status(state: str, *, message: str = "", diagnosis: Diagnosis | None = None) -> tuple[Status, str]:

@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from dashboard.viewmodels.execution import ExecutionRecord, LifecycleLine
-from dashboard.viewmodels.format import plural
 from dashboard.viewmodels.ids import element_id
 from dashboard.viewmodels.listing import EmptyState
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.samples import rescale_words
 from dashboard.viewmodels.states import state_word
 from grid.kube.objects import Event, Node
+from grid.wording import plural
 
 REGION = "timeline"
 ITEMS_SHOWN = 200

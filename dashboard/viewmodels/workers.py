@@ -7,7 +7,6 @@ from typing import Annotated
 
 import msgspec
 
-from dashboard.viewmodels.format import plural
 from dashboard.viewmodels.ids import element_id
 from dashboard.viewmodels.listing import EmptyState
 from dashboard.viewmodels.live import Fragment
@@ -16,6 +15,7 @@ from grid.diagnosis.requests import pod_requests
 from grid.kube.objects import Pod
 from grid.metrics.usage import Usage
 from grid.quantity import format_bytes
+from grid.wording import plural
 
 REGION = "workers"
 COMPACT_FROM = 61  # so many workers are shown without their names and bars

@@ -22,9 +22,10 @@ from dashboard.pages.executions import EXECUTIONS, visible_rows
 from dashboard.records import read_record
 from dashboard.viewmodels.execution import ExecutionRecord
 from dashboard.viewmodels.executions import choices
-from dashboard.viewmodels.executions_view import ACTIVE_STATES, ENDED_STATES, KINDS, TROUBLE, ExecutionsView, bounds
+from dashboard.viewmodels.executions_view import KINDS, TROUBLE, ExecutionsView, bounds
 from dashboard.viewmodels.leaving import left_sentence
 from dashboard.viewmodels.samples import SampleRow, sample_rows, scale_events
+from dashboard.viewmodels.states import ACTIVE_STATES, ENDED_STATES
 from dashboard.viewmodels.timeline import lifecycle_text
 from dashboard.viewmodels.workers import LEGEND
 from dashboard.views.fetching import Fetched

@@ -10,7 +10,6 @@ from django.http import HttpRequest
 
 from dashboard.records import final_log
 from dashboard.viewmodels.execution import ExecutionRecord
-from dashboard.viewmodels.format import plural
 from dashboard.viewmodels.log import (
     ALL,
     MAIN_CONTAINER,
@@ -26,6 +25,7 @@ from dashboard.viewmodels.log import (
 from dashboard.views.fetching import LOG_LINES, Fetched, fetched, log_tail
 from grid.kube.objects import Pod
 from grid.runtime import Runtime
+from grid.wording import plural
 
 _AT_ONCE = 6
 _LEAST_LINES = 40  # of each pod, however many there are

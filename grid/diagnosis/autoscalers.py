@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from grid.diagnosis.diagnosis import Diagnosis, plural, quoted, since
+from grid.diagnosis.diagnosis import Diagnosis, quoted, since
 from grid.kube.objects import Autoscaler, Condition, ExternalMetric, Metric
 from grid.quantity import millicores
+from grid.wording import plural
 
 _TOLERANCE = 1.1  # within it Kubernetes does not act
 _FIRST_MEASUREMENT = timedelta(minutes=2)

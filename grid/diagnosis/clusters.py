@@ -11,11 +11,12 @@ from typing import Literal
 
 from grid import pod_ranking
 from grid.diagnosis.autoscalers import Load, explain_autoscaler, loads
-from grid.diagnosis.diagnosis import Diagnosis, plural, quoted
+from grid.diagnosis.diagnosis import Diagnosis, quoted
 from grid.diagnosis.requests import holds_a_node
 from grid.diagnosis.scheduling import promised_size
 from grid.kube.objects import Autoscaler, Condition, Event, Pod
 from grid.labels import POD_DELETION_COST
+from grid.wording import plural
 
 Phase = Literal["ready", "start", "image", "volume", "node", "trouble", "ending"]
 

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from grid.diagnosis.diagnosis import Diagnosis, Who, duration, latest, quoted, since
+from grid.diagnosis.diagnosis import Diagnosis, Who, latest, quoted, since
 from grid.kube.objects import ContainerStatus, Event, Pod, Terminated
 from grid.quantity import format_bytes, whole
+from grid.wording import duration
 
 _PULL_FAILED = frozenset(
     {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable"}

@@ -1,6 +1,6 @@
 """What a diagnosis is: why something waits or failed, in the words of the person who waits."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
@@ -33,25 +33,6 @@ def quoted(*texts: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(text.strip() for text in texts if text.strip()))
 
 
-def duration(span: timedelta) -> str:
-    """For sentences: "40 seconds", "3 minutes", "2 hours"."""
-    seconds = max(0, int(span.total_seconds()))
-    for size, word in ((3600, "hour"), (60, "minute")):
-        if seconds >= 2 * size:
-            return plural(seconds // size, word)
-    return plural(seconds, "second")
-
-
 def since(moment: datetime | None, now: datetime) -> timedelta:
     """Never negative: clocks of nodes differ."""
     return max(timedelta(0), now - moment) if moment else timedelta(0)
-
-
-def plural(count: int, word: str) -> str:
-    return f"{count} {word}" if count == 1 else f"{count} {word}s"
-
-
-def listed(parts: Iterable[str]) -> str:
-    """ "a", "a and b", "a, b and c"."""
-    *first, last = parts
-    return f"{', '.join(first)} and {last}" if first else last

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from grid.diagnosis.containers import explain_running, explain_terminated, explain_waiting
-from grid.diagnosis.diagnosis import Diagnosis, duration, latest, quoted, since
+from grid.diagnosis.diagnosis import Diagnosis, latest, quoted, since
 from grid.diagnosis.scheduling import explain_unscheduled
 from grid.kube.objects import Condition, Event, Pod
+from grid.wording import duration
 
 __all__ = ["Diagnosis", "explain_pod"]
 

@@ -8,9 +8,10 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
-from grid.diagnosis.diagnosis import Diagnosis, duration, latest, listed, plural, quoted, since
+from grid.diagnosis.diagnosis import Diagnosis, latest, quoted, since
 from grid.kube.objects import Event, Pod
 from grid.labels import NODE_POOL
+from grid.wording import duration, listed, plural
 
 # Scheduler and autoscaler need some rounds before what they say is more than a first impression.
 _SETTLING = timedelta(seconds=60)

@@ -7,12 +7,13 @@ node may still find no place; one that is called too large certainly finds none 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from grid.diagnosis.diagnosis import Diagnosis, listed, plural
+from grid.diagnosis.diagnosis import Diagnosis
 from grid.diagnosis.requests import Amounts, amounts
 from grid.kube.objects import Node
 from grid.labels import NODE_POOL
 from grid.quantity import format_bytes, format_cores
 from grid.watch.pools import NodeGroup
+from grid.wording import listed, plural
 
 
 @dataclass(frozen=True, slots=True)

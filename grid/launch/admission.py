@@ -9,12 +9,12 @@ from datetime import datetime, timedelta
 from django.db import transaction
 
 from grid.centralconfig import OVER_QUOTA_TIMEOUT, value_of
-from grid.diagnosis.diagnosis import duration
 from grid.launch import lifecycle, snapshot
 from grid.launch.lifecycle import Change
 from grid.launch.quota import Refused, admit
 from grid.launch.snapshot import Unit
 from grid.models import Execution, LastAdmission, State
+from grid.wording import duration
 
 ADMITTED = Change(State.DEPLOYING, "admitted", "Has a slot; its objects are being created in the cluster.")
 

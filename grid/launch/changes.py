@@ -12,13 +12,13 @@ from django.db import transaction
 from django.db.models import Sum
 
 from grid.centralconfig import MAXIMUM_EXECUTIONS_PER_USER, cluster_policy, value_of
-from grid.diagnosis.diagnosis import plural
 from grid.errors import Problem, Rejected
 from grid.launch import lifecycle
 from grid.launch.clusters.request import beyond_limit, beyond_slots, wrong_counts
 from grid.launch.spec import ClusterSpec, parse_spec
 from grid.models import Execution, LifecycleEntry, State, User
 from grid.models.environment import Kind
+from grid.wording import plural
 
 RESTARTABLE = frozenset({State.PREPARING, State.RUNNING})
 

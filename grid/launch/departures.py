@@ -10,11 +10,11 @@ from datetime import datetime, timedelta
 from django.db.models import BooleanField, Exists, ExpressionWrapper, F, OuterRef, Q
 
 from grid.centralconfig import ACCESS_LOST_TIMEOUT, value_of
-from grid.diagnosis.diagnosis import duration
 from grid.launch.changes import record_change
 from grid.launch.stopping import ACCOUNT_CLOSED, LEFT_PROJECT, request_stop
 from grid.models import Execution, Project, State
 from grid.models.execution import ACTIVE_STATES
+from grid.wording import duration
 
 BY = "Compute Grid"  # who asks for the stop, in the record
 _LIVES = Q(state__in=ACTIVE_STATES - {State.STOPPING, State.FINISHING}, stop_requested_at__isnull=True)

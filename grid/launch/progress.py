@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from grid.diagnosis.diagnosis import duration
 from grid.diagnosis.pods import Diagnosis, explain_pod
 from grid.kube.objects import Event, Pod
 from grid.launch.ledger import Row
 from grid.launch.lifecycle import Change
 from grid.models import State
+from grid.wording import duration
 
 CREATED = "created"  # reason of a deploying execution whose objects were all created once
 COMPLETED = "completed"

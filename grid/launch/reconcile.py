@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
-from grid.diagnosis.diagnosis import duration
 from grid.errors import NotAllowed, NotFound, Rejected
 from grid.kube.objects import Event, Pod
 from grid.launch import apply, ledger, progress
@@ -23,6 +22,7 @@ from grid.launch.progress import CREATED, Finding
 from grid.launch.runs import AwaitsCluster, ClusterFailed, Runs
 from grid.models import State
 from grid.models.environment import Kind
+from grid.wording import duration
 
 logger = logging.getLogger(__name__)
 

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from grid.diagnosis.diagnosis import duration
 from grid.diagnosis.pods import explain_pod
 from grid.kube.objects import Event, Pod
 from grid.labels import APP_COMPONENT, HEAD, WORKER
@@ -20,6 +19,7 @@ from grid.launch.ledger import Row
 from grid.launch.lifecycle import Change
 from grid.launch.progress import is_ready
 from grid.models import State
+from grid.wording import duration
 
 READY = ("ready", "")
 HEAD_READY = ("head_ready", "The head is ready; it waits for the first worker.")

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from django.conf import settings
 
 from grid.centralconfig import MAXIMUM_EXECUTIONS_PER_USER, ClusterPolicy, cluster_policy, value_of
-from grid.diagnosis.diagnosis import plural
 from grid.diagnosis.tierfit import PoolOffer, TierSize, explain_fit
 from grid.errors import Problem
 from grid.launch.offers import wrong_tier
@@ -17,6 +16,7 @@ from grid.launch.spec import ClusterSpec, ScalingSpec, tier_spec
 from grid.models import Environment, HardwareTier, User
 from grid.models.environment import Framework, Kind
 from grid.quantity import format_bytes, millicores, whole
+from grid.wording import plural
 
 SMALLEST_STORAGE, LARGEST_STORAGE = "1Mi", "64Ti"
 

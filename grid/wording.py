@@ -1,0 +1,24 @@
+"""Counts, lists and times in sentences; pure."""
+
+from collections.abc import Iterable
+from datetime import timedelta
+
+
+def plural(count: int, one: str, many: str = "") -> str:
+    """Return "1 node", "2 nodes", "1,500 nodes"; `many` is for words that do not just add an s."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def listed(parts: Iterable[str]) -> str:
+    """Return "a", "a and b", "a, b and c"."""
+    *first, last = parts
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def duration(span: timedelta) -> str:
+    """Return a time in the unit in which it is two or more: "40 seconds", "3 minutes", "2 hours"."""
+    seconds = max(0, int(span.total_seconds()))
+    for size, word in ((3600, "hour"), (60, "minute")):
+        if seconds >= 2 * size:
+            return plural(seconds // size, word)
+    return plural(seconds, "second")

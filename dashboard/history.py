@@ -7,7 +7,7 @@ number of executions at a time, and says how far back it has looked.
 import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 from django.db.models import Q, QuerySet
 
@@ -26,7 +26,8 @@ _TEXT_COLUMNS = (
 
 @dataclass(frozen=True, slots=True, order=True)
 class Position:
-    """The place of an execution in the history. Those that ended at the same moment are ordered by id."""
+    """The place of an execution in the history. Those that ended at the same moment are ordered by id, which is of digits and small
+    letters: databases and Python agree on their order."""
 
     ended_at: datetime
     id: str
@@ -40,46 +41,50 @@ class Position:
         at, _, id = text.partition("~")
         try:
             moment = datetime.fromisoformat(at)
-        except ValueError:
+            # What is no time in UTC any more, at the ends of the calendar, no database can compare.
+            return cls(moment.astimezone(UTC), id) if moment.tzinfo is not None and id else None
+        except (ValueError, OverflowError):
             return None
-        return cls(moment, id) if moment.tzinfo is not None and id else None
+
+    @property
+    def just_newer(self) -> "Position":
+        """The position from which the older ones begin with this execution itself."""
+        return Position(self.ended_at, f"{self.id}0")
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """`older` and `newer` are positions at which the neighbouring pages begin, "" where there is none. `looked_back_to` is set
-    when a filter has not looked at everything that is older."""
+    """`older` and `newer` are positions at which the neighbouring pages begin, "" where there is none. `searched_to` is set when a
+    filter has not looked at everything that is older, or newer where the page was reached by its `after`."""
 
     rows: Sequence[Execution]
     older: str = ""
     newer: str = ""
-    looked_back_to: datetime | None = None
+    searched_to: datetime | None = None
 
 
 def ended_page(viewer: Viewer, view: ExecutionsView, *, searched: int = SEARCHED) -> Page:
-    """Return the page that the view's `before` or `after` names, the newest without them. A filter looks through `searched`
-    executions of each part."""
+    """Return the page that the view's `before` or `after` names, the newest without them. A filter looks through some `searched`
+    executions."""
     after, before = Position.parse(view.after), Position.parse(view.before)
     if after:
         rows, further = _read(viewer, view, after, searched, towards_newer=True)
         if further is not None:
             rows.reverse()
-            return Page(rows, older=str(_position(rows[-1]) if rows else after), newer=str(further))
+            older = _position(rows[-1]) if rows else after.just_newer
+            return Page(rows, str(older), str(further), further.ended_at if len(rows) < PER_PAGE else None)
         before = None  # fewer than a page are newer, and the newest page shows them
     rows, further = _read(viewer, view, before, searched)
     newer = str(_position(rows[0]) if rows else before) if before else ""
-    looked_back_to = further.ended_at if further and len(rows) < PER_PAGE else None
-    return Page(rows, str(further or ""), newer, looked_back_to)
+    return Page(rows, str(further or ""), newer, further.ended_at if further and len(rows) < PER_PAGE else None)
 
 
 def ended_choices(viewer: Viewer, view: ExecutionsView) -> Choices:
     """What the filter of ended executions offers, from the latest of them."""
     names = ("tier_id", "tier__name", "owner__username", "project_id", "project__name")
-    rows = [
-        row
-        for source in _sources(viewer, ExecutionsView(show="ended"))
-        for row in source.order_by("-ended_at", "-pk").values_list(*names)[:_CHOICES_FROM]
-    ]
+    sources = list(_sources(viewer, ExecutionsView(show="ended")))
+    each = max(PER_PAGE, _CHOICES_FROM // len(sources))
+    rows = [row for source in sources for row in source.order_by("-ended_at", "-pk").values_list(*names)[:each]]
     return Choices(
         tiers=offered(((row[0], row[1]) for row in rows), view.tier),
         users=offered(((row[2], row[2]) for row in rows), view.user),
@@ -95,12 +100,14 @@ def _read(
     order = ("ended_at", "pk") if towards_newer else ("-ended_at", "-pk")
     found: dict[str, Execution] = {}
     limits: list[Position] = []
-    for source in _sources(viewer, view):
+    sources = list(_sources(viewer, view))
+    each = max(PER_PAGE, searched // len(sources))
+    for source in sources:
         line = _from(source, start, towards_newer).order_by(*order)
         rows = line
         if wanted:
-            rows = Execution.objects.filter(wanted, pk__in=line.values("pk")[:searched]).order_by(*order)
-            limits += [_position(last) for last in line.only("ended_at")[searched - 1 : searched]]
+            rows = Execution.objects.filter(wanted, pk__in=line.values("pk")[:each]).order_by(*order)
+            limits += [_position(last) for last in line.only("ended_at")[each - 1 : each]]
         joined = rows.select_related("owner", "project", "tier").defer("spec")
         found |= {row.pk: row for row in joined[: PER_PAGE + 1]}
 

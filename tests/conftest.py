@@ -1,5 +1,6 @@
 """Fixtures shared by all tests: the people of every page test, and a clean central configuration."""
 
+import os
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 
@@ -20,6 +21,8 @@ settings.load_profile("no hurry")
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """On PostgreSQL only the tests that use the database are run: the others have been, on SQLite."""
     if connection.vendor != "postgresql":
+        if os.environ.get("TEST_DATABASE_URL"):
+            raise pytest.UsageError("TEST_DATABASE_URL names a database, and these settings do not use it.")
         return
     uses = [item for item in items if _uses_database(item)]
     config.hook.pytest_deselected(items=[item for item in items if item not in set(uses)])

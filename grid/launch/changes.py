@@ -101,7 +101,7 @@ def lock_holder(user_id: int) -> None:
 
 def _locked(execution: Execution) -> Execution:
     """The row as it is now. Rows of the queue are locked before their users, by admission as well."""
-    row = Execution.objects.select_for_update().get(pk=execution.pk)
+    row = Execution.objects.select_for_update(no_key=True).get(pk=execution.pk)
     lock_holder(row.owner_id)
     return row
 

@@ -167,7 +167,7 @@ def note_events(execution_id: str, events: Sequence[EventRecord]) -> None:
 
 def note_for_all(event: EventRecord) -> None:
     """Add a line to the history of each execution that has not ended; of those launched since, at the time of their launch."""
-    rows = Execution.objects.unsettled().values_list("pk", "requested_at")
+    rows = Execution.objects.unsettled().order_by("requested_at", "pk").values_list("pk", "requested_at")
     lines = [LifecycleEntry(execution_id=id, **_entry(event) | {"at": max(event.at, since)}) for id, since in rows]
     LifecycleEntry.objects.bulk_create(lines, batch_size=500, ignore_conflicts=True)
 

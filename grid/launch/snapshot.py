@@ -32,7 +32,7 @@ def take(extra: Sequence[Execution] = ()) -> Queue:
     time waits here, and then sees as holders what the first has admitted. Their owners are locked as well, for clusters that
     take more slots while they run. (SQLite has one writer at a time anyway.) Call it in a transaction.
     """
-    locked = Execution.objects.select_for_update().queued().order_by("requested_at", "pk")
+    locked = Execution.objects.select_for_update(no_key=True).queued().order_by("requested_at", "pk")
     units = {unit[0].pk: unit for unit in _units([*locked.defer("spec"), *extra])}
     users = {unit[0].owner_id for unit in units.values()}
     # One after the other in the same order everywhere, so that two admissions cannot wait for each other.

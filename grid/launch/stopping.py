@@ -1,4 +1,4 @@
-"""FrameworkPoller for the end of an execution. What still waits in the queue ends at once, and its pair with it as far as that makes sense:
+"""Asking for the end of an execution. What still waits in the queue ends at once, and its pair with it as far as that makes sense:
 
 a workspace or job takes the cluster that waits with it along; a cluster goes alone, and the workspace or job goes on without one.
 What runs is ended by the controller, which also ends a cluster when its workspace or job has ended.
@@ -57,7 +57,7 @@ def _wrote_stop(execution: Execution, asked: dict[str, Any]) -> bool:
 def _waiting_unit(execution: Execution) -> dict[str, Execution]:
     """Those of the pair that wait, locked in the order in which admission locks them."""
     pair = Q(pk=execution.pk) | Q(attached_to=execution.pk) | Q(pk=execution.attached_to_id)
-    rows = Execution.objects.select_for_update().queued().filter(pair).order_by("requested_at", "pk")
+    rows = Execution.objects.select_for_update(no_key=True).queued().filter(pair).order_by("requested_at", "pk")
     return {row.pk: row for row in rows}
 
 

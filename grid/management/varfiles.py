@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 from django.conf import settings
 from django.core.management.base import CommandError
-from django.db import DEFAULT_DB_ALIAS, DatabaseError, connection
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, InterfaceError, connection
 
 from grid.checks import former_databases
 from grid.keptfiles import LEAST_ROOM, SECRET_KEY, KeptFile, damages, database_rows, json_of, lack_of_room
@@ -71,7 +71,7 @@ def refuse_former_database() -> None:
     """Raises CommandError for one that an earlier version made; whoever needs one that does not answer now waits for it."""
     try:
         found = former_databases(None, databases=[DEFAULT_DB_ALIAS])
-    except DatabaseError:
+    except (DatabaseError, InterfaceError):
         return
     finally:
         connection.close()

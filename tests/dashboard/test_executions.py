@@ -201,7 +201,19 @@ def test_ended_ones_come_in_pages(people: People, mine: Execution) -> None:
     assert listed.findall(again) == listed.findall(first)
 
 
-@pytest.mark.parametrize("position", ["", "~", "yesterday~old1", "2026-01-01~old1", "2026-01-01T00:00:00Z", "9" * 100])
+@pytest.mark.parametrize(
+    "position",
+    [
+        "",
+        "~",
+        "0001-01-01T00:00:00+14:00~x",
+        "9999-12-31T23:59:59-14:00~x",
+        "yesterday~old1",
+        "2026-01-01~old1",
+        "2026-01-01T00:00:00Z",
+        "9" * 100,
+    ],
+)
 def test_position_that_no_page_has_written_is_the_newest_page(people: People, mine: Execution, position: str) -> None:
     make_execution(people.owner, mine.project, state=State.STOPPED, title="Done", ended_at=MOMENT)
     assert "Done" in text(people.owner, show="ended", before=position, after=position)
@@ -210,13 +222,18 @@ def test_position_that_no_page_has_written_is_the_newest_page(people: People, mi
 def test_filter_that_did_not_look_at_everything_says_how_far_it_looked() -> None:
     context = {
         "view": ExecutionsView(show="ended", text="new"),
-        "page": Page([], older="x", looked_back_to=MOMENT),
+        "page": Page([], older="x", searched_to=MOMENT),
         "older": "?older",
         "now": MOMENT + timedelta(hours=2),
     }
     shown = render_to_string("dashboard/executions_ended.html", context)
-    assert "No match among those that ended in the last" in shown
-    assert '<a href="?older">Look further back</a>' in shown
+    assert "No match in the part of the history that was searched." in shown
+    assert "Searched what ended in the last <time" in shown
+    assert '<a href="?older" rel="next">Search older</a>' in shown
+    context |= {"view": ExecutionsView(show="ended", text="new", after="x"), "newer": "?newer"}
+    shown = render_to_string("dashboard/executions_ended.html", context)
+    assert "Searched what ended up to <time" in shown
+    assert '<a href="?newer" rel="prev">Search newer</a>' in shown
 
 
 async def test_a_change_reaches_the_browser_as_its_row_only(

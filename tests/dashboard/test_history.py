@@ -91,6 +91,24 @@ def test_pages_backward_hold_what_they_held_forward(history: People, who: str, t
     assert len(newest) + len(found) >= len(wanted)
 
 
+@pytest.mark.parametrize("text", ["hay", "needle"])
+def test_older_from_a_backward_page_shows_what_stood_there(history: People, text: str) -> None:
+    """Wherever somebody turns round: nothing is lost between a page and the older one behind it."""
+    viewer = seen_by(history.operator)
+    wanted = expected(viewer, title=text)
+    newer = ended_page(viewer, ExecutionsView(show="ended", text=text, before="2001-01-01T00:00:00+00:00~a")).newer
+    turns = 0
+    while newer and turns < 50:
+        back = ended_page(viewer, ExecutionsView(show="ended", text=text, after=newer), searched=60)
+        rest, older = ids(back.rows), back.older
+        while older:
+            page = ended_page(viewer, ExecutionsView(show="ended", text=text, before=older), searched=60)
+            rest, older = rest + ids(page.rows), page.older
+        assert rest == wanted[len(wanted) - len(rest) :]
+        newer, turns = back.newer, turns + 1
+    assert rest == wanted
+
+
 @pytest.mark.parametrize("filter", [{"project": "fraud"}, {"user": "bob"}, {"status": "failed"}, {"user": "nobody"}])
 def test_filters_choose_among_what_is_visible(history: People, filter: dict[str, str]) -> None:
     columns = {"project": "project", "user": "owner__username", "status": "state"}

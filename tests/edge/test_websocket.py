@@ -213,10 +213,11 @@ async def talkative(scope: Any, receive: Any, send: Any) -> None:
 
 
 async def test_a_client_that_reads_a_large_message_slowly_is_not_taken_for_gone() -> None:
-    async with serving(talkative, ping_seconds=1) as server:
+    """It answers no ping here, so once it reads again it has twice the time of a ping until it is taken for gone."""
+    async with serving(talkative, ping_seconds=3) as server:
         client = await connected(server)
         client.writer.transport.pause_reading()  # type: ignore[attr-defined]
-        await asyncio.sleep(3)  # longer than until a ping and its answer
+        await asyncio.sleep(7)  # longer than until a ping and its answer
         client.writer.transport.resume_reading()  # type: ignore[attr-defined]
         assert (await client.reader.readexactly(10))[0] == 0x80 | BINARY
         assert await client.reader.readexactly(LARGE) == bytes(LARGE)

@@ -1,4 +1,4 @@
-"""FrameworkPoller running clusters: what their workers are told, what the autoscaler is told, and that one slow head delays nobody."""
+"""Asking running clusters: what their workers are told, what the autoscaler is told, and that one slow head delays nobody."""
 
 import asyncio
 import itertools

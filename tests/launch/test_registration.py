@@ -192,7 +192,7 @@ async def test_an_outage_of_the_cluster_and_a_missing_right_are_outlived(caplog:
     await cancelled(task)
 
 
-# --- FrameworkPoller the web processes
+# --- Asking the web processes
 
 
 class Server:

@@ -8,6 +8,7 @@ import contextlib
 import os
 import secrets
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -56,7 +57,11 @@ def server(bin: Path) -> Iterator[str]:
             if done.returncode:
                 raise SystemExit(f"{program}: {done.stderr}{done.stdout}")
 
-        run("initdb", "--username=grid", f"--pwfile={folder / 'password'}", "--auth=scram-sha-256", "--no-sync")
+        # Not the locale of who runs it, which may not be installed, or sort in its own way.
+        locale = ("--encoding=UTF8", "--locale=C.UTF-8")
+        run(
+            "initdb", "--username=grid", f"--pwfile={folder / 'password'}", "--auth=scram-sha-256", "--no-sync", *locale
+        )
         options = [f"-c {setting}" for setting in (*_HURRIED, f"port={port}", f"unix_socket_directories={folder}")]
         run("pg_ctl", "start", "--wait", f"--log={folder / 'log'}", "--options", " ".join(options))
         try:
@@ -69,6 +74,8 @@ def main(command: Sequence[str]) -> int:
     bin = programs()
     if bin is None:
         raise SystemExit("There is no PostgreSQL server on this machine; on Debian: apt-get install postgresql")
+    for name in (signal.SIGTERM, signal.SIGHUP):  # the server is stopped whatever ends this
+        signal.signal(name, lambda number, _: sys.exit(128 + number))
     with server(bin) as url:
         return subprocess.run(command, env=os.environ | {VARIABLE: url}).returncode
 

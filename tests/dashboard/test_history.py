@@ -54,9 +54,8 @@ def ids(rows: object) -> list[str]:
     return [row.pk for row in rows]  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("who", ["owner", "teammate", "stranger", "operator", "admin"])
-@pytest.mark.parametrize("text", ["", "hay", "needle"])
-@pytest.mark.parametrize("searched", [20, 70, 5000])
+@pytest.mark.parametrize("who", ["owner", "stranger", "operator"])
+@pytest.mark.parametrize(("text", "searched"), [("", 5000), ("hay", 5000), ("hay", 60), ("needle", 60)])
 def test_pages_forward_hold_each_visible_execution_once(history: People, who: str, text: str, searched: int) -> None:
     viewer = seen_by(getattr(history, who))
     found: list[str] = []
@@ -74,7 +73,7 @@ def test_pages_forward_hold_each_visible_execution_once(history: People, who: st
 
 
 @pytest.mark.parametrize("who", ["owner", "operator"])
-@pytest.mark.parametrize("text", ["", "hay", "needle"])
+@pytest.mark.parametrize("text", ["", "needle"])
 def test_pages_backward_hold_what_they_held_forward(history: People, who: str, text: str) -> None:
     viewer = seen_by(getattr(history, who))
     wanted = expected(viewer, **({"title": text} if text else {}))

@@ -30,7 +30,7 @@ def former(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("command", ["migrate", "up", "web", "controller"])
+@pytest.mark.parametrize("command", ["migrate", "up", "web"])
 def test_database_of_an_earlier_version_is_refused_with_what_to_do(former: Path, command: str) -> None:
     before = hashlib.sha256(former.read_bytes()).digest()
     answer = subprocess.run(

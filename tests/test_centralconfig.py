@@ -1,5 +1,6 @@
 """Central configuration: typed, bounded, audited, and in force at once."""
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grid import centralconfig
-from grid.centralconfig import CLUSTER_SETTINGS, FRAMEWORK_SETTINGS, cluster_policy
+from grid.centralconfig import CLUSTER_SETTINGS, FRAMEWORK_SETTINGS, REGISTRY, cluster_policy
 from grid.errors import Rejected
 from grid.models import AuditEntry, ConfigRecord
 from tests.conftest import People
@@ -163,3 +164,8 @@ def test_the_documentation_names_every_key_with_its_default() -> None:
     for setting in centralconfig.REGISTRY.values():
         if not setting.general:
             assert f"| `{setting.key}` | {setting.written(setting.default)} |" in page, setting.key
+
+
+def test_no_two_settings_have_one_title() -> None:
+    titles = Counter(setting.title for setting in REGISTRY.values())
+    assert [title for title, count in titles.items() if count > 1] == []

@@ -99,7 +99,7 @@ CLUSTER_SETTINGS: Mapping[str, Setting] = {
     ),
     "up_stabilisation_seconds": _seconds(
         "scaleUpStabilisationSeconds",
-        "Scale-up delay",
+        "Worker scale-up delay",
         0,
         (0, _LONGEST_STABILISATION),
         "A cluster grows when the load asked for it during all of this time; 0 grows at once.",
@@ -116,7 +116,7 @@ CLUSTER_SETTINGS: Mapping[str, Setting] = {
     ),
     "down_stabilisation_seconds": _seconds(
         "scaleDownStabilisationSeconds",
-        "Scale-down delay",
+        "Worker scale-down delay",
         300,
         (0, _LONGEST_STABILISATION),
         "A cluster with a target of CPU or memory shrinks when the load allowed it during all of this time, so that a pause does not "

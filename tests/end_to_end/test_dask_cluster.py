@@ -58,7 +58,7 @@ def test_a_dask_cluster_grows_to_five_workers_and_shrinks_to_one(grid: Grid, bro
     grid.start()
     admin = log_in(browser, grid, "admin").new_page()
     make_wide_tier(admin)
-    configure(admin, "Scale-down delay", "20")
+    configure(admin, "Worker scale-down delay", "20")
     scientist = log_in(browser, grid, "scientist")
     page = scientist.new_page()
     fill_launch_form(page, tier="Small", title="Churn by region", environment="Dask notebook")

@@ -16,7 +16,7 @@ ACTIVE_STATES = {
 ENDED_STATES = {"succeeded": "Succeeded", "stopped": "Stopped", "failed": "Failed", "error": "Error"}
 STATES = {**ACTIVE_STATES, **ENDED_STATES}
 _SENTENCES = {
-    "queued": "It waits for a free slot.",
+    "queued": "Waiting for a free slot.",
     "deploying": "It is being sent to the cluster and waits for a node.",
     "preparing": "Its node fetches the image and starts the program.",
     "finishing": "The program has ended; its log and files are being kept.",

@@ -1,4 +1,4 @@
-"""What the controller remembers of the cluster: the executions' pods, autoscalers and events, each change enqueues its execution."""
+"""What the controller remembers of the cluster: the executions' pods, autoscalers and events. Each change enqueues its execution."""
 
 import re
 from collections.abc import Callable, Sequence

@@ -90,7 +90,7 @@ class Controller:
         self._known: dict[str, int] = {}
         self._outage = Outage()
         self._troubles = Troubles(monotonic)
-        self._untold = [away] if away is not None and away.is_recorded else []
+        self._untold = [away] if away is not None and away.is_long_enough else []
         self.pods = PodCache(self._enqueue)
         self.events = EventCache(self._enqueue)
         self.autoscalers = AutoscalerCache(self._enqueue)
@@ -185,7 +185,7 @@ class Controller:
 
     async def _record_downtime(self) -> None:
         over = self._outage.ended(self.pods.freshness(self._monotonic()), self._clock())
-        if over is not None and over.is_recorded:
+        if over is not None and over.is_long_enough:
             self._untold.append(over)
         while self._untold:
             await self._database(ledger.note_for_all, downtime.history_entry(self._untold[0]))

@@ -26,7 +26,7 @@ class Downtime:
     until: datetime
 
     @property
-    def is_recorded(self) -> bool:
+    def is_long_enough(self) -> bool:
         return self.until - self.since >= LEAST
 
 

@@ -300,7 +300,7 @@ def test_before_it_has_pods_the_page_says_what_it_waits_for(people: People, runt
     queued = make_cluster(people.owner, make_project(people.owner), state=State.QUEUED)
     read_executions(runtime)
     page = text(people.owner, queued)
-    assert "It waits for a free slot." in page
+    assert "Waiting for a free slot." in page
     assert "There are no workers yet." in page
     assert "Nothing measured yet" in page
     Execution.objects.filter(pk=queued.pk).update(state=State.DEPLOYING)

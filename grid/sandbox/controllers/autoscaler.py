@@ -95,15 +95,17 @@ class Autoscaler(Controller):
         clock: Clock | None = None,
         rng: random.Random | None = None,
     ) -> None:
-        super().__init__(client, clock=clock, rng=rng)
         self._cloud = cloud
         self._pools = tuple(pools)
         self._settings = settings or Settings()
+        super().__init__(client, clock=clock, rng=rng)
+
+    def _begin(self) -> None:
         self._pods = self._mirrors.of(PODS)
         self._nodes = self._mirrors.of(NODES)
         self._claims = self._mirrors.of(VOLUME_CLAIMS)
         self._budgets = self._mirrors.of(DISRUPTION_BUDGETS)
-        self._removal = NodeRemoval(client, cloud, self._events, self._clock)
+        self._removal = NodeRemoval(self._client, self._cloud, self._events, self._clock)
         self._transitions = Transitions()
         self._memory = _Memory()
         self._wake = asyncio.Event()

@@ -2,6 +2,7 @@
 
 import random
 from abc import ABC, abstractmethod
+from functools import cached_property
 from typing import ClassVar
 
 from grid.sandbox.client import Api, Clock, EventRecorder, Mirrors, SystemClock
@@ -23,8 +24,14 @@ class Controller(ABC):
     ) -> None:
         self._client = client
         self._clock = clock or SystemClock()
+        self._rng = rng
         self._mirrors = mirrors or Mirrors(client, clock=self._clock, rng=rng)
         self._events = EventRecorder(client, self.component, clock=self._clock)
+        self._begin()
+
+    @abstractmethod
+    def _begin(self) -> None:
+        """Subscribe to the mirrors, and make what is remembered; all that the constructor was given is there."""
 
     @abstractmethod
     async def run(self) -> None:
@@ -37,21 +44,9 @@ class QueueController(Controller):
     name: ClassVar[str]
     workers: ClassVar[int] = 4
 
-    def __init__(
-        self,
-        client: Api,
-        *,
-        clock: Clock | None = None,
-        mirrors: Mirrors | None = None,
-        rng: random.Random | None = None,
-    ) -> None:
-        super().__init__(client, clock=clock, mirrors=mirrors, rng=rng)
-        self._queue = WorkQueue(self._clock, rng)
-        self._begin()
-
-    @abstractmethod
-    def _begin(self) -> None:
-        """Subscribe to the mirrors, and make what is remembered."""
+    @cached_property
+    def _queue(self) -> WorkQueue:
+        return WorkQueue(self._clock, self._rng)
 
     async def run(self) -> None:
         async with self._mirrors.running():

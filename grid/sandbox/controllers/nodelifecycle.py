@@ -74,12 +74,14 @@ class NodeLifecycleController(Controller):
         rng: random.Random | None = None,
         patience: Patience | None = None,
     ) -> None:
-        super().__init__(client, clock=clock, mirrors=mirrors, rng=rng)
         self._patience = patience or Patience()
+        super().__init__(client, clock=clock, mirrors=mirrors, rng=rng)
+
+    def _begin(self) -> None:
         self._nodes = self._mirrors.of(NODES)
         self._pods = self._mirrors.of(PODS)
         self._leases = self._mirrors.of(LEASES)
-        self._taint_events = EventRecorder(client, "taint-eviction-controller", clock=self._clock)
+        self._taint_events = EventRecorder(self._client, "taint-eviction-controller", clock=self._clock)
         self._memory = _Memory()
         self._wake = asyncio.Event()
         self._nodes.subscribe(self._node_changed)

@@ -7,7 +7,6 @@ case every five minutes. Pods that name another scheduler are left alone. The de
 
 import asyncio
 import logging
-import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,10 +15,7 @@ from grid.sandbox.client import (
     NODES,
     PODS,
     VOLUME_CLAIMS,
-    Api,
     ApiError,
-    Clock,
-    Mirrors,
     Object,
     condition_of,
     format_time,
@@ -68,15 +64,7 @@ class Scheduler(Controller):
 
     component = DEFAULT_SCHEDULER
 
-    def __init__(
-        self,
-        client: Api,
-        *,
-        clock: Clock | None = None,
-        mirrors: Mirrors | None = None,
-        rng: random.Random | None = None,
-    ) -> None:
-        super().__init__(client, clock=clock, mirrors=mirrors, rng=rng)
+    def _begin(self) -> None:
         self._pods = self._mirrors.of(PODS)
         self._nodes = self._mirrors.of(NODES)
         self._claims = self._mirrors.of(VOLUME_CLAIMS)

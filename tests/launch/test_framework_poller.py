@@ -213,8 +213,9 @@ async def test_a_few_silent_heads_are_asked_twice_a_minute(shop: Shop) -> None:
         await passes(240)
         gaps = [after - before for before, after in itertools.pairwise(framework.times(silent))]
     assert len(gaps) >= 7, "it is asked again and again"
-    assert all(7 < gap < 14 for gap in gaps[:1])
-    assert all(25 < gap < 36 for gap in gaps[2:])
+    # Rounds come every 4.5 to 5.5 s, and the first that is late enough asks.
+    assert 7.5 < gaps[0] < 15, gaps
+    assert all(27.5 < gap < 35 for gap in gaps[2:]), gaps
 
 
 @in_world

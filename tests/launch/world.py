@@ -4,6 +4,7 @@
 """
 
 import functools
+import random
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -129,6 +130,7 @@ class World:
             monotonic=monotonic,
             framework_of=framework_of,
             away=away,
+            rng=random.Random(1),
         )
 
     async def step(self, controller: Controller, *, fresh: bool = True) -> None:

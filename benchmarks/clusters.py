@@ -226,10 +226,10 @@ def launch(clusters: int, workers: int) -> list[str]:
     """As the form does, for users who each want some."""
     from grid.launch.clusters.request import ClusterRequest
     from grid.launch.request import LaunchRequest, submit
-    from grid.models import Environment, HardwareTier, Project
+    from grid.models import Environment, HardwareTier, Membership
 
     environment, tier = Environment.objects.get(id="dask"), HardwareTier.objects.get(id="tiny")
-    projects = list(Project.objects.select_related("owner").order_by("id"))
+    owners = list(Membership.objects.filter(role="owner").select_related("project", "user").order_by("project"))
     cluster = ClusterRequest(
         framework="dask",
         environment=environment,
@@ -245,8 +245,8 @@ def launch(clusters: int, workers: int) -> list[str]:
     )
     ids = []
     for number in range(clusters):
-        project = projects[number // PER_USER]
-        request = LaunchRequest(project.owner, project, environment, tier, "cluster", f"cluster {number}", cluster)
+        owner = owners[number // PER_USER]
+        request = LaunchRequest(owner.user, owner.project, environment, tier, "cluster", f"cluster {number}", cluster)
         ids.append(submit(request, now=datetime.now(UTC)).pk)
     return ids
 
@@ -261,7 +261,7 @@ def furnish(clusters: int) -> None:
     HardwareTier.objects.create(id="tiny", name="Tiny", node_pool="default", cores="250m", memory="256Mi")
     for number in range(-(-clusters // PER_USER)):
         owner = User.objects.create(username=f"user-{number:03}")
-        Project.objects.create(id=owner.username, name=owner.username, owner=owner)
+        Project.objects.start(id=owner.username, name=owner.username, owner=owner)
 
 
 def rows() -> Counter[str]:

@@ -55,7 +55,7 @@ def measure(ended: int, active: int) -> None:
 
 
 def people() -> None:
-    from grid.models import Environment, HardwareTier, Project, User
+    from grid.models import Environment, HardwareTier, Membership, Project, User
 
     Environment.objects.create(id="lab", name="Lab", image="lab:4", port=8888)
     HardwareTier.objects.bulk_create(
@@ -64,12 +64,15 @@ def people() -> None:
     )
     User.objects.bulk_create(User(username=f"user-{number}") for number in range(USERS))
     users = list(User.objects.order_by("pk"))
-    Project.objects.bulk_create(
-        Project(id=f"p{number}", name=f"P{number}", owner=users[number]) for number in range(PROJECTS)
-    )
-    members = Project.members.through
-    members.objects.bulk_create(
-        members(project_id=f"p{number % PROJECTS}", user_id=user.pk) for number, user in enumerate(users)
+    Project.objects.bulk_create(Project(id=f"p{number}", name=f"P{number}") for number in range(PROJECTS))
+    roles = Membership.Role
+    Membership.objects.bulk_create(
+        Membership(
+            project_id=f"p{number % PROJECTS}",
+            user=user,
+            role=roles.OWNER if number < PROJECTS else roles.CONTRIBUTOR,
+        )
+        for number, user in enumerate(users)
     )
 
 

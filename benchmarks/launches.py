@@ -41,7 +41,7 @@ def measure(launches: int) -> None:
     environment = Environment.objects.create(id="lab", name="Lab", image="lab:4", port=8888)
     tier = HardwareTier.objects.create(id="small", name="Small", node_pool="default", cores="1", memory="1Gi")
     users = [User.objects.create(username=f"user-{number}") for number in range(USERS)]
-    projects = [Project.objects.create(id=user.username, name=user.username, owner=user) for user in users]
+    projects = [Project.objects.start(id=user.username, name=user.username, owner=user) for user in users]
     began = time.perf_counter()
     for number in range(launches):
         owner, project = users[number % USERS], projects[number % USERS]

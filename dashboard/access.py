@@ -1,11 +1,12 @@
 """Who may see and do what: one place, asked by every view, websocket and template.
 
-Three roles: admins (superusers) may do everything, operators (group "operators") see everything that runs, data scientists see
-what is theirs or their projects'. A `Viewer` is a person as one value, read from the database once per request or connection.
+Each person has one platform role, as a superuser or by group, and `PERMISSIONS` says what that allows beyond what is his own and his
+projects'. What a member of a project may do there depends on his role in it (`grid.models.Membership`). A `Viewer` is a person as one
+value, read from the database once per request or connection.
 """
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import wraps
@@ -18,14 +19,30 @@ from django.http import HttpRequest
 
 from grid.models import User
 
-OPERATORS_GROUP = "operators"
 _View = TypeVar("_View", bound=Callable[..., Any])
 
 
 class Role(StrEnum):
     ADMIN = "admin"
     OPERATOR = "operator"
-    SCIENTIST = "scientist"
+    AUDITOR = "auditor"
+    PRACTITIONER = "practitioner"
+
+
+class Permission(StrEnum):
+    OBSERVE = "observe"  # see the infrastructure and everybody's executions
+    OPERATE = "operate"  # stop and change what others run
+    ADMINISTER = "administer"  # edit tiers, environments, projects, settings
+
+
+PERMISSIONS = {
+    Role.ADMIN: frozenset(Permission),
+    Role.OPERATOR: frozenset({Permission.OBSERVE, Permission.OPERATE}),
+    Role.AUDITOR: frozenset({Permission.OBSERVE}),
+    Role.PRACTITIONER: frozenset[Permission](),
+}
+# Whoever is in several has the first; a superuser is an admin.
+GROUPS = {"operators": Role.OPERATOR, "auditors": Role.AUDITOR}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,18 +64,18 @@ class ExecutionLike(Protocol):
     def owner_id(self) -> int: ...
 
     @property
-    def project_member_ids(self) -> frozenset[int]: ...
+    def project_member_ids(self) -> Collection[int]: ...
 
 
 def role_of(user: AnyUser) -> Role:
-    """The highest role; asks the database for a user's groups, and nothing for a viewer. Nobody is a scientist without rights."""
+    """The highest role; asks the database for a user's groups, and nothing for a viewer. Nobody is a practitioner without rights."""
     if isinstance(user, Viewer):
         return user.role
     if not isinstance(user, User) or not user.is_active:
-        return Role.SCIENTIST
+        return Role.PRACTITIONER
     if user.is_superuser:
         return Role.ADMIN
-    return Role.OPERATOR if user.groups.filter(name=OPERATORS_GROUP).exists() else Role.SCIENTIST
+    return _highest(user.groups.filter(name__in=GROUPS).values_list("name", flat=True))
 
 
 def viewer_of(user: AnyUser) -> Viewer | None:
@@ -73,22 +90,35 @@ def viewer_of(user: AnyUser) -> Viewer | None:
 def viewers_of(user_ids: Collection[int]) -> dict[int, Viewer]:
     """The open accounts among these as values, in two queries however many they are."""
     users = User.objects.filter(pk__in=set(user_ids), is_active=True)
-    operators = set(users.filter(groups__name=OPERATORS_GROUP).values_list("pk", flat=True))
+    groups: dict[int, list[str]] = {}
+    for user_id, name in users.filter(groups__name__in=GROUPS).values_list("pk", "groups__name"):
+        groups.setdefault(user_id, []).append(name)
 
     def role(user: User) -> Role:
-        if user.is_superuser:
-            return Role.ADMIN
-        return Role.OPERATOR if user.pk in operators else Role.SCIENTIST
+        return Role.ADMIN if user.is_superuser else _highest(groups.get(user.pk, ()))
 
     return {user.pk: Viewer(id=user.pk, username=user.get_username(), role=role(user)) for user in users}
 
 
+def _highest(groups: Iterable[str]) -> Role:
+    names = set(groups)
+    return next((role for name, role in GROUPS.items() if name in names), Role.PRACTITIONER)
+
+
+def has_permission(user: AnyUser, permission: Permission) -> bool:
+    return permission in PERMISSIONS[role_of(user)]
+
+
+def may_observe(user: AnyUser) -> bool:
+    return has_permission(user, Permission.OBSERVE)
+
+
 def may_operate(user: AnyUser) -> bool:
-    return role_of(user) in (Role.OPERATOR, Role.ADMIN)
+    return has_permission(user, Permission.OPERATE)
 
 
 def may_administer(user: AnyUser) -> bool:
-    return role_of(user) is Role.ADMIN
+    return has_permission(user, Permission.ADMINISTER)
 
 
 def may_see_execution(user: AnyUser, row: ExecutionLike) -> bool:
@@ -98,9 +128,9 @@ def may_see_execution(user: AnyUser, row: ExecutionLike) -> bool:
 
 
 def may_read_execution(user: AnyUser, row: ExecutionLike) -> bool:
-    """Its log and its pods, which tell of the project's data: the project's owner and members, operators and admins."""
+    """Its log and its pods, which tell of the project's data: the project's members, and who observes all."""
     viewer = viewer_of(user)
-    return viewer is not None and (viewer.id in row.project_member_ids or may_operate(viewer))
+    return viewer is not None and (viewer.id in row.project_member_ids or may_observe(viewer))
 
 
 def admin_required(view: _View) -> _View:

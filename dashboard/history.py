@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 
 from django.db.models import Q, QuerySet
 
-from dashboard.access import Viewer, may_operate
+from dashboard.access import Viewer, may_observe
 from dashboard.viewmodels.executions_view import Choices, ExecutionsView, offered
-from grid.models import Execution, Project, User
+from grid.models import Execution, Membership, User
 
 PER_PAGE = 50
 SEARCHED = 5000
@@ -124,7 +124,7 @@ def _read(
 def _sources(viewer: Viewer, view: ExecutionsView) -> Iterator[QuerySet[Execution]]:
     """Yield what the viewer may see, in parts that each have an index in the order of the ends; together they are `visible`."""
     ended = Execution.objects.filter(ended_at__isnull=False)
-    if may_operate(viewer):
+    if may_observe(viewer):
         if view.project:
             yield ended.filter(project=view.project)
         elif view.user:
@@ -133,9 +133,7 @@ def _sources(viewer: Viewer, view: ExecutionsView) -> Iterator[QuerySet[Executio
             yield ended
         return
     yield ended.filter(owner=viewer.id)
-    for project in (
-        Project.objects.filter(Q(owner=viewer.id) | Q(members=viewer.id)).distinct().values_list("pk", flat=True)
-    ):
+    for project in Membership.objects.filter(user=viewer.id).values_list("project", flat=True):
         if view.project in ("", project):
             yield ended.filter(project=project)
 

@@ -7,11 +7,11 @@ from typing import Any
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from dashboard.access import Viewer, may_operate
+from dashboard.access import Viewer, may_observe
 from dashboard.cluster_records import cluster_record, companion
 from dashboard.viewmodels.execution import ExecutionRecord, LifecycleLine
 from grid.centralconfig import ACCESS_LOST_TIMEOUT, value_of
-from grid.models import Execution, ExecutionLog, LifecycleEntry, Project
+from grid.models import Execution, ExecutionLog, LifecycleEntry, Membership
 
 _LIFECYCLE_READ = 1000
 
@@ -34,8 +34,7 @@ def read_record(execution_id: str, *, before: ExecutionRecord | None = None) -> 
         owner_username=execution.owner.get_username(),
         project_id=project.pk,
         project_name=project.name,
-        project_owner_id=project.owner_id,
-        project_member_ids=frozenset({project.owner_id, *project.members.values_list("pk", flat=True)}),
+        project_roles=dict(project.memberships.values_list("user_id", "role")),
         environment_name=str(_part(execution, "environment").get("name") or execution.environment.name),
         image=str(_part(execution, "environment").get("image") or execution.environment.image),
         tier_id=execution.tier_id,
@@ -66,9 +65,9 @@ def read_record(execution_id: str, *, before: ExecutionRecord | None = None) -> 
 
 def visible_executions(viewer: Viewer) -> QuerySet[Execution]:
     """Those that the viewer may see, as `may_see_execution` says it of one."""
-    if may_operate(viewer):
+    if may_observe(viewer):
         return Execution.objects.all()
-    mine = Project.objects.filter(Q(owner=viewer.id) | Q(members=viewer.id)).values("pk")
+    mine = Membership.objects.filter(user=viewer.id).values("project")
     return Execution.objects.filter(Q(owner=viewer.id) | Q(project__in=mine))
 
 

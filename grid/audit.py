@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db import models
 
-from grid.models import AuditEntry, User
+from grid.models import AuditEntry, Project, User
 
 # Written by the database layer at each save; a change of these alone says nothing.
 _BOOKKEEPING = frozenset({"updated_at", "created_at"})
@@ -20,9 +20,11 @@ def snapshot(instance: models.Model) -> dict[str, Any]:
         if field.name not in _BOOKKEEPING
     }
     for many in instance._meta.many_to_many:
-        chosen = getattr(instance, many.name).all() if instance.pk else ()
-        values[many.name] = sorted(str(one) for one in chosen)
-    return values
+        through = many.remote_field.through
+        if through is not None and through._meta.auto_created:
+            chosen = getattr(instance, many.name).all() if instance.pk else ()
+            values[many.name] = sorted(str(one) for one in chosen)
+    return values | (instance.people() if isinstance(instance, Project) else {})
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, list[Any]]:

@@ -10,6 +10,7 @@ from django.apps import AppConfig
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Info, Tags, Warning, register
 from django.db import connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations.recorder import MigrationRecorder
 
 from grid.edge.addresses import matcher
@@ -19,6 +20,7 @@ from grid.egress import read_egress
 _PUBLIC = frozenset({"ac", "co", "com", "edu", "gov", "net", "or", "org"})
 # The first migration of versions whose databases cannot be carried over.
 _FORMER_BEGINNING = ("grid", "0001_initial")
+_BEGINNING, _LATEST_TABLE = ("grid", "0001_foundation"), "grid_membership"
 
 
 @register(Tags.database)
@@ -34,8 +36,16 @@ def former_databases(
             id="grid.E030",
         )
         for alias in databases or ()
-        if _FORMER_BEGINNING in MigrationRecorder(connections[alias]).applied_migrations()
+        if _is_former(connections[alias])
     ]
+
+
+def _is_former(connection: BaseDatabaseWrapper) -> bool:
+    applied = MigrationRecorder(connection).applied_migrations()
+    if _FORMER_BEGINNING in applied:
+        return True
+    # Written anew a few times before anybody had installed it.
+    return _BEGINNING in applied and _LATEST_TABLE not in connection.introspection.table_names()
 
 
 @register

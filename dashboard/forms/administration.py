@@ -6,11 +6,12 @@ from typing import Any, ClassVar
 
 from django import forms
 from django.contrib.auth.models import Group
+from django.db.models import Q
 
 from dashboard.forms.fields import FrameworksField, LinesField, PairsField, TolerationsField
 from dashboard.forms.layout import LaidOutSection, Section, lay_out
 from dashboard.viewmodels.prices import price_number
-from grid.models import Environment, HardwareTier, Project, User
+from grid.models import Environment, HardwareTier, Membership, Project, User
 from grid.models.environment import Framework, Kind
 
 _PRICE_PLACES = Decimal("0.0001")
@@ -32,6 +33,19 @@ class CatalogueForm(forms.ModelForm):  # type: ignore[type-arg]
 
     def sections(self) -> list[LaidOutSection]:
         return lay_out(self, self.layout, units=self.units, wide=self.wide)
+
+    def save(self, commit: bool = True) -> Any:
+        """Raises IntegrityError when a new object's id was taken meanwhile; Django alone would overwrite that one."""
+        if not commit:
+            raise NotImplementedError("what is chosen of other tables belongs to an object that is stored")
+        instance = super().save(commit=False)
+        instance.save(force_insert=instance._state.adding)
+        self.save_m2m()
+        return instance
+
+    def aftermath(self) -> str:
+        """What saving did beside what was typed; "" when nothing."""
+        return ""
 
     def validate_constraints(self) -> None:
         """Left to the database: who saves a new default tier takes the mark off the old one in the same transaction."""
@@ -226,27 +240,92 @@ class EnvironmentForm(CatalogueForm):
         }
 
 
+class _PersonChoice(forms.ModelChoiceField):  # type: ignore[type-arg]
+    def label_from_instance(self, user: User) -> str:
+        return account_name(user)
+
+
+class _PeopleChoice(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]
+    def label_from_instance(self, user: User) -> str:
+        return account_name(user)
+
+
+def account_name(user: User) -> str:
+    return user.get_username() if user.is_active else f"{user.get_username()} (account closed)"
+
+
+def _people(**fields: Any) -> _PeopleChoice:
+    return _PeopleChoice(User.objects.none(), required=False, widget=forms.CheckboxSelectMultiple, **fields)
+
+
 class ProjectForm(CatalogueForm):
     layout = (
         Section("What it is", "What people read when they choose.", ("id", "name", "description")),
-        Section("Who", "Owner and members see its executions, launch in it and share its files.", ("owner", "members")),
+        Section(
+            "Who",
+            "Members see its executions and logs. The owner and contributors also launch in it and share its files.",
+            ("owner", "contributors", "viewers"),
+        ),
         Section("Files", "One volume that every execution of the project finds under /mnt/project.", ("volume_size",)),
     )
-    members = forms.ModelMultipleChoiceField(
-        queryset=User.objects.filter(is_active=True).order_by("username"),
-        required=False,
-        widget=forms.CheckboxSelectMultiple,
-        help_text="The owner is always a member.",
-    )
+    owner = _PersonChoice(User.objects.none(), help_text="Also stops and changes what others run.")
+    contributors = _people()
+    viewers = _people(help_text="Look, and do nothing.")
 
     class Meta:
         model = Project
-        fields = ("id", "name", "description", "owner", "members", "volume_size")
+        fields = ("id", "name", "description", "volume_size")
         labels = {"id": "Id", "volume_size": "Volume size"}
         help_texts = {
             "id": _ID_HELP,
             "volume_size": "For example 10Gi; asked of the cluster when the files are first needed.",
         }
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        roles = {} if "id" in self.fields else dict(self.instance.memberships.values_list("user_id", "role"))
+        # Whose account is closed keeps his place until somebody takes it from him: he may be back.
+        people = User.objects.filter(Q(is_active=True) | Q(pk__in=roles)).order_by("username")
+        for name in ("owner", "contributors", "viewers"):
+            self.fields[name].queryset = people  # type: ignore[attr-defined]
+        chosen = {role: [user for user, one in roles.items() if one == role] for role in Membership.Role.values}
+        self.initial = {
+            **self.initial,
+            "owner": next(iter(chosen[Membership.Role.OWNER]), None),
+            "contributors": chosen[Membership.Role.CONTRIBUTOR],
+            "viewers": chosen[Membership.Role.VIEWER],
+        }
+
+    def clean(self) -> dict[str, Any]:
+        data: dict[str, Any] = super().clean() or self.cleaned_data
+        viewers = set(data.get("viewers") or ())
+        if both := set(data.get("contributors") or ()) & viewers:
+            names = ", ".join(sorted(user.get_username() for user in both))
+            self.add_error("viewers", f"Choose one role for {names}: contributor or viewer.")
+        if data.get("owner") in viewers:
+            self.add_error("viewers", f"{data['owner']} is to own it, and cannot be a viewer as well.")
+        return data
+
+    def save(self, commit: bool = True) -> Project:
+        project: Project = super().save(commit)
+        owner, contributors, viewers = (self.cleaned_data[name] for name in ("owner", "contributors", "viewers"))
+        project.assign(owner=owner, contributors=[*contributors, *self._owners_before()], viewers=viewers)
+        return project
+
+    def aftermath(self) -> str:
+        names = ", ".join(user.get_username() for user in self._owners_before())
+        return (
+            f"{names} owned it before and is a contributor now; save again without them if that is too much."
+            if names
+            else ""
+        )
+
+    def _owners_before(self) -> list[User]:
+        """Whoever gave it away, and was given no other role."""
+        if self.initial["owner"] in (None, self.cleaned_data["owner"].pk):
+            return []
+        chosen = [user.pk for name in ("contributors", "viewers") for user in self.cleaned_data[name]]
+        return list(User.objects.filter(pk=self.initial["owner"]).exclude(pk__in=chosen))
 
 
 class SettingForm(forms.Form):

@@ -10,7 +10,7 @@ from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.http import QueryDict
 
-from dashboard.access import Viewer, may_operate, may_see_execution
+from dashboard.access import Viewer, may_observe, may_operate, may_see_execution
 from dashboard.pages.clusters import (
     CLUSTER_STATES,
     cluster_diagnosis,
@@ -45,15 +45,18 @@ class ExecutionView:
 
 
 def person(viewer: Viewer, record: ExecutionRecord) -> Person:
-    """A member of the project may look, and open the web page of a cluster; ending or changing somebody else's work is for the
-    project's owner, operators and admins. Who has left the project may end what is his."""
-    is_owner, is_member = viewer.id == record.owner_id, viewer.id in record.project_member_ids
-    is_operator = may_operate(viewer)
+    """A member of the project may look, a contributor open the web page of a cluster; ending or changing somebody else's work is for
+    the project's owner, operators and admins. Who has left the project, or only looks at it now, may end what is his."""
+    is_owner, role = viewer.id == record.owner_id, record.project_roles.get(viewer.id)
+    contributes, is_operator = record.contributes(viewer.id), may_operate(viewer)
     return Person(
-        may_open=is_member and (is_owner or record.kind == "cluster"),
-        may_stop=is_owner or is_operator or viewer.id == record.project_owner_id,
+        may_open=contributes and (is_owner or record.kind == "cluster"),
+        may_stop=is_owner or is_operator or role == "owner",
         is_operator=is_operator,
-        has_left=is_owner and not is_member,
+        sees_all=may_observe(viewer),
+        has_left=is_owner and role is None,
+        contributes=contributes,
+        is_owner=is_owner,
     )
 
 

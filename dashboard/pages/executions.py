@@ -6,7 +6,7 @@ from datetime import datetime
 from django.conf import settings
 from django.http import QueryDict
 
-from dashboard.access import Viewer, may_operate, may_see_execution
+from dashboard.access import Viewer, may_observe, may_see_execution
 from dashboard.pages.page import LivePage
 from dashboard.viewmodels.executions import Source, execution_rows
 from dashboard.viewmodels.executions_view import ExecutionsView
@@ -59,20 +59,20 @@ class ExecutionsPage(LivePage[ExecutionsView]):
         return True
 
     def audience(self, viewer: Viewer) -> Hashable:
-        return "operators" if may_operate(viewer) else viewer.id
+        return "observers" if may_observe(viewer) else viewer.id
 
     async def fragments(
         self, runtime: Runtime, viewer: Viewer, view: ExecutionsView, now: datetime
     ) -> Sequence[Fragment]:
-        is_operator = may_operate(viewer)
+        sees_all = may_observe(viewer)
         source = Source(
             rows=visible_rows(runtime, viewer),
             pods_of=lambda execution_id: pods_of(runtime, execution_id),
-            orphans=self._orphans_in(runtime) if is_operator else (),
+            orphans=self._orphans_in(runtime) if sees_all else (),
             explain=lambda pod: explain(runtime, pod, now),
             usage_of=runtime.usage.pod,
             keys=Keys.under(settings.LABEL_PREFIX),
-            is_operator=is_operator,
+            sees_all=sees_all,
         )
         return execution_rows(source, view, now)
 

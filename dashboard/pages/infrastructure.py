@@ -1,4 +1,4 @@
-"""The Infrastructure page, live: pools, nodes and the autoscaler's activity, for operators and admins."""
+"""The Infrastructure page, live: pools, nodes and the autoscaler's activity, for operators, auditors and admins."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Sequence
@@ -7,7 +7,7 @@ from datetime import datetime
 from asgiref.sync import sync_to_async
 from django.http import QueryDict
 
-from dashboard.access import Viewer, may_operate
+from dashboard.access import Viewer, may_observe
 from dashboard.pages.cluster import ClusterReader
 from dashboard.pages.page import LivePage
 from dashboard.viewmodels.infrastructure import InfrastructureView, activity, node_rows, pool_cards, totals
@@ -67,7 +67,7 @@ def scale_down_of(
 class InfrastructurePage(LivePage[InfrastructureView]):
     name = "infrastructure"
     topics = frozenset({"nodes", "pods", "events", "config_maps", "usage"})
-    refusal = "The cluster's nodes are for operators and admins."
+    refusal = "The cluster's nodes are for operators, auditors and admins."
     regions = frozenset({"pools", "nodes", "activity"})
 
     def __init__(self, answers: ScaleDownAnswers) -> None:
@@ -78,10 +78,10 @@ class InfrastructurePage(LivePage[InfrastructureView]):
         return InfrastructureView.parse(query.dict())
 
     def allowed(self, runtime: Runtime, viewer: Viewer, view: InfrastructureView) -> bool:
-        return may_operate(viewer)
+        return may_observe(viewer)
 
     def audience(self, viewer: Viewer) -> Hashable:
-        return "operators"
+        return "observers"
 
     async def fragments(
         self, runtime: Runtime, viewer: Viewer, view: InfrastructureView, now: datetime

@@ -1,4 +1,4 @@
-"""One node's page, live: facts, pods and events, for operators and admins."""
+"""One node's page, live: facts, pods and events, for operators, auditors and admins."""
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from datetime import datetime
 from django.conf import settings
 from django.http import QueryDict
 
-from dashboard.access import Viewer, may_operate
+from dashboard.access import Viewer, may_observe
 from dashboard.pages.executions import execution_of
 from dashboard.pages.infrastructure import SCALE_DOWN, ScaleDownAnswers
 from dashboard.pages.page import LivePage
@@ -31,7 +31,7 @@ class NodeView:
 class NodePage(LivePage[NodeView]):
     name = "node"
     topics = frozenset({"nodes", "pods", "events", "config_maps", "usage", "executions"})
-    refusal = "The cluster's nodes are for operators and admins."
+    refusal = "The cluster's nodes are for operators, auditors and admins."
     regions = frozenset({"pods", "events"})
 
     def __init__(self, answers: ScaleDownAnswers) -> None:
@@ -41,10 +41,10 @@ class NodePage(LivePage[NodeView]):
         return NodeView(str(query.get("name", ""))[:253])
 
     def allowed(self, runtime: Runtime, viewer: Viewer, view: NodeView) -> bool:
-        return may_operate(viewer)
+        return may_observe(viewer)
 
     def audience(self, viewer: Viewer) -> Hashable:
-        return "operators"
+        return "observers"
 
     async def fragments(self, runtime: Runtime, viewer: Viewer, view: NodeView, now: datetime) -> Sequence[Fragment]:
         rules = await self._answers.rules()

@@ -1,4 +1,4 @@
-"""One pod's page, live: for operators and admins, and for the project of the execution that the pod belongs to."""
+"""One pod's page, live: for operators, auditors and admins, and for the project of the execution that the pod belongs to."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from datetime import datetime
 from django.conf import settings
 from django.http import QueryDict
 
-from dashboard.access import Viewer, may_operate, may_read_execution
+from dashboard.access import Viewer, may_observe, may_read_execution
 from dashboard.pages.executions import execution_of
 from dashboard.pages.page import LivePage
 from dashboard.viewmodels.events import history
@@ -39,7 +39,7 @@ class PodPage(LivePage[PodView]):
         return PodView(str(query.get("namespace", ""))[:63], str(query.get("name", ""))[:253])
 
     def allowed(self, runtime: Runtime, viewer: Viewer, view: PodView) -> bool:
-        if may_operate(viewer):
+        if may_observe(viewer):
             return True
         pod = runtime.pods.get(view.key)
         return pod is not None and _belongs_to(runtime, viewer, pod)

@@ -1,7 +1,7 @@
 """Where a program's web page stands, so that its redirects lead a browser back to it (pure).
 
 With an origin of its own that is the root. Where the pages of all executions share one origin, a cluster's page, which is also
-opened by other members of the project and made by code of all of them, is kept below its own path: its redirects, its cookies, and
+opened by other contributors of the project and made by code of all of them, is kept below its own path: its redirects, its cookies, and
 what its scripts may reach.
 """
 

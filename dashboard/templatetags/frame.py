@@ -8,22 +8,20 @@ from django.contrib.auth.models import AnonymousUser
 from django.template import Context
 from django.urls import NoReverseMatch, reverse
 
-from dashboard.access import Role, role_of
+from dashboard.access import PERMISSIONS, Permission, role_of
 
 register = template.Library()
 
-_EVERYBODY = frozenset(Role)
-_OPERATORS = frozenset({Role.OPERATOR, Role.ADMIN})
-_ADMINS = frozenset({Role.ADMIN})
+# Name of the address, title, and the permission that it takes.
 _PLACES = (
-    ("executions", "Executions", _EVERYBODY),
-    ("launch", "Launch", _EVERYBODY),
-    ("infrastructure", "Infrastructure", _OPERATORS),
-    ("tiers", "Tiers", _ADMINS),
-    ("environments", "Environments", _ADMINS),
-    ("projects", "Projects", _ADMINS),
-    ("logins", "Logins", _ADMINS),
-    ("configuration", "Configuration", _ADMINS),
+    ("executions", "Executions", None),
+    ("launch", "Launch", None),
+    ("infrastructure", "Infrastructure", Permission.OBSERVE),
+    ("tiers", "Tiers", Permission.ADMINISTER),
+    ("environments", "Environments", Permission.ADMINISTER),
+    ("projects", "Projects", Permission.ADMINISTER),
+    ("logins", "Logins", Permission.ADMINISTER),
+    ("configuration", "Configuration", Permission.ADMINISTER),
 )
 THEMES = ("auto", "light", "dark")
 
@@ -42,11 +40,11 @@ def places(context: Context) -> list[Place]:
     user = getattr(request, "user", AnonymousUser())
     if request is None or not user.is_authenticated:
         return []
-    role = role_of(user)
+    granted = PERMISSIONS[role_of(user)]
     found: list[Place] = []
-    for name, title, roles in _PLACES:
+    for name, title, permission in _PLACES:
         url = _address(name)
-        if role in roles and url:
+        if url and (permission is None or permission in granted):
             found.append(Place(url, title, is_current=request.path == url or request.path.startswith(url)))
     return found
 

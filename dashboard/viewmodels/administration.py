@@ -82,6 +82,24 @@ class TierWords:
 
 
 @dataclass(frozen=True, slots=True)
+class PeopleWords:
+    """The members of a project: its owner, and all others in one text."""
+
+    owner: str
+    others: str
+
+
+def people_words(members: Iterable[tuple[str, str]]) -> PeopleWords:
+    """Of names and roles; who only looks stands last and is said to."""
+    by_role: dict[str, list[str]] = {"owner": [], "contributor": [], "viewer": []}
+    for name, role in members:
+        by_role[role].append(name)
+    viewers = [f"{name} (viewer)" for name in sorted(by_role["viewer"])]
+    others = [*sorted(by_role["contributor"]), *viewers]
+    return PeopleWords("".join(by_role["owner"]), ", ".join(others) or "nobody else")
+
+
+@dataclass(frozen=True, slots=True)
 class PoolWords:
     name: str
     size: str

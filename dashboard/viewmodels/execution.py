@@ -4,7 +4,7 @@
 said here stays true when the pod, its events and its node are gone.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -23,6 +23,7 @@ _FRAGMENTS = "dashboard/fragments/"
 _WAY = ("queued", "deploying", "preparing", "running")
 _ENDINGS = ("finishing", "stopping", "succeeded", "stopped", "failed", "error")
 _FINAL = frozenset({"succeeded", "stopped", "failed", "error"})
+CONTRIBUTING = frozenset({"owner", "contributor"})
 _BROWSER_KINDS = frozenset({"workspace", "app"})
 _RESTARTABLE = frozenset({"preparing", "running"})  # in which a cluster's head may be restarted
 _OPENED_KINDS = _BROWSER_KINDS | {"cluster"}  # a cluster has the web page of its framework
@@ -55,8 +56,7 @@ class ExecutionRecord:
     owner_username: str
     project_id: str
     project_name: str
-    project_owner_id: int
-    project_member_ids: frozenset[int]
+    project_roles: Mapping[int, str]  # by the member's id
     environment_name: str
     image: str
     tier_id: str
@@ -84,8 +84,16 @@ class ExecutionRecord:
     stops_at: datetime | None = None  # because its owner has no access any more
 
     @property
+    def project_member_ids(self) -> Collection[int]:
+        return self.project_roles.keys()
+
+    def contributes(self, user_id: int) -> bool:
+        """Whether the person launches and opens things in its project, and does not only look."""
+        return self.project_roles.get(user_id) in CONTRIBUTING
+
+    @property
     def owner_has_access(self) -> bool:
-        return self.owner_is_active and self.owner_id in self.project_member_ids
+        return self.owner_is_active and self.contributes(self.owner_id)
 
     @property
     def name(self) -> str:
@@ -98,22 +106,26 @@ class ExecutionRecord:
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """What of the viewer matters here. `has_left`: it is his, and he is not in its project any more."""
+    """What of the viewer matters here. `has_left`: it is his, and he is not in its project any more. `contributes`: he does more in
+    its project than look."""
 
     may_open: bool
     may_stop: bool
     is_operator: bool
+    sees_all: bool = False
     has_left: bool = False
+    contributes: bool = False
+    is_owner: bool = False
 
     @property
     def may_read(self) -> bool:
         """Its log, and what its program has said."""
-        return self.is_operator or not self.has_left
+        return self.sees_all or not self.has_left
 
     @property
     def may_change(self) -> bool:
         """The workers and the head of a cluster."""
-        return self.may_stop and self.may_read
+        return self.is_operator or (self.may_stop and self.contributes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,7 +306,7 @@ def facts(
             cost=money(cost_so_far(record, now)) if started else "nothing" if record.is_final else "nothing yet",
             slots=_slots(record),
             node=shown_node,
-            node_is_link=person.is_operator and bool(node),
+            node_is_link=person.sees_all and bool(node),
             pods=tuple(pods),
             requested_at=record.requested_at,
             started_at=started,

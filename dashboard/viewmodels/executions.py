@@ -42,7 +42,7 @@ class Source:
     explain: Callable[[Pod], Diagnosis]
     usage_of: Callable[[str], Usage | None]
     keys: Keys
-    is_operator: bool
+    sees_all: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +239,7 @@ def _line(entry: Entry, source: Source, *, shape: str, of: _Group | None = None)
         used_cpu=used_cpu,
         used_memory=used_memory,
         node=entry.node if of is None else plural(len({member.node for member in of.entries if member.node}), "node"),
-        node_is_link=source.is_operator and of is None,
+        node_is_link=source.sees_all and of is None,
         pod_namespace=entry.pod.metadata.namespace if entry.pod else "",
         pod_name=entry.pod.metadata.name if entry.pod else "",
     )

@@ -9,7 +9,7 @@ from typing import Any
 from asgiref.sync import sync_to_async
 from django.contrib import messages
 from django.core.exceptions import ValidationError
-from django.db import models, transaction
+from django.db import IntegrityError, models, transaction
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, redirect, render
@@ -20,9 +20,11 @@ from dashboard.access import admin_required
 from dashboard.forms.administration import CatalogueForm, EnvironmentForm, ProjectForm, TierForm
 from dashboard.viewmodels.administration import (
     HistoryLine,
+    PeopleWords,
     TierWords,
     history_lines,
     in_use_sentence,
+    people_words,
     pool_words,
     tier_size,
     tier_words,
@@ -30,13 +32,19 @@ from dashboard.viewmodels.administration import (
 from grid import audit
 from grid.diagnosis.diagnosis import Diagnosis
 from grid.diagnosis.tierfit import PoolOffer, explain_fit, pool_offers
-from grid.models import AuditEntry, Environment, Execution, HardwareTier, Project, User
+from grid.models import AuditEntry, Environment, Execution, HardwareTier, Membership, Project, User
 from grid.models.execution import ACTIVE_STATES
 from grid.runtime import get_runtime
 from grid.watch.pools import node_groups
 
 Offers = Mapping[str, PoolOffer]
 _HISTORY_LENGTH = 50
+# As an entry of the history names the people of a project.
+_ROLES = {
+    "owner": Membership.Role.OWNER,
+    "contributors": Membership.Role.CONTRIBUTOR,
+    "viewers": Membership.Role.VIEWER,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +57,7 @@ class Catalogue:
     model: type[models.Model]
     form: type[CatalogueForm]
     purpose: str
+    related: tuple[str, ...] = ()  # what its list reads with it
     is_frozen_at_launch: bool = False  # an execution keeps a copy, so an edit changes nothing that runs
 
     @property
@@ -72,6 +81,7 @@ TIERS = Catalogue(
     HardwareTier,
     TierForm,
     "The sizes of machine that people choose from.",
+    related=("groups",),
     is_frozen_at_launch=True,
 )
 ENVIRONMENTS = Catalogue(
@@ -84,7 +94,13 @@ ENVIRONMENTS = Catalogue(
     is_frozen_at_launch=True,
 )
 PROJECTS = Catalogue(
-    "projects", "project", "Projects", Project, ProjectForm, "Who works together, and where their files are."
+    "projects",
+    "project",
+    "Projects",
+    Project,
+    ProjectForm,
+    "Who works together, and where their files are.",
+    related=("memberships__user",),
 )
 
 
@@ -107,7 +123,7 @@ async def catalogue_edit(request: HttpRequest, catalogue: Catalogue, id: str = "
 def catalogue_archive(request: HttpRequest, catalogue: Catalogue, id: str) -> HttpResponseRedirect:
     """Archive, or restore what is archived: nothing that executions refer to is ever deleted."""
     with transaction.atomic():
-        instance: Any = get_object_or_404(catalogue.model.objects.select_for_update(), pk=id)  # type: ignore[attr-defined]
+        instance: Any = get_object_or_404(catalogue.model.objects.select_for_update(no_key=True), pk=id)  # type: ignore[attr-defined]
         before = audit.snapshot(instance)
         instance.is_archived = not instance.is_archived
         if instance.is_archived and hasattr(instance, "is_default"):
@@ -127,9 +143,9 @@ def catalogue_revert(request: HttpRequest, catalogue: Catalogue, id: str, entry_
     entry = get_object_or_404(AuditEntry, pk=entry_id, object_type=catalogue.object_type, object_id=id)
     try:
         with transaction.atomic():
-            instance = get_object_or_404(catalogue.model.objects.select_for_update(), pk=id)  # type: ignore[attr-defined]
+            instance = get_object_or_404(catalogue.model.objects.select_for_update(no_key=True), pk=id)  # type: ignore[attr-defined]
             before = audit.snapshot(instance)
-            _apply_old_values(instance, entry.changes)
+            _apply_old_values(instance, entry)
             audit.record(actor=_actor(request), instance=instance, action=AuditEntry.Action.CHANGED, before=before)
     except ValidationError as error:
         messages.error(request, f"This cannot be taken back: {' '.join(error.messages)}")
@@ -139,8 +155,7 @@ def catalogue_revert(request: HttpRequest, catalogue: Catalogue, id: str, entry_
 
 
 def _list(request: HttpRequest, catalogue: Catalogue, offers: Offers | None) -> HttpResponse:
-    related = [field.name for field in catalogue.model._meta.many_to_many]
-    everything = catalogue.model._default_manager.select_related().prefetch_related(*related)
+    everything = catalogue.model._default_manager.select_related().prefetch_related(*catalogue.related)
     rows = [(one, _words(one, offers)) for one in everything]
     context = {
         "catalogue": catalogue,
@@ -156,13 +171,18 @@ def _edit(request: HttpRequest, catalogue: Catalogue, id: str, offers: Offers | 
     title = str(instance) if instance else ""
     form = catalogue.form(request.POST if request.method == "POST" else None, instance=instance, pools=offers)
     stale = request.method == "POST" and instance is not None and request.POST.get("version") != _version(instance)
-    if stale:
+    saved = None
+    if not stale and request.method == "POST" and form.is_valid():
+        saved = _save(form, request.user, version=request.POST.get("version", ""))
+        stale = saved is None
+    if stale and instance is None:
+        form.add_error("id", "Somebody has made one of this id meanwhile; choose another.")
+    elif stale:
         form.add_error(
             None, "Somebody changed this while you were editing. Your entries are still here; compare and save again."
         )
-    elif request.method == "POST" and form.is_valid():
-        saved = _save(form, request.user)
-        messages.success(request, f"{saved} is saved.")
+    if saved is not None:
+        messages.success(request, f"{saved} is saved. {form.aftermath()}".strip())
         # Who made a tier that cannot run is told so on its page.
         return redirect(catalogue.singular, saved.pk) if _fit(saved, offers) else redirect(catalogue.name)
     context = {
@@ -183,12 +203,23 @@ def _edit(request: HttpRequest, catalogue: Catalogue, id: str, offers: Offers | 
 
 
 @transaction.atomic
-def _save(form: CatalogueForm, actor: Any) -> models.Model:
-    is_new = form.instance._state.adding
-    before = None if is_new else audit.snapshot(type(form.instance)._default_manager.get(pk=form.instance.pk))
+def _save(form: CatalogueForm, actor: Any, *, version: str) -> models.Model | None:
+    """None, and nothing written, when what is stored is not what was shown as `version`, or somebody made one of that id meanwhile."""
+    is_new, before = form.instance._state.adding, None
+    stored = type(form.instance)._default_manager.select_for_update(no_key=True).filter(pk=form.instance.pk).first()
+    if is_new != (stored is None) or (stored is not None and _version(stored) != version):
+        return None
+    if stored is not None:
+        before = audit.snapshot(stored)
     if getattr(form.instance, "is_default", False):
         _unmark_other_default(form.instance, actor)
-    instance: models.Model = form.save()
+    try:
+        with transaction.atomic():
+            instance: models.Model = form.save()
+    except IntegrityError:
+        if not is_new:
+            raise
+        return None
     action = AuditEntry.Action.CREATED if is_new else AuditEntry.Action.CHANGED
     audit.record(actor=actor, instance=instance, action=action, before=before)
     return instance
@@ -202,17 +233,61 @@ def _unmark_other_default(tier: models.Model, actor: User) -> None:
         audit.record(actor=actor, instance=other, action=AuditEntry.Action.CHANGED, before=before)
 
 
-def _apply_old_values(instance: models.Model, changes: dict[str, list[Any]]) -> None:
-    many = {field.name: field for field in instance._meta.many_to_many}
-    for name, (old, _) in changes.items():
-        if name not in many:
-            setattr(instance, instance._meta.get_field(name).attname, old)  # type: ignore[union-attr]
+def _apply_old_values(instance: models.Model, entry: AuditEntry) -> None:
+    """Raises ValidationError where an old value is not valid any more, or who has which role was decided anew since."""
+    changes = entry.changes
+    many = {field.name: field for field in instance._meta.many_to_many if _is_plain(field)}
+    people = changes.keys() & _ROLES.keys() if isinstance(instance, Project) else set()
+    for name in changes.keys() - many.keys() - people:
+        setattr(instance, instance._meta.get_field(name).attname, changes[name][0])  # type: ignore[union-attr]
     instance.full_clean()
     instance.save()
     for name in changes.keys() & many.keys():
         related: Any = many[name].related_model
-        key = getattr(related, "USERNAME_FIELD", "name")
-        getattr(instance, name).set(related.objects.filter(**{f"{key}__in": changes[name][0] or []}))
+        getattr(instance, name).set(related.objects.filter(name__in=changes[name][0] or []))
+    if isinstance(instance, Project) and people:
+        _assign_again(instance, entry)
+
+
+def _is_plain(field: Any) -> bool:
+    through = field.remote_field.through
+    return bool(through._meta.auto_created)
+
+
+def _assign_again(project: Project, entry: AuditEntry) -> None:
+    """Everybody of whom the entry tells gets his role of before it, if he still has the one of after it."""
+    before, after = (
+        _roles_in({name: entry.changes[name][at] for name in entry.changes.keys() & _ROLES.keys()}) for at in (0, 1)
+    )
+    present = _roles_in(project.people())
+    concerned = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+    if any(present.get(name) != after.get(name) for name in concerned):
+        raise ValidationError("the people of the project have changed since. Change them here instead.")
+    roles = {name: role for name, role in (present | before).items() if name not in concerned or name in before}
+    # Who came later may have the name of somebody before.
+    users = {user.get_username(): user for user in User.objects.filter(username__in=roles, date_joined__lte=entry.at)}
+    users |= {user.get_username(): user for user in project.members.all()}
+    if gone := sorted(roles.keys() - users.keys()):
+        raise ValidationError(f"there is no account {' or '.join(gone)} any more.")
+    named: dict[str, list[User]] = {
+        role: [users[name] for name in roles if roles[name] == role] for role in Membership.Role.values
+    }
+    if not named[Membership.Role.OWNER]:
+        raise ValidationError("it had no owner then.")
+    project.assign(
+        owner=named[Membership.Role.OWNER][0],
+        contributors=named[Membership.Role.CONTRIBUTOR],
+        viewers=named[Membership.Role.VIEWER],
+    )
+
+
+def _roles_in(people: Mapping[str, Any]) -> dict[str, str]:
+    """Role by username, of what `Project.people` returns or a part of it."""
+    found: dict[str, str] = {}
+    for name, role in _ROLES.items():
+        chosen = people.get(name) or []
+        found |= dict.fromkeys([chosen] if isinstance(chosen, str) else chosen, role.value)
+    return found
 
 
 def _history(catalogue: Catalogue, id: str, form: CatalogueForm) -> list[HistoryLine]:
@@ -226,7 +301,9 @@ def _active(instance: Any) -> int:
     return Execution.objects.unsettled().filter(uses, state__in=ACTIVE_STATES).count()
 
 
-def _words(instance: models.Model, offers: Offers | None) -> TierWords | None:
+def _words(instance: models.Model, offers: Offers | None) -> TierWords | PeopleWords | None:
+    if isinstance(instance, Project):
+        return people_words((one.user.get_username(), one.role) for one in instance.memberships.all())
     return tier_words(instance, offers) if isinstance(instance, HardwareTier) else None
 
 

@@ -1,6 +1,7 @@
 """On-demand clusters: what their chart shows, changing the number of workers, restarting the head.
 
-Who may see the execution may see its samples; who may stop it and is still in its project may change it.
+Who may see the execution may see its samples; who may stop it and contributes to its project may change
+it, and operators may.
 """
 
 from typing import Any
@@ -106,7 +107,7 @@ async def _seen_cluster(request: HttpRequest, id: str) -> tuple[Viewer, Executio
 async def _changeable(request: HttpRequest, id: str) -> tuple[Viewer, ExecutionRecord, ClusterRecord]:
     viewer, record, cluster = await _seen_cluster(request, id)
     who = person(viewer, record)
-    if not who.may_read:
+    if who.is_owner and not who.may_change:
         raise PermissionDenied(f"{left_sentence(record)} You may stop the cluster, and not change it.")
     if not who.may_change:
         raise PermissionDenied("Only its owner, the project's owner, operators and admins can change a cluster.")

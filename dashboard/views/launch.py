@@ -126,7 +126,9 @@ def _context(form: LaunchForm, kinds: list[str], nodes: Mapping[str, int] | None
     offers = _offers(form.tiers)
     missing = ""
     if not projects:
-        missing = "You are in no project yet. Ask an admin to make one for you, or a colleague to add you to theirs."
+        missing = (
+            "You contribute to no project yet. Ask an admin to make one for you, or to make you a contributor of one."
+        )
     elif (form.is_cluster and form.cluster is None) or not environments:
         missing = "No environment is offered for this kind of work. Ask your admin to add one."
     elif not offers:

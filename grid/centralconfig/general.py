@@ -46,7 +46,7 @@ ACCESS_LOST_TIMEOUT = Setting(
     minimum=0,
     maximum=30 * _DAY,
     unit="seconds",
-    meaning="How long what somebody runs in a project goes on after they have left it, or after their account was closed; "
+    meaning="How long what somebody runs in a project goes on after they have left it or only view it, or their account was closed; "
     "0 stops it at once. They open nothing of it meanwhile, and what still queues ends at once.",
 )
 MAXIMUM_EXECUTIONS_PER_USER = Setting(

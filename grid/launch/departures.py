@@ -1,4 +1,4 @@
-"""People who have left a project, or whose account was closed: what they run in it is stopped after a time.
+"""People who have left a project, only view it now, or whose account was closed: what they run in it is stopped after a time.
 
 Found by asking the database each time, not told by an event, and remembered in the execution's row: so nothing is forgotten when
 the controller is away or dies, and whoever is back in time loses nothing. That he opens nothing meanwhile is `opening`'s matter.
@@ -7,21 +7,19 @@ the controller is away or dies, and whoever is back in time loses nothing. That 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
-from django.db.models import BooleanField, Exists, ExpressionWrapper, F, OuterRef, Q
+from django.db.models import BooleanField, Exists, ExpressionWrapper, OuterRef, Q
 
 from grid.centralconfig import ACCESS_LOST_TIMEOUT, value_of
 from grid.launch.changes import record_change
-from grid.launch.stopping import ACCOUNT_CLOSED, LEFT_PROJECT, request_stop
-from grid.models import Execution, Project, State
+from grid.launch.stopping import ACCOUNT_CLOSED, LEFT_PROJECT, ONLY_VIEWS, request_stop
+from grid.models import Execution, Membership, State
 from grid.models.execution import ACTIVE_STATES
 from grid.wording import duration
 
 BY = "Compute Grid"  # who asks for the stop, in the record
 _LIVES = Q(state__in=ACTIVE_STATES - {State.STOPPING, State.FINISHING}, stop_requested_at__isnull=True)
-_IS_MEMBER = Exists(
-    Project.members.through.objects.filter(project_id=OuterRef("project_id"), user_id=OuterRef("owner_id"))
-)
-_HAS_ACCESS = Q(owner__is_active=True) & (Q(project__owner=F("owner")) | Q(_IS_MEMBER))
+_MEMBERSHIPS = Membership.objects.filter(project_id=OuterRef("project_id"), user_id=OuterRef("owner_id"))
+_HAS_ACCESS = Q(owner__is_active=True) & Q(Exists(_MEMBERSHIPS.filter(role__in=Membership.CONTRIBUTING)))
 
 
 def stop_departed(*, now: datetime) -> Sequence[str]:
@@ -40,7 +38,7 @@ def stop_departed(*, now: datetime) -> Sequence[str]:
         if not is_due and execution.access_lost_at is None:
             record_change(execution, {"access_lost_at": now}, **_lost(execution, limit), by="", now=now)
         elif is_due and execution.attached_to_id is None and not _is_back(execution):
-            reason = LEFT_PROJECT if execution.owner.is_active else ACCOUNT_CLOSED
+            reason = _reason(execution)
             request_stop(execution, by=BY, reason=reason, now=now)
             stopped.append(execution.pk)
     return stopped
@@ -61,19 +59,25 @@ def _is_back(execution: Execution) -> bool:
     return Execution.objects.filter(_HAS_ACCESS, pk=execution.pk).exists()
 
 
+def _reason(execution: Execution) -> str:
+    if not execution.owner.is_active:
+        return ACCOUNT_CLOSED
+    looks_on = Membership.objects.filter(
+        project=execution.project_id, user=execution.owner_id, role=Membership.Role.VIEWER
+    ).exists()
+    return ONLY_VIEWS if looks_on else LEFT_PROJECT
+
+
 def _lost(execution: Execution, limit: timedelta) -> dict[str, str]:
     name, project = execution.owner.get_username(), execution.project.name
-    if execution.owner.is_active:
-        message = (
-            f"{name} has left the project {project}. It is stopped in {duration(limit)}, unless {name} is back by then."
-        )
-    else:
-        message = (
-            f"The account of {name} was closed. It is stopped in {duration(limit)}, unless that is undone by then."
-        )
-    return {"reason": "AccessLost", "message": message}
+    what, unless = {
+        LEFT_PROJECT: (f"{name} has left the project {project}", f"{name} is back by then"),
+        ONLY_VIEWS: (f"{name} only views the project {project} now", "that is undone by then"),
+        ACCOUNT_CLOSED: (f"The account of {name} was closed", "that is undone by then"),
+    }[_reason(execution)]
+    return {"reason": "AccessLost", "message": f"{what}. It is stopped in {duration(limit)}, unless {unless}."}
 
 
 def _back(execution: Execution) -> dict[str, str]:
     name, project = execution.owner.get_username(), execution.project.name
-    return {"reason": "AccessRegained", "message": f"{name} is back in the project {project}; it goes on."}
+    return {"reason": "AccessRegained", "message": f"{name} works in the project {project} again; it goes on."}

@@ -6,7 +6,7 @@ A form asks what to offer; `grid.launch.request.validate` asks again, because a 
 from django.db.models import Q, QuerySet
 
 from grid.errors import Problem
-from grid.models import Environment, HardwareTier, Project, User
+from grid.models import Environment, HardwareTier, Membership, Project, User
 from grid.models.environment import Framework, Kind
 
 LAUNCHABLE_KINDS = frozenset(Kind)
@@ -16,7 +16,7 @@ def projects_for(user: User) -> QuerySet[Project]:
     """The projects that the user may launch in."""
     if not user.is_active:
         return Project.objects.none()
-    mine = Project.objects.filter(Q(owner=user) | Q(members=user)).values("pk")
+    mine = Membership.objects.filter(user=user, role__in=Membership.CONTRIBUTING).values("project")
     return Project.objects.filter(pk__in=mine, is_archived=False)
 
 

@@ -1,20 +1,21 @@
 """Who may open an execution: reach its web page, and with it the files and the shell behind it.
 
-Opening reaches the project's files, so nobody opens what belongs to a project that he has left, whoever launched it. A
-workspace, app or job is its owner's alone; a cluster's web page shows no more than the work that it does, so everybody in the
-project may open it. Whether it still runs, and whether the session is logged in, is asked elsewhere.
+Opening reaches the project's files, so nobody opens what belongs to a project in which he does not contribute any more, whoever
+launched it. A workspace, app or job is its owner's alone; a cluster's web page shows no more than the work that it does, and can end
+it, so everybody who contributes to the project may open it. Whether it still runs, and whether the session is logged in, is asked
+elsewhere.
 """
 
 from collections.abc import Collection
 
-from grid.models import Execution, Project, User
+from grid.models import Execution, Membership, User
 from grid.models.environment import Kind
 
 Pair = tuple[int, str]  # a user's id and an execution's
 
 
 def may_open(user_id: int, execution: Execution) -> bool:
-    """An active account of the project's owner or of one of its members; and its own, unless it is a cluster."""
+    """An active account of the project's owner or of a contributor; and its own, unless it is a cluster."""
     pair = (user_id, execution.pk)
     return pair in openable([pair])
 
@@ -24,21 +25,23 @@ def openable(pairs: Collection[Pair]) -> set[Pair]:
     users, ids = {user for user, _ in pairs}, {id for _, id in pairs}
     active = set(User.objects.filter(pk__in=users, is_active=True).values_list("pk", flat=True))
     found = {
-        id: (kind, owner, project, {owner_of_project})
-        for id, kind, owner, project, owner_of_project in Execution.objects.filter(pk__in=ids).values_list(
-            "pk", "kind", "owner_id", "project_id", "project__owner_id"
+        id: (kind, owner, project)
+        for id, kind, owner, project in Execution.objects.filter(pk__in=ids).values_list(
+            "pk", "kind", "owner_id", "project_id"
         )
     }
-    members = set(
-        Project.members.through.objects.filter(
-            project_id__in={project for _, _, project, _ in found.values()}, user_id__in=active
+    contributors = set(
+        Membership.objects.filter(
+            project_id__in={project for _, _, project in found.values()},
+            user_id__in=active,
+            role__in=Membership.CONTRIBUTING,
         ).values_list("project_id", "user_id")
     )
 
     def may(user: int, id: str) -> bool:
-        if user not in active or id not in found:
+        if id not in found:
             return False
-        kind, owner, project, owners = found[id]
-        return (user in owners or (project, user) in members) and (user == owner or kind == Kind.CLUSTER)
+        kind, owner, project = found[id]
+        return (project, user) in contributors and (user == owner or kind == Kind.CLUSTER)
 
     return {(user, id) for user, id in pairs if may(user, id)}

@@ -192,7 +192,9 @@ def _wrong_project(request: LaunchRequest) -> Iterator[Problem]:
         yield Problem("", "This account is disabled; ask your admin.", "inactive")
     elif not may_launch_in(request.owner, request.project):
         # One answer for both cases: a stranger does not learn which projects exist.
-        yield Problem("project", "Choose one of your projects; this one is archived or not yours.", "project")
+        yield Problem(
+            "project", "Choose a project to which you contribute; this one is archived or not yours.", "project"
+        )
 
 
 def _wrong_environment(request: LaunchRequest) -> Iterator[Problem]:

@@ -15,9 +15,10 @@ from grid.launch.changes import record_change
 from grid.launch.lifecycle import Change
 from grid.models import Execution, State
 
-LEFT_PROJECT, ACCOUNT_CLOSED = "left_project", "account_closed"
+LEFT_PROJECT, ONLY_VIEWS, ACCOUNT_CLOSED = "left_project", "only_views", "account_closed"
 _WHY = {
     LEFT_PROJECT: "its owner has left the project",
+    ONLY_VIEWS: "its owner only views the project now",
     ACCOUNT_CLOSED: "its owner's account was closed",
 }
 

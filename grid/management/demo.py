@@ -178,11 +178,11 @@ def create_demo_data(accounts: Sequence[DemoAccount]) -> None:
     """All or nothing."""
     users = {account.username: _create_user(account) for account in accounts}
     users["operator"].groups.add(Group.objects.get_or_create(name=OPERATORS)[0])
-    churn = Project.objects.create(
+    churn = Project.objects.start(
         id="churn", name="Customer churn", description="Who leaves, and why.", owner=users["scientist"]
     )
-    churn.members.add(users["colleague"])
-    Project.objects.create(
+    churn.members.add(users["colleague"], through_defaults={"role": "contributor"})
+    Project.objects.start(
         id="vision", name="Product photos", description="Labels for product photos.", owner=users["colleague"]
     )
     for tier in _TIERS:

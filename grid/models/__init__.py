@@ -9,7 +9,7 @@ from grid.models.configuration import ConfigRecord
 from grid.models.environment import Environment, Framework, Kind
 from grid.models.execution import ClusterSample, Execution, ExecutionLog, LifecycleEntry, State
 from grid.models.grant import WorkspaceGrant
-from grid.models.project import Project
+from grid.models.project import Membership, Project
 from grid.models.session import Session
 from grid.models.tier import HardwareTier
 from grid.models.user import User
@@ -26,6 +26,7 @@ __all__ = [
     "Kind",
     "LastAdmission",
     "LifecycleEntry",
+    "Membership",
     "Project",
     "Session",
     "State",

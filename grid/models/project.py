@@ -1,22 +1,37 @@
 """Projects: the place of people's files and the border of who sees whose executions."""
 
+from collections.abc import Iterable
+from typing import Any
+
 from django.conf import settings
-from django.db import models
+from django.db import models, transaction
 
 from grid.models.fields import validate_quantity, validate_slug_name
+from grid.models.user import User
+
+
+class ProjectQuerySet(models.QuerySet["Project"]):
+    def start(self, *, owner: User, **fields: Any) -> "Project":
+        """Store a new project together with its owner, without whom there is none."""
+        with transaction.atomic():
+            project = self.create(**fields)
+            Membership.objects.create(project=project, user=owner, role=Membership.Role.OWNER)
+        return project
 
 
 class Project(models.Model):
-    """Owner and members see and launch its executions; its files live in one volume, named after its id."""
+    """Its members see its executions; what else each may do is the matter of his role. Its files live in one volume, named
+    after its id."""
 
     id = models.CharField(primary_key=True, max_length=40, validators=[validate_slug_name])
     name = models.CharField(max_length=80)
     description = models.CharField(max_length=300, blank=True)
-    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="owned_projects")
-    members = models.ManyToManyField(settings.AUTH_USER_MODEL, blank=True, related_name="projects")
+    members = models.ManyToManyField(settings.AUTH_USER_MODEL, through="Membership", related_name="projects")
     volume_size = models.CharField(max_length=20, default="10Gi", validators=[validate_quantity])
     is_archived = models.BooleanField(default=False)
     created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = ProjectQuerySet.as_manager()
 
     class Meta:
         ordering = ["name"]
@@ -27,3 +42,57 @@ class Project(models.Model):
     @property
     def volume_name(self) -> str:
         return f"project-{self.id}"
+
+    def people(self) -> dict[str, Any]:
+        """Return the usernames of its owner, contributors and viewers; "" and empty lists before it has any."""
+        rows = list(self.memberships.order_by("user__username").values_list("user__username", "role"))
+
+        def named(wanted: Membership.Role) -> list[str]:
+            return [name for name, role in rows if role == wanted]
+
+        role = Membership.Role
+        owner, contributors, viewers = named(role.OWNER), named(role.CONTRIBUTOR), named(role.VIEWER)
+        return {"owner": "".join(owner), "contributors": contributors, "viewers": viewers}
+
+    def assign(self, *, owner: User, contributors: Iterable[User], viewers: Iterable[User]) -> None:
+        """Give everybody named his role, the highest where he is named twice, and nobody else any; in one transaction."""
+        roles = {user.pk: Membership.Role.VIEWER for user in viewers}
+        roles |= {user.pk: Membership.Role.CONTRIBUTOR for user in contributors}
+        roles[owner.pk] = Membership.Role.OWNER
+        with transaction.atomic():
+            Project.objects.select_for_update(no_key=True).get(pk=self.pk)  # one after the other
+            known = {member.user_id: member for member in self.memberships.all()}
+            self.memberships.exclude(user__in=roles).delete()
+            # The owner last: there is one at a time.
+            for user, role in sorted(roles.items(), key=lambda item: item[1] == Membership.Role.OWNER):
+                member = known.get(user) or Membership(project=self, user_id=user, role="")
+                if member.role != role:
+                    member.role = role
+                    member.save()
+
+
+class Membership(models.Model):
+    """What a person may do in a project. The owner also stops and changes what others run; a contributor launches, opens and uses
+    the files; a viewer looks."""
+
+    class Role(models.TextChoices):
+        OWNER = "owner", "Owner"
+        CONTRIBUTOR = "contributor", "Contributor"
+        VIEWER = "viewer", "Viewer"
+
+    CONTRIBUTING = (Role.OWNER, Role.CONTRIBUTOR)
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="memberships")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="memberships")
+    # The least by default: whoever forgets to say gives away nothing but a look.
+    role = models.CharField(max_length=20, choices=Role.choices, default=Role.VIEWER)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["project", "user"], name="one_membership_per_person"),
+            models.UniqueConstraint(fields=["project"], condition=models.Q(role="owner"), name="one_owner_per_project"),
+            models.CheckConstraint(condition=models.Q(role__in=["owner", "contributor", "viewer"]), name="known_role"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user} is {self.role} of {self.project}"

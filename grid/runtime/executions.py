@@ -14,9 +14,9 @@ from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.db import close_old_connections
-from django.db.models import Count, Max, Sum
+from django.db.models import Count, Max, Q, Sum
 
-from grid.models import Execution, Project
+from grid.models import Execution, Membership
 from grid.models.environment import Kind
 from grid.models.execution import ExecutionQuerySet
 from grid.watch.hub import Hub
@@ -27,7 +27,7 @@ TOPIC = "executions"
 KEPT_AFTER_END = timedelta(hours=1)
 PERIOD = 1.0  # while somebody looks
 IDLE_PERIOD = 10.0
-WHOLE_PERIOD = 30.0  # names, and two projects' owners, can change without the execution's row being written
+WHOLE_PERIOD = 30.0  # names can change without the execution's row being written
 
 
 Ask = Callable[[Callable[[datetime], Any], datetime], Awaitable[Any]]
@@ -44,7 +44,7 @@ class ExecutionRow:
     owner_id: int
     project_id: str
     project_name: str
-    project_member_ids: frozenset[int]  # its owner among them
+    project_roles: Mapping[int, str]  # by the member's id; frozen by nobody changing it
     tier_id: str
     tier_name: str
     environment_name: str
@@ -61,6 +61,10 @@ class ExecutionRow:
     head_tier_name: str = ""  # of a cluster; `tier` is its workers'
     framework: str = ""  # of a cluster
     attached_to: str = ""  # of a cluster: the workspace or job that it belongs to
+
+    @property
+    def project_member_ids(self) -> Collection[int]:
+        return self.project_roles.keys()
 
 
 async def _in_thread(read: Callable[[datetime], Any], now: datetime) -> Any:
@@ -174,11 +178,13 @@ def _shown(now: datetime) -> tuple[ExecutionQuerySet, ExecutionQuerySet]:
 
 def read_mark(now: datetime) -> object:
     """Differs whenever an execution that is shown was written, made or deleted, and when somebody has joined or left a project,
-    which decides what he sees; four cheap queries."""
+    which decides what he sees; three cheap queries."""
     found = [rows.order_by().aggregate(Count("pk"), Max("updated_at"), Sum("revision")) for rows in _shown(now)]
-    members = Project.members.through.objects.aggregate(Count("pk"), Max("pk"))
-    owners = Project.objects.aggregate(Count("pk"), Sum("owner_id"))
-    return *(tuple(rows.values()) for rows in found), *members.values(), *owners.values()
+    # Joining, leaving and another role each move one of these; two people who change places in one statement would not.
+    of_role = {role: Q(role=role) for role in Membership.Role.values}
+    sums = {role: Sum("pk", filter=condition) for role, condition in of_role.items()}
+    members = Membership.objects.aggregate(Count("pk"), Max("pk"), **sums)
+    return *(tuple(rows.values()) for rows in found), *members.values()
 
 
 def read_rows(now: datetime) -> list[ExecutionRow]:
@@ -186,19 +192,19 @@ def read_rows(now: datetime) -> list[ExecutionRow]:
     joined = ("owner", "project", "environment", "tier")
     found = [row for rows in _shown(now) for row in rows.select_related(*joined)]
     found.sort(key=lambda row: (row.requested_at, row.pk), reverse=True)
-    members = _members({row.project_id for row in found})
-    return [_row(execution, members[execution.project_id]) for execution in found]
+    roles = _roles({row.project_id for row in found})
+    return [_row(execution, roles[execution.project_id]) for execution in found]
 
 
-def _members(project_ids: Collection[str]) -> Mapping[str, frozenset[int]]:
-    members: dict[str, set[int]] = {id: set() for id in project_ids}
-    pairs = Project.members.through.objects.filter(project_id__in=project_ids).values_list("project_id", "user_id")
-    for project, user in pairs:
-        members[project].add(user)
-    return {project: frozenset(users) for project, users in members.items()}
+def _roles(project_ids: Collection[str]) -> Mapping[str, Mapping[int, str]]:
+    found: dict[str, dict[int, str]] = {id: {} for id in project_ids}
+    rows = Membership.objects.filter(project_id__in=project_ids).values_list("project_id", "user_id", "role")
+    for project, user, role in rows:
+        found[project][user] = role
+    return found
 
 
-def _row(execution: Execution, members: frozenset[int]) -> ExecutionRow:
+def _row(execution: Execution, roles: Mapping[int, str]) -> ExecutionRow:
     return ExecutionRow(
         id=execution.pk,
         kind=execution.kind,
@@ -207,7 +213,7 @@ def _row(execution: Execution, members: frozenset[int]) -> ExecutionRow:
         owner_id=execution.owner_id,
         project_id=execution.project_id,
         project_name=execution.project.name,
-        project_member_ids=members | {execution.project.owner_id},
+        project_roles=roles,
         tier_id=execution.tier_id,
         tier_name=execution.tier.name,
         environment_name=execution.environment.name,

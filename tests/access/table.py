@@ -2,9 +2,11 @@
 ask each of them, and fail for an address or a method that has no row here.
 
 Roles: nobody is logged in as `nobody`; `owner` has launched the executions named workspace and cluster in a project that `lead`
-owns and `member` is a member of; `former` was a member too and has launched left-workspace and left-cluster; a `stranger` has
-nothing to do with it. Answers: a status, `login` for a way to the login page (by a redirect; of a websocket, a goodbye that says so),
-`open` or `refused` for a websocket, `in` for whatever Django's admin answers to an admin. 422 and 400 refuse a form, not a person.
+owns, `member` contributes to and `viewer` only looks at; `former` was a member too and has launched left-workspace and
+left-cluster; `viewer` contributed once and has launched viewed-workspace and viewed-cluster; a `stranger` has nothing to do with
+it; an `auditor` sees everything and does nothing. Answers: a status, `login` for a way to the login page (by a redirect; of a
+websocket, a goodbye that says so), `open` or `refused` for a websocket, `in` for whatever Django's admin answers to an admin. 422
+and 400 refuse a form, not a person.
 
 What begins with `proxy:` is asked of the proxy, on the origin of the execution or, without one, of all of them. There everybody but
 nobody holds a secret, as if it were left over from a time when he might open it; the execution's program answers 200.
@@ -12,144 +14,167 @@ nobody holds a secret, as if it were left over from a time when he might open it
 
 from dataclasses import dataclass
 
-ROLES = ("nobody", "owner", "lead", "member", "former", "stranger", "operator", "admin")
+ROLES = ("nobody", "owner", "lead", "member", "viewer", "former", "stranger", "auditor", "operator", "admin")
 
 PROXY = "proxy:"
 
 TABLE = """
-                                                 nobody  owner    lead     member   former   stranger operator admin
-GET  login                                       200     302      302      302      302      302      302      302
-POST login                                       200     302      302      302      302      302      302      302
-POST logout                                      login   login    login    login    login    login    login    login
-POST theme                                       302     302      302      302      302      302      302      302
-GET  healthz                                     200     200      200      200      200      200      200      200
-GET  readyz                                      200     200      200      200      200      200      200      200
-GET  freshz                                      200     200      200      200      200      200      200      200
+                                                 nobody   owner    lead     member   viewer   former   stranger auditor  operator admin
+GET  login                                       200      302      302      302      302      302      302      302      302      302
+POST login                                       200      302      302      302      302      302      302      302      302      302
+POST logout                                      login    login    login    login    login    login    login    login    login    login
+POST theme                                       302      302      302      302      302      302      302      302      302      302
+GET  healthz                                     200      200      200      200      200      200      200      200      200      200
+GET  readyz                                      200      200      200      200      200      200      200      200      200      200
+GET  freshz                                      200      200      200      200      200      200      200      200      200      200
 
-GET  home                                        login   200      200      200      200      200      200      200
-WS   home                                        login   open     open     open     open     open     open     open
-GET  account                                     login   200      200      200      200      200      200      200
-GET  password                                    login   200      200      200      200      200      200      200
-POST password                                    login   200      200      200      200      200      200      200
-POST session-end                                 login   302      302      302      302      302      302      302
-POST sessions-end-others                         login   302      302      302      302      302      302      302
+GET  home                                        login    200      200      200      200      200      200      200      200      200
+WS   home                                        login    open     open     open     open     open     open     open     open     open
+GET  account                                     login    200      200      200      200      200      200      200      200      200
+GET  password                                    login    200      200      200      200      200      200      200      200      200
+POST password                                    login    200      200      200      200      200      200      200      200      200
+POST session-end                                 login    302      302      302      302      302      302      302      302      302
+POST sessions-end-others                         login    302      302      302      302      302      302      302      302      302
 
-GET  launch                                      login   200      200      200      200      200      200      200
-POST launch                                      login   302      302      302      422      422      422      422
-POST launch-estimate                             login   200      200      200      200      200      200      200
-POST launch-choices                              login   200      200      200      200      200      200      200
+GET  launch                                      login    200      200      200      200      200      200      200      200      200
+POST launch                                      login    302      302      302      422      422      422      422      422      422
+POST launch-estimate                             login    200      200      200      200      200      200      200      200      200
+POST launch-choices                              login    200      200      200      200      200      200      200      200      200
 
-GET  executions                                  login   200      200      200      200      200      200      200
-WS   executions                                  login   open     open     open     open     open     open     open
+GET  executions                                  login    200      200      200      200      200      200      200      200      200
+WS   executions                                  login    open     open     open     open     open     open     open     open     open
 
-GET  execution               workspace           login   200      200      200      404      404      200      200
-WS   execution               workspace           login   open     open     open     refused  refused  open     open
-GET  execution-log           workspace           login   200      200      200      404      404      200      200
-GET  execution-lifecycle     workspace           login   200      200      200      404      404      200      200
-GET  execution-stop          workspace           login   200      200      403      404      404      200      200
-POST execution-stop          workspace           login   302      302      403      404      404      302      302
-POST execution-open          workspace           login   302      403      403      403      403      403      403
-GET  execution-opening       workspace           login   302      403      403      403      403      403      403
-GET  pod                     workspace           login   200      200      200      403      403      200      200
-WS   pod                     workspace           login   open     open     open     refused  refused  open     open
+GET  execution               workspace           login    200      200      200      200      404      404      200      200      200
+WS   execution               workspace           login    open     open     open     open     refused  refused  open     open     open
+GET  execution-log           workspace           login    200      200      200      200      404      404      200      200      200
+GET  execution-lifecycle     workspace           login    200      200      200      200      404      404      200      200      200
+GET  execution-stop          workspace           login    200      200      403      403      404      404      403      200      200
+POST execution-stop          workspace           login    302      302      403      403      404      404      403      302      302
+POST execution-open          workspace           login    302      403      403      403      403      403      403      403      403
+GET  execution-opening       workspace           login    302      403      403      403      403      403      403      403      403
+GET  pod                     workspace           login    200      200      200      200      403      403      200      200      200
+WS   pod                     workspace           login    open     open     open     open     refused  refused  open     open     open
 
-GET  execution               cluster             login   200      200      200      404      404      200      200
-WS   execution               cluster             login   open     open     open     refused  refused  open     open
-GET  execution-log           cluster             login   200      200      200      404      404      200      200
-GET  execution-stop          cluster             login   200      200      403      404      404      200      200
-POST execution-stop          cluster             login   302      302      403      404      404      302      302
-POST execution-open          cluster             login   302      302      302      403      403      403      403
-GET  execution-opening       cluster             login   302      302      302      403      403      403      403
-GET  execution-samples       cluster             login   200      200      200      404      404      200      200
-GET  execution-resize        cluster             login   200      200      403      404      404      200      200
-POST execution-resize        cluster             login   302      302      403      404      404      302      302
-GET  execution-restart-head  cluster             login   200      200      403      404      404      200      200
-POST execution-restart-head  cluster             login   302      302      403      404      404      302      302
+GET  execution               cluster             login    200      200      200      200      404      404      200      200      200
+WS   execution               cluster             login    open     open     open     open     refused  refused  open     open     open
+GET  execution-log           cluster             login    200      200      200      200      404      404      200      200      200
+GET  execution-stop          cluster             login    200      200      403      403      404      404      403      200      200
+POST execution-stop          cluster             login    302      302      403      403      404      404      403      302      302
+POST execution-open          cluster             login    302      302      302      403      403      403      403      403      403
+GET  execution-opening       cluster             login    302      302      302      403      403      403      403      403      403
+GET  execution-samples       cluster             login    200      200      200      200      404      404      200      200      200
+GET  execution-resize        cluster             login    200      200      403      403      404      404      403      200      200
+POST execution-resize        cluster             login    302      302      403      403      404      404      403      302      302
+GET  execution-restart-head  cluster             login    200      200      403      403      404      404      403      200      200
+POST execution-restart-head  cluster             login    302      302      403      403      404      404      403      302      302
 
-GET  execution               left-workspace      login   200      200      200      200      404      200      200
-WS   execution               left-workspace      login   open     open     open     open     refused  open     open
-GET  execution-log           left-workspace      login   200      200      200      403      404      200      200
-GET  execution-lifecycle     left-workspace      login   200      200      200      200      404      200      200
-GET  execution-stop          left-workspace      login   403      200      403      200      404      200      200
-POST execution-stop          left-workspace      login   403      302      403      302      404      302      302
-POST execution-open          left-workspace      login   403      403      403      403      403      403      403
-GET  execution-opening       left-workspace      login   403      403      403      403      403      403      403
-GET  pod                     left-workspace      login   200      200      200      403      403      200      200
-WS   pod                     left-workspace      login   open     open     open     refused  refused  open     open
+GET  execution               left-workspace      login    200      200      200      200      200      404      200      200      200
+WS   execution               left-workspace      login    open     open     open     open     open     refused  open     open     open
+GET  execution-log           left-workspace      login    200      200      200      200      403      404      200      200      200
+GET  execution-lifecycle     left-workspace      login    200      200      200      200      200      404      200      200      200
+GET  execution-stop          left-workspace      login    403      200      403      403      200      404      403      200      200
+POST execution-stop          left-workspace      login    403      302      403      403      302      404      403      302      302
+POST execution-open          left-workspace      login    403      403      403      403      403      403      403      403      403
+GET  execution-opening       left-workspace      login    403      403      403      403      403      403      403      403      403
+GET  pod                     left-workspace      login    200      200      200      200      403      403      200      200      200
+WS   pod                     left-workspace      login    open     open     open     open     refused  refused  open     open     open
 
-GET  execution-samples       left-cluster        login   200      200      200      200      404      200      200
-GET  execution-resize        left-cluster        login   403      200      403      403      404      200      200
-POST execution-resize        left-cluster        login   403      302      403      403      404      302      302
-GET  execution-restart-head  left-cluster        login   403      200      403      403      404      200      200
-POST execution-restart-head  left-cluster        login   403      302      403      403      404      302      302
-POST execution-stop          left-cluster        login   403      302      403      302      404      302      302
-POST execution-open          left-cluster        login   302      302      302      403      403      403      403
+GET  execution-samples       left-cluster        login    200      200      200      200      200      404      200      200      200
+GET  execution-resize        left-cluster        login    403      200      403      403      403      404      403      200      200
+POST execution-resize        left-cluster        login    403      302      403      403      403      404      403      302      302
+GET  execution-restart-head  left-cluster        login    403      200      403      403      403      404      403      200      200
+POST execution-restart-head  left-cluster        login    403      302      403      403      403      404      403      302      302
+POST execution-stop          left-cluster        login    403      302      403      403      302      404      403      302      302
+POST execution-open          left-cluster        login    302      302      302      403      403      403      403      403      403
 
-GET  execution               no-such             login   404      404      404      404      404      404      404
-POST execution-stop          no-such             login   404      404      404      404      404      404      404
-POST execution-open          no-such             login   403      403      403      403      403      403      403
-WS   execution               no-such             login   refused  refused  refused  refused  refused  refused  refused
-GET  pod                     no-such             login   403      403      403      403      403      404      404
+GET  execution               viewed-workspace    login    200      200      200      200      404      404      200      200      200
+WS   execution               viewed-workspace    login    open     open     open     open     refused  refused  open     open     open
+GET  execution-lifecycle     viewed-workspace    login    200      200      200      200      404      404      200      200      200
+WS   pod                     viewed-workspace    login    open     open     open     open     refused  refused  open     open     open
+GET  execution-log           viewed-workspace    login    200      200      200      200      404      404      200      200      200
+GET  execution-stop          viewed-workspace    login    403      200      403      200      404      404      403      200      200
+POST execution-stop          viewed-workspace    login    403      302      403      302      404      404      403      302      302
+POST execution-open          viewed-workspace    login    403      403      403      403      403      403      403      403      403
+GET  execution-opening       viewed-workspace    login    403      403      403      403      403      403      403      403      403
+GET  pod                     viewed-workspace    login    200      200      200      200      403      403      200      200      200
+GET  execution-samples       viewed-cluster      login    200      200      200      200      404      404      200      200      200
+GET  execution-resize        viewed-cluster      login    403      200      403      403      404      404      403      200      200
+POST execution-resize        viewed-cluster      login    403      302      403      403      404      404      403      302      302
+GET  execution-restart-head  viewed-cluster      login    403      200      403      403      404      404      403      200      200
+POST execution-restart-head  viewed-cluster      login    403      302      403      403      404      404      403      302      302
+POST execution-stop          viewed-cluster      login    403      302      403      302      404      404      403      302      302
+POST execution-open          viewed-cluster      login    302      302      302      403      403      403      403      403      403
 
-GET  infrastructure                              login   403      403      403      403      403      200      200
-WS   infrastructure                              login   refused  refused  refused  refused  refused  open     open
-GET  node                    node-a              login   403      403      403      403      403      200      200
-WS   node                    node-a              login   refused  refused  refused  refused  refused  open     open
+GET  execution               no-such             login    404      404      404      404      404      404      404      404      404
+POST execution-stop          no-such             login    404      404      404      404      404      404      404      404      404
+POST execution-open          no-such             login    403      403      403      403      403      403      403      403      403
+WS   execution               no-such             login    refused  refused  refused  refused  refused  refused  refused  refused  refused
+GET  pod                     no-such             login    403      403      403      403      403      403      404      404      404
 
-GET  tiers                                       login   403      403      403      403      403      403      200
-GET  tier-new                                    login   403      403      403      403      403      403      200
-POST tier-new                                    login   403      403      403      403      403      403      400
-GET  tier                    small               login   403      403      403      403      403      403      200
-POST tier                    small               login   403      403      403      403      403      403      400
-POST tier-archive            small               login   403      403      403      403      403      403      302
-POST tier-revert             small               login   403      403      403      403      403      403      302
-GET  environments                                login   403      403      403      403      403      403      200
-GET  environment-new                             login   403      403      403      403      403      403      200
-POST environment-new                             login   403      403      403      403      403      403      400
-GET  environment             jupyterlab          login   403      403      403      403      403      403      200
-POST environment             jupyterlab          login   403      403      403      403      403      403      400
-POST environment-archive     jupyterlab          login   403      403      403      403      403      403      302
-POST environment-revert      jupyterlab          login   403      403      403      403      403      403      302
-GET  projects                                    login   403      403      403      403      403      403      200
-GET  project-new                                 login   403      403      403      403      403      403      200
-POST project-new                                 login   403      403      403      403      403      403      400
-GET  project                 churn               login   403      403      403      403      403      403      200
-POST project                 churn               login   403      403      403      403      403      403      400
-POST project-archive         churn               login   403      403      403      403      403      403      302
-POST project-revert          churn               login   403      403      403      403      403      403      302
-GET  configuration                               login   403      403      403      403      403      403      200
-POST configuration-change                        login   403      403      403      403      403      403      302
-POST configuration-reset                         login   403      403      403      403      403      403      302
-GET  logins                                      login   403      403      403      403      403      403      200
-POST login-unlock                                login   403      403      403      403      403      403      302
+GET  infrastructure                              login    403      403      403      403      403      403      200      200      200
+WS   infrastructure                              login    refused  refused  refused  refused  refused  refused  open     open     open
+GET  node                    node-a              login    403      403      403      403      403      403      200      200      200
+WS   node                    node-a              login    refused  refused  refused  refused  refused  refused  open     open     open
 
-GET  proxy:/__grid__/healthz                     200     200      200      200      200      200      200      200
-GET  proxy:/__grid__/readyz                      200     200      200      200      200      200      200      200
-GET  proxy:/                                     403     403      403      403      403      403      403      403
-GET  proxy:/w/neverwas22/lab                     303     303      303      303      303      303      303      303
-GET  proxy:/__grid__/begin   workspace           303     303      303      303      303      303      303      303
-GET  proxy:/__grid__/begin   no-such             303     303      303      303      303      303      303      303
-GET  proxy:/__grid__/open    workspace           403     303      403      403      403      403      403      403
-GET  proxy:/__grid__/worker  workspace           403     200      403      403      403      403      403      403
-GET  proxy:/lab              workspace           403     200      403      403      403      403      403      403
-POST proxy:/api/contents     workspace           403     200      403      403      403      403      403      403
-WS   proxy:/api/kernels      workspace           refused open     refused  refused  refused  refused  refused  refused
-GET  proxy:/status           cluster             403     200      200      200      403      403      403      403
-POST proxy:/status           cluster             403     200      200      200      403      403      403      403
-WS   proxy:/status/ws        cluster             refused open     open     open     refused  refused  refused  refused
-GET  proxy:/lab              left-workspace      403     403      403      403      403      403      403      403
-POST proxy:/api/contents     left-workspace      403     403      403      403      403      403      403      403
-WS   proxy:/api/kernels      left-workspace      refused refused  refused  refused  refused  refused  refused  refused
-GET  proxy:/status           left-cluster        403     200      200      200      403      403      403      403
-WS   proxy:/status/ws        left-cluster        refused open     open     open     refused  refused  refused  refused
-GET  proxy:/lab              no-such             403     403      403      403      403      403      403      403
+GET  tiers                                       login    403      403      403      403      403      403      403      403      200
+GET  tier-new                                    login    403      403      403      403      403      403      403      403      200
+POST tier-new                                    login    403      403      403      403      403      403      403      403      400
+GET  tier                    small               login    403      403      403      403      403      403      403      403      200
+POST tier                    small               login    403      403      403      403      403      403      403      403      400
+POST tier-archive            small               login    403      403      403      403      403      403      403      403      302
+POST tier-revert             small               login    403      403      403      403      403      403      403      403      302
+GET  environments                                login    403      403      403      403      403      403      403      403      200
+GET  environment-new                             login    403      403      403      403      403      403      403      403      200
+POST environment-new                             login    403      403      403      403      403      403      403      403      400
+GET  environment             jupyterlab          login    403      403      403      403      403      403      403      403      200
+POST environment             jupyterlab          login    403      403      403      403      403      403      403      403      400
+POST environment-archive     jupyterlab          login    403      403      403      403      403      403      403      403      302
+POST environment-revert      jupyterlab          login    403      403      403      403      403      403      403      403      302
+GET  projects                                    login    403      403      403      403      403      403      403      403      200
+GET  project-new                                 login    403      403      403      403      403      403      403      403      200
+POST project-new                                 login    403      403      403      403      403      403      403      403      400
+GET  project                 churn               login    403      403      403      403      403      403      403      403      200
+POST project                 churn               login    403      403      403      403      403      403      403      403      400
+POST project-archive         churn               login    403      403      403      403      403      403      403      403      302
+POST project-revert          churn               login    403      403      403      403      403      403      403      403      302
+GET  configuration                               login    403      403      403      403      403      403      403      403      200
+POST configuration-change                        login    403      403      403      403      403      403      403      403      302
+POST configuration-reset                         login    403      403      403      403      403      403      403      403      302
+GET  logins                                      login    403      403      403      403      403      403      403      403      200
+POST login-unlock                                login    403      403      403      403      403      403      403      403      302
 
-GET  admin/login/                                login   403      403      403      403      403      403      403
-GET  admin/password_change/                      login   302      302      302      302      302      302      302
-GET  admin:logout                                login   302      302      302      302      302      302      405
-POST admin:logout                                login   302      302      302      302      302      302      login
-GET  admin:*                                     login   login    login    login    login    login    login    in
-POST admin:*                                     login   login    login    login    login    login    login    in
+GET  proxy:/__grid__/healthz                     200      200      200      200      200      200      200      200      200      200
+GET  proxy:/__grid__/readyz                      200      200      200      200      200      200      200      200      200      200
+GET  proxy:/                                     403      403      403      403      403      403      403      403      403      403
+GET  proxy:/w/neverwas22/lab                     303      303      303      303      303      303      303      303      303      303
+GET  proxy:/__grid__/begin   workspace           303      303      303      303      303      303      303      303      303      303
+GET  proxy:/__grid__/begin   no-such             303      303      303      303      303      303      303      303      303      303
+GET  proxy:/__grid__/open    workspace           403      303      403      403      403      403      403      403      403      403
+GET  proxy:/__grid__/worker  workspace           403      200      403      403      403      403      403      403      403      403
+GET  proxy:/lab              workspace           403      200      403      403      403      403      403      403      403      403
+POST proxy:/api/contents     workspace           403      200      403      403      403      403      403      403      403      403
+WS   proxy:/api/kernels      workspace           refused  open     refused  refused  refused  refused  refused  refused  refused  refused
+GET  proxy:/status           cluster             403      200      200      200      403      403      403      403      403      403
+POST proxy:/status           cluster             403      200      200      200      403      403      403      403      403      403
+WS   proxy:/status/ws        cluster             refused  open     open     open     refused  refused  refused  refused  refused  refused
+GET  proxy:/lab              left-workspace      403      403      403      403      403      403      403      403      403      403
+POST proxy:/api/contents     left-workspace      403      403      403      403      403      403      403      403      403      403
+WS   proxy:/api/kernels      left-workspace      refused  refused  refused  refused  refused  refused  refused  refused  refused  refused
+GET  proxy:/status           left-cluster        403      200      200      200      403      403      403      403      403      403
+WS   proxy:/status/ws        left-cluster        refused  open     open     open     refused  refused  refused  refused  refused  refused
+GET  proxy:/lab              viewed-workspace    403      403      403      403      403      403      403      403      403      403
+POST proxy:/api/contents     viewed-workspace    403      403      403      403      403      403      403      403      403      403
+WS   proxy:/api/kernels      viewed-workspace    refused  refused  refused  refused  refused  refused  refused  refused  refused  refused
+WS   proxy:/status/ws        viewed-cluster      refused  open     open     open     refused  refused  refused  refused  refused  refused
+GET  proxy:/status           viewed-cluster      403      200      200      200      403      403      403      403      403      403
+GET  proxy:/lab              no-such             403      403      403      403      403      403      403      403      403      403
+
+GET  admin/login/                                login    403      403      403      403      403      403      403      403      403
+GET  admin/password_change/                      login    302      302      302      302      302      302      302      302      302
+GET  admin:logout                                login    302      302      302      302      302      302      302      302      405
+POST admin:logout                                login    302      302      302      302      302      302      302      302      login
+GET  admin:*                                     login    login    login    login    login    login    login    login    login    in
+POST admin:*                                     login    login    login    login    login    login    login    login    login    in
 """
 
 

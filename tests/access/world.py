@@ -87,15 +87,19 @@ _BODIES: dict[str, dict[str, Any]] = {
 def build(cluster: FakeCluster, runtime: Runtime) -> World:
     people = {name: User.objects.create_user(username=name) for name in ROLES if name not in ("nobody", "admin")}
     people["admin"] = User.objects.create_superuser(username="admin")
-    people["operator"].groups.add(Group.objects.get_or_create(name="operators")[0])
+    for role in ("operator", "auditor"):
+        people[role].groups.add(Group.objects.get_or_create(name=f"{role}s")[0])
     project = make_project(people["lead"], people["owner"], people["member"], people["former"])
     executions = {
         "workspace": make_execution(people["owner"], project),
         "cluster": _cluster(people["owner"], project),
         "left-workspace": make_execution(people["former"], project),
         "left-cluster": _cluster(people["former"], project),
+        "viewed-workspace": make_execution(people["viewer"], project),
+        "viewed-cluster": _cluster(people["viewer"], project),
     }
     project.members.remove(people["former"])
+    project.members.add(people["viewer"], through_defaults={"role": "viewer"})
     cluster.put(NODES, builders.node("node-a"))
     for one in executions.values():
         cluster.put(PODS, pod_of(one.pk, name=one.object_name, node="node-a", phase="Running", ready=True))

@@ -51,9 +51,9 @@ def _fill() -> None:
         image="compute-grid/jupyterlab:4.6", command=list(COMMAND), variables={"MODE": "fast", "EMPTY": ""},
     )  # fmt: skip
     Environment.objects.create(id="script", name="Python script", kind="job", image="python:3.11", is_visible=False)
-    churn = Project.objects.create(id="churn", name="Customer churn", description="Who leaves, and why.", owner=alice)
-    churn.members.add(bob)
-    Project.objects.create(id="vision", name="Product photos", owner=bob, volume_size="200Gi")
+    churn = Project.objects.start(id="churn", name="Customer churn", description="Who leaves, and why.", owner=alice)
+    churn.members.add(bob, through_defaults={"role": "contributor"})
+    Project.objects.start(id="vision", name="Product photos", owner=bob, volume_size="200Gi")
     for _ in range(3):
         Execution.objects.create(
             kind="workspace", owner=alice, project=churn, environment=lab, tier_id="small", state="running"

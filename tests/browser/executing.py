@@ -20,9 +20,9 @@ def _team() -> None:
     for model in (Execution, Environment, HardwareTier, Project):
         model.objects.all().delete()
     alice, bob = User.objects.get(username="alice"), User.objects.get(username="bob")
-    churn = Project.objects.create(id="churn", name="Customer churn", owner=alice)
-    churn.members.add(bob)
-    Project.objects.create(id="vision", name="Product photos", owner=bob)
+    churn = Project.objects.start(id="churn", name="Customer churn", owner=alice)
+    churn.members.add(bob, through_defaults={"role": "contributor"})
+    Project.objects.start(id="vision", name="Product photos", owner=bob)
     Environment.objects.create(
         id="jupyterlab",
         name="JupyterLab",

@@ -128,7 +128,7 @@ def test_axe_finds_nothing_serious(
 def test_a_scientist_is_told_kindly_that_the_page_is_not_for_them(visit: Visit, forgiven: list[str]) -> None:
     page = visit("alice", PATH)
     expect(page.locator("h1")).to_have_text("Not for your account")
-    expect(page.locator("main")).to_contain_text("operators and admins")
+    expect(page.locator("main")).to_contain_text("operators, auditors and admins")
     forgiven.append("403")
 
 

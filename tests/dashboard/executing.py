@@ -22,7 +22,7 @@ ROW = ExecutionRow(
     owner_id=1,
     project_id="churn",
     project_name="Customer churn",
-    project_member_ids=frozenset({1, 2}),
+    project_roles={1: "owner", 2: "contributor"},
     tier_id="small",
     tier_name="Small",
     environment_name="JupyterLab",
@@ -44,8 +44,7 @@ RECORD = ExecutionRecord(
     owner_username="alice",
     project_id="churn",
     project_name="Customer churn",
-    project_owner_id=1,
-    project_member_ids=frozenset({1, 2}),
+    project_roles={1: "owner", 2: "contributor"},
     environment_name="JupyterLab",
     image="compute-grid/jupyterlab:4.6",
     tier_id="small",
@@ -94,8 +93,8 @@ def pod_of(execution_id: str, *, name: str = "", labels: Mapping[str, str] | Non
 
 
 def make_project(owner: User, *members: User, id: str = "churn", name: str = "Customer churn") -> Project:
-    project = Project.objects.create(id=id, name=name, owner=owner)
-    project.members.set(members)
+    project = Project.objects.start(id=id, name=name, owner=owner)
+    project.members.add(*members, through_defaults={"role": "contributor"})
     return project
 
 

@@ -3,16 +3,20 @@
 from dataclasses import dataclass
 
 import pytest
-from django.contrib.auth.models import AnonymousUser
+from django.contrib.auth.models import AnonymousUser, Group
 from django.test import Client
 
 from dashboard.access import (
+    GROUPS,
     Role,
     may_administer,
+    may_observe,
     may_operate,
+    may_read_execution,
     may_see_execution,
     role_of,
     viewer_of,
+    viewers_of,
 )
 from tests.conftest import People
 
@@ -26,8 +30,29 @@ class Row:
 def test_each_person_has_one_role(people: People) -> None:
     assert role_of(people.admin) is Role.ADMIN
     assert role_of(people.operator) is Role.OPERATOR
-    assert role_of(people.owner) is Role.SCIENTIST
-    assert role_of(AnonymousUser()) is Role.SCIENTIST
+    assert role_of(people.owner) is Role.PRACTITIONER
+    assert role_of(AnonymousUser()) is Role.PRACTITIONER
+
+
+def test_whoever_is_in_several_groups_has_the_highest_role(people: People) -> None:
+    groups = {name: Group.objects.get_or_create(name=name)[0] for name in (*GROUPS, "chess")}
+    people.stranger.groups.set(groups.values())
+    people.teammate.groups.set([groups["auditors"], groups["chess"]])
+    people.admin.groups.set([groups["auditors"]])
+    expected = {people.stranger: Role.OPERATOR, people.teammate: Role.AUDITOR, people.admin: Role.ADMIN}
+    assert {user: role_of(user) for user in expected} == expected
+    viewers = viewers_of([user.pk for user in expected])
+    assert {user: viewers[user.pk].role for user in expected} == expected
+
+
+def test_an_auditor_sees_all_and_changes_nothing(people: People) -> None:
+    people.stranger.groups.set([Group.objects.get_or_create(name="auditors")[0]])
+    row = Row(owner_id=people.owner.pk, project_member_ids=frozenset({people.owner.pk}))
+    assert may_observe(people.stranger)
+    assert may_see_execution(people.stranger, row)
+    assert may_read_execution(people.stranger, row)
+    assert not may_operate(people.stranger)
+    assert not may_administer(people.stranger)
 
 
 def test_a_closed_account_has_no_rights(people: People) -> None:
@@ -62,6 +87,22 @@ def test_whoever_is_not_logged_in_is_sent_to_the_login_page_and_back(people: Peo
     response = client.post("/login/", {"username": "alice", "password": "alice-password", "next": "/"})
     assert response["Location"] == "/"
     assert b"Hello, alice" in client.get("/").content
+
+
+@pytest.mark.usefixtures("runtime")
+@pytest.mark.parametrize(
+    ("role", "words"),
+    [
+        ("owner", "Launch a workspace, watch it come up"),
+        ("auditor", "Look at the nodes and every execution, and change nothing."),
+        ("operator", "Watch the nodes and every execution"),
+        ("admin", "decide what it offers: tiers"),
+    ],
+)
+def test_each_is_told_what_is_to_do_here(people: People, client: Client, role: str, words: str) -> None:
+    people.stranger.groups.set([Group.objects.get_or_create(name="auditors")[0]])
+    client.force_login(people.stranger if role == "auditor" else getattr(people, role))
+    assert words in client.get("/").content.decode()
 
 
 def test_a_wrong_password_is_said_without_saying_which_part_is_wrong(people: People, client: Client) -> None:

@@ -1,11 +1,15 @@
 """What admins edit: environments, projects, settings. Every error at its field. Who may: tests/access."""
 
 import pytest
+from django.db import IntegrityError, transaction
 from django.test import Client
 
-from grid.models import AuditEntry, Environment, Project
+from dashboard.forms.administration import ProjectForm
+from dashboard.views.administration import _save, _version
+from grid.models import AuditEntry, Environment, Project, User
 from tests.conftest import People
 from tests.dashboard.administering import CLUSTER_ENVIRONMENT
+from tests.dashboard.executing import make_project
 
 pytestmark = pytest.mark.usefixtures("two_pools")
 
@@ -88,13 +92,152 @@ def test_a_project_has_members(admin: Client, people: People) -> None:
         "id": "churn",
         "name": "<script>alert(1)</script>",
         "owner": people.owner.pk,
-        "members": [people.teammate.pk],
+        "contributors": [people.teammate.pk],
         "volume_size": "10Gi",
     }
     assert admin.post("/projects/new/", entries).status_code == 302
-    assert list(Project.objects.get().members.all()) == [people.teammate]
+    assert Project.objects.get().people() == {"owner": "alice", "contributors": ["bob"], "viewers": []}
     page = admin.get("/projects/").content.decode()
     assert "<script>alert" not in page
+
+
+def test_change_of_roles_is_recorded_and_undone(admin: Client, people: People) -> None:
+    project = make_project(people.owner, people.teammate)
+    page = admin.get("/projects/churn/")
+    entries = {
+        "name": project.name,
+        "owner": people.teammate.pk,
+        "contributors": [people.stranger.pk],
+        "viewers": [people.owner.pk],
+        "volume_size": "10Gi",
+        "version": page.context["version"],
+    }
+    assert admin.post("/projects/churn/", entries).status_code == 302
+    assert project.people() == {"owner": "bob", "contributors": ["charlie"], "viewers": ["alice"]}
+    entry = AuditEntry.objects.get()
+    assert entry.changes == {
+        "owner": ["alice", "bob"],
+        "contributors": [["bob"], ["charlie"]],
+        "viewers": [[], ["alice"]],
+    }
+    assert admin.post(f"/projects/churn/take-back/{entry.pk}/").status_code == 302
+    assert project.people() == {"owner": "alice", "contributors": ["bob"], "viewers": []}
+
+
+def test_undoing_a_change_of_roles_leaves_what_others_were_given_since(admin: Client, people: People) -> None:
+    project = make_project(people.owner)
+    values = {"name": project.name, "owner": people.owner.pk, "volume_size": "10Gi"}
+    for contributors in ([people.teammate.pk], [people.teammate.pk, people.stranger.pk]):
+        version = admin.get("/projects/churn/").context["version"]
+        admin.post("/projects/churn/", {**values, "contributors": contributors, "version": version})
+    older = AuditEntry.objects.order_by("pk")[0]
+    answer = admin.post(f"/projects/churn/take-back/{older.pk}/", follow=True)
+    assert "is taken back" in answer.content.decode()
+    assert project.people()["contributors"] == ["charlie"]
+
+
+@pytest.mark.parametrize(("removed_from", "now"), [("contributors", "viewers"), ("viewers", "contributors")])
+def test_undoing_a_removal_does_not_overrule_a_role_given_since(
+    admin: Client, people: People, removed_from: str, now: str
+) -> None:
+    project = make_project(people.owner)
+    values = {"name": project.name, "owner": people.owner.pk, "volume_size": "10Gi"}
+    for chosen in ({removed_from: [people.teammate.pk]}, {}, {now: [people.teammate.pk]}):
+        version = admin.get("/projects/churn/").context["version"]
+        assert admin.post("/projects/churn/", {**values, **chosen, "version": version}).status_code == 302
+    removal = AuditEntry.objects.order_by("pk")[1]
+    answer = admin.post(f"/projects/churn/take-back/{removal.pk}/", follow=True)
+    assert "the people of the project have changed since" in answer.content.decode()
+    assert project.people()[now] == ["bob"]
+
+
+def test_undoing_gives_no_role_to_who_has_the_name_of_somebody_before(admin: Client, people: People) -> None:
+    project = make_project(people.owner, people.teammate)
+    version = admin.get("/projects/churn/").context["version"]
+    entries = {"name": project.name, "owner": people.owner.pk, "volume_size": "10Gi", "version": version}
+    assert admin.post("/projects/churn/", entries).status_code == 302
+    User.objects.filter(pk=people.teammate.pk).update(username="robert")
+    User.objects.create(username="bob")
+    removal = AuditEntry.objects.get()
+    answer = admin.post(f"/projects/churn/take-back/{removal.pk}/", follow=True)
+    assert "there is no account bob any more" in answer.content.decode()
+    assert project.people()["contributors"] == []
+
+
+def test_of_two_who_make_a_project_of_one_id_the_second_overwrites_nothing(people: People) -> None:
+    entries = {"id": "churn", "name": "Second", "owner": people.stranger.pk, "volume_size": "10Gi"}
+    second = ProjectForm(entries)
+    assert second.is_valid()
+    first = make_project(people.owner)
+    assert _save(second, people.admin, version="") is None
+    with (
+        pytest.raises(IntegrityError),
+        transaction.atomic(),
+    ):  # where the lock finds nothing, because nothing is stored yet
+        second.save()
+    first.refresh_from_db()
+    assert (first.name, first.people()["owner"]) == ("Customer churn", "alice")
+
+
+def test_closed_accounts_keep_their_roles_when_a_project_is_edited(admin: Client, people: People) -> None:
+    project = make_project(people.owner, people.teammate)
+    project.members.add(people.stranger, through_defaults={"role": "viewer"})
+    User.objects.filter(pk__in=[people.owner.pk, people.teammate.pk, people.stranger.pk]).update(is_active=False)
+    page = admin.get("/projects/churn/")
+    assert "bob (account closed)" in page.content.decode()
+    form = page.context["form"]
+    entries = {
+        "name": "Renamed",
+        "volume_size": "10Gi",
+        "version": page.context["version"],
+        "owner": form["owner"].value(),
+    }
+    entries |= {name: form[name].value() for name in ("contributors", "viewers")}
+    assert admin.post("/projects/churn/", entries).status_code == 302
+    assert project.people() == {"owner": "alice", "contributors": ["bob"], "viewers": ["charlie"]}
+
+
+def test_owner_who_gives_a_project_away_stays_a_contributor(admin: Client, people: People) -> None:
+    project = make_project(people.owner)
+    version = admin.get("/projects/churn/").context["version"]
+    entries = {"name": project.name, "owner": people.teammate.pk, "volume_size": "10Gi", "version": version}
+    assert admin.post("/projects/churn/", entries).status_code == 302
+    assert project.people() == {"owner": "bob", "contributors": ["alice"], "viewers": []}
+    assert "alice owned it before and is a contributor now" in admin.get("/projects/").content.decode()
+
+
+def test_an_owner_is_no_viewer(admin: Client, people: People) -> None:
+    entries = {
+        "id": "churn",
+        "name": "Churn",
+        "owner": people.owner.pk,
+        "volume_size": "10Gi",
+        "viewers": [people.owner.pk],
+    }
+    answer = admin.post("/projects/new/", entries)
+    assert answer.context["form"].errors["viewers"] == ["alice is to own it, and cannot be a viewer as well."]
+
+
+def test_what_was_saved_between_the_check_and_the_writing_is_not_overwritten(people: People) -> None:
+    """Two admins press Save at the same time; the second finds that his page is of before the first's."""
+    project = make_project(people.owner)
+    shown = _version(project)
+    entries = {"name": "Mine", "owner": people.owner.pk, "volume_size": "10Gi"}
+    mine = ProjectForm(entries, instance=Project.objects.get())
+    assert mine.is_valid()
+    Project.objects.update(name="Theirs")
+    assert _save(mine, people.admin, version=shown) is None
+    assert Project.objects.get().name == "Theirs"
+    assert not AuditEntry.objects.exists()
+
+
+def test_nobody_has_two_roles_in_a_project(admin: Client, people: People) -> None:
+    both = {"contributors": [people.teammate.pk], "viewers": [people.teammate.pk]}
+    entries = {"id": "churn", "name": "Churn", "owner": people.owner.pk, "volume_size": "10Gi", **both}
+    answer = admin.post("/projects/new/", entries)
+    assert answer.status_code == 400
+    assert answer.context["form"].errors["viewers"] == ["Choose one role for bob: contributor or viewer."]
+    assert not Project.objects.exists()
 
 
 def test_a_setting_is_changed_and_reset_on_its_page(admin: Client) -> None:

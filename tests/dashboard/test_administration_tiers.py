@@ -185,7 +185,7 @@ def test_nothing_is_said_of_the_fit_while_the_cluster_is_unknown(admin: Client, 
 def test_who_edits_a_tier_is_told_how_many_use_it(
     admin: Client, people: People, tier: HardwareTier, states: list[str], sentence: str
 ) -> None:
-    project = Project.objects.create(id="churn", name="Churn", owner=people.owner)
+    project = Project.objects.start(id="churn", name="Churn", owner=people.owner)
     lab = Environment.objects.create(id="lab", name="Lab", image="lab:1", port=8888)
     for state in states:
         Execution.objects.create(owner=people.owner, project=project, environment=lab, tier=tier, state=state)
@@ -214,7 +214,7 @@ def test_a_tier_can_be_kept_for_clusters_of_one_framework(admin: Client) -> None
 
 
 def test_who_edits_a_tier_is_told_of_the_heads_on_it(admin: Client, people: People, tier: HardwareTier) -> None:
-    project = Project.objects.create(id="churn", name="Churn", owner=people.owner)
+    project = Project.objects.start(id="churn", name="Churn", owner=people.owner)
     dask = Environment.objects.create(**CLUSTER_ENVIRONMENT, frameworks={"dask": "2026.8.0"})
     other = HardwareTier.objects.create(id="other", name="Other", node_pool="default", cores="1", memory="4Gi")
     for head, workers in ((tier, other), (tier, tier)):

@@ -311,7 +311,7 @@ def test_before_it_has_pods_the_page_says_what_it_waits_for(people: People, runt
 async def test_a_page_that_stays_open_goes_on_from_the_costs_that_it_has_read(
     people: People, running: Execution, runtime: Runtime
 ) -> None:
-    page, viewer = ExecutionPage(), Viewer(people.owner.pk, "alice", Role.SCIENTIST)
+    page, viewer = ExecutionPage(), Viewer(people.owner.pk, "alice", Role.PRACTITIONER)
 
     async def cost() -> str:
         now = MOMENT + timedelta(minutes=5)

@@ -42,7 +42,7 @@ from tests.support.builders import MOMENT, condition, container_status, decode, 
 from tests.support.golden import assert_golden
 
 NOW = MOMENT + timedelta(minutes=5)
-OWNER = Person(may_open=True, may_stop=True, is_operator=False)
+OWNER = Person(may_open=True, may_stop=True, is_operator=False, contributes=True, is_owner=True)
 RECORD = replace(
     executing.RECORD, id="c", kind="cluster", title="Features", object_name="cluster-c", state="running", slots=6,
     cost_per_hour=Decimal("0.40"), started_at=MOMENT, cluster=clustering.RECORD,

@@ -8,6 +8,7 @@ import pytest
 
 from dashboard.fragments import render_fragment
 from dashboard.viewmodels.execution import (
+    CONTRIBUTING,
     ExecutionRecord,
     Person,
     PodLink,
@@ -27,15 +28,16 @@ from dashboard.viewmodels.prices import money, price_words
 from dashboard.viewmodels.timeline import lifecycle_text, timeline
 from grid.diagnosis.diagnosis import Diagnosis
 from grid.kube.objects import Event, Node, Pod, RawObject
+from grid.models import Membership
 from tests.dashboard.executing import RECORD, ROW, entered, pod_of
 from tests.dashboard.test_executions_viewmodel import BAD, source
 from tests.support import builders
 from tests.support.builders import MOMENT, decode
 from tests.support.golden import assert_golden
 
-OWNER = Person(may_open=True, may_stop=True, is_operator=False)
-OPERATOR = Person(may_open=False, may_stop=True, is_operator=True)
-MEMBER = Person(may_open=False, may_stop=False, is_operator=False)
+OWNER = Person(may_open=True, may_stop=True, is_operator=False, contributes=True, is_owner=True)
+OPERATOR = Person(may_open=False, may_stop=True, is_operator=True, sees_all=True)
+MEMBER = Person(may_open=False, may_stop=False, is_operator=False, contributes=True)
 WAITS = Diagnosis("scaling_up", "A new node is being started for you.", "wait", "", "Nothing to do.", ("0->1",))
 NOW = MOMENT + timedelta(minutes=30)
 
@@ -83,7 +85,7 @@ def test_the_rows_look_as_stored() -> None:
         queued,
         pods=[running, member, pod_of("e2", name="worker-2")],
         explained={"worker-1": BAD},
-        is_operator=True,
+        sees_all=True,
     )
     found = execution_rows(whole, ExecutionsView(), NOW)
     assert_golden("execution-rows", "\n".join(render_fragment(one, now=NOW) for one in found))
@@ -286,3 +288,7 @@ def test_the_log_comes_from_the_main_container_unless_another_is_asked_for() -> 
 
 def test_each_state_without_a_log_says_why() -> None:
     assert len({why_no_log(record) for record in (QUEUED, FAILED, replace(RUNNING, state="stopping"))}) == 3
+
+
+def test_who_contributes_is_the_same_on_pages_and_in_the_database() -> None:
+    assert frozenset(Membership.CONTRIBUTING) == CONTRIBUTING

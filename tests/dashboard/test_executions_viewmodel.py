@@ -33,7 +33,7 @@ def source(
     orphans: Sequence[RawObject] = (),
     explained: dict[str, Diagnosis] | None = None,
     used: dict[str, Usage] | None = None,
-    is_operator: bool = False,
+    sees_all: bool = False,
 ) -> Source:
     decoded = [decode(pod, Pod) for pod in pods]
     return Source(
@@ -43,7 +43,7 @@ def source(
         usage_of=(used or {}).get,
         explain=lambda pod: (explained or {}).get(pod.metadata.name, FINE),
         keys=KEYS,
-        is_operator=is_operator,
+        sees_all=sees_all,
     )
 
 
@@ -74,7 +74,7 @@ def test_an_execution_without_a_pod_says_why_it_waits() -> None:
 
 def test_a_running_pod_shows_where_it_is_and_what_it_asks_for() -> None:
     pod = pod_of("e1", node="node-a", phase="Running", ready=True, requests={"cpu": "1500m", "memory": "2Gi"})
-    (line,) = lines(source(ROW, pods=[pod], is_operator=True))
+    (line,) = lines(source(ROW, pods=[pod], sees_all=True))
     assert (line.status.word, line.status.note) == ("Running", "")
     assert (line.node, line.node_is_link, line.cpu, line.memory, line.gpus) == ("node-a", True, "1.5", "2 GiB", "")
 

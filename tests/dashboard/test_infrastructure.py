@@ -40,7 +40,7 @@ def execution(people: People) -> ExecutionRow:
         owner_id=people.owner.pk,
         project_id="churn",
         project_name="Churn",
-        project_member_ids=frozenset({people.owner.pk, people.teammate.pk}),
+        project_roles={people.owner.pk: "owner", people.teammate.pk: "contributor"},
         tier_id="small",
         tier_name="Small",
         environment_name="Jupyter",

@@ -223,7 +223,7 @@ def test_launch_again_of_what_one_may_not_see_is_an_empty_form(people: People, o
 
 def test_who_has_no_project_is_told_what_to_do(people: People, offered: Project) -> None:
     shown = page(people.stranger)
-    assert "You are in no project yet." in shown
+    assert "You contribute to no project yet." in shown
     assert '<form class="form launch"' not in shown
 
 

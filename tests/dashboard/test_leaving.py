@@ -126,7 +126,7 @@ def test_when_it_has_ended_nothing_is_announced(people: People, left: Execution,
     refreshed(runtime)
     assert "left the project" not in text(people.owner, left)
     page = text(people.teammate, left)
-    assert "You have left the project Customer churn. You no longer open it" in page
+    assert "You have left the project Customer churn. You no longer open it, change it or read its log." in page
     assert "will be stopped" not in page
 
 
@@ -137,6 +137,44 @@ async def test_an_open_page_changes_when_its_owner_leaves(people: People, theirs
         await runtime.executions.refresh()
         message = await socket.message_about("You have left the project")
         assert "Open</button>" not in message
+
+
+def view_only(execution: Execution) -> None:
+    """And the controller notices it."""
+    execution.project.memberships.filter(user=execution.owner).update(role="viewer")
+    Execution.objects.filter(pk=execution.pk).update(access_lost_at=MOMENT)
+
+
+async def test_an_open_page_changes_when_its_owner_becomes_a_viewer(
+    people: People, theirs: Execution, runtime: Runtime
+) -> None:
+    async with connected(f"/live/execution/?id={theirs.pk}", people.teammate) as socket:
+        assert "Open</button>" in await socket.message()
+        await sync_to_async(view_only)(theirs)
+        await runtime.executions.refresh()
+        message = await socket.message_about("You only look at the project Customer churn now.")
+        assert "You no longer open it or change it. If you should work in the project" in message
+        assert "Open</button>" not in message
+
+
+def test_who_became_a_viewer_still_reads_and_stops_what_is_his(
+    people: People, theirs: Execution, runtime: Runtime
+) -> None:
+    view_only(theirs)
+    refreshed(runtime)
+    page = text(people.teammate, theirs)
+    assert LAST_WORDS in page
+    assert f'href="/executions/{theirs.pk}/stop/"' in page
+    assert "bob only looks at the project Customer churn now. This will be stopped" in text(people.owner, theirs)
+    Execution.objects.update(state="stopped", ended_at=MOMENT, stop_requested_at=MOMENT, revision=99)
+    refreshed(runtime)
+    assert "only look" not in text(people.teammate, theirs), "of what has ended he has lost nothing"
+
+
+def test_who_left_and_is_an_operator_is_not_told_that_he_may_not(people: People, left: Execution) -> None:
+    people.teammate.groups.add(*people.operator.groups.all())
+    page = text(people.teammate, left)
+    assert "You no longer open it. If you should work in the project" in page
 
 
 async def test_an_open_page_of_somebody_elses_execution_ends_when_the_viewer_leaves(
@@ -151,7 +189,7 @@ async def test_an_open_page_of_somebody_elses_execution_ends_when_the_viewer_lea
     async with connected(page, people.teammate) as one, connected(rows, people.teammate) as all_of_them:
         await one.message()
         assert execution.pk in await all_of_them.message()
-        await sync_to_async(execution.project.members.clear)()
+        await sync_to_async(execution.project.members.remove)(people.teammate)
         await runtime.executions.refresh()
         assert "You may no longer see this page" in await one.message_about("may no longer")
         assert (f"row-{execution.pk}", "delete") in changed(await all_of_them.message())
@@ -161,8 +199,7 @@ async def test_a_project_that_is_given_away_is_seen_by_its_new_owner_at_once(
     people: People, theirs: Execution, runtime: Runtime
 ) -> None:
     def give_away() -> None:
-        theirs.project.owner = people.stranger
-        theirs.project.save()
+        theirs.project.assign(owner=people.stranger, contributors=[people.teammate], viewers=[])
 
     async with connected("/live/executions/", people.stranger) as socket:
         await socket.message()

@@ -18,8 +18,8 @@ def main_of(answer: Any) -> str:
 
 @pytest.fixture
 def execution(people: People) -> Execution:
-    project = Project.objects.create(id="p", name="P", owner=people.owner)
-    project.members.add(people.teammate)
+    project = Project.objects.start(id="p", name="P", owner=people.owner)
+    project.members.add(people.teammate, through_defaults={"role": "contributor"})
     return Execution.objects.create(
         kind="workspace",
         owner=people.owner,

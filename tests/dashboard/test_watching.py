@@ -13,7 +13,7 @@ from dashboard.pages.watching import SessionWatch, read_viewers
 from tests.conftest import People
 from tests.dashboard.browsing import client_of
 
-ALICE = Viewer(1, "alice", Role.SCIENTIST)
+ALICE = Viewer(1, "alice", Role.PRACTITIONER)
 
 
 class Sessions:
@@ -59,7 +59,7 @@ async def test_who_comes_during_a_slow_reading_is_not_taken_for_logged_out() -> 
 
 async def test_who_comes_during_a_reading_gets_the_role_of_now() -> None:
     """In another tab of the same session, opened by somebody who was made an operator while a slow reading went on."""
-    role, reading, answered = [Role.SCIENTIST], asyncio.Event(), asyncio.Event()
+    role, reading, answered = [Role.PRACTITIONER], asyncio.Event(), asyncio.Event()
 
     async def slowly(session_keys: Collection[str]) -> dict[str, Viewer]:
         found = {key: Viewer(1, "alice", role[0]) for key in session_keys}
@@ -74,7 +74,7 @@ async def test_who_comes_during_a_reading_gets_the_role_of_now() -> None:
     second = asyncio.create_task(watch.viewer("alive"))
     await asyncio.sleep(0)
     answered.set()
-    assert [await first, await second] == [Viewer(1, "alice", Role.SCIENTIST), Viewer(1, "alice", Role.OPERATOR)]
+    assert [await first, await second] == [Viewer(1, "alice", Role.PRACTITIONER), Viewer(1, "alice", Role.OPERATOR)]
 
 
 async def test_a_database_that_never_answers_counts_as_one_that_fails() -> None:
@@ -124,8 +124,8 @@ def test_any_number_of_sessions_is_read_in_four_queries(
 ) -> None:
     expected = {}
     for user, role in (
-        (people.owner, Role.SCIENTIST),
-        (people.owner, Role.SCIENTIST),
+        (people.owner, Role.PRACTITIONER),
+        (people.owner, Role.PRACTITIONER),
         (people.operator, Role.OPERATOR),
         (people.admin, Role.ADMIN),
     ):

@@ -44,7 +44,7 @@ def main() -> None:
     ):
         environment.full_clean()
         environment.save()
-    Project.objects.create(id="churn", name="Customer churn", owner=scientist)
+    Project.objects.start(id="churn", name="Customer churn", owner=scientist)
 
 
 if __name__ == "__main__":

@@ -69,8 +69,8 @@ class Shop:
 
 @pytest.fixture
 def shop(people: People) -> Shop:
-    project = Project.objects.create(id="churn", name="Churn", owner=people.owner)
-    project.members.add(people.teammate)
+    project = Project.objects.start(id="churn", name="Churn", owner=people.owner)
+    project.members.add(people.teammate, through_defaults={"role": "contributor"})
     return Shop(
         people=people,
         project=project,

@@ -11,7 +11,7 @@ from django.utils import timezone
 from grid.centralconfig import ACCESS_LOST_TIMEOUT
 from grid.launch.departures import stop_departed
 from grid.launch.request import request_stop
-from grid.models import Execution, State, User
+from grid.models import Execution, Membership, State, User
 from tests.launch.conftest import Shop
 from tests.launch.test_cluster_attached import both_running
 from tests.launch.test_cluster_life import left, notes, to_end
@@ -27,7 +27,7 @@ def leave(shop: Shop) -> None:
 
 
 def come_back(shop: Shop) -> None:
-    shop.project.members.add(shop.people.teammate)
+    shop.project.members.add(shop.people.teammate, through_defaults={"role": "contributor"})
 
 
 def close_account(user: User) -> None:
@@ -108,7 +108,7 @@ async def test_who_is_back_in_time_loses_nothing_and_leaves_anew_with_the_whole_
         assert fresh(theirs).access_lost_at is None
     assert (theirs.state, theirs.stop_requested_at) == ("running", None)
     assert [one.message for one in notes(theirs, "AccessRegained")] == [
-        "bob is back in the project Churn; it goes on."
+        "bob works in the project Churn again; it goes on."
     ] * 2
 
 
@@ -203,12 +203,25 @@ async def test_a_closed_account_ends_its_executions_and_a_reopened_one_keeps_the
 
 
 @in_world
+async def test_contributor_who_becomes_a_viewer_is_stopped_after_the_time(shop: Shop, theirs: Execution) -> None:
+    world = World()
+    controller = world.controller()
+    await to_running(world, controller)
+    Membership.objects.filter(user=shop.people.teammate).update(role="viewer")
+    await world.step(controller)
+    (line,) = notes(theirs, "AccessLost")
+    assert line.message.startswith("bob only views the project Churn now. It is stopped in 10 minutes")
+    world.passes(600)
+    await world.step(controller)
+    assert fresh(theirs).state == "stopping"
+
+
+@in_world
 async def test_who_gave_the_project_away_has_left_it(shop: Shop) -> None:
     world, execution = World(), shop.launch()
     controller = world.controller()
     await to_running(world, controller)
-    shop.project.owner = shop.people.stranger
-    shop.project.save()
+    shop.project.assign(owner=shop.people.stranger, contributors=[], viewers=[])
     await world.step(controller)
     assert fresh(execution).access_lost_at == world.now
 

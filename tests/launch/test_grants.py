@@ -21,7 +21,7 @@ def execution(people: People) -> Execution:
     return Execution.objects.create(
         kind="workspace",
         owner=people.owner,
-        project=Project.objects.create(id="p", name="P", owner=people.owner),
+        project=Project.objects.start(id="p", name="P", owner=people.owner),
         environment=Environment.objects.create(id="e", name="E", image="i", port=8888),
         tier=HardwareTier.objects.create(id="t", name="T", node_pool="default", cores="1", memory="1Gi"),
         spec={"port": 8888},
@@ -174,7 +174,7 @@ def test_only_hashes_are_stored(secret: str, session: SessionStore) -> None:
 
 @pytest.fixture
 def cluster(execution: Execution, people: People) -> Execution:
-    execution.project.members.add(people.teammate)
+    execution.project.members.add(people.teammate, through_defaults={"role": "contributor"})
     execution.kind, execution.spec = "cluster", {"cluster": {"framework": "ray"}}
     execution.save()
     return execution
@@ -202,12 +202,12 @@ def test_who_leaves_the_project_no_longer_opens_its_clusters(cluster: Execution,
     session = log_in(people.teammate)
     secret = exchange_ticket(cluster.id, ticket_for(cluster, people.teammate, session), OPENER, now=NOW) or ""
     assert passage(cluster.id, secret)
-    cluster.project.members.clear()
+    cluster.project.members.remove(people.teammate)
     assert passage(cluster.id, secret) is None
 
 
 def test_a_member_does_not_open_a_workspace_of_somebody_else(execution: Execution, people: People) -> None:
-    execution.project.members.add(people.teammate)
+    execution.project.members.add(people.teammate, through_defaults={"role": "contributor"})
     assert opened_by(people.teammate, execution) is None
 
 

@@ -32,14 +32,13 @@ def test_who_left_the_project_opens_nothing_of_it_until_he_is_back(shop: Shop) -
     shop.project.members.remove(shop.people.teammate)
     assert may(shop, workspace) == set()
     assert may(shop, cluster) == {"owner"}
-    shop.project.members.add(shop.people.teammate)
+    shop.project.members.add(shop.people.teammate, through_defaults={"role": "contributor"})
     assert may(shop, workspace) == {"teammate"}
 
 
 def test_who_gave_the_project_away_opens_nothing_of_it(shop: Shop) -> None:
     workspace = shop.launch()
-    shop.project.owner = shop.people.stranger
-    shop.project.save()
+    shop.project.assign(owner=shop.people.stranger, contributors=[], viewers=[])
     assert may(shop, workspace) == set()
 
 

@@ -13,16 +13,16 @@ from django.conf import settings
 from grid.checks import former_databases
 
 
-@pytest.fixture
-def former(tmp_path: Path) -> Path:
-    """What the first migration of the versions before left, as far as anybody looks."""
+@pytest.fixture(params=["0001_initial", "0001_foundation"])
+def former(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    """What the first migration of the versions before left, as far as anybody looks; the second was written anew once."""
     path = tmp_path / "grid.sqlite3"
     with sqlite3.connect(path) as database:
         database.execute("PRAGMA journal_mode=WAL")
         database.execute(
             "CREATE TABLE django_migrations (id INTEGER PRIMARY KEY, app varchar(255), name varchar(255), applied datetime)"
         )
-        for app, name in (("auth", "0001_initial"), ("grid", "0001_initial"), ("grid", "0002_workspace_grant")):
+        for app, name in (("auth", "0001_initial"), ("grid", request.param)):
             database.execute(
                 "INSERT INTO django_migrations (app, name, applied) VALUES (?, ?, '2026-11-01')", (app, name)
             )

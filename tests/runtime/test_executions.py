@@ -21,9 +21,10 @@ NOW = datetime(2026, 3, 4, 9, 0, tzinfo=UTC)
 
 
 def launch(people: People, **fields: object) -> Execution:
-    project, made = Project.objects.get_or_create(id="fraud", defaults={"name": "Fraud", "owner": people.owner})
-    if made:
-        project.members.add(people.teammate)
+    project = Project.objects.filter(id="fraud").first()
+    if project is None:
+        project = Project.objects.start(id="fraud", name="Fraud", owner=people.owner)
+        project.members.add(people.teammate, through_defaults={"role": "contributor"})
     tier, _ = HardwareTier.objects.get_or_create(
         id="small",
         defaults={
@@ -59,7 +60,7 @@ def test_a_row_has_what_lists_show_and_who_may_see_it(people: People) -> None:
     execution = launch(people, state=State.RUNNING, title="Model", slots=3)
     (row,) = read_rows(NOW)
     assert (row.title, row.owner_username, row.project_name, row.tier_name) == ("Model", "alice", "Fraud", "Small")
-    assert row.project_member_ids == {people.owner.pk, people.teammate.pk}
+    assert row.project_roles == {people.owner.pk: "owner", people.teammate.pk: "contributor"}
     assert row.object_name == execution.object_name
     assert row.cost_per_hour == Decimal("1.5"), "each slot is a pod that costs"
 
@@ -77,7 +78,7 @@ def test_reading_costs_few_queries_however_many_there_are(people: People) -> Non
         read_rows(NOW)
     with CaptureQueriesContext(connection) as mark:
         read_mark(NOW)
-    assert (len(rows), len(mark)) == (3, 4)
+    assert (len(rows), len(mark)) == (3, 3)
     assert not any("executionlog" in query["sql"] for query in rows), "logs are large, and no list shows them"
 
 
@@ -92,6 +93,15 @@ def test_the_mark_differs_after_every_kind_of_write(people: People) -> None:
     marks.append(read_mark(NOW))
     second.delete()
     marks.append(read_mark(NOW))
+    members = first.project.memberships
+    for write in (
+        lambda: members.create(user=people.stranger, role="viewer"),
+        lambda: members.filter(user=people.stranger).update(role="contributor"),
+        lambda: members.filter(user=people.stranger).delete(),
+        lambda: first.project.assign(owner=people.teammate, contributors=[people.owner], viewers=[]),
+    ):
+        write()
+        marks.append(read_mark(NOW))
     assert all(before != after for before, after in pairwise(marks))
     assert read_mark(NOW) == marks[-1]
 

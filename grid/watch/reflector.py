@@ -50,6 +50,7 @@ class Timing:
     grace_seconds: float = 15.0  # a watch silent for so long after its time is dead
     sound_seconds: float = 5.0  # a watch that ends sooner is a failure, else a broken proxy would make a hot loop
     fruitless_watches: int = 3  # so many in a row and we list again: something swallows what is sent to us
+    relist_spread: float = 2.0  # many processes are told at once that a version is forgotten, and list within so many seconds
     lines_at_once: int = 100  # a flood of events lets other tasks run so often
 
 
@@ -95,6 +96,7 @@ class Reflector(Generic[T]):
                 self._version = ""
                 sound = not self._listed  # a list that is at once too old must not be repeated without a wait
                 if sound:
+                    await self._sleep(self._rng.uniform(0, self._timing.relist_spread))
                     continue
             except GridError as error:
                 self._failed(str(error))

@@ -107,7 +107,8 @@ async def test_many_whose_version_is_forgotten_at_once_do_not_list_at_once() -> 
         cluster.put(PODS, pod("b"))
         cluster.compact()
         cluster.drop_watch()
-        before, lists = cluster.count("list"), []
+        before = cluster.count("list")
+        lists: list[int] = []
         for _ in range(30):
             await passes(0.1)
             lists.append(cluster.count("list") - before - sum(lists))

@@ -19,12 +19,15 @@ def snapshot(instance: models.Model) -> dict[str, Any]:
         for field in instance._meta.concrete_fields
         if field.name not in _BOOKKEEPING
     }
-    for many in instance._meta.many_to_many:
-        through = many.remote_field.through
-        if through is not None and through._meta.auto_created:
-            chosen = getattr(instance, many.name).all() if instance.pk else ()
-            values[many.name] = sorted(str(one) for one in chosen)
+    for name in choices_of(instance):
+        values[name] = sorted(str(one) for one in getattr(instance, name).all()) if instance.pk else []
     return values | (instance.people() if isinstance(instance, Project) else {})
+
+
+def choices_of(instance: models.Model) -> dict[str, Any]:
+    """The models of its many-to-many relations, by name, but for those that say more than what was chosen."""
+    fields: list[Any] = list(instance._meta.many_to_many)
+    return {field.name: field.related_model for field in fields if field.remote_field.through._meta.auto_created}
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, list[Any]]:

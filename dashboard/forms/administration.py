@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from django import forms
 from django.contrib.auth.models import Group
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from dashboard.forms.fields import FrameworksField, LinesField, PairsField, TolerationsField
 from dashboard.forms.layout import LaidOutSection, Section, lay_out
@@ -43,7 +43,7 @@ class CatalogueForm(forms.ModelForm):  # type: ignore[type-arg]
         self.save_m2m()
         return instance
 
-    def aftermath(self) -> str:
+    def consequence(self) -> str:
         """What saving did beside what was typed; "" when nothing."""
         return ""
 
@@ -240,22 +240,13 @@ class EnvironmentForm(CatalogueForm):
         }
 
 
-class _PersonChoice(forms.ModelChoiceField):  # type: ignore[type-arg]
-    def label_from_instance(self, user: User) -> str:
-        return account_name(user)
-
-
-class _PeopleChoice(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]
-    def label_from_instance(self, user: User) -> str:
-        return account_name(user)
-
-
-def account_name(user: User) -> str:
+def _account_name(user: User) -> str:
     return user.get_username() if user.is_active else f"{user.get_username()} (account closed)"
 
 
-def _people(**fields: Any) -> _PeopleChoice:
-    return _PeopleChoice(User.objects.none(), required=False, widget=forms.CheckboxSelectMultiple, **fields)
+def _people(**fields: Any) -> Any:
+    none = User.objects.none()
+    return forms.ModelMultipleChoiceField(none, required=False, widget=forms.CheckboxSelectMultiple, **fields)
 
 
 class ProjectForm(CatalogueForm):
@@ -268,7 +259,7 @@ class ProjectForm(CatalogueForm):
         ),
         Section("Files", "One volume that every execution of the project finds under /mnt/project.", ("volume_size",)),
     )
-    owner = _PersonChoice(User.objects.none(), help_text="Also stops and changes what others run.")
+    owner = forms.ModelChoiceField(User.objects.none(), help_text="Also stops and changes what others run.")
     contributors = _people()
     viewers = _people(help_text="Look, and do nothing.")
 
@@ -287,7 +278,8 @@ class ProjectForm(CatalogueForm):
         # Whose account is closed keeps his place until somebody takes it from him: he may be back.
         people = User.objects.filter(Q(is_active=True) | Q(pk__in=roles)).order_by("username")
         for name in ("owner", "contributors", "viewers"):
-            self.fields[name].queryset = people  # type: ignore[attr-defined]
+            field: Any = self.fields[name]
+            field.queryset, field.label_from_instance = people, _account_name
         chosen = {role: [user for user, one in roles.items() if one == role] for role in Membership.Role.values}
         self.initial = {
             **self.initial,
@@ -309,23 +301,19 @@ class ProjectForm(CatalogueForm):
     def save(self, commit: bool = True) -> Project:
         project: Project = super().save(commit)
         owner, contributors, viewers = (self.cleaned_data[name] for name in ("owner", "contributors", "viewers"))
-        project.assign(owner=owner, contributors=[*contributors, *self._owners_before()], viewers=viewers)
+        project.assign(owner=owner, contributors=[*contributors, *self._owner_before()], viewers=viewers)
         return project
 
-    def aftermath(self) -> str:
-        names = ", ".join(user.get_username() for user in self._owners_before())
-        return (
-            f"{names} owned it before and is a contributor now; save again without them if that is too much."
-            if names
-            else ""
+    def consequence(self) -> str:
+        return "".join(
+            f"{user} owned it before and is a contributor now; save again without them if that is too much."
+            for user in self._owner_before()
         )
 
-    def _owners_before(self) -> list[User]:
-        """Whoever gave it away, and was given no other role."""
-        if self.initial["owner"] in (None, self.cleaned_data["owner"].pk):
-            return []
-        chosen = [user.pk for name in ("contributors", "viewers") for user in self.cleaned_data[name]]
-        return list(User.objects.filter(pk=self.initial["owner"]).exclude(pk__in=chosen))
+    def _owner_before(self) -> "QuerySet[User]":
+        """Whoever gave it away and was given no other role; else nobody."""
+        named = [self.cleaned_data["owner"], *self.cleaned_data["contributors"], *self.cleaned_data["viewers"]]
+        return User.objects.filter(pk=self.initial["owner"] or 0).exclude(pk__in=[user.pk for user in named])
 
 
 class SettingForm(forms.Form):

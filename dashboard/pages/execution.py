@@ -46,7 +46,7 @@ class ExecutionView:
 
 def person(viewer: Viewer, record: ExecutionRecord) -> Person:
     """A member of the project may look, a contributor open the web page of a cluster; ending or changing somebody else's work is for
-    the project's owner, operators and admins. Who has left the project, or only looks at it now, may end what is his."""
+    the project's owner, operators and admins. Who has left the project, or only views it now, may end what is his."""
     is_owner, role = viewer.id == record.owner_id, record.project_roles.get(viewer.id)
     contributes, is_operator = record.contributes(viewer.id), may_operate(viewer)
     return Person(

@@ -24,18 +24,15 @@ _ASK = "If you should work in the project, ask its owner or an admin."
 
 
 def _denied(person: Person) -> str:
-    denied = [
-        "open it",
-        *(["change it"] if not person.may_change else []),
-        *(["read its log"] if not person.may_read else []),
-    ]
-    return f"You no longer {' or '.join([', '.join(denied[:-1]), denied[-1]] if denied[1:] else denied)}."
+    rights = {"open it": False, "change it": person.may_change, "read its log": person.may_read}
+    *others, last = (what for what, may in rights.items() if not may)
+    return f"You no longer {', '.join(others)}{' or ' if others else ''}{last}."
 
 
 def left_sentence(record: ExecutionRecord) -> str:
     """To the owner, for what he may not do any more."""
     if record.owner_id in record.project_roles:
-        return f"You only look at the project {record.project_name} now."
+        return f"You only view the project {record.project_name} now."
     return f"You have left the project {record.project_name}."
 
 
@@ -51,7 +48,7 @@ def _leaving(record: ExecutionRecord, person: Person) -> Leaving:
     if person.is_owner and is_viewer:
         return Leaving(left_sentence(record), stops_at, f"{_denied(person)} {_ASK}")
     if record.owner_is_active:
-        what = "only looks at" if is_viewer else "has left"
-        now = " now" if is_viewer else ""
-        return Leaving(f"{record.owner_username} {what} the project {record.project_name}{now}.", stops_at)
+        project = f"the project {record.project_name}"
+        what = f"only views {project} now" if is_viewer else f"has left {project}"
+        return Leaving(f"{record.owner_username} {what}.", stops_at)
     return Leaving(f"The account of {record.owner_username} is closed.", stops_at)

@@ -182,7 +182,7 @@ def _edit(request: HttpRequest, catalogue: Catalogue, id: str, offers: Offers | 
             None, "Somebody changed this while you were editing. Your entries are still here; compare and save again."
         )
     if saved is not None:
-        messages.success(request, f"{saved} is saved. {form.aftermath()}".strip())
+        messages.success(request, f"{saved} is saved. {form.consequence()}".strip())
         # Who made a tier that cannot run is told so on its page.
         return redirect(catalogue.singular, saved.pk) if _fit(saved, offers) else redirect(catalogue.name)
     context = {
@@ -211,15 +211,15 @@ def _save(form: CatalogueForm, actor: Any, *, version: str) -> models.Model | No
         return None
     if stored is not None:
         before = audit.snapshot(stored)
-    if getattr(form.instance, "is_default", False):
-        _unmark_other_default(form.instance, actor)
     try:
         with transaction.atomic():
+            if getattr(form.instance, "is_default", False):
+                _unmark_other_default(form.instance, actor)
             instance: models.Model = form.save()
     except IntegrityError:
-        if not is_new:
-            raise
-        return None
+        if is_new and type(form.instance)._default_manager.filter(pk=form.instance.pk).exists():
+            return None
+        raise
     action = AuditEntry.Action.CREATED if is_new else AuditEntry.Action.CHANGED
     audit.record(actor=actor, instance=instance, action=action, before=before)
     return instance
@@ -236,22 +236,17 @@ def _unmark_other_default(tier: models.Model, actor: User) -> None:
 def _apply_old_values(instance: models.Model, entry: AuditEntry) -> None:
     """Raises ValidationError where an old value is not valid any more, or who has which role was decided anew since."""
     changes = entry.changes
-    many = {field.name: field for field in instance._meta.many_to_many if _is_plain(field)}
+    many = audit.choices_of(instance)
     people = changes.keys() & _ROLES.keys() if isinstance(instance, Project) else set()
     for name in changes.keys() - many.keys() - people:
         setattr(instance, instance._meta.get_field(name).attname, changes[name][0])  # type: ignore[union-attr]
     instance.full_clean()
     instance.save()
     for name in changes.keys() & many.keys():
-        related: Any = many[name].related_model
+        related: Any = many[name]
         getattr(instance, name).set(related.objects.filter(name__in=changes[name][0] or []))
     if isinstance(instance, Project) and people:
         _assign_again(instance, entry)
-
-
-def _is_plain(field: Any) -> bool:
-    through = field.remote_field.through
-    return bool(through._meta.auto_created)
 
 
 def _assign_again(project: Project, entry: AuditEntry) -> None:

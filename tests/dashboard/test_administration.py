@@ -4,9 +4,9 @@ import pytest
 from django.db import IntegrityError, transaction
 from django.test import Client
 
-from dashboard.forms.administration import ProjectForm
+from dashboard.forms.administration import ProjectForm, TierForm
 from dashboard.views.administration import _save, _version
-from grid.models import AuditEntry, Environment, Project, User
+from grid.models import AuditEntry, Environment, HardwareTier, Project, User
 from tests.conftest import People
 from tests.dashboard.administering import CLUSTER_ENVIRONMENT
 from tests.dashboard.executing import make_project
@@ -177,6 +177,27 @@ def test_of_two_who_make_a_project_of_one_id_the_second_overwrites_nothing(peopl
         second.save()
     first.refresh_from_db()
     assert (first.name, first.people()["owner"]) == ("Customer churn", "alice")
+
+
+def test_a_refused_new_default_tier_leaves_the_default_where_it_was(
+    people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The id was taken after it was looked for, as when two admins make one at the same time."""
+    values = {"name": "Small", "node_pool": "default", "cores": "1", "memory": "4Gi"}
+    HardwareTier.objects.create(id="small", is_default=True, **values)
+    entries = {**values, "id": "new", "is_default": "on", "is_visible": "on", "cost_per_hour": "1", "gpus": "0"}
+    form = TierForm({**entries, "gpu_resource": "nvidia.com/gpu", "ephemeral_storage": "10Gi"})
+    assert form.is_valid(), form.errors
+
+    def taken(commit: bool = True) -> None:
+        HardwareTier.objects.bulk_create([HardwareTier(id="new", **values)])
+        HardwareTier.objects.create(id="new", **values)
+
+    monkeypatch.setattr(form, "save", taken)
+    with pytest.raises(IntegrityError):  # rolled back with it, so nobody has that id: a fault, and no word of "taken"
+        _save(form, people.admin, version="")
+    assert HardwareTier.objects.get(is_default=True).pk == "small"
+    assert not AuditEntry.objects.exists()
 
 
 def test_closed_accounts_keep_their_roles_when_a_project_is_edited(admin: Client, people: People) -> None:

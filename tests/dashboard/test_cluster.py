@@ -62,7 +62,7 @@ def running(people: People, cluster: FakeCluster, runtime: Runtime) -> Execution
 @pytest.mark.parametrize("who", EVERYBODY)
 def test_owner_teammate_operator_and_admin_may_look(people: People, running: Execution, who: str) -> None:
     for path in ("", "samples/", "samples/?table=1", "log/", "?tab=log", "?tab=events"):
-        text(getattr(people, who), running, path)
+        assert text(getattr(people, who), running, path), "text() asks for 200"
 
 
 @pytest.mark.parametrize("who", EVERYBODY)

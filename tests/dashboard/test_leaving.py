@@ -152,7 +152,7 @@ async def test_an_open_page_changes_when_its_owner_becomes_a_viewer(
         assert "Open</button>" in await socket.message()
         await sync_to_async(view_only)(theirs)
         await runtime.executions.refresh()
-        message = await socket.message_about("You only look at the project Customer churn now.")
+        message = await socket.message_about("You only view the project Customer churn now.")
         assert "You no longer open it or change it. If you should work in the project" in message
         assert "Open</button>" not in message
 
@@ -165,10 +165,10 @@ def test_who_became_a_viewer_still_reads_and_stops_what_is_his(
     page = text(people.teammate, theirs)
     assert LAST_WORDS in page
     assert f'href="/executions/{theirs.pk}/stop/"' in page
-    assert "bob only looks at the project Customer churn now. This will be stopped" in text(people.owner, theirs)
+    assert "bob only views the project Customer churn now. This will be stopped" in text(people.owner, theirs)
     Execution.objects.update(state="stopped", ended_at=MOMENT, stop_requested_at=MOMENT, revision=99)
     refreshed(runtime)
-    assert "only look" not in text(people.teammate, theirs), "of what has ended he has lost nothing"
+    assert "only view" not in text(people.teammate, theirs), "of what has ended he has lost nothing"
 
 
 def test_who_left_and_is_an_operator_is_not_told_that_he_may_not(people: People, left: Execution) -> None:

@@ -196,4 +196,6 @@ async def test_whoever_asks_for_what_is_not_there_makes_it_look_once_a_period(pe
 
 
 async def test_a_hint_before_anything_runs_is_no_error() -> None:
-    ActiveExecutions(Hub(), clock=lambda: NOW).hint()
+    executions = ActiveExecutions(Hub(), clock=lambda: NOW)
+    executions.hint()
+    assert not executions.values()

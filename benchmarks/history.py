@@ -111,7 +111,7 @@ def work() -> Mapping[str, Callable[[], object]]:
     from grid.launch.clusters import attached
     from grid.launch.request import LaunchRequest, submit
     from grid.models import Environment, HardwareTier, Project, User
-    from grid.runtime.executions import read_mark, read_rows
+    from grid.runtime.executions import read_marks, read_rows
 
     owner, project = User.objects.get(username="user-7"), Project.objects.get(pk="p7")
     launch = LaunchRequest(owner, project, Environment.objects.get(), HardwareTier.objects.get(pk="t0"), "workspace")
@@ -122,8 +122,9 @@ def work() -> Mapping[str, Callable[[], object]]:
         "controller: one execution": lambda: ledger.read("e000000001"),
         "controller: clusters alone": lambda: attached.stop_with_parents(now=NOW),
         "controller: who has left": lambda: departures.stop_departed(now=NOW),
-        "web: whether a list changed": lambda: read_mark(NOW),
+        "web: whether a list changed": lambda: read_marks(NOW),
         "web: all that lists show": lambda: read_rows(NOW),
+        "web: one row that was written": lambda: read_rows(NOW, ids={"e000000001"}),
         "web: free slots of a user": lambda: slots_of(owner),
         "web: what runs on each tier": running_by_tier,
     }

@@ -1,6 +1,9 @@
 from importlib import import_module
 
 from django.apps import AppConfig
+from django.db.models.signals import post_migrate, pre_migrate
+
+from grid.triggers import install, take_away
 
 
 class GridConfig(AppConfig):
@@ -10,3 +13,5 @@ class GridConfig(AppConfig):
 
     def ready(self) -> None:
         import_module("grid.checks")
+        pre_migrate.connect(take_away, sender=self, dispatch_uid="triggers")
+        post_migrate.connect(install, sender=self, dispatch_uid="triggers")

@@ -17,7 +17,7 @@ from dashboard.views.launch_cluster import running_by_tier, slots_of
 from grid.launch import admission, departures, ledger
 from grid.launch.clusters import attached
 from grid.models import Execution, State, User
-from grid.runtime.executions import read_mark, read_rows
+from grid.runtime.executions import read_marks, read_rows
 from tests.launch.conftest import NOW, Shop
 from tests.launch.conftest import shop as shop
 
@@ -77,7 +77,7 @@ WORK: dict[str, Callable[[Shop], object]] = {
     "one execution": lambda shop: ledger.read(Execution.objects.unsettled()[0].pk),
     "admission": lambda shop: admission.admit_waiting(now=NOW + timedelta(minutes=1)),
     "a launch": lambda shop: shop.launch(after=60),
-    "whether a list has changed": lambda shop: read_mark(NOW),
+    "whether a list has changed": lambda shop: read_marks(NOW),
     "a list": lambda shop: read_rows(NOW),
     "free slots": lambda shop: slots_of(shop.people.owner),
     "what runs on a tier": lambda shop: running_by_tier(),

@@ -31,6 +31,7 @@ from dashboard.viewmodels.workers import LEGEND
 from dashboard.views.fetching import Fetched
 from dashboard.views.live import live_page
 from dashboard.views.logs import log_context
+from grid.changefeed import Change
 from grid.launch.request import request_stop
 from grid.models import Execution
 from grid.runtime import get_runtime
@@ -74,7 +75,7 @@ async def execution(request: HttpRequest, id: str) -> HttpResponse:
     viewer, record = await seen(request, id)
     runtime = get_runtime()
     if runtime.executions.get(id) is None and not record.is_final:
-        await runtime.executions.refresh()  # it was launched a moment ago
+        await runtime.executions.look_at([Change(execution=id)])  # it was launched a moment ago
     tab = request.GET.get("tab", "")
     who = person(viewer, record)
     tabs = {name: title for name, title in TABS.items() if name != "log" or who.may_read}

@@ -1,22 +1,24 @@
 """Runs executions: looks at each one whenever its row or its pod has changed, and moves it on.
 
-Level-triggered: a changed row (seen by asking the database every second), a changed pod or event (seen by watching) only enqueue an
+Level-triggered: a changed row (told by the database, or seen by asking it), a changed pod or event (seen by watching) only enqueue an
 execution; `Reconciler.reconcile` then reads the present state. So a lost event costs at most the time to the next audit of the
 caches, and doing anything twice changes nothing. Several workers never look at one execution at a time. Outages of the database or the
 cluster are waited out. Exactly one process runs this, see `leader`; if ever two do, conditional writes keep them apart.
 """
 
 import asyncio
+import contextlib
 import logging
 import random
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TypeVar
 
 from asgiref.sync import sync_to_async
 from django.db import close_old_connections
 
+from grid.changefeed import EVERYTHING, Change, ChangeFeed, Listener
 from grid.databasetrouble import Troubles
 from grid.errors import GridError
 from grid.kube.api import KubeApi
@@ -47,6 +49,10 @@ logger = logging.getLogger(__name__)
 K = TypeVar("K", bound=HasMetadata)
 SELECTOR = f"{MANAGED_BY}={MANAGER}"
 POLL_SECONDS = 1.0
+TOLD_SECONDS = 5.0  # between two polls while a feed tells what is written: for what time alone decides
+MERGE_SECONDS = 0.02  # what is written so soon after one another is looked at together
+REST = 3.0  # times as long as a poll took nothing is polled, so that many writes, each of which is told, leave time for the rest
+MOST_BY_ID = 500  # more than so many at once are read with all others
 # Watches can lose an event without knowing; one list of all pods finds that out.
 AUDIT_SECONDS = 60.0
 WORKERS = 8
@@ -88,6 +94,9 @@ class Controller:
         self._queue = WorkQueue()
         self._backoffs: dict[str, Backoff] = {}
         self._known: dict[str, int] = {}
+        self._news: set[Change] = set()
+        self._has_news = asyncio.Event()
+        self._listener: Listener | None = None
         self._outage = Outage()
         self._troubles = Troubles(monotonic)
         self._untold = [away] if away is not None and away.is_long_enough else []
@@ -98,6 +107,11 @@ class Controller:
         self._reconciler = Reconciler(context)
         self.framework_poller = FrameworkPoller(context, rng=self._rng, framework_of=framework_of)
         self.policies = PolicyKeeper(api, place.namespace, place.network, rng=self._rng)
+
+    def listen_to(self, feed: ChangeFeed) -> Listener:
+        """Before `run`: be told what is written. Without it, and while the feed is lost, the database is asked each second."""
+        self._listener = Listener(feed, self._take_news, rng=self._rng)
+        return self._listener
 
     async def run(self) -> None:
         """Watch, ask the database, and work, until cancelled."""
@@ -112,6 +126,8 @@ class Controller:
                 tasks.create_task(follow(Feed(PODS, Pod, namespace, SELECTOR), self.pods).run())
                 tasks.create_task(follow(Feed(EVENTS, Event, namespace), self.events).run())
                 tasks.create_task(follow(Feed(AUTOSCALERS, Autoscaler, namespace, SELECTOR), self.autoscalers).run())
+                if self._listener is not None:
+                    tasks.create_task(self._listener.run())
                 tasks.create_task(self._poll_for_ever())
                 tasks.create_task(self._audit_for_ever())
                 tasks.create_task(self.framework_poller.run())
@@ -130,18 +146,45 @@ class Controller:
         for id in await self._database(departures.stop_departed, now=self._clock()):
             logger.info("execution=%s ends, its owner has lost access to the project", id)
         versions = await self._database(ledger.row_versions)
+        await self._take_versions(versions)
+        for id in self._known.keys() - {version.id for version in versions}:
+            self._settled(id)
+        if any(version.state == State.QUEUED for version in versions):
+            await self._admit()
+        self._notice_outage()
+        await self._record_downtime()
+
+    async def poll_told(self, changes: Collection[Change]) -> None:
+        """As `poll`, of what is told to have been written, and of whom that may concern."""
+        ids = {change.execution for change in changes if change.execution}
+        if EVERYTHING in changes:
+            await self.poll()
+            return
+        for id in await self._database(attached.stop_with_parents, now=self._clock()):
+            logger.info("execution=%s ends with what it was attached to", id)
+        if any(change.project for change in changes):
+            for id in await self._database(departures.stop_departed, now=self._clock()):
+                logger.info("execution=%s ends, its owner has lost access to the project", id)
+        versions = await self._database(ledger.row_versions, ids)
+        await self._take_versions(versions)
+        for id in ids - {version.id for version in versions}:
+            self._settled(id)
+        await self._admit()
+
+    async def _take_versions(self, versions: Sequence[RowVersion]) -> None:
         limits = await self._database(ledger.timeouts)
         for id in to_reconcile(versions, self._known, limits, now=self._clock()):
             self._queue.add(id)
-        current = {version.id: version.revision for version in versions}
-        for id in self._known.keys() - current.keys():
+        self._known |= {version.id: version.revision for version in versions}
+
+    def _settled(self, id: str) -> None:
+        self._known.pop(id, None)
+        self._queue.add(id)
+
+    async def _admit(self) -> None:
+        for id in await self._database(admission.admit_waiting, now=self._clock()):
+            logger.info("execution=%s admitted", id)
             self._queue.add(id)
-        self._known = current
-        if any(version.state == State.QUEUED for version in versions):
-            for id in await self._database(admission.admit_waiting, now=self._clock()):
-                logger.info("execution=%s admitted", id)
-                self._queue.add(id)
-        await self._record_downtime()
 
     async def audit(self) -> None:
         """Compare the pods' cache with the cluster; where they differ, the cluster is asked at the next look. And compare clusters'
@@ -183,10 +226,12 @@ class Controller:
     def idle(self) -> bool:
         return len(self._queue) == 0
 
-    async def _record_downtime(self) -> None:
+    def _notice_outage(self) -> None:
         over = self._outage.ended(self.pods.freshness(self._monotonic()), self._clock())
         if over is not None and over.is_long_enough:
             self._untold.append(over)
+
+    async def _record_downtime(self) -> None:
         while self._untold:
             await self._database(ledger.note_for_all, downtime.history_entry(self._untold[0]))
             del self._untold[0]
@@ -194,16 +239,24 @@ class Controller:
     # --- Loops ---
 
     async def _poll_for_ever(self) -> None:
-        backoff = Backoff(rng=self._rng)
-        failing = False
+        backoff, loop = Backoff(rng=self._rng), asyncio.get_running_loop()
+        failing, polled_at = False, float("-inf")
         while True:
+            self._has_news.clear()
+            news, self._news = self._news, set()
+            began = loop.time()
+            self._notice_outage()
             try:
-                await self.poll()
+                if began - polled_at >= self._period:
+                    polled_at = began
+                    await self.poll()
+                elif news:
+                    await self.poll_told(news)
                 backoff.reset()
                 self._troubles.tell_if_over()
                 if failing:
                     logger.info("the database answers again")
-                failing, pause = False, POLL_SECONDS
+                failing, pause = False, max(MERGE_SECONDS, min(POLL_SECONDS, REST * (loop.time() - began)))
             except Exception as error:
                 if not self._troubles.are_why(error):
                     logger.log(
@@ -211,8 +264,22 @@ class Controller:
                         "the database cannot be asked, trying again",
                         exc_info=True,
                     )
+                polled_at = float("-inf")  # what was told is not known any more
                 failing, pause = True, max(POLL_SECONDS, backoff.next())
             await asyncio.sleep(pause)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout_at(min(polled_at + self._period, loop.time() + POLL_SECONDS)):
+                    await self._has_news.wait()
+
+    @property
+    def _period(self) -> float:
+        return TOLD_SECONDS if self._listener is not None and self._listener.is_told else POLL_SECONDS
+
+    def _take_news(self, news: Collection[Change]) -> None:
+        self._news.update(news)
+        if len(self._news) > MOST_BY_ID:
+            self._news = {EVERYTHING}
+        self._has_news.set()
 
     async def _audit_for_ever(self) -> None:
         while True:

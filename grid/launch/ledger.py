@@ -3,7 +3,7 @@
 Synchronous: the controller runs each function in Django's thread. See `lifecycle` for how two writers are kept apart.
 """
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -84,9 +84,11 @@ class EventRecord:
     count: int
 
 
-def row_versions() -> Sequence[RowVersion]:
-    """Every execution that is not settled: not ended, or ended with slots that are not free yet."""
+def row_versions(ids: Collection[str] | None = None) -> Sequence[RowVersion]:
+    """Every execution that is not settled (not ended, or ended with slots that are not free yet), or those of these ids."""
     found = Execution.objects.unsettled().order_by("requested_at", "pk")
+    if ids is not None:
+        found = found.filter(pk__in=ids)
     return [
         RowVersion(id, revision, State(state), since)
         for id, revision, state, since in found.values_list("pk", "revision", "state", "state_since")

@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from django.conf import settings
 
+from grid.changefeed import ChangeFeed, feed_of
 from grid.kube.api import KubeApi
 from grid.kube.credentials import Source
 from grid.kube.http import HttpKubeApi
@@ -79,7 +80,11 @@ class Runtime:
 
 
 def new_runtime(
-    api: KubeApi, *, clock: Callable[[], datetime] = _now, monotonic: Callable[[], float] = time.monotonic
+    api: KubeApi,
+    *,
+    clock: Callable[[], datetime] = _now,
+    monotonic: Callable[[], float] = time.monotonic,
+    feed: ChangeFeed | None = None,
 ) -> Runtime:
     """Empty stores around an API; nothing runs yet."""
     hub = Hub()
@@ -100,7 +105,7 @@ def new_runtime(
             "autoscalers", indexes={"execution": lambda autoscaler: autoscaler.metadata.labels.get(execution, "")}
         ),
         usage=UsageStore(),
-        executions=ActiveExecutions(hub, clock=clock),
+        executions=ActiveExecutions(hub, clock=clock, feed=feed),
         hub=hub,
         clock=clock,
         monotonic=monotonic,
@@ -135,7 +140,7 @@ async def start_runtime() -> Runtime:
     """
     if _running:
         return _running[-1].runtime
-    runtime = new_runtime(HttpKubeApi(Source(settings.KUBECONFIG, settings.KUBE_CONTEXT)))
+    runtime = new_runtime(HttpKubeApi(Source(settings.KUBECONFIG, settings.KUBE_CONTEXT)), feed=feed_of())
     usage: UsageSource = MetricsApi(runtime.api, clock=runtime.clock)
     if settings.PROMETHEUS_URL:
         usage = Prometheus(settings.PROMETHEUS_URL, clock=runtime.clock)

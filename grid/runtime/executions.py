@@ -1,21 +1,26 @@
 """The database's active and lately ended executions, in memory, so that a page with a thousand viewers costs no queries.
 
-Cheap queries each second (while somebody looks; seldom otherwise) ask whether anything changed; only then are the rows read
-again. `hint()` makes that happen at once and may be called from any thread; a lost hint costs at most the second.
+The change feed tells which were written, in whichever process, and only those are read again. While it is silent or lost, and once in
+a while in any case, the versions of all of them are compared, so whatever a feed did not tell costs at most that time. `hint()` tells
+of a change in this process at once and may be called from any thread.
 """
 
 import asyncio
+import contextlib
 import logging
+import random
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal, InvalidOperation
+from functools import partial
 from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.db import close_old_connections
 from django.db.models import Count, Max, Q, Sum
 
+from grid.changefeed import EVERYTHING, Change, ChangeFeed, Listener
 from grid.models import Execution, Membership
 from grid.models.environment import Kind
 from grid.models.execution import ExecutionQuerySet
@@ -25,11 +30,16 @@ logger = logging.getLogger(__name__)
 
 TOPIC = "executions"
 KEPT_AFTER_END = timedelta(hours=1)
-PERIOD = 1.0  # while somebody looks
-IDLE_PERIOD = 10.0
+PERIOD = 1.0  # between two comparisons while somebody looks and no feed tells
+IDLE_PERIOD = 10.0  # while nobody looks, and while a feed tells
 WHOLE_PERIOD = 30.0  # names can change without the execution's row being written
+LONGEST_PERIOD = 600.0  # where a feed tells of names too
+MERGE_SECONDS = 0.05  # what is told so soon after one another is read together
+REST = 3.0  # times as long as a look took is not looked, so that a stream of changes leaves time for the rest
+LAST_SECONDS = 5.0  # for a read that is under way when the process ends
+MOST_BY_ID = 500  # more than so many at once are read with all others
 
-
+Version = tuple[int, datetime]  # differs after each write of an execution
 Ask = Callable[[Callable[[datetime], Any], datetime], Awaitable[Any]]
 
 
@@ -61,6 +71,7 @@ class ExecutionRow:
     head_tier_name: str = ""  # of a cluster; `tier` is its workers'
     framework: str = ""  # of a cluster
     attached_to: str = ""  # of a cluster: the workspace or job that it belongs to
+    version: Version | None = field(default=None, compare=False)
 
     @property
     def project_member_ids(self) -> Collection[int]:
@@ -68,41 +79,67 @@ class ExecutionRow:
 
 
 async def _in_thread(read: Callable[[datetime], Any], now: datetime) -> Any:
-    """Run a read of the ORM in Django's thread, giving back a connection that the database has closed meanwhile."""
+    """Run a read of the ORM in Django's thread, giving back a connection that the database has closed meanwhile.
+
+    A thread cannot be interrupted. Whoever is cancelled waits for it for a while, so that what comes after finds no reader.
+    """
 
     def reading() -> Any:
         close_old_connections()
         return read(now)
 
-    run: Callable[[], Awaitable[Any]] = sync_to_async(reading)
-    return await run()
+    reader = asyncio.ensure_future(sync_to_async(reading)())
+    reader.add_done_callback(lambda done: done.cancelled() or done.exception())
+    try:
+        return await asyncio.shield(reader)
+    except asyncio.CancelledError:
+        await asyncio.wait([reader], timeout=LAST_SECONDS)
+        raise
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What is compared to find what was written."""
+
+    versions: Mapping[str, Version]  # of all executions that are shown
+    roles: object  # differs when somebody has joined or left a project, or has another role in it
 
 
 class ActiveExecutions:
-    """The snapshot. `run()` keeps it fresh; `refresh()` makes it fresh now."""
+    """The snapshot. `run()` keeps it fresh; `refresh()` and `look_at()` make it fresh now, one after the other."""
 
     def __init__(
         self,
         hub: Hub,
         *,
         clock: Callable[[], datetime],
+        feed: ChangeFeed | None = None,
         period: float = PERIOD,
         idle_period: float = IDLE_PERIOD,
         ask: Ask = _in_thread,
+        rng: random.Random | None = None,
     ) -> None:
         self.version = 0
         self._hub = hub
         self._clock = clock
+        self._listener = Listener(feed, self._take_news, rng=rng or random.Random()) if feed is not None else None
         self._ask = ask
         self._period = period
         self._idle_period = idle_period
         self._rows: dict[str, ExecutionRow] = {}
-        self._mark: object = None
-        self._read_whole_at = float("-inf")
+        self._roles: object = None
+        self._all_told = self._all_read = 0  # how often a name may have changed, and how many of these have been read
+        self._named_at = float("-inf")  # when all were read, with the names of what they refer to
         self._looked_at = float("-inf")
-        self._looks = self._installed = 0  # numbered by when they began
-        self._hinted = asyncio.Event()
+        self._reading = asyncio.Lock()  # so nothing that was read earlier is installed later
+        self._news: set[Change] = set()
+        self._doubted_at = float("inf")  # when the feed should have told of what this process wrote
+        self._awake = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
+
+    @property
+    def _is_told(self) -> bool:
+        return self._listener is not None and self._listener.is_told
 
     def get(self, id: str) -> ExecutionRow | None:
         return self._rows.get(id)
@@ -112,62 +149,122 @@ class ActiveExecutions:
         return self._rows.values()
 
     def hint(self) -> None:
-        """An execution was written: look at once. Safe from any thread, and when nothing runs."""
+        """An execution was written: look at once, or soon if a feed does not tell of it. Safe from any thread, and when nothing runs."""
         if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._hinted.set)
+            self._loop.call_soon_threadsafe(self._take_hint, self._loop)
+
+    def _take_hint(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._doubted_at = min(self._doubted_at, loop.time() + (self._period if self._is_told else 0))
+        self._awake.set()
+
+    def _take_news(self, news: Collection[Change]) -> None:
+        self._news.update(news)
+        if len(self._news) > MOST_BY_ID:
+            self._news = {EVERYTHING}
+        if EVERYTHING in self._news:
+            self._all_told += 1
+        self._awake.set()
 
     async def refresh(self) -> bool:
-        """Look at the database; True, and the hub's topic published, when a row differs.
+        """Look at the versions of all, and read what differs; True, and the hub's topic published, when a row differs."""
+        async with self._reading:
+            return await self._compare()
 
-        Two may look at once, and the one that began later may be done first: then what the other has read is of the past.
-        """
-        self._looks += 1
-        look, now, loop_time = self._looks, self._clock(), asyncio.get_running_loop().time()
+    async def look_at(self, changes: Collection[Change]) -> bool:
+        """Read what was written, and only that; True, and the hub's topic published, when a row differs."""
+        async with self._reading:
+            projects = {change.project for change in changes if change.project}
+            ids = {change.execution for change in changes if change.execution}
+            if projects:
+                ids |= {row.id for row in self._rows.values() if row.project_id in projects}
+            if len(ids) > MOST_BY_ID or EVERYTHING in changes:
+                return await self._compare()
+            rows = await self._ask(partial(read_rows, ids=ids), self._clock())
+            return self._replace_some(ids, rows)
+
+    async def _compare(self) -> bool:
+        now, loop_time, told = self._clock(), asyncio.get_running_loop().time(), self._all_told
         self._looked_at = loop_time
-        mark = await self._ask(read_mark, now)
-        if mark == self._mark and loop_time - self._read_whole_at < WHOLE_PERIOD:
+        marks: Marks = await self._ask(read_marks, now)
+        known, versions = self._rows, marks.versions
+        wanted = {id for id, version in versions.items() if id not in known or known[id].version != version}
+        old = loop_time - self._named_at >= (LONGEST_PERIOD if self._is_told else WHOLE_PERIOD)
+        if old or told != self._all_read or marks.roles != self._roles or len(wanted) > MOST_BY_ID:
+            rows = await self._ask(read_rows, now)
+            self._roles, self._all_read, self._named_at = marks.roles, told, loop_time
+            return self.replace(rows)
+        gone = known.keys() - versions.keys()
+        if not wanted and not gone:
             return False
-        rows = await self._ask(read_rows, now)
-        if look < self._installed:
-            return False
-        self._installed = look
-        self._mark, self._read_whole_at = mark, loop_time
-        return self.replace(rows)
+        rows = await self._ask(partial(read_rows, ids=wanted), now) if wanted else []
+        return self._replace_some(wanted | gone, rows)
+
+    def _replace_some(self, ids: Collection[str], rows: Iterable[ExecutionRow]) -> bool:
+        """Of these ids there are exactly these rows; all others stay."""
+        found = {row.id: row for row in rows}
+        is_same = all(found.get(id) == self._rows.get(id) for id in ids)
+        if found.keys() <= self._rows.keys():
+            new = {id: row for id, row in (self._rows | found).items() if id in found or id not in ids}
+        else:
+            kept = (row for id, row in self._rows.items() if id not in ids)
+            new = {row.id: row for row in _newest_first([*found.values(), *kept])}
+        return self._become(new, is_same=is_same)
 
     async def catch_up(self) -> None:
         """Look now, for somebody who asks for what is not here: another process may have made it a moment ago. Not more often than
         each period, whoever asks."""
-        if asyncio.get_running_loop().time() - self._looked_at >= self._period:
-            await self.refresh()
+        async with self._reading:  # whoever waits here shares what the first has read
+            if asyncio.get_running_loop().time() - self._looked_at >= self._period:
+                await self._compare()
 
     def replace(self, rows: Iterable[ExecutionRow]) -> bool:
         """Become exactly these rows; True, and the hub's topic published, when one differs."""
         new = {row.id: row for row in rows}
-        if list(new.items()) == list(self._rows.items()):
+        return self._become(new, is_same=list(new.items()) == list(self._rows.items()))
+
+    def _become(self, rows: dict[str, ExecutionRow], *, is_same: bool) -> bool:
+        self._rows = rows  # even if they look the same: their versions may differ
+        if is_same:
             return False
-        self._rows = new
         self.version += 1
         self._hub.publish(TOPIC)
         return True
 
     async def run(self) -> None:
-        """For ever: refresh when hinted, each period while somebody looks, and seldom otherwise."""
+        """For ever: read what is told, compare all each period while somebody looks and nobody tells, and seldom otherwise."""
         self._loop = asyncio.get_running_loop()
+        async with asyncio.TaskGroup() as tasks:
+            if self._listener is not None:
+                tasks.create_task(self._listener.run())
+            await self._look_for_ever(self._loop)
+
+    async def _look_for_ever(self, loop: asyncio.AbstractEventLoop) -> None:
         looked_at = float("-inf")
         while True:
-            due = self._loop.time() - looked_at >= self._idle_period
-            if due or self._hinted.is_set() or self._hub.is_watched(TOPIC):
-                self._hinted.clear()
-                looked_at = self._loop.time()
-                try:
-                    await self.refresh()
-                except Exception:
-                    logger.exception("executions not read; trying again")
+            self._awake.clear()
+            news, self._news = self._news, set()
+            seldom = self._is_told or not self._hub.is_watched(TOPIC)
+            due_at, began = looked_at + (self._idle_period if seldom else self._period), loop.time()
             try:
-                async with asyncio.timeout(self._period):
-                    await self._hinted.wait()
-            except TimeoutError:
-                pass  # nobody hinted: look whether anybody looks
+                if began >= min(due_at, self._doubted_at):
+                    looked_at, self._doubted_at = began, float("inf")
+                    await self.refresh()
+                    news.discard(EVERYTHING)  # which it has read
+                if news:
+                    await self.look_at(news)
+            except Exception:
+                logger.exception("executions not read; trying again")
+                self._news |= news
+                looked_at = float("-inf")
+                await asyncio.sleep(self._period)
+            await asyncio.sleep(max(MERGE_SECONDS, min(self._period, REST * (loop.time() - began))))
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._period):  # or nothing is new: look whether anybody looks
+                    await self._awake.wait()
+
+
+def _newest_first(rows: list[ExecutionRow]) -> list[ExecutionRow]:
+    return sorted(rows, key=lambda row: (row.requested_at, row.id), reverse=True)
 
 
 def _shown(now: datetime) -> tuple[ExecutionQuerySet, ExecutionQuerySet]:
@@ -176,21 +273,24 @@ def _shown(now: datetime) -> tuple[ExecutionQuerySet, ExecutionQuerySet]:
     return Execution.objects.unsettled(), lately
 
 
-def read_mark(now: datetime) -> object:
-    """Differs whenever an execution that is shown was written, made or deleted, and when somebody has joined or left a project,
-    which decides what he sees; three cheap queries."""
-    found = [rows.order_by().aggregate(Count("pk"), Max("updated_at"), Sum("revision")) for rows in _shown(now)]
+def read_marks(now: datetime) -> Marks:
+    """In three cheap queries, which read indexes and a few columns."""
+    versions = {
+        id: (revision, updated_at)
+        for rows in _shown(now)
+        for id, revision, updated_at in rows.order_by().values_list("pk", "revision", "updated_at")
+    }
     # Joining, leaving and another role each move one of these; two people who change places in one statement would not.
-    of_role = {role: Q(role=role) for role in Membership.Role.values}
-    sums = {role: Sum("pk", filter=condition) for role, condition in of_role.items()}
-    members = Membership.objects.aggregate(Count("pk"), Max("pk"), **sums)
-    return *(tuple(rows.values()) for rows in found), *members.values()
+    sums = {role: Sum("pk", filter=Q(role=role)) for role in Membership.Role.values}
+    roles = Membership.objects.aggregate(Count("pk"), Max("pk"), **sums)
+    return Marks(versions, tuple(roles.values()))
 
 
-def read_rows(now: datetime) -> list[ExecutionRow]:
-    """All executions that are shown, newest first, in three queries."""
+def read_rows(now: datetime, *, ids: Collection[str] | None = None) -> list[ExecutionRow]:
+    """All executions that are shown, or those of these ids, newest first, in three queries."""
     joined = ("owner", "project", "environment", "tier")
-    found = [row for rows in _shown(now) for row in rows.select_related(*joined)]
+    shown = _shown(now) if ids is None else [rows.filter(pk__in=ids) for rows in _shown(now)]
+    found = [row for rows in shown for row in rows.select_related(*joined)]
     found.sort(key=lambda row: (row.requested_at, row.pk), reverse=True)
     roles = _roles({row.project_id for row in found})
     return [_row(execution, roles[execution.project_id]) for execution in found]
@@ -230,6 +330,7 @@ def _row(execution: Execution, roles: Mapping[int, str]) -> ExecutionRow:
         head_tier_name=str(_head_tier(execution).get("name", "")),
         framework=str(_cluster(execution).get("framework", "")),
         attached_to=execution.attached_to_id or "",
+        version=(execution.revision, execution.updated_at),
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from grid.changefeed import feed_of
 from grid.egress import read_egress
 from grid.errors import GridError, NotAllowed
 from grid.kube.credentials import Source
@@ -66,6 +67,9 @@ async def _serve() -> None:
 
 
 async def _lead(controller: Controller, registration: Registration) -> None:
+    feed = feed_of()
+    if feed is not None:
+        controller.listen_to(feed)
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(controller.run())
         tasks.create_task(registration.run())

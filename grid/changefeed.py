@@ -1,0 +1,275 @@
+"""Tells which executions were written, in whichever process, as soon as their transaction has committed.
+
+The database's triggers say so (`grid.triggers`), so no writer can forget it. PostgreSQL tells by LISTEN/NOTIFY. SQLite has a number that
+changes with each commit of another connection (`PRAGMA data_version`), asked for twenty times a second, and a table of what was written.
+A feed that cannot be heard (no triggers, a pooler that swallows LISTEN, another file in the place of the database's) must not pass for
+one that has nothing to tell, so each is lost then.
+"""
+
+import asyncio
+import contextlib
+import logging
+import random
+import secrets
+import sqlite3
+import threading
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import psycopg
+from django.db import connections
+from django.db.backends.sqlite3.base import DatabaseWrapper as SqliteWrapper
+
+from grid import triggers
+from grid.triggers import CHANNEL, TABLE
+from grid.watch.backoff import Backoff
+
+logger = logging.getLogger(__name__)
+
+PERIOD_SECONDS = 0.05
+SOUND_SECONDS = 5.0  # a feed that is lost sooner has not come back
+PROBE_SECONDS = 60.0  # after so long without a word it is asked whether it still hears
+ANSWER_SECONDS = 5.0
+_CONNECTION_ONLY = frozenset({"context", "cursor_factory"})  # of Django's own, for its kind of connection
+_PROBE = "probe:"
+
+
+class FeedLost(Exception):
+    """The feed tells nothing any more; what was written meanwhile is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """An execution was written, or who has which role in a project; by default, whatever the database holds."""
+
+    execution: str = ""
+    project: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> "Change":
+        """As a trigger says it: `execution:ID`, `project:ID`, or anything else."""
+        match text.partition(":"):
+            case "execution", _, id:
+                return cls(execution=id)
+            case "project", _, id:
+                return cls(project=id)
+        return cls()
+
+
+EVERYTHING = Change()
+
+
+class ChangeFeed(Protocol):
+    def changes(self) -> AsyncGenerator[Collection[Change]]:
+        """Yield EVERYTHING once nothing will be missed any more, then what was written. Raises FeedLost, after which it may be begun
+        anew."""
+        ...
+
+
+class SqliteFeed:
+    """Of a file; a database in memory has no other process."""
+
+    def __init__(self, path: str, *, period: float = PERIOD_SECONDS) -> None:
+        self._path = Path(path).absolute()
+        self._period = period
+
+    async def changes(self) -> AsyncGenerator[Collection[Change]]:
+        # A thread of its own opens, asks and closes: a connection that is closed while another thread uses it kills the process.
+        loop, ended = asyncio.get_running_loop(), threading.Event()
+        heard: asyncio.Queue[Collection[Change] | FeedLost] = asyncio.Queue()
+
+        def tell(what: Collection[Change] | FeedLost) -> None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed, nobody listens any more
+                loop.call_soon_threadsafe(heard.put_nowait, what)
+
+        threading.Thread(target=self._follow, args=(tell, ended), name="change feed", daemon=True).start()
+        try:
+            while True:
+                what = await heard.get()
+                if isinstance(what, FeedLost):
+                    raise what
+                yield what
+        finally:
+            ended.set()
+
+    def _follow(self, tell: Callable[[Collection[Change] | FeedLost], None], ended: threading.Event) -> None:
+        try:
+            file = _identity(self._path)
+            # It only reads, and must never make an empty file where there is none.
+            uri = f"{self._path.as_uri()}?mode=rw"
+            with contextlib.closing(sqlite3.connect(uri, uri=True, isolation_level=None, timeout=1.0)) as connection:
+                schema = _refuse_deaf_file(connection)
+                # The version first: what is written between the two changes it again.
+                version, last = _data_version(connection), _newest(connection)
+                tell({EVERYTHING})
+                while not ended.wait(self._period):
+                    if _identity(self._path) != file:
+                        raise FeedLost("the database's file was replaced by another")
+                    now = _data_version(connection)
+                    if now != version:
+                        version, (last, found) = now, _written(connection, last)
+                        if _pragma(connection, "schema_version") != schema:
+                            schema = _refuse_deaf_file(connection)
+                        if found:
+                            tell(found)
+        except (sqlite3.Error, OSError) as error:
+            tell(FeedLost(str(error)))
+        except FeedLost as lost:
+            tell(lost)
+        except Exception as error:
+            logger.exception("the change feed failed")
+            tell(FeedLost(f"{type(error).__name__}: {error}"))
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_dev, found.st_ino
+
+
+def _newest(connection: sqlite3.Connection) -> int:
+    (last,) = connection.execute(f"SELECT coalesce(max(number), 0) FROM {TABLE}").fetchone()
+    return int(last)
+
+
+def _data_version(connection: sqlite3.Connection) -> int:
+    return _pragma(connection, "data_version")
+
+
+def _pragma(connection: sqlite3.Connection, name: str) -> int:
+    (number,) = connection.execute(f"PRAGMA {name}").fetchone()
+    return int(number)
+
+
+def _refuse_deaf_file(connection: sqlite3.Connection) -> int:
+    """The version of the schema in which all triggers were found."""
+    version = _pragma(connection, "schema_version")
+    _refuse_deaf(name for (name,) in connection.execute(triggers.LISTED["sqlite"]))
+    return version
+
+
+def _written(connection: sqlite3.Connection, last: int) -> tuple[int, set[Change]]:
+    """The newest number, and what was written after the number `last`."""
+    rows = connection.execute(f"SELECT number, what FROM {TABLE} WHERE number > ? ORDER BY number", (last,)).fetchall()
+    if not rows:
+        # Lower where a copy was put back into the file; higher where somebody wrote since, which is for the next time.
+        newest = _newest(connection)
+        return (newest, {EVERYTHING}) if newest < last else (last, set())
+    # The table keeps the latest only.
+    is_missing = rows[0][0] != last + 1
+    return rows[-1][0], {EVERYTHING} if is_missing else {Change.parse(what) for _, what in rows}
+
+
+class PostgresFeed:
+    """A connection of its own, which a pooler in transaction mode must not stand before: it would take LISTEN and tell nothing."""
+
+    def __init__(self, parameters: Mapping[str, Any]) -> None:
+        self._parameters = parameters
+
+    async def changes(self) -> AsyncGenerator[Collection[Change]]:
+        try:
+            async with await self._connect() as connection:
+                await connection.execute(f"LISTEN {CHANNEL}")
+                await _refuse_deaf_server(connection)
+                yield await self._probe(connection) | {EVERYTHING}
+                while True:
+                    # Ends after the first, with all that came together with it, or without any when it was silent for long.
+                    said = [one.payload async for one in connection.notifies(timeout=PROBE_SECONDS, stop_after=1)]
+                    found = _parsed(said) if said else await self._probe_again(connection)
+                    if EVERYTHING in found or not said:
+                        await _refuse_deaf_server(connection)
+                    if found:
+                        yield found
+        except (psycopg.Error, OSError) as error:  # a timeout is an OSError
+            raise FeedLost(str(error).strip() or type(error).__name__) from error
+
+    async def _connect(self) -> "psycopg.AsyncConnection[Any]":
+        return await psycopg.AsyncConnection.connect(**{**self._parameters, "autocommit": True})
+
+    async def _probe_again(self, connection: "psycopg.AsyncConnection[Any]") -> set[Change]:
+        """A server that takes no further connection for now is no reason to give up one that hears."""
+        try:
+            return await self._probe(connection)
+        except psycopg.OperationalError:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                await connection.execute("SELECT 1")
+            return set()
+
+    async def _probe(self, connection: "psycopg.AsyncConnection[Any]") -> set[Change]:
+        """Returns what else was told meanwhile. The word comes from another session: its own a pooler might well give back."""
+        word = f"{_PROBE}{secrets.token_hex(8)}"
+        async with await self._connect() as other:
+            await other.execute("SELECT pg_notify(%s, %s)", (CHANNEL, word))
+        said: list[str] = []
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(ANSWER_SECONDS):
+                while word not in said:
+                    said += [one.payload async for one in connection.notifies(timeout=ANSWER_SECONDS, stop_after=1)]
+        if word not in said:
+            raise FeedLost("LISTEN hears nothing, as behind a pooler in transaction mode")
+        return _parsed(said)
+
+
+async def _refuse_deaf_server(connection: "psycopg.AsyncConnection[Any]") -> None:
+    listed = await (await connection.execute(triggers.LISTED["postgresql"])).fetchall()
+    _refuse_deaf(name for (name,) in listed)
+
+
+def _parsed(said: Collection[str]) -> set[Change]:
+    return {Change.parse(text) for text in said if not text.startswith(_PROBE)}
+
+
+def _refuse_deaf(present: Iterable[str]) -> None:
+    """Raises FeedLost unless all triggers are there."""
+    if missing := triggers.names() - set(present):
+        raise FeedLost(f"the database has no triggers {', '.join(sorted(missing))}; `manage.py migrate` makes them")
+
+
+class Listener:
+    """Hears a feed for ever, and begins anew when it is lost."""
+
+    def __init__(self, feed: ChangeFeed, heard: Callable[[Collection[Change]], None], *, rng: random.Random) -> None:
+        self.is_told = False  # of every change, at this moment
+        self._feed = feed
+        self._heard = heard
+        self._backoff = Backoff(longest=30.0, rng=rng)
+
+    async def run(self) -> None:
+        """The first loss is news; what follows it is not, until it has lasted for a while."""
+        is_failing, loop = False, asyncio.get_running_loop()
+        while True:
+            heard_at: float | None = None
+            lost = "it ended"
+            try:
+                async with aclosing(self._feed.changes()) as told:
+                    async for changes in told:
+                        heard_at = loop.time() if heard_at is None else heard_at
+                        self.is_told = True
+                        self._heard(changes)
+            except FeedLost as error:
+                lost = str(error)
+            except Exception as error:  # whoever is told asks instead, and must not fall with it
+                logger.exception("the change feed failed")
+                lost = f"{type(error).__name__}: {error}"
+            finally:
+                self.is_told = False
+            if heard_at is not None and loop.time() - heard_at >= SOUND_SECONDS:
+                self._backoff.reset()
+                is_failing = False
+            level = logging.DEBUG if is_failing else logging.WARNING
+            logger.log(level, "changes are not told, asking for them reason=%s", lost)
+            is_failing = True
+            await asyncio.sleep(self._backoff.next())
+
+
+def feed_of(alias: str = "default") -> ChangeFeed | None:
+    """The feed of one of Django's databases; None where it has none."""
+    connection = connections[alias]
+    if connection.vendor == "postgresql":
+        parameters = connection.get_connection_params()
+        return PostgresFeed({name: value for name, value in parameters.items() if name not in _CONNECTION_ONLY})
+    if not isinstance(connection, SqliteWrapper) or connection.is_in_memory_db():
+        return None
+    return SqliteFeed(str(connection.settings_dict["NAME"]))

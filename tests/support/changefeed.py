@@ -1,0 +1,21 @@
+"""A change feed that tells what a test puts in."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Collection
+
+from grid.changefeed import EVERYTHING, Change, FeedLost
+
+
+class Feed:
+    """Tells what a test puts in, in a list; a string is why it is lost."""
+
+    def __init__(self) -> None:
+        self.told: asyncio.Queue[Collection[Change] | str] = asyncio.Queue()
+
+    async def changes(self) -> AsyncGenerator[Collection[Change]]:
+        yield {EVERYTHING}
+        while True:
+            told = await self.told.get()
+            if isinstance(told, str):
+                raise FeedLost(told)
+            yield told

@@ -15,25 +15,30 @@ warnings.filterwarnings("ignore", message="StreamingHttpResponse must consume sy
 django_application = get_asgi_application()
 
 # Imported after Django is set up: they import models.
-from channels.auth import AuthMiddlewareStack  # noqa: E402
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
+from channels.sessions import CookieMiddleware  # noqa: E402
 from django.conf import settings  # noqa: E402
 
 from dashboard.routing import websocket_urlpatterns  # noqa: E402
+from grid import database  # noqa: E402
 from grid.edge.bodies import Bodies  # noqa: E402
 from grid.edge.hosts import OwnHosts  # noqa: E402
 from grid.edge.limits import Limits  # noqa: E402
 from grid.edge.slow import SlowRefusals  # noqa: E402
+from grid.runtime import start_runtime, stop_runtime  # noqa: E402
 from grid.runtime.lifespan import Lifespan  # noqa: E402
 
 PASSWORD_PATHS = ("/login/", "/account/password/")
+# They ask no database: a process whose requests all wait for it is alive, and whoever restarts it makes that worse.
+PROBES = ("/healthz", "/freshz")
+django_threads = database.RequestThreads(django_application, apart=PROBES)
 
 dashboard = Limits(
     OwnHosts(
         ProtocolTypeRouter(
             {
-                "http": SlowRefusals(django_application, paths=PASSWORD_PATHS),
-                "websocket": AuthMiddlewareStack(URLRouter(websocket_urlpatterns)),
+                "http": SlowRefusals(django_threads, paths=PASSWORD_PATHS),
+                "websocket": CookieMiddleware(URLRouter(websocket_urlpatterns)),
             }
         ),
         allowed=settings.ALLOWED_HOSTS,
@@ -44,4 +49,15 @@ dashboard = Limits(
     bodies=Bodies(paths={path: Bodies().anonymous for path in ("/login/", "/logout/", "/theme/", "/admin/login/")}),
 )
 
-application = Lifespan(dashboard)
+
+async def start() -> None:
+    database.open_threads()
+    await start_runtime()
+
+
+async def stop() -> None:
+    await stop_runtime()
+    await database.close_threads()
+
+
+application = Lifespan(dashboard, start=start, stop=stop)

@@ -7,10 +7,8 @@ database, and the executions' pods, from a watch cache of their namespace alone.
 import asyncio
 import os
 import time
-from collections.abc import Callable, Collection, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
-from typing import ParamSpec, TypeVar
 
 import django
 
@@ -19,12 +17,11 @@ django.setup()
 
 # Imported after Django is set up: they import models.
 from django.conf import settings  # noqa: E402
-from django.db import close_old_connections  # noqa: E402
 
 from dashboard.proxy.app import WorkspaceProxy  # noqa: E402
 from dashboard.proxy.gate import GrantGate  # noqa: E402
 from dashboard.proxy.own_cookies import OwnCookies  # noqa: E402
-from grid import sessions  # noqa: E402
+from grid import database, sessions  # noqa: E402
 from grid.edge.limits import Limits  # noqa: E402
 from grid.kube.credentials import Source  # noqa: E402
 from grid.kube.http import HttpKubeApi  # noqa: E402
@@ -41,36 +38,18 @@ from grid.watch.hub import Hub  # noqa: E402
 from grid.watch.reflector import Feed, Reflector  # noqa: E402
 from grid.watch.store import Store  # noqa: E402
 
-P = ParamSpec("P")
-T = TypeVar("T")
-# Several, so that somebody who comes in does not wait behind the round that asks again about everybody.
-_threads = ThreadPoolExecutor(4, thread_name_prefix="database")
-
-
-async def _in_database(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run it in a thread, giving back a connection that the database has closed meanwhile."""
-
-    def working() -> T:
-        close_old_connections()
-        try:
-            return work(*args, **kwargs)
-        finally:
-            close_old_connections()
-
-    return await asyncio.get_running_loop().run_in_executor(_threads, working)
-
 
 class StoredGrants:
     """Implements `dashboard.proxy.gate.Grants` on the database."""
 
     async def exchange(self, execution_id: str, ticket: str, opener: str, *, now: datetime) -> str | None:
-        return await _in_database(grants.exchange_ticket, execution_id, ticket, opener, now=now)
+        return await database.background.run(grants.exchange_ticket, execution_id, ticket, opener, now=now)
 
     async def passages(self, keys: Collection[grants.Key]) -> Mapping[grants.Key, grants.Passage]:
-        return await _in_database(grants.passages, keys)
+        return await database.background.run(grants.passages, keys)
 
     async def touch(self, session_keys: Collection[str]) -> None:
-        await _in_database(sessions.touch, session_keys, datetime.now(UTC))
+        await database.background.run(sessions.touch, session_keys, datetime.now(UTC))
 
 
 _execution = Keys.under(settings.LABEL_PREFIX).execution
@@ -85,7 +64,7 @@ _api: list[HttpKubeApi] = []
 async def _problem() -> str:
     """Why nobody can be served now: without the database nobody is let in, without the first list no pod is known."""
     try:
-        await _in_database(WorkspaceGrant.objects.exists)
+        await database.background.run(WorkspaceGrant.objects.exists)
     except Exception as error:
         return f"The database does not answer as it should; has it been migrated? ({type(error).__name__})"
     freshness = pods.freshness(time.monotonic())
@@ -103,6 +82,7 @@ proxy = WorkspaceProxy(
 
 async def start() -> None:
     """Never fails for want of a cluster or a database: both are waited for."""
+    database.open_threads()
     api = HttpKubeApi(Source(settings.KUBECONFIG, settings.KUBE_CONTEXT))
     _api.append(api)
     follow = Reflector(api, Feed(PODS, Pod, settings.GRID_NAMESPACE), pods, Hub())
@@ -119,6 +99,7 @@ async def stop() -> None:
     _lives.clear()
     while _api:
         await _api.pop().close()
+    await database.close_threads()
 
 
 _cookies = () if settings.WORKSPACE_PATHS else (OwnCookies(workspace_origins()).secret(""),)

@@ -179,6 +179,10 @@ else:
         "keepalives_count": 3,
         **DATABASES["default"].get("OPTIONS", {}),
     }
+# Of a thread's connection, in seconds: opening one for each query costs more than most queries, and one that has failed, or is to
+# a file that another was put in place of, is left soon. A server's connection is tried before it is used again.
+DATABASES["default"].setdefault("CONN_MAX_AGE", 10)
+DATABASES["default"].setdefault("CONN_HEALTH_CHECKS", True)
 
 # --- Cluster ---------------------------------------------------------------------------------------------------------
 # Path of a kubeconfig; empty means in-cluster credentials when there are some, else ~/.kube/config.

@@ -6,7 +6,6 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.http import QueryDict
 
@@ -29,6 +28,7 @@ from dashboard.viewmodels.execution import ExecutionRecord, Person, PodLink, act
 from dashboard.viewmodels.leaving import leaving
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.timeline import timeline
+from grid import database
 from grid.diagnosis.clusters import explain_cluster
 from grid.diagnosis.diagnosis import Diagnosis
 from grid.kube.objects import Event, Node, Pod
@@ -98,7 +98,7 @@ class ExecutionPage(LivePage[ExecutionView]):
         known = self._records.get(execution_id)
         if known is not None and known[1] == (id(runtime), row) and 0 <= at - known[0] < RECORD_SECONDS:
             return known[2]
-        record = await sync_to_async(read_record)(execution_id, before=known[2] if known is not None else None)
+        record = await database.pages.run(read_record, execution_id, before=known[2] if known is not None else None)
         self._records[execution_id] = (at, (id(runtime), row), record)
         self._records.move_to_end(execution_id)
         if len(self._records) > _RECORDS_KEPT:

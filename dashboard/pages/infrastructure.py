@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from datetime import datetime
 
-from asgiref.sync import sync_to_async
 from django.http import QueryDict
 
 from dashboard.access import Viewer, may_observe
@@ -13,6 +12,7 @@ from dashboard.pages.page import LivePage
 from dashboard.viewmodels.infrastructure import InfrastructureView, activity, node_rows, pool_cards, totals
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.nodes import NodeSums
+from grid import database
 from grid.centralconfig import UNNEEDED_SECONDS, UNNEEDED_THRESHOLD, all_values
 from grid.diagnosis.scaledown import ScaleDown, ScaleDownRules, scale_down
 from grid.runtime import Runtime
@@ -21,9 +21,8 @@ AUTOSCALER = "cluster-autoscaler"
 RULES_SECONDS = 2.0  # how long a page may show times by settings that have just been changed
 
 
-@sync_to_async
-def read_rules() -> ScaleDownRules:
-    values = all_values()
+async def read_rules() -> ScaleDownRules:
+    values = await database.pages.run(all_values)
     return ScaleDownRules(
         threshold_percent=values[UNNEEDED_THRESHOLD.key], unneeded_seconds=values[UNNEEDED_SECONDS.key]
     )

@@ -9,18 +9,18 @@ import asyncio
 import logging
 from typing import Any
 
-from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
-from django.contrib.auth.models import AnonymousUser
+from django.conf import settings
 from django.core.exceptions import SuspiciousOperation
 from django.http import QueryDict
 
-from dashboard.access import Viewer, viewer_of
+from dashboard.access import Viewer
 from dashboard.fragments import RenderedFragments
 from dashboard.pages.feed import Feed, Feeds
 from dashboard.pages.page import LivePage
-from dashboard.pages.watching import SessionWatch, session_watch
+from dashboard.pages.watching import SessionWatch, read_viewers, session_watch
 from dashboard.viewmodels.live import Change, Fragment, Shown, changes, everything
+from grid import database
 from grid.errors import NotAllowed
 from grid.runtime import Runtime, get_runtime
 
@@ -60,8 +60,8 @@ class LiveConsumer(AsyncWebsocketConsumer):
         self._task: asyncio.Task[None] | None = None
 
     async def connect(self) -> None:
-        session_key = self.scope["session"].session_key
-        viewer = await database_sync_to_async(viewer_of)(self.scope["user"] or AnonymousUser())
+        session_key = self.scope["cookies"].get(settings.SESSION_COOKIE_NAME, "")
+        viewer = (await database.pages.run(read_viewers, [session_key])).get(session_key)
         if viewer is None:
             await self.accept()
             await self._say_goodbye(LOGGED_OUT)
@@ -91,7 +91,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
         if self._task is not None:
             self._task.cancel()
 
-    async def _live(self, runtime: Runtime, viewer: Viewer, view: Any, session_key: str | None) -> None:
+    async def _live(self, runtime: Runtime, viewer: Viewer, view: Any, session_key: str) -> None:
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._watch_session(runtime, viewer, view, session_key))
@@ -131,9 +131,9 @@ class LiveConsumer(AsyncWebsocketConsumer):
         async with asyncio.timeout(self._send_seconds):
             await self.send(text_data=message)
 
-    async def _watch_session(self, runtime: Runtime, admitted: Viewer, view: Any, session_key: str | None) -> None:
+    async def _watch_session(self, runtime: Runtime, admitted: Viewer, view: Any, session_key: str) -> None:
         while True:
-            viewer = await self._watch.viewer(session_key or "")
+            viewer = await self._watch.viewer(session_key)
             if viewer is None:
                 raise SessionEnded
             if not self._page.still_allowed(runtime, viewer, view):

@@ -41,7 +41,7 @@ class LivePage(ABC, Generic[View]):
 
     @abstractmethod
     async def fragments(self, runtime: Runtime, viewer: Viewer, view: View, now: datetime) -> Sequence[Fragment]:
-        """The whole page now, in order. Read stores without awaiting in between; the database only through sync_to_async."""
+        """The whole page now, in order. Read stores without awaiting in between; the database through `grid.database.pages`."""
 
     def audience(self, viewer: Viewer) -> Hashable:
         """What of the viewer matters for `fragments`: viewers with equal audiences share one computation."""

@@ -6,10 +6,10 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping
 
-from channels.db import database_sync_to_async
 from django.db import DatabaseError, OperationalError
 
 from dashboard.access import Viewer, viewers_of
+from grid import database
 from grid.sessions import stored_key, valid_users
 
 logger = logging.getLogger(__name__)
@@ -27,7 +27,8 @@ def read_viewers(session_keys: Collection[str]) -> dict[str, Viewer]:
     return {key: viewers[user_id] for key, user_id in found if user_id in viewers}
 
 
-_read_in_thread: Read = database_sync_to_async(read_viewers)
+async def _read_in_thread(session_keys: Collection[str]) -> Mapping[str, Viewer]:
+    return await database.background.run(read_viewers, session_keys)
 
 
 class SessionWatch:

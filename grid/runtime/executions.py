@@ -16,10 +16,9 @@ from decimal import Decimal, InvalidOperation
 from functools import partial
 from typing import Any
 
-from asgiref.sync import sync_to_async
-from django.db import close_old_connections
 from django.db.models import Count, Max, Q, Sum
 
+from grid import database
 from grid.changefeed import EVERYTHING, Change, ChangeFeed, Listener
 from grid.models import Execution, Membership
 from grid.models.environment import Kind
@@ -79,16 +78,9 @@ class ExecutionRow:
 
 
 async def _in_thread(read: Callable[[datetime], Any], now: datetime) -> Any:
-    """Run a read of the ORM in Django's thread, giving back a connection that the database has closed meanwhile.
-
-    A thread cannot be interrupted. Whoever is cancelled waits for it for a while, so that what comes after finds no reader.
-    """
-
-    def reading() -> Any:
-        close_old_connections()
-        return read(now)
-
-    reader = asyncio.ensure_future(sync_to_async(reading)())
+    """Run a read of the ORM. A thread cannot be interrupted: whoever is cancelled waits for it for a while, so that what comes after
+    finds no reader."""
+    reader = asyncio.ensure_future(database.background.run(read, now))
     reader.add_done_callback(lambda done: done.cancelled() or done.exception())
     try:
         return await asyncio.shield(reader)

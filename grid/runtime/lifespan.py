@@ -4,8 +4,6 @@ import logging
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from grid.runtime import start_runtime, stop_runtime
-
 logger = logging.getLogger(__name__)
 
 Message = MutableMapping[str, Any]
@@ -24,8 +22,8 @@ class Lifespan:
         self,
         application: Application,
         *,
-        start: Callable[[], Awaitable[object]] = start_runtime,
-        stop: Callable[[], Awaitable[object]] = stop_runtime,
+        start: Callable[[], Awaitable[object]],
+        stop: Callable[[], Awaitable[object]],
     ) -> None:
         self._application = application
         self._start = start

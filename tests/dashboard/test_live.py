@@ -1,14 +1,16 @@
 """The websocket of a live page: what it sends, how often, to whom, and when it ends."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AsyncExitStack
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
-from channels.auth import AuthMiddlewareStack
 from channels.routing import URLRouter
+from channels.sessions import CookieMiddleware
+from django.db import OperationalError
 from django.http import QueryDict
 from django.urls import path
 from django.utils import timezone
@@ -19,11 +21,13 @@ from dashboard.pages.feed import Feeds, Pace
 from dashboard.pages.infrastructure import INFRASTRUCTURE
 from dashboard.pages.live import FORBIDDEN, LOGGED_OUT, OTHER_ROLE, TOO_SLOW, LiveConsumer, feeds, rendered
 from dashboard.pages.page import LivePage
-from dashboard.pages.watching import SessionWatch, session_watch
+from dashboard.pages.watching import SessionWatch, read_viewers, session_watch
 from dashboard.viewmodels.live import Fragment
+from grid import database
 from grid.kube.resources import NODES
 from grid.models import Session
 from grid.runtime import Runtime
+from grid.sessions import stored_key
 from tests.conftest import People
 from tests.dashboard.browsing import client_of
 from tests.dashboard.live import Clock, changed, connected, connection, cookie_of
@@ -38,7 +42,7 @@ OPERATOR = Viewer(id=1, username="olga", role=Role.OPERATOR)
 
 def impatient(page: LivePage[Any] = INFRASTRUCTURE, **options: Any) -> Any:
     consumer: Any = LiveConsumer.as_asgi(page=page, **options)
-    return AuthMiddlewareStack(URLRouter([path(f"live/{page.name}/", consumer)]))
+    return CookieMiddleware(URLRouter([path(f"live/{page.name}/", consumer)]))
 
 
 async def test_the_full_state_comes_first_and_then_only_what_changed(
@@ -275,6 +279,37 @@ async def test_whatever_ends_a_session_ends_its_pages_within_two_seconds(
         await sync_to_async(end)()
         assert await socket.close_code() == LOGGED_OUT
     assert session_watch._seconds <= 1.0  # and one more for the reading
+
+
+async def test_an_ended_session_closes_its_own_sockets_and_no_others(people: People, runtime: Runtime) -> None:
+    app = impatient(watch=SessionWatch(seconds=0.05))
+    ended, kept = [await sync_to_async(cookie_of)(user) for user in (people.operator, people.admin)]
+    async with AsyncExitStack() as stack:
+        sockets = [
+            await stack.enter_async_context(connection(PATH, cookie=cookie, app=app))
+            for cookie in (ended, kept, ended, kept)
+        ]
+        opened = [socket for socket in sockets if socket is not None]
+        assert len(opened) == 4
+        for socket in opened:
+            await socket.message()
+        await sync_to_async(Session.objects.filter(pk=stored_key(ended)).delete)()
+        assert [await socket.close_code() for socket in opened[::2]] == [LOGGED_OUT, LOGGED_OUT]
+        assert all([await socket.is_silent() for socket in opened[1::2]])
+
+
+async def test_a_database_that_fails_for_a_moment_closes_no_socket(people: People, runtime: Runtime) -> None:
+    failures = iter([OperationalError("database is locked")] * 3)
+
+    async def read(session_keys: Collection[str]) -> Mapping[str, Viewer]:
+        for failure in failures:
+            raise failure
+        return await database.background.run(read_viewers, session_keys)
+
+    async with connected(PATH, people.operator, app=impatient(watch=SessionWatch(read, seconds=0.01))) as socket:
+        await socket.message()
+        assert await socket.is_silent()
+        assert next(failures, None) is None
 
 
 async def test_an_open_page_is_no_use_of_a_session(people: People, runtime: Runtime) -> None:

@@ -157,5 +157,5 @@ async def test_a_start_that_fails_is_told_to_the_server() -> None:
         raise AssertionError("not reached")
 
     server = Server("startup")
-    await Lifespan(application, start=start)({"type": "lifespan"}, server.receive, server.send)
+    await Lifespan(application, start=start, stop=start)({"type": "lifespan"}, server.receive, server.send)
     assert server.sent == [{"type": "lifespan.startup.failed", "message": "LookupError: no settings"}]

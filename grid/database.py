@@ -1,0 +1,126 @@
+"""Runs database work in a bounded number of threads, so that a slow query delays nobody else.
+
+Left to itself, Django runs whatever is outside of a request in one thread of the process, one after the other, and each request in a
+thread and over a connection of its own, however many they are. A process that serves people opens the threads below instead: those of
+one kind of work never wait for those of another. Where they are not open (the controller, commands, tests), work runs where Django
+would run it.
+
+A thread keeps its connection for CONN_MAX_AGE. That bounds the connections of a process by its threads, on both databases, and needs
+no pool of connections beside the pool of threads.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, ParamSpec, TypeVar
+
+from asgiref.sync import ThreadSensitiveContext, sync_to_async
+from django.db import connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Application = Callable[[Any, Any, Any], Awaitable[None]]
+
+
+def _connected(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run it, giving back a connection that is old or has failed before and after, as Django does around a request."""
+    _give_back()
+    try:
+        return work(*args, **kwargs)
+    finally:
+        _give_back()
+
+
+def _give_back() -> None:
+    for connection in connections.all(initialized_only=True):
+        if (
+            not connection.in_atomic_block
+        ):  # of whoever waits for this in its own thread, and would lose the transaction
+            connection.close_if_unusable_or_obsolete()
+
+
+class _Executor(ThreadPoolExecutor):
+    """Threads with connections, which are closed when the threads have ended."""
+
+    def __init__(self, threads: int, name: str) -> None:
+        super().__init__(threads, thread_name_prefix=f"database {name}")
+        self._connections: set[BaseDatabaseWrapper] = set()
+
+    def submit(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        def noted() -> T:
+            try:
+                return _connected(work, *args, **kwargs)
+            finally:
+                self._connections.update(connections.all(initialized_only=True))
+
+        return super().submit(noted)
+
+    def close(self) -> None:
+        """Forget what waits, wait for what is under way."""
+        self.shutdown(cancel_futures=True)
+        while self._connections:
+            connection = self._connections.pop()
+            connection.inc_thread_sharing()  # its thread has ended, and only that one may close it otherwise
+            connection.close()
+
+
+class DatabaseThreads:
+    """At most `number` threads for one kind of work, started when they are needed."""
+
+    def __init__(self, number: int, name: str) -> None:
+        self._number = number
+        self._name = name
+        self.executor: _Executor | None = None  # while they are open
+
+    def open(self) -> None:
+        self.executor = self.executor or _Executor(self._number, self._name)
+
+    async def close(self) -> None:
+        """End the threads, and close their connections; work goes where Django runs it again."""
+        executor, self.executor = self.executor, None
+        if executor is not None:
+            await asyncio.to_thread(executor.close)
+
+    async def run(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Return what `work` returns, in a thread that is free, or the first that becomes free."""
+        if self.executor is None:
+            return await sync_to_async(_connected)(work, *args, **kwargs)
+        return await sync_to_async(work, thread_sensitive=False, executor=self.executor)(*args, **kwargs)
+
+
+requests = DatabaseThreads(24, "requests")  # more than may wait to hash a password at once: see grid.hashing
+pages = DatabaseThreads(4, "pages")  # what live pages read
+background = DatabaseThreads(4, "background")  # sessions, grants, caches: few and short, and everybody waits for them
+_ALL = (requests, pages, background)
+
+
+def open_threads() -> None:
+    for threads in _ALL:
+        threads.open()
+
+
+async def close_threads() -> None:
+    for threads in _ALL:
+        await threads.close()
+
+
+class RequestThreads:
+    """An ASGI wrapper that has Django do the synchronous work of HTTP requests in `requests`; in a thread of its own for paths `apart`.
+
+    Django does all work of a request in one thread, and asgiref asks for one, for the sake of what a thread keeps. Here each piece of
+    work, a middleware or a view, is done in whichever thread is free, so that a request holds none while its client sends or takes its
+    bytes. That is safe because a thread keeps connections only, no transaction outlives a piece, and all else follows the context.
+    """
+
+    def __init__(self, application: Application, *, apart: Collection[str] = ()) -> None:
+        self._application = application
+        self._apart = apart
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        executor = requests.executor
+        if executor is None or scope["path"] in self._apart:
+            await self._application(scope, receive, send)
+            return
+        async with ThreadSensitiveContext(executor=executor):
+            await self._application(scope, receive, send)

@@ -1,0 +1,125 @@
+"""Database work in threads: how many, over which connections, and that none waits for another's query."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from asgiref.sync import async_to_sync, sync_to_async
+from django.db import connection, transaction
+
+from grid import database
+from grid.database import DatabaseThreads, RequestThreads
+from grid.models import User
+from tests.support.slowquery import SlowQuery
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+async def two() -> AsyncIterator[DatabaseThreads]:
+    threads = DatabaseThreads(2, "of a test")
+    threads.open()
+    yield threads
+    await threads.close()
+
+
+async def test_work_runs_where_django_runs_it_while_no_threads_are_open() -> None:
+    its_own = await sync_to_async(threading.get_ident)()
+    assert await DatabaseThreads(2, "closed").run(threading.get_ident) == its_own
+
+
+def test_a_transaction_that_waits_for_the_work_goes_on(db: None) -> None:
+    with transaction.atomic():
+        User.objects.create(username="alice")
+        assert async_to_sync(DatabaseThreads(2, "closed").run)(User.objects.count) == 1
+        transaction.set_rollback(True)
+    assert User.objects.count() == 0
+
+
+async def test_a_query_waits_for_no_other(two: DatabaseThreads) -> None:
+    slow = SlowQuery()
+    async with slow.unanswered():
+        waiting = asyncio.create_task(two.run(slow.run))
+        await slow.is_running()
+        assert await two.run(User.objects.count) == 0
+        assert not waiting.done()
+    await waiting
+
+
+async def test_no_more_run_at_once_than_there_are_threads(two: DatabaseThreads) -> None:
+    slow = SlowQuery()
+    async with slow.unanswered():
+        waiting = [asyncio.create_task(two.run(slow.run)) for _ in range(2)]
+        for _ in waiting:
+            await slow.is_running()
+        third = asyncio.create_task(two.run(User.objects.count))
+        assert await asyncio.wait([third], timeout=0.2) == (set(), {third})
+    assert await third == 0
+    await asyncio.gather(*waiting)
+
+
+async def test_a_thread_keeps_its_connection_and_closes_it_at_the_end() -> None:
+    threads = DatabaseThreads(1, "of a test")
+    threads.open()
+
+    def used() -> tuple[Any, object]:
+        User.objects.count()
+        return connection._connections[connection._alias], connection.connection  # type: ignore[attr-defined]
+
+    wrapper, first = await threads.run(used)
+    assert (await threads.run(used))[1] is first
+    await threads.close()
+    assert wrapper.connection is None or wrapper.is_in_memory_db()  # which lives as long as somebody is connected
+
+
+async def test_a_connection_that_the_server_has_closed_is_replaced() -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("SQLite has no server.")
+    threads = DatabaseThreads(1, "of a test")
+    threads.open()
+
+    def backend() -> int:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_backend_pid()")
+            found: int = cursor.fetchone()[0]
+            return found
+
+    def end(pid: int) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_terminate_backend(%s)", [pid])
+
+    before = await threads.run(backend)
+    await sync_to_async(end)(before)
+    assert await threads.run(backend) != before
+    await threads.close()
+
+
+async def answer(scope: Any, receive: Any, send: Any) -> None:
+    send(await sync_to_async(threading.current_thread)())
+
+
+async def ask(path: str) -> threading.Thread:
+    told: list[threading.Thread] = []
+    application: Any = RequestThreads(answer, apart=("/healthz",))
+    await application({"type": "http", "path": path}, None, told.append)
+    return told[0]
+
+
+async def test_requests_share_the_threads_for_requests(two: DatabaseThreads, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "requests", two)
+    asked = [await ask("/") for _ in range(5)]
+    assert len(set(asked)) <= 2
+    assert all("of a test" in thread.name for thread in asked)
+
+
+async def test_a_probe_waits_for_no_request(two: DatabaseThreads, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "requests", two)
+    slow = SlowQuery()
+    async with slow.unanswered():
+        waiting = [asyncio.create_task(two.run(slow.run)) for _ in range(2)]
+        for _ in waiting:
+            await slow.is_running()
+        assert "of a test" not in (await ask("/healthz")).name
+    await asyncio.gather(*waiting)

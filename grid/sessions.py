@@ -134,8 +134,8 @@ def note_browser(sender: type[User], request: HttpRequest, user: User, **kwargs:
     request.session[_AGENT] = "".join(one for one in agent if one.isprintable())[:_AGENT_LENGTH]
 
 
-def valid_users(session_keys: Collection[str]) -> dict[str, int]:
-    """Stored key -> user id, of those sessions that are logged in now: within both limits, the account open, the password unchanged.
+def valid_users(session_keys: Collection[str]) -> dict[str, User]:
+    """Stored key -> user, of those sessions that are logged in now: within both limits, the account open, the password unchanged.
 
     Two queries, however many sessions are asked for.
     """
@@ -144,7 +144,7 @@ def valid_users(session_keys: Collection[str]) -> dict[str, int]:
     rows = living_sessions(timezone.now()).filter(pk__in=set(session_keys), user__is_active=True).select_related("user")
     if not settings.DEMO:
         rows = rows.exclude(user__groups__name=DEMO_GROUP)
-    return {row.pk: row.user.pk for row in rows if row.user is not None and _has_password_of(row, row.user)}
+    return {row.pk: row.user for row in rows if row.user is not None and _has_password_of(row, row.user)}
 
 
 def living_sessions(now: datetime) -> QuerySet[Session]:

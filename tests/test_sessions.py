@@ -62,7 +62,7 @@ def test_a_session_ends_when_it_is_idle_or_old(
     session: Client, people: People, created: timedelta, seen: timedelta, alive: bool
 ) -> None:
     age(session, created=created, seen=seen)
-    assert valid_users([key_of(session)]) == ({key_of(session): people.owner.pk} if alive else {})
+    assert valid_users([key_of(session)]) == ({key_of(session): people.owner} if alive else {})
     assert is_logged_in(session) is alive
 
 
@@ -109,7 +109,7 @@ def test_many_sessions_are_checked_in_two_queries(
     keys = [key_of(client) for client in clients]
     with django_assert_num_queries(2):
         assert valid_users([*keys, "unknown"]) == dict(
-            zip(keys, (people.owner.pk, people.teammate.pk, people.owner.pk), strict=True)
+            zip(keys, (people.owner, people.teammate, people.owner), strict=True)
         )
     with django_assert_num_queries(0):
         assert valid_users([]) == {}

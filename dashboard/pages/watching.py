@@ -1,4 +1,4 @@
-"""Watches the sessions behind all live pages of this process together: four queries a second, however many pages are open."""
+"""Watches the sessions behind all live pages of this process together: three queries a second, for up to 5,000 sessions."""
 
 import asyncio
 import logging
@@ -16,15 +16,20 @@ logger = logging.getLogger(__name__)
 
 _PATIENCE_SECONDS = 30.0  # how long pages stay open while the database does not answer
 _ANSWER_SECONDS = 10.0  # a database that has not answered by then counts as one that fails: it may never
+_READ_AT_ONCE = 5_000  # SQLite takes 32,766 values in a query
 Read = Callable[[Collection[str]], Awaitable[Mapping[str, Viewer]]]
 
 
 def read_viewers(session_keys: Collection[str]) -> dict[str, Viewer]:
     """Whom each of these sessions belongs to now, by their cookies' keys; nobody for one that has ended."""
-    users = valid_users({stored_key(key) for key in session_keys})
-    viewers = viewers_of(users.values())
-    found = ((key, users.get(stored_key(key))) for key in session_keys)
-    return {key: viewers[user_id] for key, user_id in found if user_id in viewers}
+    keys = list(session_keys)
+    viewers: dict[str, Viewer] = {}
+    for start in range(0, len(keys), _READ_AT_ONCE):
+        stored = {key: stored_key(key) for key in keys[start : start + _READ_AT_ONCE]}
+        users = valid_users(stored.values())
+        people = viewers_of(users.values())
+        viewers |= {key: people[users[at].pk] for key, at in stored.items() if at in users}
+    return viewers
 
 
 async def _read_in_thread(session_keys: Collection[str]) -> Mapping[str, Viewer]:

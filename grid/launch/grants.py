@@ -90,7 +90,8 @@ def passages(keys: Collection[Key]) -> dict[Key, Passage]:
     allowed = openable({(grant.user_id, grant.execution_id) for grant in living})
     opened: dict[Key, Passage] = {}
     for key, grant in found.items():
-        may_pass = logged_in.get(grant.session_key) == grant.user_id and (grant.user_id, grant.execution_id) in allowed
+        user = logged_in.get(grant.session_key)
+        may_pass = user is not None and user.pk == grant.user_id and (grant.user_id, grant.execution_id) in allowed
         if grant.execution.is_final or may_pass:
             opened[key] = _passage(grant)
     return opened

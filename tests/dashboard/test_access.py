@@ -41,7 +41,7 @@ def test_whoever_is_in_several_groups_has_the_highest_role(people: People) -> No
     people.admin.groups.set([groups["auditors"]])
     expected = {people.stranger: Role.OPERATOR, people.teammate: Role.AUDITOR, people.admin: Role.ADMIN}
     assert {user: role_of(user) for user in expected} == expected
-    viewers = viewers_of([user.pk for user in expected])
+    viewers = viewers_of(expected.keys())
     assert {user: viewers[user.pk].role for user in expected} == expected
 
 

@@ -9,6 +9,7 @@ from django.db import OperationalError
 from pytest_django import DjangoAssertNumQueries
 
 from dashboard.access import Role, Viewer
+from dashboard.pages import watching
 from dashboard.pages.watching import SessionWatch, read_viewers
 from tests.conftest import People
 from tests.dashboard.browsing import client_of
@@ -119,7 +120,7 @@ async def test_a_database_that_fails_for_longer_does() -> None:
     assert len(sessions.readings) == 4
 
 
-def test_any_number_of_sessions_is_read_in_four_queries(
+def test_any_number_of_sessions_is_read_in_three_queries(
     people: People, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     expected = {}
@@ -131,5 +132,21 @@ def test_any_number_of_sessions_is_read_in_four_queries(
     ):
         key = client_of(user).cookies[settings.SESSION_COOKIE_NAME].value
         expected[key] = Viewer(user.pk, user.get_username(), role)
-    with django_assert_num_queries(4):
+    with django_assert_num_queries(3):
         assert read_viewers([*expected, "", "unknown"]) == expected
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 3, 100])
+def test_ended_sessions_and_no_others_are_missing_however_many_are_read_at_once(
+    people: People, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    monkeypatch.setattr(watching, "_READ_AT_ONCE", at_once)
+    users = [people.owner, people.teammate, people.operator, people.owner, people.admin]
+    clients = [client_of(user) for user in users]
+    keys = [client.cookies[settings.SESSION_COOKIE_NAME].value for client in clients]
+    for number in (1, 3):
+        clients[number].post("/logout/")
+    found = read_viewers(keys)
+    assert {key: viewer.username for key, viewer in found.items()} == {
+        keys[number]: users[number].username for number in (0, 2, 4)
+    }

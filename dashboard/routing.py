@@ -14,7 +14,7 @@ from dashboard.pages.node import NODE
 from dashboard.pages.pod import POD
 
 # One line for each page; the page's view passes the same object to `live_page`.
-_PAGES: tuple[LivePage[Any], ...] = (
+_PAGES: tuple[LivePage[Any, Any], ...] = (
     EXECUTION,
     EXECUTIONS,
     HOME,
@@ -22,7 +22,7 @@ _PAGES: tuple[LivePage[Any], ...] = (
     NODE,
     POD,
 )
-LIVE_PAGES: dict[str, LivePage[Any]] = {page.name: page for page in _PAGES}
+LIVE_PAGES: dict[str, LivePage[Any, Any]] = {page.name: page for page in _PAGES}
 
 
 async def _nothing_here(
@@ -32,7 +32,7 @@ async def _nothing_here(
     await send({"type": "websocket.close", "code": 4404})
 
 
-def _route(page: LivePage[Any]) -> Any:
+def _route(page: LivePage[Any, Any]) -> Any:
     application: Any = LiveConsumer.as_asgi(page=page)  # Django's types know views only
     return path(f"live/{page.name}/", application)
 

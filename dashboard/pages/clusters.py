@@ -8,7 +8,7 @@ from datetime import datetime
 
 from django.conf import settings
 
-from dashboard.pages.executions import explain, pods_of
+from dashboard.pages.execution_pods import explain, pods_of
 from dashboard.viewmodels.autoscaling import autoscaling
 from dashboard.viewmodels.clusters import ClusterRecord, Companion, CompanionCard, framework_name
 from dashboard.viewmodels.execution import ExecutionRecord
@@ -20,7 +20,7 @@ from dashboard.viewmodels.workers import worker_cells
 from grid.diagnosis.clusters import ClusterLook, Member, summary
 from grid.diagnosis.diagnosis import Diagnosis
 from grid.diagnosis.requests import has_ended
-from grid.kube.objects import Autoscaler, Event, Node, Pod
+from grid.kube.objects import Autoscaler, Node, Pod
 from grid.labels import APP_COMPONENT, HEAD, Keys
 from grid.runtime import Runtime
 
@@ -94,15 +94,14 @@ def companion_fragment(runtime: Runtime, other: Companion, now: datetime) -> Fra
     return Fragment("companion", "dashboard/fragments/companion.html", card)
 
 
-def cluster_events(runtime: Runtime, record: ExecutionRecord) -> list[Event]:
-    """Of the objects that make its pods; the pods' own come with every execution."""
-    name, namespace = record.object_name, settings.GRID_NAMESPACE
-    about = (
+def cluster_objects(record: ExecutionRecord) -> Sequence[tuple[str, str]]:
+    """Kind and name of the objects that make its pods."""
+    name = record.object_name
+    return (
         ("HorizontalPodAutoscaler", f"{name}-worker"),
         ("Deployment", f"{name}-worker"),
         ("Deployment", f"{name}-head"),
     )
-    return [event for kind, one in about for event in runtime.events.about(kind=kind, name=one, namespace=namespace)]
 
 
 def cluster_nodes(runtime: Runtime, record: ExecutionRecord, pods: Sequence[Pod]) -> list[Node]:
@@ -118,9 +117,8 @@ def _member(runtime: Runtime, pod: Pod, now: datetime) -> Member:
     return Member(pod, explain(runtime, pod, now), tuple(events))
 
 
-def _pool(runtime: Runtime, node_pool: str) -> list[Node]:
-    label = settings.NODE_POOL_LABEL
-    return [node for node in runtime.nodes.values() if node.metadata.labels.get(label) == node_pool]
+def _pool(runtime: Runtime, node_pool: str) -> Sequence[Node]:
+    return runtime.nodes.by("pool", node_pool)
 
 
 def _is_ready(node: Node) -> bool:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -13,14 +13,14 @@ from dashboard.access import Viewer, may_observe, may_operate, may_see_execution
 from dashboard.pages.clusters import (
     CLUSTER_STATES,
     cluster_diagnosis,
-    cluster_events,
     cluster_fragments,
     cluster_look,
     cluster_nodes,
+    cluster_objects,
     companion_fragment,
     is_head,
 )
-from dashboard.pages.executions import explain, pods_of
+from dashboard.pages.execution_pods import explain, pods_of
 from dashboard.pages.page import LivePage
 from dashboard.records import read_record
 from dashboard.viewmodels.events import history
@@ -31,8 +31,11 @@ from dashboard.viewmodels.timeline import timeline
 from grid import database
 from grid.diagnosis.clusters import explain_cluster
 from grid.diagnosis.diagnosis import Diagnosis
-from grid.kube.objects import Event, Node, Pod
+from grid.kube.objects import Event, Pod
 from grid.runtime import Runtime
+from grid.runtime.executions import TOPIC as EXECUTIONS
+from grid.watch.events import topic_about
+from grid.watch.hub import NAME, Topic
 
 RECORD_SECONDS = 2.0  # the controller adds lines of history without touching the execution's row
 _RECORDS_KEPT = 500
@@ -60,9 +63,8 @@ def person(viewer: Viewer, record: ExecutionRecord) -> Person:
     )
 
 
-class ExecutionPage(LivePage[ExecutionView]):
+class ExecutionPage(LivePage[ExecutionView, ExecutionRecord | None]):
     name = "execution"
-    topics = frozenset({"executions", "pods", "events", "nodes", "autoscalers", "usage"})
     regions = frozenset({"timeline", "events", "workers"})
     refusal = "There is no such execution, or it is not yours to see."
 
@@ -84,10 +86,27 @@ class ExecutionPage(LivePage[ExecutionView]):
     def audience(self, viewer: Viewer) -> Hashable:
         return viewer
 
-    async def fragments(
-        self, runtime: Runtime, viewer: Viewer, view: ExecutionView, now: datetime
+    async def read(self, runtime: Runtime, viewer: Viewer, view: ExecutionView) -> ExecutionRecord | None:
+        return await self._record(runtime, view.id)
+
+    def topics(
+        self, runtime: Runtime, viewer: Viewer, view: ExecutionView, record: ExecutionRecord | None
+    ) -> Collection[Topic]:
+        """Its members', its pool's nodes', and those of the cluster or run that it belongs to."""
+        found: set[Topic] = {(EXECUTIONS, NAME, view.id), runtime.usage.name}
+        if record is None:
+            return found
+        together = {record.id: record.node_pool}
+        if record.companion is not None:
+            together[record.companion.id] = record.companion.node_pool
+        for id, pool in together.items():
+            found |= {(EXECUTIONS, NAME, id), ("pods", "execution", id), ("autoscalers", "execution", id)}
+            found.add(("nodes", "pool", pool))
+        return found | {topic_about(kind, name, settings.GRID_NAMESPACE) for kind, name in _objects(runtime, record)}
+
+    def fragments(
+        self, runtime: Runtime, viewer: Viewer, view: ExecutionView, record: ExecutionRecord | None, now: datetime
     ) -> Sequence[Fragment]:
-        record = await self._record(runtime, view.id)
         if record is None or not may_see_execution(viewer, record):
             return []
         return execution_fragments(runtime, record, person(viewer, record), view, now)
@@ -121,7 +140,7 @@ def execution_fragments(
     else:
         first = pods[0] if pods else None
         diagnosis = explain(runtime, first, now) if first is not None else None
-        workers, extra, listed, nodes = 0, [], pods, _pool_nodes(runtime, record)
+        workers, extra, listed, nodes = 0, [], pods, list(runtime.nodes.by("pool", record.node_pool))
     if diagnosis is not None and not viewer.may_read:
         diagnosis = replace(diagnosis, evidence=())
     node = first.spec.node_name if first is not None else ""
@@ -167,20 +186,20 @@ def _is_ready(pod: Pod) -> bool:
 def _events(runtime: Runtime, record: ExecutionRecord, pods: Sequence[Pod]) -> list[Event]:
     """Oldest first; a pod that is gone is asked for by the name that it had."""
     uids = {pod.metadata.name: pod.metadata.uid for pod in pods}
-    uids.setdefault(record.object_name, "")
     found = [
         event
-        for name, uid in uids.items()
-        for event in runtime.events.about(kind="Pod", name=name, namespace=settings.GRID_NAMESPACE, uid=uid)
+        for kind, name in _objects(runtime, record)
+        for event in runtime.events.about(
+            kind=kind, name=name, namespace=settings.GRID_NAMESPACE, uid=uids.get(name, "") if kind == "Pod" else ""
+        )
     ]
-    if record.cluster is not None:
-        found += cluster_events(runtime, record)
     return sorted(found, key=lambda event: (event.last_seen or record.requested_at, event.metadata.name))
 
 
-def _pool_nodes(runtime: Runtime, record: ExecutionRecord) -> list[Node]:
-    label = settings.NODE_POOL_LABEL
-    return [node for node in runtime.nodes.values() if node.metadata.labels.get(label) == record.node_pool]
+def _objects(runtime: Runtime, record: ExecutionRecord) -> list[tuple[str, str]]:
+    """Kind and name of what events may be about: its pods, also one that is gone, and of a cluster what makes its pods."""
+    names = dict.fromkeys([*(pod.metadata.name for pod in pods_of(runtime, record.id)), record.object_name])
+    return [*(("Pod", name) for name in names), *(cluster_objects(record) if record.cluster is not None else ())]
 
 
 EXECUTION = ExecutionPage()

@@ -1,4 +1,4 @@
-"""One page as one audience sees it: computed once for all of their sockets, at most ten times a second.
+"""One page as one audience sees it: computed, compared and rendered once for all of their sockets.
 
 A feed lives while somebody has joined it. It keeps the newest state only: a socket that was slow compares what its browser has
 with the newest and skips everything between, so it gets fewer updates, never older ones.
@@ -9,84 +9,124 @@ import logging
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from dashboard.access import Viewer
+from dashboard.fragments import RenderedFragments
 from dashboard.pages.page import LivePage
+from dashboard.pages.turns import Turns
 from dashboard.viewmodels.freshness import broken_view, freshness_fragment, freshness_view
-from dashboard.viewmodels.live import Fragment, Shown
+from dashboard.viewmodels.live import Fragment, Shown, changes, everything
 from grid.runtime import Runtime
+from grid.watch.hub import Subscription
 
 logger = logging.getLogger(__name__)
+
+rendered = RenderedFragments()
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Times in seconds. A page that takes long to compute rests `rest_factor` times as long, so that it never fills the loop."""
+    """Times in seconds. A page that waits long for the database rests `rest_factor` times as long, so that it does not fill it."""
 
-    least: float = 0.1
+    least: float = 0.02  # between two looks: a screen shows no more
     freshness: float = 1.0
     after_failure: float = 3.0
     rest_factor: float = 4.0
 
 
 async def current_fragments(
-    page: LivePage[Any], runtime: Runtime, viewer: Viewer, view: Hashable, *, is_followed: bool
+    page: LivePage[Any, Any], runtime: Runtime, viewer: Viewer, view: Hashable
 ) -> list[Fragment]:
-    """All fragments of a page now, the freshness as the last: for its first paint and for its feed."""
+    """All fragments of a page now, the freshness as the last, for its first paint."""
+    facts = await page.read(runtime, viewer, view)
     now = runtime.clock()
-    fragments = await page.fragments(runtime, viewer, view, now)
-    freshness = freshness_view(runtime.freshness(), now=now, is_followed=is_followed)
-    return [*fragments, freshness_fragment(freshness)]
+    fragments = page.fragments(runtime, viewer, view, facts, now)
+    return [*fragments, freshness_fragment(freshness_view(runtime.freshness(), now=now, is_followed=False))]
 
 
 class Feed:
     """`latest` is the newest state, `version` grows with each; wait for a newer one with `after`."""
 
-    def __init__(self, page: LivePage[Any], runtime: Runtime, viewer: Viewer, view: Hashable, *, pace: Pace) -> None:
+    def __init__(
+        self,
+        page: LivePage[Any, Any],
+        runtime: Runtime,
+        viewer: Viewer,
+        view: Hashable,
+        *,
+        pace: Pace,
+        turns: Turns,
+    ) -> None:
         self.version = 0
         self.latest = Shown.of(())
         self._page, self._runtime, self._viewer, self._view = page, runtime, viewer, view
-        self._pace = pace
+        self._pace, self._turns = pace, turns
         self._newer = asyncio.Event()
         self._fragments: list[Fragment] = []
+        self._messages: dict[int, str] = {}
+        self._behind = 0.0  # seconds that the latest look came too late
 
     async def after(self, version: int) -> None:
         """Return when there is something newer than `version`."""
         while self.version == version:
             await self._newer.wait()
 
+    def message(self, version: int, shown: Shown) -> str:
+        """HTML of what a browser that shows `shown`, of that version, lacks of the latest; version 0 has nothing. Made once for all."""
+        known = self._messages.get(version)
+        if known is None:
+            with self._turns.counted():
+                lacking = changes(shown, self.latest) if version else everything(self.latest)
+                known = self._messages[version] = rendered.message(lacking, now=self._runtime.clock())
+        return known
+
     async def run(self) -> None:
-        """For ever: look, publish, wait until something changes or time has passed."""
+        """For ever: wait for a turn, look, publish, wait until something changes or time has passed."""
         loop = asyncio.get_running_loop()
-        with self._runtime.hub.subscribe(self._page.topics) as subscription:
+        due = loop.time()
+        with self._runtime.hub.subscribe(()) as subscription:
             while True:
+                await self._turns.take(due)
                 looked_at, rest, tick = loop.time(), self._pace.least, self._page.tick_seconds
+                self._behind = looked_at - due
                 try:
-                    self._publish(await self._look())
+                    rest = max(rest, self._pace.rest_factor * await self._look(subscription))
                 except Exception:
                     logger.exception("page not computed, trying again page=%s", self._page.name)
                     self._publish([*self._fragments, freshness_fragment(broken_view())])
                     rest = tick = self._pace.after_failure
-                spent = loop.time() - looked_at
-                # The interval counts from look to look; a look that takes long is followed by a longer rest, but one that had to
-                # wait for the database by no rest of minutes.
-                await asyncio.sleep(min(max(rest - spent, self._pace.rest_factor * spent), tick))
-                until = looked_at + tick
-                while loop.time() < until:
-                    try:
-                        async with asyncio.timeout(min(self._pace.freshness, until - loop.time())):
-                            await subscription.changed()
-                            break
-                    except TimeoutError:
-                        self._publish_freshness()
+                await asyncio.sleep(min(rest, tick))
+                due = await self._until_due(subscription, looked_at + tick)
 
-    async def _look(self) -> list[Fragment]:
-        return await current_fragments(self._page, self._runtime, self._viewer, self._view, is_followed=True)
+    async def _look(self, subscription: Subscription) -> float:
+        """Publish what there is now, and follow what it depends on; how many seconds the database took."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        facts = await self._page.read(self._runtime, self._viewer, self._view)
+        waited = loop.time() - began
+        with self._turns.counted():
+            now = self._runtime.clock()
+            fragments = self._page.fragments(self._runtime, self._viewer, self._view, facts, now)
+            subscription.follow(self._page.topics(self._runtime, self._viewer, self._view, facts))
+            self._publish([*fragments, self._freshness(now)])
+        return waited
 
-    def _publish_freshness(self) -> None:
-        now = self._runtime.clock()
-        self._publish([*self._fragments, freshness_fragment(freshness_view(self._runtime.freshness(), now=now))])
+    async def _until_due(self, subscription: Subscription, tick_at: float) -> float:
+        """Return when a topic has changed or the time has come; meanwhile the freshness goes on."""
+        loop = asyncio.get_running_loop()
+        while (now := loop.time()) < tick_at:
+            try:
+                async with asyncio.timeout(min(self._pace.freshness, tick_at - now)):
+                    await subscription.changed()
+                    break
+            except TimeoutError:
+                self._publish([*self._fragments, self._freshness(self._runtime.clock())])
+        return loop.time()
+
+    def _freshness(self, now: datetime) -> Fragment:
+        return freshness_fragment(freshness_view(self._runtime.freshness(), now=now, busy_seconds=self._behind))
 
     def _publish(self, fragments: list[Fragment]) -> None:
         self._fragments = fragments[:-1]
@@ -95,6 +135,7 @@ class Feed:
             return
         self.latest = new
         self.version += 1
+        self._messages.clear()
         newer, self._newer = self._newer, asyncio.Event()
         newer.set()
 
@@ -102,8 +143,9 @@ class Feed:
 class Feeds:
     """The feeds that somebody looks at now."""
 
-    def __init__(self, pace: Pace = Pace()) -> None:
+    def __init__(self, pace: Pace = Pace(), turns: Turns | None = None) -> None:
         self._pace = pace
+        self._turns = turns or Turns()
         self._feeds: dict[Hashable, tuple[Feed, asyncio.Task[None]]] = {}
         self._joined: dict[Hashable, int] = {}
 
@@ -111,11 +153,11 @@ class Feeds:
         return len(self._feeds)
 
     @contextmanager
-    def joined(self, page: LivePage[Any], runtime: Runtime, viewer: Viewer, view: Hashable) -> Iterator[Feed]:
+    def joined(self, page: LivePage[Any, Any], runtime: Runtime, viewer: Viewer, view: Hashable) -> Iterator[Feed]:
         """The feed for this audience and view; it starts with its first and ends with its last."""
         key = (page.name, id(runtime), page.audience(viewer), view)
         if key not in self._feeds:
-            feed = Feed(page, runtime, viewer, view, pace=self._pace)
+            feed = Feed(page, runtime, viewer, view, pace=self._pace, turns=self._turns)
             self._feeds[key] = feed, asyncio.create_task(feed.run(), name=f"feed {page.name}")
         self._joined[key] = self._joined.get(key, 0) + 1
         try:

@@ -1,6 +1,6 @@
 """The first page after login, live: one's own executions."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from datetime import datetime
 
 from django.http import QueryDict
@@ -10,11 +10,12 @@ from dashboard.pages.page import LivePage
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.my_executions import my_executions
 from grid.runtime import Runtime
+from grid.runtime.executions import OWNER, TOPIC
+from grid.watch.hub import Topic
 
 
-class HomePage(LivePage[None]):
+class HomePage(LivePage[None, None]):
     name = "home"
-    topics = frozenset({"executions"})
 
     def view(self, query: QueryDict) -> None:
         return None
@@ -25,8 +26,14 @@ class HomePage(LivePage[None]):
     def audience(self, viewer: Viewer) -> Hashable:
         return viewer.id
 
-    async def fragments(self, runtime: Runtime, viewer: Viewer, view: None, now: datetime) -> Sequence[Fragment]:
-        return [my_executions(runtime.executions.values(), viewer.id)]
+    async def read(self, runtime: Runtime, viewer: Viewer, view: None) -> None:
+        """Everything is in memory."""
+
+    def topics(self, runtime: Runtime, viewer: Viewer, view: None, facts: None) -> Collection[Topic]:
+        return {(TOPIC, OWNER, str(viewer.id))}
+
+    def fragments(self, runtime: Runtime, viewer: Viewer, view: None, facts: None, now: datetime) -> Sequence[Fragment]:
+        return [my_executions(runtime.executions.of_owner(viewer.id))]
 
 
 HOME = HomePage()

@@ -1,21 +1,22 @@
 """The Infrastructure page, live: pools, nodes and the autoscaler's activity, for operators, auditors and admins."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Hashable, Sequence
 from datetime import datetime
 
 from django.http import QueryDict
 
 from dashboard.access import Viewer, may_observe
-from dashboard.pages.cluster import ClusterReader
+from dashboard.pages.node_lists import NodeList, NodeLists
 from dashboard.pages.page import LivePage
-from dashboard.viewmodels.infrastructure import InfrastructureView, activity, node_rows, pool_cards, totals
+from dashboard.viewmodels.infrastructure import InfrastructureView, activity, node_rows
 from dashboard.viewmodels.live import Fragment
-from dashboard.viewmodels.nodes import NodeSums
+from dashboard.viewmodels.pools import totals
 from grid import database
 from grid.centralconfig import UNNEEDED_SECONDS, UNNEEDED_THRESHOLD, all_values
-from grid.diagnosis.scaledown import ScaleDown, ScaleDownRules, scale_down
+from grid.diagnosis.scaledown import ScaleDownRules
 from grid.runtime import Runtime
+from grid.watch.hub import Topic
 
 AUTOSCALER = "cluster-autoscaler"
 RULES_SECONDS = 2.0  # how long a page may show times by settings that have just been changed
@@ -47,31 +48,14 @@ class ScaleDownAnswers:
         return self._rules
 
 
-def scale_down_of(
-    reader: ClusterReader, sums: Sequence[NodeSums], rules: ScaleDownRules
-) -> Callable[[NodeSums], ScaleDown]:
-    """A function from a node to its answer, worked out only for nodes that somebody asks about."""
-    groups = reader.groups()
-    sizes: dict[str, int] = {}
-    for one in sums:
-        sizes[one.pool] = sizes.get(one.pool, 0) + 1
-
-    def answer(one: NodeSums) -> ScaleDown:
-        pods = reader.pods_on(one.node.metadata.name)
-        return scale_down(one.node, pods, group=groups.get(one.pool), group_size=sizes[one.pool], rules=rules)
-
-    return answer
-
-
-class InfrastructurePage(LivePage[InfrastructureView]):
+class InfrastructurePage(LivePage[InfrastructureView, NodeList]):
     name = "infrastructure"
-    topics = frozenset({"nodes", "pods", "events", "config_maps", "usage"})
     refusal = "The cluster's nodes are for operators, auditors and admins."
     regions = frozenset({"pools", "nodes", "activity"})
 
     def __init__(self, answers: ScaleDownAnswers) -> None:
         self._answers = answers
-        self._reader: ClusterReader | None = None
+        self._lists: NodeLists | None = None
 
     def view(self, query: QueryDict) -> InfrastructureView:
         return InfrastructureView.parse(query.dict())
@@ -82,18 +66,26 @@ class InfrastructurePage(LivePage[InfrastructureView]):
     def audience(self, viewer: Viewer) -> Hashable:
         return "observers"
 
-    async def fragments(
-        self, runtime: Runtime, viewer: Viewer, view: InfrastructureView, now: datetime
-    ) -> Sequence[Fragment]:
+    async def read(self, runtime: Runtime, viewer: Viewer, view: InfrastructureView) -> NodeList:
         rules = await self._answers.rules()
-        reader = self._reader
-        if reader is None or reader.runtime is not runtime:
-            reader = self._reader = ClusterReader(runtime)
-        sums = reader.sums()
+        if self._lists is None or self._lists.runtime is not runtime:
+            self._lists = NodeLists(runtime, rules)
+        self._lists.rules = rules
+        return await self._lists.list_of(view)
+
+    def topics(self, runtime: Runtime, viewer: Viewer, view: InfrastructureView, nodes: NodeList) -> Collection[Topic]:
+        status, autoscaler = runtime.config_maps.name, (runtime.events.name, "component", AUTOSCALER)
+        return {nodes.topic, nodes.lists.pools_topic, status, autoscaler, runtime.usage.name}
+
+    def fragments(
+        self, runtime: Runtime, viewer: Viewer, view: InfrastructureView, nodes: NodeList, now: datetime
+    ) -> Sequence[Fragment]:
+        lists = nodes.lists
+        lists.catch_up()
         return [
-            totals(sums),
-            *pool_cards(sums, reader.groups(), reader.pending()),
-            *node_rows(sums, view, scale_down_of(reader, sums, rules)),
+            totals(lists.pools),
+            *lists.cards(),
+            *node_rows(nodes.window, nodes.page(view.page), view, lists.row),
             *activity(runtime.events.from_component(AUTOSCALER)),
         ]
 

@@ -15,11 +15,10 @@ from django.core.exceptions import SuspiciousOperation
 from django.http import QueryDict
 
 from dashboard.access import Viewer
-from dashboard.fragments import RenderedFragments
-from dashboard.pages.feed import Feed, Feeds
+from dashboard.pages.feed import Feed, Feeds, rendered
 from dashboard.pages.page import LivePage
 from dashboard.pages.watching import SessionWatch, read_viewers, session_watch
-from dashboard.viewmodels.live import Change, Fragment, Shown, changes, everything
+from dashboard.viewmodels.live import Change, Fragment, Shown
 from grid import database
 from grid.errors import NotAllowed
 from grid.runtime import Runtime, get_runtime
@@ -36,7 +35,6 @@ _GOODBYES = {
 _SOCKET_ID = "live"  # the element that holds the connection, in base.html
 
 feeds = Feeds()
-rendered = RenderedFragments()
 
 
 class SessionEnded(Exception):
@@ -51,7 +49,12 @@ class LiveConsumer(AsyncWebsocketConsumer):
     """`page` is what it shows."""
 
     def __init__(
-        self, *, page: LivePage[Any], send_seconds: float = 10.0, watch: SessionWatch = session_watch, **kwargs: Any
+        self,
+        *,
+        page: LivePage[Any, Any],
+        send_seconds: float = 10.0,
+        watch: SessionWatch = session_watch,
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self._page = page
@@ -114,22 +117,16 @@ class LiveConsumer(AsyncWebsocketConsumer):
 
     async def _follow(self, feed: Feed, runtime: Runtime, viewer: Viewer, view: Any) -> None:
         """Send the full state, then for each newer one what differs from what this browser has, as long as it may be seen."""
-        shown: Shown | None = None
-        version = 0
+        version, shown = 0, Shown.of(())
         while True:
             await feed.after(version)
             if not self._page.still_allowed(runtime, viewer, view):
                 raise NotAllowed
-            version, newest = feed.version, feed.latest
-            await self._send_changes(everything(newest) if shown is None else changes(shown, newest), runtime)
-            shown = newest
-
-    async def _send_changes(self, found: list[Change], runtime: Runtime) -> None:
-        if not found:
-            return
-        message = rendered.message(found, now=runtime.clock())
-        async with asyncio.timeout(self._send_seconds):
-            await self.send(text_data=message)
+            message = feed.message(version, shown)
+            version, shown = feed.version, feed.latest
+            if message:
+                async with asyncio.timeout(self._send_seconds):
+                    await self.send(text_data=message)
 
     async def _watch_session(self, runtime: Runtime, admitted: Viewer, view: Any, session_key: str) -> None:
         while True:

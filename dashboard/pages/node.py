@@ -1,6 +1,6 @@
 """One node's page, live: facts, pods and events, for operators, auditors and admins."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -8,7 +8,7 @@ from django.conf import settings
 from django.http import QueryDict
 
 from dashboard.access import Viewer, may_observe
-from dashboard.pages.executions import execution_of
+from dashboard.pages.execution_pods import execution_of
 from dashboard.pages.infrastructure import SCALE_DOWN, ScaleDownAnswers
 from dashboard.pages.page import LivePage
 from dashboard.viewmodels.events import history
@@ -20,6 +20,9 @@ from dashboard.viewmodels.pods import pod_row, pod_rows
 from grid.diagnosis.scaledown import ScaleDownRules, scale_down
 from grid.kube.objects import Node
 from grid.runtime import Runtime
+from grid.runtime.executions import TOPIC as EXECUTIONS
+from grid.watch.events import topic_about
+from grid.watch.hub import NAME, Topic
 from grid.watch.pools import node_groups
 
 
@@ -28,9 +31,8 @@ class NodeView:
     name: str
 
 
-class NodePage(LivePage[NodeView]):
+class NodePage(LivePage[NodeView, ScaleDownRules]):
     name = "node"
-    topics = frozenset({"nodes", "pods", "events", "config_maps", "usage", "executions"})
     refusal = "The cluster's nodes are for operators, auditors and admins."
     regions = frozenset({"pods", "events"})
 
@@ -46,8 +48,22 @@ class NodePage(LivePage[NodeView]):
     def audience(self, viewer: Viewer) -> Hashable:
         return "observers"
 
-    async def fragments(self, runtime: Runtime, viewer: Viewer, view: NodeView, now: datetime) -> Sequence[Fragment]:
-        rules = await self._answers.rules()
+    async def read(self, runtime: Runtime, viewer: Viewer, view: NodeView) -> ScaleDownRules:
+        return await self._answers.rules()
+
+    def topics(self, runtime: Runtime, viewer: Viewer, view: NodeView, rules: ScaleDownRules) -> Collection[Topic]:
+        """The size of its pool, too, decides whether it may be removed."""
+        found: set[Topic] = {(runtime.nodes.name, NAME, view.name), (runtime.pods.name, "node", view.name)}
+        found |= {topic_about("Node", view.name), runtime.config_maps.name, runtime.usage.name}
+        node = runtime.nodes.get(view.name)
+        if node is not None:
+            found.add((runtime.nodes.name, "pool", node.metadata.labels.get(settings.NODE_POOL_LABEL, "")))
+        rows = (execution_of(runtime, pod) for pod in runtime.pods.by("node", view.name))
+        return found | {(EXECUTIONS, NAME, row.id) for row in rows if row is not None}
+
+    def fragments(
+        self, runtime: Runtime, viewer: Viewer, view: NodeView, rules: ScaleDownRules, now: datetime
+    ) -> Sequence[Fragment]:
         node = runtime.nodes.get(view.name)
         pods = runtime.pods.by("node", view.name)
         row = None if node is None else self._row(runtime, node, rules)
@@ -61,9 +77,7 @@ class NodePage(LivePage[NodeView]):
         name = node.metadata.name
         pods = runtime.pods.by("node", name)
         sums = node_sums(node, pods, runtime.usage.node(name), pool_label=settings.NODE_POOL_LABEL)
-        size = sum(
-            other.metadata.labels.get(settings.NODE_POOL_LABEL, "") == sums.pool for other in runtime.nodes.values()
-        )
+        size = len(runtime.nodes.by("pool", sums.pool))
         group = node_groups(runtime.config_maps.values()).get(sums.pool)
         return node_row(sums, scale_down(node, pods, group=group, group_size=size, rules=rules))
 

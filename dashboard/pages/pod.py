@@ -1,6 +1,6 @@
 """One pod's page, live: for operators, auditors and admins, and for the project of the execution that the pod belongs to."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -8,7 +8,7 @@ from django.conf import settings
 from django.http import QueryDict
 
 from dashboard.access import Viewer, may_observe, may_read_execution
-from dashboard.pages.executions import execution_of
+from dashboard.pages.execution_pods import execution_of
 from dashboard.pages.page import LivePage
 from dashboard.viewmodels.events import history
 from dashboard.viewmodels.live import Fragment
@@ -17,6 +17,9 @@ from grid.diagnosis.pods import explain_pod
 from grid.kube.objects import Pod
 from grid.labels import Keys
 from grid.runtime import Runtime
+from grid.runtime.executions import TOPIC as EXECUTIONS
+from grid.watch.events import topic_about
+from grid.watch.hub import NAME, Topic
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +32,8 @@ class PodView:
         return f"{self.namespace}/{self.name}"
 
 
-class PodPage(LivePage[PodView]):
+class PodPage(LivePage[PodView, None]):
     name = "pod"
-    topics = frozenset({"pods", "events", "usage", "executions"})
     refusal = "This pod does not belong to an execution of your projects, or it is gone."
     regions = frozenset({"events"})
 
@@ -48,17 +50,30 @@ class PodPage(LivePage[PodView]):
         """Of a pod that is gone nothing is shown, so whoever saw it may go on looking."""
         return runtime.pods.get(view.key) is None or self.allowed(runtime, viewer, view)
 
-    async def fragments(self, runtime: Runtime, viewer: Viewer, view: PodView, now: datetime) -> Sequence[Fragment]:
+    async def read(self, runtime: Runtime, viewer: Viewer, view: PodView) -> None:
+        """Everything is in memory."""
+
+    def topics(self, runtime: Runtime, viewer: Viewer, view: PodView, facts: None) -> Collection[Topic]:
+        found: set[Topic] = {(runtime.pods.name, NAME, view.key), runtime.usage.name}
+        found.add(topic_about("Pod", view.name, view.namespace))
+        pod = runtime.pods.get(view.key)
+        if pod is not None and (execution := execution_of(runtime, pod)):
+            found.add((EXECUTIONS, NAME, execution.id))
+        return found
+
+    def fragments(
+        self, runtime: Runtime, viewer: Viewer, view: PodView, facts: None, now: datetime
+    ) -> Sequence[Fragment]:
         pod = runtime.pods.get(view.key)
         if pod is None or not self.allowed(runtime, viewer, view):
             gone = PodFacts(view.namespace, view.name, None)
             return [Fragment("facts", "dashboard/fragments/pod_facts.html", gone)]
         events = runtime.events.about(kind="Pod", name=view.name, namespace=view.namespace, uid=pod.metadata.uid)
         diagnosis = explain_pod(pod, events, now=now)
-        facts = pod_facts(
+        shown = pod_facts(
             pod, runtime.usage.pod(view.key), Keys.under(settings.LABEL_PREFIX), diagnosis, execution_of(runtime, pod)
         )
-        return [Fragment("facts", "dashboard/fragments/pod_facts.html", facts), *history(events)]
+        return [Fragment("facts", "dashboard/fragments/pod_facts.html", shown), *history(events)]
 
 
 def _belongs_to(runtime: Runtime, viewer: Viewer, pod: Pod) -> bool:

@@ -21,12 +21,22 @@ class FreshnessView:
     detail: str = ""
 
 
-def freshness_view(freshness: Freshness, *, now: datetime, is_followed: bool = True) -> FreshnessView:
-    """`is_followed` is False for a first paint: only a browser that follows the page sees it live."""
+def freshness_view(
+    freshness: Freshness, *, now: datetime, is_followed: bool = True, busy_seconds: float = 0.0
+) -> FreshnessView:
+    """`is_followed` is False for a first paint: only a browser that follows the page sees it live. `busy_seconds` is how much later than it
+    should the page was brought up to date, because this server has too much to do."""
     behind = freshness.behind_seconds
     if not freshness.synced:
         return FreshnessView(
             "starting", "Reading the cluster", freshness.error or "This page fills as the answer comes."
+        )
+    if not freshness.error and behind < _SMALL_DELAY and busy_seconds >= _SMALL_DELAY:
+        return FreshnessView(
+            "behind",
+            "Behind",
+            f"The dashboard is busy: what you see is up to {_counting(busy_seconds)} old. It catches up by itself; "
+            "if that lasts, tell an operator: more web processes help.",
         )
     if not freshness.error and behind < _SMALL_DELAY:
         return (

@@ -1,28 +1,26 @@
-"""The Infrastructure page: node pools, nodes, and what the autoscaler does; pure.
+"""The Infrastructure page: nodes, and what the autoscaler does; pure.
 
-The page is filtered, sorted and cut into pages here, so that only rows that somebody sees are made.
+The list is kept in order while it changes (`window`), and only rows that somebody sees are put into words. Pools are in `pools`.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
 
 from dashboard.viewmodels.events import EventLine, event_line
-from dashboard.viewmodels.format import percent
 from dashboard.viewmodels.ids import element_id
 from dashboard.viewmodels.listing import EmptyState, Paging
 from dashboard.viewmodels.live import Fragment
-from dashboard.viewmodels.nodes import NodeSums, Severity, Share, Status, created_at, instance_type, shares
-from grid.diagnosis.requests import Amounts, total
+from dashboard.viewmodels.nodes import NodeSums, Share, Status, created_at, instance_type, shares
+from dashboard.viewmodels.window import OrderedWindow, Page
+from grid.diagnosis.requests import Amounts
 from grid.diagnosis.scaledown import ScaleDown
 from grid.kube.objects import Event
-from grid.watch.pools import NodeGroup
 from grid.wording import plural
 
 ROWS_PER_PAGE = 50
-TILES_PER_POOL = 40
 EVENTS_SHOWN = 20
 _FRAGMENTS = "dashboard/fragments/"
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
@@ -83,72 +81,27 @@ class NodeRow:
     scale_down: ScaleDown
 
 
-@dataclass(frozen=True, slots=True)
-class Tile:
-    """One node as a small square, filled as far as it is requested, in tenths; `name` is "" for a node that may still come."""
-
-    name: str
-    severity: Severity
-    tenths: int
-    title: str
-
-
-@dataclass(frozen=True, slots=True)
-class PoolCard:
-    name: str
-    is_platform: bool
-    sizes: str
-    coming: str
-    pending: str
-    shares: tuple[Share, ...]
-    has_metrics: bool
-    tiles: tuple[Tile, ...]
-    more: int
-
-
-@dataclass(frozen=True, slots=True)
-class Totals:
-    sentence: str
-
-
-def pool_cards(sums: Sequence[NodeSums], groups: Mapping[str, NodeGroup], pending: Mapping[str, int]) -> list[Fragment]:
-    """Compute pools by name, then platform pools, then nodes of no pool. Groups without nodes are pools of size 0."""
-    by_pool: dict[str, list[NodeSums]] = {name: [] for name in (*groups, *pending)}
-    for one in sums:
-        by_pool.setdefault(one.pool, []).append(one)
-    cards = [_pool_card(name, nodes, groups.get(name), pending.get(name, 0)) for name, nodes in by_pool.items()]
-    cards.sort(key=lambda card: (not card.name, card.is_platform, card.name))
-    return [
-        Fragment(element_id("pool", card.name), f"{_FRAGMENTS}pool_card.html", card, region="pools") for card in cards
-    ]
-
-
-def totals(sums: Sequence[NodeSums]) -> Fragment:
-    platform = sum(one.is_platform for one in sums)
-    sentence = f"{plural(len(sums) - platform, 'compute node')} and {plural(platform, 'platform node')}"
-    return Fragment("totals", f"{_FRAGMENTS}totals.html", Totals(sentence))
+def window_of(view: InfrastructureView) -> OrderedWindow[NodeSums]:
+    """The empty list in the view's order; nodes that are equal in it are in the order of their names."""
+    column = _SORT_KEYS[view.sort]
+    return OrderedWindow(sort_key=lambda one: (column(one), one.node.metadata.name), is_reversed=view.descending)
 
 
 def node_rows(
-    sums: Iterable[NodeSums], view: InfrastructureView, scale_down_of: Callable[[NodeSums], ScaleDown]
+    window: OrderedWindow[NodeSums],
+    page: Page[NodeSums],
+    view: InfrastructureView,
+    row_of: Callable[[NodeSums], Fragment],
 ) -> list[Fragment]:
-    """The page of rows that the view asks for, and the paging line."""
-    wanted = [one for one in sums if _fits(one, view, scale_down_of)]
-    wanted.sort(key=lambda one: one.node.metadata.name)
-    if view.sort != "name" or view.descending:
-        wanted.sort(key=_SORT_KEYS[view.sort], reverse=view.descending)
-    last_page = max(1, -(-len(wanted) // ROWS_PER_PAGE))
-    page = min(view.page, last_page)
-    start = (page - 1) * ROWS_PER_PAGE
-    shown = wanted[start : start + ROWS_PER_PAGE]
-    rows = [_row_fragment(one, scale_down_of(one)) for one in shown] or [_no_rows(view)]
-    sentence = plural(len(wanted), "node")
-    if last_page > 1:
-        sentence = f"{start + 1:,} to {start + len(shown):,} of {sentence}"
+    """Region "nodes" with the page, and the paging line. `row_of` puts a node into words."""
+    rows = [row_of(one) for one in page.items] or [_no_rows(view)]
+    sentence = plural(len(window), "node")
+    if page.number > 1 or page.has_next:
+        sentence = f"{page.before + 1:,} to {page.end:,} of {sentence}"
     paging = Paging(
         sentence,
-        previous=view.query(page=page - 1) if page > 1 else "",
-        next=view.query(page=page + 1) if page < last_page else "",
+        previous=view.query(page=page.number - 1) if page.number > 1 else "",
+        next=view.query(page=page.number + 1) if page.has_next else "",
     )
     return [*rows, Fragment("nodes-paging", f"{_FRAGMENTS}paging.html", paging)]
 
@@ -177,7 +130,7 @@ def node_row(one: NodeSums, scale_down: ScaleDown) -> NodeRow:
     )
 
 
-def _row_fragment(one: NodeSums, scale_down: ScaleDown) -> Fragment:
+def row_fragment(one: NodeSums, scale_down: ScaleDown) -> Fragment:
     row = node_row(one, scale_down)
     return Fragment(element_id("node", row.name), f"{_FRAGMENTS}node_row.html", row, region="nodes")
 
@@ -190,7 +143,7 @@ def _no_rows(view: InfrastructureView) -> Fragment:
     return Fragment("nodes-none", f"{_FRAGMENTS}empty_row.html", empty, region="nodes")
 
 
-def _fits(one: NodeSums, view: InfrastructureView, scale_down_of: Callable[[NodeSums], ScaleDown]) -> bool:
+def fits(one: NodeSums, view: InfrastructureView, scale_down_of: Callable[[NodeSums], ScaleDown]) -> bool:
     if view.pool and one.pool != view.pool:
         return False
     if view.text and view.text.lower() not in f"{one.node.metadata.name} {one.pool} {instance_type(one.node)}".lower():
@@ -218,48 +171,3 @@ _SORT_KEYS: dict[str, Callable[[NodeSums], Any]] = {
     "cpu": lambda one: _requested_share(one, lambda each: each.cpu),
     "memory": lambda one: _requested_share(one, lambda each: each.memory),
 }
-
-
-def _pool_card(name: str, nodes: list[NodeSums], group: NodeGroup | None, pending: int) -> PoolCard:
-    nodes.sort(key=lambda one: (created_at(one.node) or _LONG_AGO, one.node.metadata.name))
-    ready = sum(one.status.word == "Ready" for one in nodes)
-    measured = [one.used for one in nodes if one.used is not None]
-    coming = max(0, group.target - len(nodes)) if group else 0
-    tiles = [_tile(one) for one in nodes[:TILES_PER_POOL]]
-    free = min((group.maximum if group else 0) - len(nodes), TILES_PER_POOL - len(tiles))
-    tiles += [
-        Tile("", "wait" if place < coming else "neutral", 0, "on its way" if place < coming else "may still come")
-        for place in range(free)
-    ]
-    return PoolCard(
-        name=name,
-        is_platform=bool(nodes) and all(one.is_platform for one in nodes),
-        sizes=_sizes(len(nodes), ready, group),
-        coming=f"{plural(coming, 'node')} on the way" if coming else "",
-        pending=f"{plural(pending, 'pod')} waiting for a node" if pending else "",
-        shares=shares(
-            total(one.requested for one in nodes),
-            total(one.allocatable for one in nodes),
-            total(measured) if measured else None,
-        )
-        if nodes
-        else (),
-        has_metrics=bool(measured),
-        tiles=tuple(tiles),
-        more=max(0, len(nodes) - TILES_PER_POOL),
-    )
-
-
-def _sizes(count: int, ready: int, group: NodeGroup | None) -> str:
-    text = plural(count, "node")
-    if ready < count:
-        text += f", {ready} ready"
-    return f"{text}; {group.minimum} to {group.maximum} allowed" if group else f"{text}; fixed size"
-
-
-def _tile(one: NodeSums) -> Tile:
-    cpu = percent(one.requested.cpu, one.allocatable.cpu)
-    memory = percent(one.requested.memory, one.allocatable.memory)
-    gpus = percent(one.requested.gpus, one.allocatable.gpus)
-    title = f"{one.node.metadata.name}: {one.status.word}, {max(cpu, memory, gpus)} % requested"
-    return Tile(one.node.metadata.name, one.status.severity, -(-max(cpu, memory, gpus) // 10), title)

@@ -35,10 +35,9 @@ class MyExecutions:
     more: int
 
 
-def my_executions(rows: Iterable[ExecutionRow], owner_id: int) -> Fragment:
+def my_executions(rows: Iterable[ExecutionRow]) -> Fragment:
     """What runs or waits first, the newest first."""
-    mine = [row for row in rows if row.owner_id == owner_id]
-    mine.sort(key=lambda row: row.requested_at, reverse=True)
+    mine = sorted(rows, key=lambda row: row.requested_at, reverse=True)
     mine.sort(key=lambda row: row.state in _FINAL)
     lines = tuple(_line(row) for row in mine[:SHOWN])
     shown = MyExecutions(lines, max(0, len(mine) - SHOWN))

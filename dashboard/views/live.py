@@ -14,7 +14,7 @@ from dashboard.pages.live import LivePage
 from grid.runtime import get_runtime
 
 
-async def admitted(request: HttpRequest, page: LivePage[Any], query: QueryDict) -> Viewer:
+async def admitted(request: HttpRequest, page: LivePage[Any, Any], query: QueryDict) -> Viewer:
     """The person, when the page allows that view; 403 otherwise, the same for what does not exist."""
     viewer = await sync_to_async(viewer_of)(request.user)
     if viewer is None or not page.allowed(get_runtime(), viewer, page.view(query)):
@@ -24,7 +24,7 @@ async def admitted(request: HttpRequest, page: LivePage[Any], query: QueryDict) 
 
 async def live_page(
     request: HttpRequest,
-    page: LivePage[Any],
+    page: LivePage[Any, Any],
     template: str,
     *,
     query: QueryDict | None = None,
@@ -41,7 +41,7 @@ async def live_page(
     whole = {
         "viewer": viewer,
         "view": view,
-        "fragments": await current_fragments(page, runtime, viewer, view, is_followed=False),
+        "fragments": await current_fragments(page, runtime, viewer, view),
         "now": runtime.clock(),
         "live_url": f"/live/{page.name}/?{query.urlencode()}",
         **(context or {}),

@@ -21,6 +21,9 @@ class Amounts:
     def __add__(self, other: "Amounts") -> "Amounts":
         return Amounts(self.cpu + other.cpu, self.memory + other.memory, self.gpus + other.gpus)
 
+    def times(self, factor: int) -> "Amounts":
+        return Amounts(factor * self.cpu, factor * self.memory, factor * self.gpus)
+
     def at_least(self, other: "Amounts") -> "Amounts":
         return Amounts(max(self.cpu, other.cpu), max(self.memory, other.memory), max(self.gpus, other.gpus))
 

@@ -35,7 +35,7 @@ from grid.runtime.metrics import MetricsServer
 from grid.watch.events import EventStore
 from grid.watch.hub import Hub
 from grid.watch.reflector import Feed, Reflector
-from grid.watch.store import Freshness, HasMetadata, Store
+from grid.watch.store import Freshness, HasMetadata, Store, announce
 
 logger = logging.getLogger(__name__)
 
@@ -89,7 +89,7 @@ def new_runtime(
     """Empty stores around an API; nothing runs yet."""
     hub = Hub()
     execution = Keys.under(settings.LABEL_PREFIX).execution
-    return Runtime(
+    runtime = Runtime(
         api=api,
         pods=Store(
             "pods",
@@ -98,7 +98,7 @@ def new_runtime(
                 "execution": lambda pod: pod.metadata.labels.get(execution, ""),
             },
         ),
-        nodes=Store("nodes"),
+        nodes=Store("nodes", indexes={"pool": lambda node: node.metadata.labels.get(settings.NODE_POOL_LABEL, "")}),
         events=EventStore(),
         config_maps=Store("config_maps"),
         autoscalers=Store(
@@ -110,6 +110,12 @@ def new_runtime(
         clock=clock,
         monotonic=monotonic,
     )
+    announce(runtime.pods, hub)
+    announce(runtime.nodes, hub)
+    announce(runtime.events, hub)
+    announce(runtime.config_maps, hub)
+    announce(runtime.autoscalers, hub)
+    return runtime
 
 
 _current: list[Runtime] = []

@@ -9,12 +9,12 @@ import asyncio
 import contextlib
 import logging
 import random
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from django.db.models import Count, Max, Q, Sum
 
@@ -23,11 +23,12 @@ from grid.changefeed import EVERYTHING, Change, ChangeFeed, Listener
 from grid.models import Execution, Membership
 from grid.models.environment import Kind
 from grid.models.execution import ExecutionQuerySet
-from grid.watch.hub import Hub
+from grid.watch.hub import NAME, Hub
 
 logger = logging.getLogger(__name__)
 
 TOPIC = "executions"
+OWNER = "owner"  # the index by it
 KEPT_AFTER_END = timedelta(hours=1)
 PERIOD = 1.0  # between two comparisons while somebody looks and no feed tells
 IDLE_PERIOD = 10.0  # while nobody looks, and while a feed tells
@@ -39,6 +40,7 @@ LAST_SECONDS = 5.0  # for a read that is under way when the process ends
 MOST_BY_ID = 500  # more than so many at once are read with all others
 
 Version = tuple[int, datetime]  # differs after each write of an execution
+_Value = TypeVar("_Value")
 Ask = Callable[[Callable[[datetime], Any], datetime], Awaitable[Any]]
 
 
@@ -89,6 +91,9 @@ async def _in_thread(read: Callable[[datetime], Any], now: datetime) -> Any:
         raise
 
 
+RowListener = Callable[[ExecutionRow | None, ExecutionRow | None], None]
+
+
 @dataclass(frozen=True, slots=True)
 class Marks:
     """What is compared to find what was written."""
@@ -119,6 +124,10 @@ class ActiveExecutions:
         self._period = period
         self._idle_period = idle_period
         self._rows: dict[str, ExecutionRow] = {}
+        self._of_owner: dict[int, dict[str, ExecutionRow]] = {}
+        self._of_project: dict[str, dict[str, ExecutionRow]] = {}
+        self._roles_in: dict[str, Mapping[int, str]] = {}  # by project, as its row that was read last says
+        self._listeners: list[RowListener] = []
         self._roles: object = None
         self._all_told = self._all_read = 0  # how often a name may have changed, and how many of these have been read
         self._named_at = float("-inf")  # when all were read, with the names of what they refer to
@@ -137,8 +146,23 @@ class ActiveExecutions:
         return self._rows.get(id)
 
     def values(self) -> Collection[ExecutionRow]:
-        """Newest first."""
+        """All rows, in no order; a live view, so do not await while going through it."""
         return self._rows.values()
+
+    def of_owner(self, user_id: int) -> Collection[ExecutionRow]:
+        """One person's rows, in no order; a live view like `values`."""
+        return self._of_owner.get(user_id, {}).values()
+
+    def seen_by(self, user_id: int) -> Iterator[ExecutionRow]:
+        """Rows that a person owns, and those of his projects, in no order."""
+        yield from self.of_owner(user_id)
+        for project, roles in self._roles_in.items():
+            if user_id in roles:
+                yield from (row for row in self._of_project[project].values() if row.owner_id != user_id)
+
+    def subscribe(self, listener: RowListener) -> None:
+        """Call `listener` with a row as it was and as it is, after each that changed; None for one that was not there, or has gone."""
+        self._listeners.append(listener)
 
     def hint(self) -> None:
         """An execution was written: look at once, or soon if a feed does not tell of it. Safe from any thread, and when nothing runs."""
@@ -194,13 +218,33 @@ class ActiveExecutions:
     def _replace_some(self, ids: Collection[str], rows: Iterable[ExecutionRow]) -> bool:
         """Of these ids there are exactly these rows; all others stay."""
         found = {row.id: row for row in rows}
-        is_same = all(found.get(id) == self._rows.get(id) for id in ids)
-        if found.keys() <= self._rows.keys():
-            new = {id: row for id, row in (self._rows | found).items() if id in found or id not in ids}
-        else:
-            kept = (row for id, row in self._rows.items() if id not in ids)
-            new = {row.id: row for row in _newest_first([*found.values(), *kept])}
-        return self._become(new, is_same=is_same)
+        changed = [self._put(id, found.get(id)) for id in ids]
+        if not any(changed):
+            return False
+        self.version += 1
+        self._hub.publish(TOPIC)
+        return True
+
+    def _put(self, id: str, new: ExecutionRow | None) -> bool:
+        """Take one row in, or forget it; True when it differs, which is told. One that looks the same may be of another version."""
+        old = self._rows.pop(id, None)
+        if old is not None:
+            _take_out(self._of_owner, old.owner_id, id)
+            if _take_out(self._of_project, old.project_id, id):
+                del self._roles_in[old.project_id]
+        if new is not None:
+            self._rows[id] = new
+            self._of_owner.setdefault(new.owner_id, {})[id] = new
+            self._of_project.setdefault(new.project_id, {})[id] = new
+            self._roles_in[new.project_id] = new.project_roles
+        if old == new:
+            return False
+        for listener in self._listeners:
+            listener(old, new)
+        self._hub.publish((TOPIC, NAME, id))
+        for owner in {row.owner_id for row in (old, new) if row is not None}:
+            self._hub.publish((TOPIC, OWNER, str(owner)))
+        return True
 
     async def catch_up(self) -> None:
         """Look now, for somebody who asks for what is not here: another process may have made it a moment ago. Not more often than
@@ -210,17 +254,9 @@ class ActiveExecutions:
                 await self._compare()
 
     def replace(self, rows: Iterable[ExecutionRow]) -> bool:
-        """Become exactly these rows; True, and the hub's topic published, when one differs."""
+        """Become exactly these rows; True, and the hub's topics published, when one differs."""
         new = {row.id: row for row in rows}
-        return self._become(new, is_same=list(new.items()) == list(self._rows.items()))
-
-    def _become(self, rows: dict[str, ExecutionRow], *, is_same: bool) -> bool:
-        self._rows = rows  # even if they look the same: their versions may differ
-        if is_same:
-            return False
-        self.version += 1
-        self._hub.publish(TOPIC)
-        return True
+        return self._replace_some(new.keys() | self._rows.keys(), new.values())
 
     async def run(self) -> None:
         """For ever: read what is told, compare all each period while somebody looks and nobody tells, and seldom otherwise."""
@@ -255,8 +291,13 @@ class ActiveExecutions:
                     await self._awake.wait()
 
 
-def _newest_first(rows: list[ExecutionRow]) -> list[ExecutionRow]:
-    return sorted(rows, key=lambda row: (row.requested_at, row.id), reverse=True)
+def _take_out(index: dict[_Value, dict[str, ExecutionRow]], value: _Value, id: str) -> bool:
+    """True when nothing of that value is left."""
+    del index[value][id]
+    if index[value]:
+        return False
+    del index[value]
+    return True
 
 
 def _shown(now: datetime) -> tuple[ExecutionQuerySet, ExecutionQuerySet]:
@@ -279,11 +320,10 @@ def read_marks(now: datetime) -> Marks:
 
 
 def read_rows(now: datetime, *, ids: Collection[str] | None = None) -> list[ExecutionRow]:
-    """All executions that are shown, or those of these ids, newest first, in three queries."""
+    """All executions that are shown, or those of these ids, in three queries."""
     joined = ("owner", "project", "environment", "tier")
     shown = _shown(now) if ids is None else [rows.filter(pk__in=ids) for rows in _shown(now)]
     found = [row for rows in shown for row in rows.select_related(*joined)]
-    found.sort(key=lambda row: (row.requested_at, row.pk), reverse=True)
     roles = _roles({row.project_id for row in found})
     return [_row(execution, roles[execution.project_id]) for execution in found]
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 
 from grid.kube.objects import Event
+from grid.watch.hub import Topic
 from grid.watch.store import Store
 
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
@@ -21,6 +22,11 @@ def _object_of(event: Event) -> str:
 
 def _object_key(kind: str, namespace: str, name: str) -> str:
     return f"{kind}/{namespace}/{name}" if kind and name else ""
+
+
+def topic_about(kind: str, name: str, namespace: str = "") -> Topic:
+    """The hub's topic of events about one object."""
+    return "events", "object", _object_key(kind, namespace, name)
 
 
 def age_order(event: Event) -> tuple[datetime, str]:

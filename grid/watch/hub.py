@@ -1,95 +1,116 @@
 """Tells whoever waits that something changed; never what.
 
-Publishing marks a topic dirty for its subscribers and costs next to nothing, so a store may publish each of two thousand
-changes in a second. A subscriber wakes at once for the first, then at most once per `interval` with the set of topics that
-became dirty meanwhile, and reads the stores itself. Nothing can be lost and no queue can grow.
+A topic is a kind of thing ("pods"), or those of the kind that have one value in an index: ("pods", "node", "n1"). Publishing marks a topic
+dirty for its own subscribers only, so a store may publish each of two thousand changes in a second. A subscriber wakes at once, with the
+topics that became dirty since, and reads the stores itself. Nothing can be lost and no queue can grow.
 """
 
 import asyncio
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from functools import partial
 from types import TracebackType
+
+Topic = str | tuple[str, str, str]
+NAME = "name"  # the index of every store by its objects' keys
 
 
 class Subscription:
     """One subscriber's dirty topics; a context manager, so that leaving it always unsubscribes."""
 
-    def __init__(self, hub: "Hub", topics: Collection[str], interval: float) -> None:
-        self.topics = frozenset(topics)
+    def __init__(self, hub: "Hub", topics: Collection[Topic]) -> None:
+        self._topics = frozenset(topics)
         self._hub = hub
-        self._interval = interval
-        self._dirty: set[str] = set()
+        self._dirty: set[Topic] = set()
         self._event = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._woken_at = float("-inf")
 
     def __enter__(self) -> "Subscription":
         self._loop = asyncio.get_running_loop()
-        self._hub.add(self)
+        self._hub.add(self, self._topics)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._hub.discard(self)
+        self._hub.discard(self, self._topics)
+        self._topics = frozenset()
 
-    async def changed(self) -> set[str]:
+    def follow(self, topics: Collection[Topic]) -> None:
+        """Follow these from now on, in place of the former ones; what is dirty already stays so."""
+        new = frozenset(topics)
+        if new != self._topics:
+            self._hub.add(self, new - self._topics)
+            self._hub.discard(self, self._topics - new)
+            self._topics = new
+
+    async def changed(self) -> set[Topic]:
         """Wait until a topic is dirty; the topics that became dirty since the last call."""
         await self._event.wait()
-        loop = asyncio.get_running_loop()
-        early = self._woken_at + self._interval - loop.time()
-        if early > 0:
-            await asyncio.sleep(early)
-        self._woken_at = loop.time()
         self._event.clear()
         dirty, self._dirty = self._dirty, set()
         return dirty
 
-    def mark(self, topic: str) -> None:
+    def mark(self, topic: Topic) -> None:
         """Called by the hub, from any thread."""
         if topic in self._dirty:
             return
         assert self._loop is not None, "only an entered subscription is known to its hub"
         if _running_loop() is self._loop:
             self._mark_here(topic)
-        elif not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._mark_here, topic)
+        else:
+            call_soon(self._loop, partial(self._mark_here, topic))
 
-    def _mark_here(self, topic: str) -> None:
+    def _mark_here(self, topic: Topic) -> None:
         self._dirty.add(topic)
         self._event.set()
 
 
 class Hub:
-    """Topics and their subscribers. `interval` is the least time between two wake-ups of one subscriber, in seconds."""
+    """Topics and their subscribers."""
 
-    def __init__(self, *, interval: float = 0.05) -> None:
-        self._interval = interval
-        self._subscriptions: set[Subscription] = set()
+    def __init__(self) -> None:
+        self._subscribers: dict[Topic, set[Subscription]] = {}
         self._watched: Counter[str] = Counter()
 
-    def publish(self, topic: str) -> None:
+    def publish(self, topic: Topic) -> None:
         """Something about the topic changed; safe from any thread."""
-        if self._watched[topic]:
-            for subscription in tuple(self._subscriptions):
-                if topic in subscription.topics:
-                    subscription.mark(topic)
+        subscribers = self._subscribers.get(topic)
+        if subscribers:
+            for subscription in tuple(subscribers):
+                subscription.mark(topic)
 
-    def subscribe(self, topics: Collection[str]) -> Subscription:
-        return Subscription(self, topics, self._interval)
+    def subscribe(self, topics: Collection[Topic]) -> Subscription:
+        return Subscription(self, topics)
 
-    def is_watched(self, topic: str) -> bool:
-        """Whether anybody looks at all, so that work for nobody can be left undone."""
-        return self._watched[topic] > 0
+    def is_watched(self, kind: str) -> bool:
+        """Whether anybody follows any topic of the kind, so that work for nobody can be left undone."""
+        return self._watched[kind] > 0
 
-    def add(self, subscription: Subscription) -> None:
-        self._subscriptions.add(subscription)
-        self._watched.update(subscription.topics)
+    def add(self, subscription: Subscription, topics: Collection[Topic]) -> None:
+        for topic in topics:
+            self._subscribers.setdefault(topic, set()).add(subscription)
+        self._watched.update(map(_kind, topics))
 
-    def discard(self, subscription: Subscription) -> None:
-        if subscription in self._subscriptions:
-            self._subscriptions.remove(subscription)
-            self._watched.subtract(subscription.topics)
+    def discard(self, subscription: Subscription, topics: Collection[Topic]) -> None:
+        for topic in topics:
+            subscribers = self._subscribers[topic]
+            subscribers.remove(subscription)
+            if not subscribers:
+                del self._subscribers[topic]
+        self._watched.subtract(map(_kind, topics))
+
+
+def _kind(topic: Topic) -> str:
+    return topic if isinstance(topic, str) else topic[0]
+
+
+def call_soon(loop: asyncio.AbstractEventLoop, call: Callable[[], object]) -> None:
+    """Let the loop make the call, from whichever thread; a closed one makes none."""
+    if _running_loop() is loop:
+        loop.call_soon(call)
+    elif not loop.is_closed():
+        loop.call_soon_threadsafe(call)
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:

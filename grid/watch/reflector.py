@@ -150,7 +150,7 @@ class Reflector(Generic[T]):
         first = not self._store.freshness(self._clock()).synced
         self._store.mark_synced(self._clock())
         self._recovered()
-        if gone or first:
+        if first:
             self._hub.publish(self._store.name)
         logger.debug("listed store=%s objects=%d gone=%d version=%s", self._store.name, len(seen), gone, version)
 
@@ -163,8 +163,7 @@ class Reflector(Generic[T]):
             for chunk in page.chunks:
                 for listed in chunk:
                     seen.add(listed.metadata.key)
-                    if self._store.apply(listed):
-                        self._hub.publish(self._store.name)
+                    self._store.apply(listed)
                 await asyncio.sleep(0)
             self._store.mark_heard(self._clock())
             token = page.continue_token
@@ -227,8 +226,10 @@ class Reflector(Generic[T]):
         """One event into the store; False when the stream can no longer be trusted."""
         if isinstance(line, Changed):
             meta = line.object.metadata
-            if self._store.discard(meta.key) if line.gone else self._store.apply(line.object):
-                self._hub.publish(self._store.name)
+            if line.gone:
+                self._store.discard(meta.key)
+            else:
+                self._store.apply(line.object)
             self._version = meta.resource_version or self._version
         elif isinstance(line, Bookmark):
             if _is_older(line.resource_version, self._version):

@@ -1,8 +1,8 @@
 """The present state of one kind of Kubernetes object, in memory.
 
 Written by exactly one reflector and read by anybody, all on one event loop: a reader never sees half a change, as long as it
-does not await between two reads. Every applied change makes `version` grow by one, and a change that changes nothing counts
-as none. `freshness` says how far the store may be behind the cluster, and why.
+does not await between two reads. Every applied change makes `version` grow by one and is told to the listeners; a change that
+changes nothing counts as none. `freshness` says how far the store may be behind the cluster, and why.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from grid.kube.objects import Metadata
+from grid.watch.hub import NAME, Hub, Topic
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,8 @@ class HasMetadata(Protocol):
 
 
 T = TypeVar("T", bound=HasMetadata)
+# Called with the object as it was and as it is: the first is None for one that came, the second for one that went.
+Listener = Callable[[T | None, T | None], None]
 
 
 class Store(Generic[T]):
@@ -44,6 +47,7 @@ class Store(Generic[T]):
         self._objects: dict[str, T] = {}
         self._index_of = dict(indexes or {})
         self._indexes: dict[str, dict[str, dict[str, T]]] = {index: {} for index in self._index_of}
+        self._listeners: list[Listener[T]] = []
         self._silence_limit = silence_limit
         self._synced = False
         self._heard_at: float | None = None
@@ -66,6 +70,14 @@ class Store(Generic[T]):
     def by(self, index: str, value: str) -> Sequence[T]:
         """The objects with that value in the named index. Raises KeyError for an index that was not declared."""
         return tuple(self._indexes[index].get(value, {}).values())
+
+    def values_of(self, index: str) -> Collection[str]:
+        """The values in an index, as a live view like `values`."""
+        return self._indexes[index].keys()
+
+    def subscribe(self, listener: Listener[T]) -> None:
+        """Call `listener` after each change, at once; it must be quick, and may read this store."""
+        self._listeners.append(listener)
 
     def freshness(self, now: float) -> Freshness:
         """`now` is the reflector's monotonic clock."""
@@ -92,7 +104,7 @@ class Store(Generic[T]):
         for index, value_of in self._index_of.items():
             if value := value_of(changed):
                 self._indexes[index].setdefault(value, {})[key] = changed
-        self.version += 1
+        self._tell(old, changed)
         return True
 
     def discard(self, key: str) -> bool:
@@ -101,7 +113,7 @@ class Store(Generic[T]):
         if old is None:
             return False
         self._unindex(key, old)
-        self.version += 1
+        self._tell(old, None)
         return True
 
     def keep_only(self, keys: Collection[str]) -> int:
@@ -127,6 +139,20 @@ class Store(Generic[T]):
         """We are cut off, for the reason given; what we hold grows old from the last word heard."""
         self._error = sentence
 
+    def topics(self, old: T | None, new: T | None) -> set[Topic]:
+        """Return the topics that a change is about: of all objects, of this one, and of the index values that it had and has."""
+        found: set[Topic] = {self.name}
+        for changed in (old, new):
+            if changed is not None:
+                found.add((self.name, NAME, changed.metadata.key))
+                found.update((self.name, index, value_of(changed)) for index, value_of in self._index_of.items())
+        return found
+
+    def _tell(self, old: T | None, new: T | None) -> None:
+        self.version += 1
+        for listener in self._listeners:
+            listener(old, new)
+
     def _unindex(self, key: str, old: T) -> None:
         for index, value_of in self._index_of.items():
             if value := value_of(old):
@@ -134,3 +160,13 @@ class Store(Generic[T]):
                 del group[key]
                 if not group:
                     del self._indexes[index][value]
+
+
+def announce(store: Store[T], hub: Hub) -> None:
+    """Publish each change of the store to its topics."""
+
+    def publish(old: T | None, new: T | None) -> None:
+        for topic in store.topics(old, new):
+            hub.publish(topic)
+
+    store.subscribe(publish)

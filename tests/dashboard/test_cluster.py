@@ -315,7 +315,8 @@ async def test_a_page_that_stays_open_goes_on_from_the_costs_that_it_has_read(
 
     async def cost() -> str:
         now = MOMENT + timedelta(minutes=5)
-        found = await page.fragments(runtime, viewer, ExecutionView(running.pk), now)
+        view = ExecutionView(running.pk)
+        found = page.fragments(runtime, viewer, view, await page.read(runtime, viewer, view), now)
         return next(one.context.cost for one in found if isinstance(one.context, Facts))
 
     assert await cost() == "$0.04"

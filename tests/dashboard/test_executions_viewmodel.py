@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dashboard.viewmodels.execution_entry import pod_state
-from dashboard.viewmodels.executions import ExecutionLine, Source, choices, execution_rows
+from dashboard.viewmodels.execution_lines import ExecutionLine
+from dashboard.viewmodels.executions import choices
 from dashboard.viewmodels.executions_view import ExecutionsView, bounds
 from dashboard.viewmodels.listing import Paging
 from grid.diagnosis.pods import Diagnosis
@@ -19,6 +20,7 @@ from grid.labels import APP_COMPONENT, KEYS
 from grid.metrics.usage import Usage
 from grid.runtime.executions import ExecutionRow
 from tests.dashboard.executing import ROW, pod_of
+from tests.dashboard.execution_listing import Source, execution_rows
 from tests.support import builders
 from tests.support.builders import MOMENT, decode
 

@@ -12,14 +12,12 @@ from dashboard.viewmodels.infrastructure import (
     InfrastructureView,
     activity,
     node_row,
-    node_rows,
-    pool_cards,
-    totals,
 )
 from dashboard.viewmodels.live import Change, Fragment
 from dashboard.viewmodels.node import node_facts
 from dashboard.viewmodels.nodes import NodeSums, node_sums
 from dashboard.viewmodels.pods import PodFacts, pod_facts, pod_row, pod_rows
+from dashboard.viewmodels.pools import totals
 from grid.diagnosis.pods import explain_pod
 from grid.diagnosis.scaledown import ScaleDown
 from grid.kube.objects import Event, Node, Pod
@@ -27,6 +25,7 @@ from grid.labels import KEYS
 from grid.metrics.usage import Usage
 from grid.watch.pools import NodeGroup
 from grid.watch.store import Freshness
+from tests.dashboard.node_listing import cards_of, pools_of, rows_of_nodes
 from tests.support import builders
 from tests.support.builders import MOMENT, decode
 from tests.support.golden import assert_golden
@@ -94,7 +93,7 @@ ROWS = {
 @pytest.mark.parametrize("name", ROWS)
 def test_a_node_in_each_state(name: str) -> None:
     one, answer = ROWS[name]
-    [row, _paging] = node_rows([one], InfrastructureView(), lambda _: answer)
+    [row, _paging] = rows_of_nodes([one], InfrastructureView(), lambda _: answer)
     assert_golden(f"node-row-{name}", look(row))
 
 
@@ -104,18 +103,18 @@ def test_a_pool_in_each_state() -> None:
         sums("lost", conditions=node_conditions(Ready="Unknown")),
     ]
     groups = {"default": NodeGroup("default", 1, 4, 3), "empty": NodeGroup("empty", 0, 2, 0)}
-    cards = pool_cards([*nodes, sums("loose", pool="", usage=None)], groups, {"default": 2, "unknown": 1})
+    cards = cards_of([*nodes, sums("loose", pool="", usage=None)], groups, {"default": 2, "unknown": 1})
     assert [card.id for card in cards] == ["pool-default", "pool-empty", "pool-unknown", "pool-"]
     for name, card in zip(("growing", "empty", "unknown", "none"), cards, strict=True):
         assert_golden(f"pool-card-{name}", look(card))
 
 
 def test_totals_and_empty_lists() -> None:
-    assert_golden("totals", look(totals([sums(), sums("p", pool="platform")])))
-    [nothing, paging] = node_rows([], InfrastructureView(), lambda _: KEPT)
+    assert_golden("totals", look(totals(pools_of([sums(), sums("p", pool="platform")]))))
+    [nothing, paging] = rows_of_nodes([], InfrastructureView(), lambda _: KEPT)
     assert_golden("nodes-none", look(nothing))
     assert_golden("paging-none", look(paging))
-    [no_match, _] = node_rows([sums()], InfrastructureView(text="other"), lambda _: KEPT)
+    [no_match, _] = rows_of_nodes([sums()], InfrastructureView(text="other"), lambda _: KEPT)
     assert_golden("nodes-no-match", look(no_match))
     assert_golden("activity-none", look(activity([])[0]))
     assert_golden("events-none", look(history([])[0]))
@@ -192,8 +191,8 @@ def test_hostile_names_stay_text() -> None:
         Event,
     )
     fragments = [
-        *node_rows([one], InfrastructureView(), lambda _: KEPT),
-        *pool_cards([one], {}, {}),
+        *rows_of_nodes([one], InfrastructureView(), lambda _: KEPT),
+        *cards_of([one], {}, {}),
         *activity([event]),
     ]
     changes = [Change("fill", fragment.id, (fragment,)) for fragment in fragments]
@@ -205,7 +204,7 @@ def test_hostile_names_stay_text() -> None:
 
 def test_what_was_rendered_is_remembered_up_to_a_limit() -> None:
     rendered = RenderedFragments(limit=2)
-    fragments = [totals([sums(str(number)) for number in range(count)]) for count in range(3)]
+    fragments = [totals(pools_of([sums(str(number)) for number in range(count)])) for count in range(3)]
     for fragment in [*fragments, fragments[2], fragments[0]]:
         rendered.html(fragment, now=NOW)
     assert rendered.count == 4

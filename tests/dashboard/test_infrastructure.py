@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from dashboard.viewmodels.infrastructure import ROWS_PER_PAGE, InfrastructureView, NodeRow, node_rows
+from dashboard.viewmodels.infrastructure import ROWS_PER_PAGE, InfrastructureView, NodeRow
 from dashboard.viewmodels.listing import Paging
 from dashboard.viewmodels.manifest import as_yaml
 from dashboard.viewmodels.nodes import node_sums
@@ -21,6 +21,7 @@ from grid.runtime import Runtime
 from grid.runtime.executions import ExecutionRow
 from tests.conftest import People
 from tests.dashboard.live import Clock, connection
+from tests.dashboard.node_listing import rows_of_nodes
 from tests.support import builders
 from tests.support.builders import MOMENT, NAMESPACE, decode
 from tests.support.cluster import FakeCluster
@@ -254,7 +255,7 @@ NODES_OF_MANY = [
 
 
 def rows_of(view: InfrastructureView) -> tuple[list[str], Paging]:
-    *rows, paging = node_rows(NODES_OF_MANY, view, lambda _: GONE)
+    *rows, paging = rows_of_nodes(NODES_OF_MANY, view, lambda _: GONE)
     assert isinstance(paging.context, Paging)
     return [row.context.name for row in rows if isinstance(row.context, NodeRow)], paging.context
 

@@ -17,9 +17,9 @@ from django.utils import timezone
 
 from dashboard.access import Role, Viewer
 from dashboard.pages.executions import EXECUTIONS
-from dashboard.pages.feed import Feeds, Pace
+from dashboard.pages.feed import Feeds, Pace, rendered
 from dashboard.pages.infrastructure import INFRASTRUCTURE
-from dashboard.pages.live import FORBIDDEN, LOGGED_OUT, OTHER_ROLE, TOO_SLOW, LiveConsumer, feeds, rendered
+from dashboard.pages.live import FORBIDDEN, LOGGED_OUT, OTHER_ROLE, TOO_SLOW, LiveConsumer, feeds
 from dashboard.pages.page import LivePage
 from dashboard.pages.watching import SessionWatch, read_viewers, session_watch
 from dashboard.viewmodels.live import Fragment
@@ -28,6 +28,7 @@ from grid.kube.resources import NODES
 from grid.models import Session
 from grid.runtime import Runtime
 from grid.sessions import stored_key
+from grid.watch.hub import Topic
 from tests.conftest import People
 from tests.dashboard.browsing import client_of
 from tests.dashboard.live import Clock, changed, connected, connection, cookie_of
@@ -40,7 +41,7 @@ PATH = "/live/infrastructure/"
 OPERATOR = Viewer(id=1, username="olga", role=Role.OPERATOR)
 
 
-def impatient(page: LivePage[Any] = INFRASTRUCTURE, **options: Any) -> Any:
+def impatient(page: LivePage[Any, Any] = INFRASTRUCTURE, **options: Any) -> Any:
     consumer: Any = LiveConsumer.as_asgi(page=page, **options)
     return CookieMiddleware(URLRouter([path(f"live/{page.name}/", consumer)]))
 
@@ -128,11 +129,10 @@ async def test_a_cluster_that_does_not_answer_is_said_with_how_long_and_from_whe
         assert "Live" in await socket.message()
 
 
-class BrokenPage(LivePage[str]):
+class BrokenPage(LivePage[str, None]):
     """Fails as long as it is told to."""
 
     name = "broken"
-    topics = frozenset({"nodes"})
     is_broken = False
 
     def view(self, query: QueryDict) -> str:
@@ -141,7 +141,13 @@ class BrokenPage(LivePage[str]):
     def allowed(self, runtime: Runtime, viewer: Viewer, view: str) -> bool:
         return True
 
-    async def fragments(self, runtime: Runtime, viewer: Viewer, view: str, now: datetime) -> Sequence[Fragment]:
+    async def read(self, runtime: Runtime, viewer: Viewer, view: str) -> None:
+        pass
+
+    def topics(self, runtime: Runtime, viewer: Viewer, view: str, facts: None) -> Collection[Topic]:
+        return {"nodes"}
+
+    def fragments(self, runtime: Runtime, viewer: Viewer, view: str, facts: None, now: datetime) -> Sequence[Fragment]:
         if self.is_broken:
             raise ZeroDivisionError
         return []
@@ -171,10 +177,9 @@ class SlowPage(BrokenPage):
     tick_seconds = 0.2
     looks = 0
 
-    async def fragments(self, runtime: Runtime, viewer: Viewer, view: str, now: datetime) -> Sequence[Fragment]:
+    async def read(self, runtime: Runtime, viewer: Viewer, view: str) -> None:
         self.looks += 1
         await asyncio.sleep(0.05)
-        return []
 
 
 async def test_a_slow_look_is_followed_by_a_rest_of_no_more_than_the_pages_own_interval(runtime: Runtime) -> None:

@@ -10,7 +10,7 @@ from grid.kube.objects import Pod
 from grid.kube.resources import PODS
 from grid.watch.hub import Hub
 from grid.watch.reflector import Feed, Reflector, Timing
-from grid.watch.store import Freshness, Store
+from grid.watch.store import Freshness, Store, announce
 from tests.support.builders import decode, pod
 from tests.support.cluster import FakeCluster
 from tests.support.virtual import cancelled, loop_time
@@ -39,6 +39,7 @@ class Following:
 async def following(cluster: FakeCluster, *, timing: Timing | None = None, seed: int = 1) -> AsyncIterator[Following]:
     store: Store[Pod] = Store("pods", indexes={"node": lambda one: one.spec.node_name})
     hub = Hub()
+    announce(store, hub)
     reflector = Reflector(
         cluster, Feed(PODS, Pod), store, hub, clock=loop_time, rng=random.Random(seed), timing=timing or Timing()
     )

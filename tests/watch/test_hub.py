@@ -3,9 +3,11 @@
 import asyncio
 import threading
 
+import pytest
+
 from grid.kube.resources import PODS
 from grid.watch.hub import Hub
-from tests.support.builders import pod
+from tests.support.builders import NAMESPACE, pod
 from tests.support.virtual import passes, until, virtual_time
 from tests.watch.following import cluster_of, following
 
@@ -43,7 +45,7 @@ async def test_leaving_unsubscribes_and_is_watched_says_so() -> None:
 
 
 @virtual_time
-async def test_two_thousand_changes_in_a_second_are_few_wake_ups_and_the_last_is_seen() -> None:
+async def test_of_two_thousand_changes_in_a_second_the_last_is_seen() -> None:
     cluster = cluster_of("a")
     async with following(cluster) as it:
         await until(lambda: cluster.open_watches == 1)
@@ -63,13 +65,13 @@ async def test_two_thousand_changes_in_a_second_are_few_wake_ups_and_the_last_is
             cluster.put(PODS, pod(f"p{number}"))
             await passes(0.0005)
         await until(lambda: seen == 2001, within=1)
-        assert 10 <= wake_ups <= 25
+        assert wake_ups <= 2001
         looking.cancel()
 
 
 @virtual_time
-async def test_the_first_change_after_a_quiet_time_wakes_at_once() -> None:
-    hub = Hub(interval=5)
+async def test_a_change_wakes_at_once() -> None:
+    hub = Hub()
     loop = asyncio.get_running_loop()
     with hub.subscribe({"pods"}) as subscription:
         await passes(100)
@@ -77,9 +79,6 @@ async def test_the_first_change_after_a_quiet_time_wakes_at_once() -> None:
         began = loop.time()
         await subscription.changed()
         assert loop.time() == began
-        hub.publish("pods")
-        await subscription.changed()
-        assert loop.time() == began + 5
 
 
 async def test_publishing_from_another_thread_wakes_too() -> None:
@@ -90,3 +89,33 @@ async def test_publishing_from_another_thread_wakes_too() -> None:
         async with asyncio.timeout(10):
             assert await subscription.changed() == {"executions"}
         thread.join()
+
+
+@virtual_time
+async def test_a_keyed_topic_wakes_only_who_follows_its_value() -> None:
+    cluster = cluster_of("a", "b")
+    async with following(cluster) as it:
+        await until(lambda: cluster.open_watches == 1)
+        a, b = (
+            it.hub.subscribe({("pods", "name", f"{NAMESPACE}/a")}),
+            it.hub.subscribe({("pods", "name", f"{NAMESPACE}/b")}),
+        )
+        with a, b:
+            cluster.put(PODS, pod("a", node="n1"))
+            assert await a.changed() == {("pods", "name", f"{NAMESPACE}/a")}
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(60):
+                    await b.changed()
+
+
+@virtual_time
+async def test_a_subscriber_that_follows_something_else_hears_of_that_and_no_longer_of_the_former() -> None:
+    hub = Hub()
+    with hub.subscribe({"pods"}) as subscription:
+        subscription.follow({("nodes", "pool", "gpu")})
+        hub.publish("pods")
+        hub.publish(("nodes", "pool", "gpu"))
+        assert await subscription.changed() == {("nodes", "pool", "gpu")}
+        assert not hub.is_watched("pods")
+        assert hub.is_watched("nodes")
+    assert not hub.is_watched("nodes")

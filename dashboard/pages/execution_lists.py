@@ -1,0 +1,124 @@
+"""The lists of executions that people look at. A group is made anew when one of its pods, its row, or an event about it has changed."""
+
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from datetime import datetime
+
+from django.conf import settings
+
+from dashboard.access import Viewer, may_observe, may_see_execution
+from dashboard.pages.execution_pods import id_of, pods_of
+from dashboard.pages.execution_rows import ExecutionRows
+from dashboard.pages.lists import LiveList, LiveLists
+from dashboard.viewmodels.execution_filter import GroupFilter
+from dashboard.viewmodels.execution_groups import Group, group_of, orphan_groups
+from dashboard.viewmodels.execution_lines import changes_with_time
+from dashboard.viewmodels.executions import ROWS_PER_PAGE, window_of
+from dashboard.viewmodels.executions_view import ExecutionsView
+from grid.kube.objects import Event, Pod
+from grid.labels import Keys
+from grid.runtime import Runtime
+from grid.runtime.executions import TOPIC, ExecutionRow
+
+
+class ExecutionList(LiveList[Group]):
+    """One view of one person, or of all who see everything."""
+
+    def __init__(self, viewer: Viewer, view: ExecutionsView, rows: ExecutionRows) -> None:
+        super().__init__(window_of(view), ROWS_PER_PAGE)
+        self.viewer = viewer
+        self.filter = GroupFilter(view, rows.status)
+        self._view = view
+        self._sees_all = may_observe(viewer)
+
+    @property
+    def bucket(self) -> Hashable:
+        if not self._sees_all:
+            return "person", self.viewer.id
+        if self._view.user:
+            return "user", self._view.user
+        return ("project", self._view.project) if self._view.project else "all"
+
+    @property
+    def changes_with_time(self) -> bool:
+        return self.filter.looks_at_statuses or self.filter.looks_at_ages
+
+    def narrowed(self, item: Group, now: datetime) -> Group | None:
+        row = item.head.row
+        if self._sees_all or (row is not None and may_see_execution(self.viewer, row)):
+            return self.filter.narrowed(item, now)
+        return None
+
+
+class ExecutionLists(LiveLists[Group, ExecutionList]):
+    """Belongs to one runtime; used on its event loop only."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        super().__init__(runtime.hub, TOPIC)
+        self.runtime = runtime
+        self.rows = ExecutionRows(runtime)
+        self._labels = Keys.under(settings.LABEL_PREFIX)
+        self._restless: set[str] = set()  # groups whose status changes with time
+        self.mark_all(row.id for row in runtime.executions.values())
+        self.mark_all(runtime.pods.values_of("execution"))
+        runtime.pods.subscribe(self._pod_changed)
+        runtime.executions.subscribe(self._execution_changed)
+        runtime.events.subscribe(self._event_changed)
+
+    async def list_of(self, viewer: Viewer, view: ExecutionsView) -> ExecutionList:
+        audience = "observers" if may_observe(viewer) else viewer.id
+        return await self.known_or((audience, view), ExecutionList(viewer, view, self.rows))
+
+    def _now(self) -> datetime:
+        return self.runtime.clock()
+
+    def _items_of(self, source: str) -> Mapping[str, Group]:
+        pods, row = pods_of(self.runtime, source), self.runtime.executions.get(source)
+        if row is None:
+            return {group.key: group for group in orphan_groups(pods, self._labels)}
+        group = group_of(row, pods, self._labels)
+        return {} if group is None else {group.key: group}
+
+    def _to_recheck(self, asked: ExecutionList) -> Iterable[str]:
+        if asked.filter.looks_at_ages:
+            return [key for key, _ in self._candidates(asked) if key not in asked.window]
+        return self._restless
+
+    def _candidates(self, asked: ExecutionList) -> Collection[tuple[str, Group]]:
+        if may_observe(asked.viewer):
+            return super()._candidates(asked)
+        rows = self.runtime.executions.seen_by(asked.viewer.id)
+        return [(row.id, self.items[row.id]) for row in rows if row.id in self.items]
+
+    def _buckets_of(self, item: Group) -> Iterable[Hashable]:
+        yield "all"
+        yield "user", item.head.user
+        row = item.head.row
+        yield "project", row.project_id if row is not None else item.head.project
+        if row is not None:
+            yield from (("person", person) for person in {row.owner_id, *row.project_member_ids})
+
+    def _replaced(self, key: str, old: Group | None, new: Group | None) -> None:
+        self.rows.forget_unless_in(old, new)
+        if new is not None and any(map(changes_with_time, new.entries)):
+            self._restless.add(key)
+        else:
+            self._restless.discard(key)
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        for pod in (old, new):
+            if pod is not None and (id := id_of(pod)):
+                self.mark(id)
+
+    def _execution_changed(self, old: ExecutionRow | None, new: ExecutionRow | None) -> None:
+        for row in (old, new):
+            if row is not None:
+                self.mark(row.id)
+
+    def _event_changed(self, old: Event | None, new: Event | None) -> None:
+        for event in (old, new):
+            if event is not None and event.involved_object.kind == "Pod":
+                about = event.involved_object
+                pod = self.runtime.pods.get(f"{about.namespace}/{about.name}")
+                if pod is not None and (id := id_of(pod)):
+                    self.rows.forget(pod.metadata.key, id)
+                    self.mark(id)

@@ -1,0 +1,35 @@
+"""An execution's pods in the watch caches. Labels are believed in the executions' own namespace only: elsewhere others may write them."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from django.conf import settings
+
+from grid.diagnosis.pods import Diagnosis, explain_pod
+from grid.kube.objects import Pod
+from grid.labels import Keys
+from grid.runtime import Runtime
+from grid.runtime.executions import ExecutionRow
+
+
+def pods_of(runtime: Runtime, execution_id: str) -> Sequence[Pod]:
+    found = runtime.pods.by("execution", execution_id)
+    return [pod for pod in found if pod.metadata.namespace == settings.GRID_NAMESPACE]
+
+
+def id_of(pod: Pod) -> str:
+    """The execution that a pod says it belongs to, "" for none."""
+    if pod.metadata.namespace != settings.GRID_NAMESPACE:
+        return ""
+    return pod.metadata.labels.get(Keys.under(settings.LABEL_PREFIX).execution, "")
+
+
+def execution_of(runtime: Runtime, pod: Pod) -> ExecutionRow | None:
+    """The execution that a pod belongs to, when it is active or has ended lately."""
+    return runtime.executions.get(id_of(pod))
+
+
+def explain(runtime: Runtime, pod: Pod, now: datetime) -> Diagnosis:
+    meta = pod.metadata
+    events = runtime.events.about(kind="Pod", name=meta.name, namespace=meta.namespace, uid=meta.uid)
+    return explain_pod(pod, events, now=now)

@@ -1,0 +1,105 @@
+"""Rows of executions in words, each made once for all lists that show it, and again only when something of it changed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from dashboard.pages.execution_pods import explain
+from dashboard.viewmodels.execution_entry import Entry
+from dashboard.viewmodels.execution_groups import Group
+from dashboard.viewmodels.execution_lines import changes_with_time, entry_fragment, head_fragment, runs_well, status_of
+from dashboard.viewmodels.live import Fragment
+from dashboard.viewmodels.nodes import Status
+from grid.metrics.usage import Usage
+from grid.runtime import Runtime
+
+FOR_EVER = timedelta(days=365)
+GOOD_FOR = timedelta(seconds=5)  # words that count how long something has been waited for
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    entry: Entry
+    usage: Usage | None
+    made_at: datetime
+    fragment: Fragment
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """A group's rows, good until they are used up with time."""
+
+    group: Group
+    usage_version: int
+    good_until: datetime
+    fragments: Sequence[Fragment]
+
+
+class ExecutionRows:
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._groups: dict[tuple[str, bool], _Rows] = {}
+        self._known: dict[tuple[str, str], dict[bool, _Known]] = {}  # by execution and pod, then by whether all is seen
+
+    def of(self, group: Group, *, sees_all: bool, now: datetime) -> Sequence[Fragment]:
+        """A group's rows, a cluster's own first."""
+        last, usage_version = self._groups.get((group.key, sees_all)), self._runtime.usage.version
+        if last is not None and last.group is group and last.usage_version == usage_version and now < last.good_until:
+            return last.fragments
+        found = [self._row(entry, sees_all, now) for entry in group.entries]
+        if group.has_head:
+            found.insert(0, head_fragment(group, self._used(group.entries)))
+        good_for = GOOD_FOR if any(map(changes_with_time, group.entries)) else FOR_EVER
+        self._groups[group.key, sees_all] = _Rows(group, usage_version, now + good_for, found)
+        return found
+
+    def status(self, entry: Entry) -> Status:
+        """An entry's status as filters look at it."""
+        return self._status(entry, self._runtime.clock())[0]
+
+    def forget(self, pod_key: str, execution_id: str) -> None:
+        """An event about the pod came or went."""
+        self._known.pop((execution_id, pod_key), None)
+
+    def forget_unless_in(self, old: Group | None, new: Group | None) -> None:
+        """Of the former rows of a group only those are kept that it still has."""
+        if old is not None:
+            for sees_all in (False, True):
+                self._groups.pop((old.key, sees_all), None)
+            kept = set() if new is None else {_key(entry) for entry in new.entries}
+            for key in map(_key, old.entries):
+                if key not in kept:
+                    self._known.pop(key, None)
+
+    def _row(self, entry: Entry, sees_all: bool, now: datetime) -> Fragment:
+        usage = self._runtime.usage.pod(entry.pod.metadata.key) if entry.pod is not None else None
+        known = self._known.setdefault(_key(entry), {})
+        last = known.get(sees_all)
+        if (
+            last is not None
+            and last.usage is usage
+            and _is_same(last.entry, entry)
+            and (not changes_with_time(entry) or timedelta() <= now - last.made_at < GOOD_FOR)
+        ):
+            return last.fragment
+        fragment = entry_fragment(entry, self._status(entry, now), usage, sees_all=sees_all)
+        known[sees_all] = _Known(entry, usage, now, fragment)
+        return fragment
+
+    def _status(self, entry: Entry, now: datetime) -> tuple[Status, str]:
+        is_explained = entry.pod is not None and not runs_well(entry)
+        return status_of(entry, explain(self._runtime, entry.pod, now) if is_explained and entry.pod else None)
+
+    def _used(self, entries: Sequence[Entry]) -> list[Usage]:
+        usage = self._runtime.usage
+        return [
+            used for one in entries if one.pod is not None and (used := usage.pod(one.pod.metadata.key)) is not None
+        ]
+
+
+def _key(entry: Entry) -> tuple[str, str]:
+    return entry.execution_id, entry.pod.metadata.key if entry.pod is not None else ""
+
+
+def _is_same(one: Entry, other: Entry) -> bool:
+    return one.row is other.row and one.pod is other.pod and one.is_member == other.is_member

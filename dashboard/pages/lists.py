@@ -1,0 +1,255 @@
+"""Lists that people look at, kept up to date by what changed and not by looking at everything again.
+
+A change makes one source dirty: an execution, a node. Its items are made anew and put into the lists that may hold them, and only lists
+whose shown page or numbers may differ wake their pages. A list is filled when it is first asked for, in slices between which others run,
+and is forgotten when nobody has asked for a while.
+"""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Generic, TypeVar
+
+from dashboard.viewmodels.window import OrderedWindow, Page
+from grid.watch.hub import Hub, Topic, call_soon
+
+T = TypeVar("T")
+
+SLICE_SECONDS = 0.01  # of work on the loop before others have their turn
+MOST_DIRTY = 1_000  # while nobody looks
+KEPT_SECONDS = 30.0  # a list that nobody has asked for
+RECHECK = timedelta(seconds=5)  # what time alone changes: ages, and how long something has been waited for
+
+
+class Breath:
+    """For work of unknown length: lets others run as soon as it has taken a slice of time."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._began = self._loop.time()
+
+    async def take(self) -> bool:
+        """True when others have run."""
+        if self._loop.time() - self._began <= SLICE_SECONDS:
+            return False
+        await asyncio.sleep(0)
+        self._began = self._loop.time()
+        return True
+
+
+class LiveList(ABC, Generic[T]):
+    """One view of one audience, in order."""
+
+    def __init__(self, window: OrderedWindow[T], rows_per_page: int) -> None:
+        self.window = window
+        self.topic: Topic = ""
+        self.asked_at = 0.0
+        self.is_filled = asyncio.Event()
+        self._rows_per_page = rows_per_page
+        self._shown_end = 0
+        self._missed: set[str] = set()  # what changed while it was being filled
+        self._rechecked_at: datetime | None = None
+
+    @property
+    @abstractmethod
+    def bucket(self) -> Hashable:
+        """Only items with this value can be in it."""
+
+    @abstractmethod
+    def narrowed(self, item: T, now: datetime) -> T | None:
+        """What of the item is in this list; None when nothing is."""
+
+    @property
+    @abstractmethod
+    def changes_with_time(self) -> bool:
+        """Whether an item may come or go though nothing of it changed."""
+
+    def put(self, key: str, item: T | None, now: datetime) -> bool:
+        """Take a changed item in; whether what is shown may differ."""
+        if not self.is_filled.is_set():
+            self._missed.add(key)
+            return False
+        before = len(self.window), self.window.rows
+        first = self.window.put(key, None if item is None else self.narrowed(item, now))
+        return first < self._shown_end or before != (len(self.window), self.window.rows)
+
+    def filled(self, now: datetime) -> set[str]:
+        """All that was to be found is in the window; the keys of what changed meanwhile and has to be put."""
+        self.window.sort()
+        self._rechecked_at = now
+        self.is_filled.set()
+        missed, self._missed = self._missed, set()
+        return missed
+
+    def page(self, number: int) -> Page[T]:
+        page = self.window.page(number, self._rows_per_page)
+        self._shown_end = page.end + 1  # what comes to stand behind it makes a next page
+        return page
+
+    def is_due_for_recheck(self, now: datetime) -> bool:
+        """Whether time alone may have changed what is in it since this was asked last."""
+        if (
+            not self.changes_with_time
+            or self._rechecked_at is None
+            or timedelta() <= now - self._rechecked_at < RECHECK
+        ):
+            return False
+        self._rechecked_at = now
+        return True
+
+
+L = TypeVar("L", bound=LiveList)  # type: ignore[type-arg]
+
+
+class LiveLists(ABC, Generic[T, L]):
+    """All lists of one kind of thing; used on one event loop only. `kind` is the first part of their topics."""
+
+    def __init__(self, hub: Hub, kind: str) -> None:
+        self.items: dict[str, T] = {}
+        self._hub = hub
+        self._kind = kind
+        self._keys_of: dict[str, tuple[str, ...]] = {}  # of the items, by their source
+        self._dirty: dict[str, None] = {}  # sources, in the order in which they changed
+        self._is_processing = False
+        self._lists: dict[Hashable, L] = {}
+        self._buckets: defaultdict[Hashable, set[L]] = defaultdict(set)
+        self._made = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    @abstractmethod
+    def _items_of(self, source: str) -> Mapping[str, T]:
+        """The items that are made from it now, by their keys."""
+
+    @abstractmethod
+    def _now(self) -> datetime: ...
+
+    def _measured_anew(self) -> Iterable[tuple[str, T]]:
+        """Items, by their keys, that have changed without a change of their source."""
+        return ()
+
+    def _to_recheck(self, asked: L) -> Iterable[str]:
+        """The items that time alone may bring into a list or out of it."""
+        return list(self.items)
+
+    def _candidates(self, asked: L) -> Collection[tuple[str, T]]:
+        """All items that can be in a list."""
+        return list(self.items.items())
+
+    def _buckets_of(self, item: T) -> Iterable[Hashable]:
+        """The values that lists that may hold it have."""
+        return ("all",)
+
+    def _replaced(self, key: str, old: T | None, new: T | None) -> None:
+        """An item has come, changed or gone."""
+
+    async def known_or(self, key: Hashable, new: L) -> L:
+        """The list of that key, up to date; `new`, filled, if nobody has asked for it lately."""
+        self._loop = loop = asyncio.get_running_loop()
+        self._forget_unused(loop.time())
+        known = self._lists.get(key)
+        if known is not None:
+            await known.is_filled.wait()
+        else:
+            self._made += 1
+            new.topic = (self._kind, "list", str(self._made))
+            new.asked_at = float("inf")  # not forgotten before it is filled
+            known = self._lists[key] = new
+            self._buckets[new.bucket].add(new)
+            try:
+                await self._fill(new)
+            except BaseException:
+                self._forget(key)
+                raise
+        known.asked_at = loop.time()
+        await self._bring_up_to_date(known)
+        return known
+
+    def catch_up(self) -> None:
+        """Take in all that has changed until now."""
+        while self._dirty:
+            self._take_in(next(iter(self._dirty)))
+
+    async def _bring_up_to_date(self, asked: L) -> None:
+        await self._caught_up()
+        breath = Breath()
+        for key, item in self._measured_anew():
+            self._replace(key, item)
+            await breath.take()
+        now = self._now()
+        if asked.is_due_for_recheck(now):
+            for key in tuple(self._to_recheck(asked)):
+                asked.put(key, self.items.get(key), now)
+                await breath.take()
+
+    async def _caught_up(self) -> None:
+        while self._dirty:
+            self._process()
+            await asyncio.sleep(0)
+
+    def mark_all(self, sources: Iterable[str]) -> None:
+        """Everything there is, before anybody looks."""
+        self._dirty.update(dict.fromkeys(sources))
+
+    def mark(self, source: str) -> None:
+        """It changed. It is taken in at once if somebody looks, else together with many others or when somebody asks."""
+        self._dirty[source] = None
+        if self._loop is None or self._is_processing or not (self._lists or len(self._dirty) > MOST_DIRTY):
+            return
+        self._is_processing = True
+        call_soon(self._loop, self._process)
+
+    async def _fill(self, new: L) -> None:
+        await self._caught_up()
+        now, breath = self._now(), Breath()
+        for key, item in self._candidates(new):
+            if (narrowed := new.narrowed(item, now)) is not None:
+                new.window.append(key, narrowed)
+            if await breath.take():
+                new.window.sort()  # a slice's worth: sorting all at the end would take too long at once
+        for key in new.filled(now):
+            new.put(key, self.items.get(key), now)
+
+    def _process(self) -> None:
+        """One slice of what is dirty; the rest after others had their turn."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + SLICE_SECONDS
+        while self._dirty and loop.time() < until:
+            self._take_in(next(iter(self._dirty)))
+        self._is_processing = bool(self._dirty)
+        if self._is_processing:
+            loop.call_soon(self._process)
+
+    def _take_in(self, source: str) -> None:
+        del self._dirty[source]
+        items = self._items_of(source)
+        for key in {**dict.fromkeys(self._keys_of.pop(source, ())), **items}:
+            self._replace(key, items.get(key))
+        if items:
+            self._keys_of[source] = tuple(items)
+
+    def _replace(self, key: str, new: T | None) -> None:
+        old, now = self.items.pop(key, None), self._now()
+        if new is not None:
+            self.items[key] = new
+        self._replaced(key, old, new)
+        for one in self._lists_of(old) | self._lists_of(new):
+            if one.put(key, new, now):
+                self._hub.publish(one.topic)
+
+    def _lists_of(self, item: T | None) -> set[L]:
+        if item is None or not self._buckets:
+            return set()
+        return set().union(*(self._buckets[bucket] for bucket in self._buckets_of(item) if bucket in self._buckets))
+
+    def _forget_unused(self, now: float) -> None:
+        for key, known in list(self._lists.items()):
+            if now - known.asked_at > KEPT_SECONDS:
+                self._forget(key)
+
+    def _forget(self, key: Hashable) -> None:
+        gone = self._lists.pop(key)
+        self._buckets[gone.bucket].discard(gone)
+        if not self._buckets[gone.bucket]:
+            del self._buckets[gone.bucket]

@@ -1,0 +1,187 @@
+"""The nodes that people look at, with their pools' sums: a node is summed up anew when it, its pods or its usage has changed."""
+
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from django.conf import settings
+
+from dashboard.pages.lists import LiveList, LiveLists
+from dashboard.viewmodels.infrastructure import ROWS_PER_PAGE, InfrastructureView, fits, row_fragment, window_of
+from dashboard.viewmodels.live import Fragment
+from dashboard.viewmodels.nodes import NodeSums, node_sums
+from dashboard.viewmodels.pools import PoolSums, in_order, pool_card
+from grid.diagnosis.requests import Amounts
+from grid.diagnosis.scaledown import ScaleDown, ScaleDownRules, scale_down
+from grid.kube.objects import Node, Pod
+from grid.runtime import Runtime
+from grid.watch.hub import Topic
+from grid.watch.pools import NodeGroup, node_groups
+
+
+class NodeList(LiveList[NodeSums]):
+    """One view; everybody who may look sees the same."""
+
+    def __init__(self, view: InfrastructureView, lists: "NodeLists") -> None:
+        super().__init__(window_of(view), ROWS_PER_PAGE)
+        self._view = view
+        self.lists = lists
+
+    @property
+    def bucket(self) -> Hashable:
+        return ("pool", self._view.pool) if self._view.pool else "all"
+
+    @property
+    def changes_with_time(self) -> bool:
+        """Whether a node can be removed depends on the settings, and on how many others its pool has."""
+        return self._view.state == "removable"
+
+    def narrowed(self, item: NodeSums, now: datetime) -> NodeSums | None:
+        return item if fits(item, self._view, self.lists.scale_down) else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A row with all that it was made from."""
+
+    sums: NodeSums
+    group: NodeGroup | None
+    group_size: int
+    rules: ScaleDownRules
+    fragment: Fragment
+
+
+class NodeLists(LiveLists[NodeSums, NodeList]):
+    """Belongs to one runtime; used on its event loop only."""
+
+    def __init__(self, runtime: Runtime, rules: ScaleDownRules) -> None:
+        super().__init__(runtime.hub, runtime.nodes.name)
+        self.runtime = runtime
+        self.rules = rules
+        self.pools_topic: Topic = (runtime.nodes.name, "sums", "")
+        self.pools: dict[str, PoolSums] = {}
+        self._pending: dict[str, int] = {}
+        self._groups: dict[str, NodeGroup] = {}
+        self._groups_version = -1
+        self._usage_version = -1
+        self._rows: dict[str, _Row] = {}
+        self._cards: dict[str, tuple[int, NodeGroup | None, int, Fragment]] = {}
+        self.mark_all(runtime.nodes.keys())
+        for pod in runtime.pods.values():
+            if not pod.spec.node_name:
+                self._pod_changed(None, pod)
+        runtime.nodes.subscribe(self._node_changed)
+        runtime.pods.subscribe(self._pod_changed)
+
+    async def list_of(self, view: InfrastructureView) -> NodeList:
+        return await self.known_or(view, NodeList(view, self))
+
+    def groups(self) -> Mapping[str, NodeGroup]:
+        """The autoscaler's node groups; parsed when its status has changed."""
+        if self._groups_version != self.runtime.config_maps.version:
+            self._groups_version = self.runtime.config_maps.version
+            self._groups = node_groups(self.runtime.config_maps.values())
+        return self._groups
+
+    def scale_down(self, one: NodeSums) -> ScaleDown:
+        pods = self.runtime.pods.by("node", one.node.metadata.name)
+        return scale_down(
+            one.node, pods, group=self.groups().get(one.pool), group_size=self._size(one.pool), rules=self.rules
+        )
+
+    def row(self, one: NodeSums) -> Fragment:
+        """A node in words, again only when something of it changed."""
+        name, group, size = one.node.metadata.name, self.groups().get(one.pool), self._size(one.pool)
+        known = self._rows.get(name)
+        if (
+            known is None
+            or known.sums is not one
+            or (known.group, known.group_size, known.rules) != (group, size, self.rules)
+        ):
+            known = self._rows[name] = _Row(one, group, size, self.rules, row_fragment(one, self.scale_down(one)))
+        return known.fragment
+
+    def cards(self) -> list[Fragment]:
+        """All pools: those with nodes, those that the autoscaler may fill, and those that pods wait for."""
+        groups = self.groups()
+        names = {**self.pools, **groups, **self._pending}
+        return in_order([self._card(name, groups.get(name), self._pending.get(name, 0)) for name in names])
+
+    def _card(self, name: str, group: NodeGroup | None, pending: int) -> Fragment:
+        pool = self.pools.get(name) or PoolSums()
+        known = self._cards.get(name)
+        if known is None or known[:3] != (pool.version, group, pending):
+            known = self._cards[name] = pool.version, group, pending, pool_card(name, pool, group, pending)
+        return known[3]
+
+    def _size(self, pool: str) -> int:
+        return len(self.pools[pool]) if pool in self.pools else 0
+
+    # --- What changed ---
+
+    def _now(self) -> datetime:
+        return self.runtime.clock()
+
+    def _items_of(self, source: str) -> Mapping[str, NodeSums]:
+        node = self.runtime.nodes.get(source)
+        if node is None:
+            return {}
+        pods, usage = self.runtime.pods.by("node", source), self.runtime.usage.node(source)
+        return {source: node_sums(node, pods, usage, pool_label=settings.NODE_POOL_LABEL)}
+
+    def _measured_anew(self) -> Iterable[tuple[str, NodeSums]]:
+        """Nodes of which another usage has been measured since this was asked last."""
+        if self._usage_version == self.runtime.usage.version:
+            return
+        self._usage_version = self.runtime.usage.version
+        for name in list(self.items):
+            one, usage = self.items.get(name), self.runtime.usage.node(name)
+            used = None if usage is None else Amounts(usage.cpu_millicores, usage.memory_bytes)
+            if one is not None and used != one.used:
+                yield name, replace(one, used=used)
+
+    def _candidates(self, asked: NodeList) -> Collection[tuple[str, NodeSums]]:
+        match asked.bucket:
+            case ("pool", str(pool)):
+                nodes = self.pools[pool].nodes if pool in self.pools else ()
+                return [(one.node.metadata.name, one) for one in nodes]
+        return super()._candidates(asked)
+
+    def _buckets_of(self, item: NodeSums) -> Iterable[Hashable]:
+        return "all", ("pool", item.pool)
+
+    def _replaced(self, key: str, old: NodeSums | None, new: NodeSums | None) -> None:
+        if old is not None:
+            self.pools[old.pool].take_away(old)
+            if not self.pools[old.pool]:
+                del self.pools[old.pool]
+                self._cards.pop(old.pool, None)
+        if new is not None:
+            self.pools.setdefault(new.pool, PoolSums()).add(new)
+        else:
+            self._rows.pop(key, None)
+        self._hub.publish(self.pools_topic)
+
+    def _node_changed(self, old: Node | None, new: Node | None) -> None:
+        for node in (old, new):
+            if node is not None:
+                self.mark(node.metadata.name)
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        for pod, sign in ((old, -1), (new, 1)):
+            if pod is None:
+                continue
+            if pod.spec.node_name:
+                self.mark(pod.spec.node_name)
+            elif pool := _waits_for(pod):
+                self._pending[pool] = self._pending.get(pool, 0) + sign
+                if not self._pending[pool]:
+                    del self._pending[pool]
+                self._hub.publish(self.pools_topic)
+
+
+def _waits_for(pod: Pod) -> str:
+    """The pool that a pod without a node asks for; "" when it names none, or waits no more."""
+    if pod.spec.node_name or pod.status.phase != "Pending" or pod.metadata.deletion_timestamp is not None:
+        return ""
+    return pod.spec.node_selector.get(settings.NODE_POOL_LABEL, "")

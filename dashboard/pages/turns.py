@@ -1,0 +1,70 @@
+"""Shares the event loop's time among all live pages of a process, so that under load everybody's gets slower alike.
+
+Looks at pages, and the rendering that follows, may take `share` of the time. A page that wants to look waits for its turn; the one that
+has been due for longest comes first. After a quiet moment there is time in hand, so a change is on the screen at once.
+"""
+
+import asyncio
+import heapq
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
+
+SHARE = 0.5
+IN_HAND_SECONDS = 0.1  # that a quiet time saves up, at most
+DEBT_SECONDS = 0.5  # of one long look, at most: everybody waits for it
+
+LEAST_SECONDS = 0.001  # to wait, when there is to wait: less may pass without the clock's noticing
+
+
+class Turns:
+    """`cpu` is the time that this thread has worked, in seconds: waiting for the machine is no work of the pages."""
+
+    def __init__(self, *, share: float = SHARE, cpu: Callable[[], float] = time.thread_time) -> None:
+        self._share = share
+        self._cpu = cpu
+        self._in_hand = IN_HAND_SECONDS
+        self._saved_at = 0.0
+        self._waiting: list[tuple[float, int, asyncio.Future[None]]] = []
+        self._number = count()
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def take(self, due: float) -> None:
+        """Return when it is the turn of a page that has been due since `due` on the loop's clock."""
+        turn = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._waiting, (due, next(self._number), turn))
+        self._arrange()
+        try:
+            await turn
+        finally:
+            if self._timer is not None and all(turn.done() for _, _, turn in self._waiting):
+                self._timer.cancel()  # nobody waits any more, perhaps because the loop ends
+                self._timer = None
+
+    @contextmanager
+    def counted(self) -> Iterator[None]:
+        """Count what is done inside, without awaiting, as work for pages."""
+        began = self._cpu()
+        try:
+            yield
+        finally:
+            self._in_hand = max(-DEBT_SECONDS, self._in_hand - (self._cpu() - began))
+
+    def _arrange(self) -> None:
+        """Let the next have its turn when there is time for it: after what is ready to run now, which may be the work of the one before."""
+        if self._timer is None and self._waiting:
+            wait = 0.0 if self._in_hand >= 0 else max(LEAST_SECONDS, -self._in_hand / self._share)
+            self._timer = asyncio.get_running_loop().call_later(wait, self._give)
+
+    def _give(self) -> None:
+        self._timer = None
+        now = asyncio.get_running_loop().time()
+        self._in_hand = min(IN_HAND_SECONDS, self._in_hand + max(0.0, now - self._saved_at) * self._share)
+        self._saved_at = now
+        while self._in_hand >= 0 and self._waiting:
+            _, _, turn = heapq.heappop(self._waiting)
+            if not turn.done():  # its page may have been left meanwhile
+                turn.set_result(None)
+                break
+        self._arrange()

@@ -1,0 +1,60 @@
+"""What stays together on the Executions page: an execution with its pods, or a pod of an execution that nobody knows; pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from dashboard.viewmodels.execution_entry import Entry
+from grid.diagnosis.requests import has_ended
+from grid.kube.objects import Pod
+from grid.labels import APP_COMPONENT, HEAD, Keys
+from grid.runtime.executions import ExecutionRow
+
+_FINAL = ("succeeded", "stopped", "failed", "error")
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """`head` says what it is; it has a row of its own when `has_head`, as a cluster with pods does. `entries` are the rows below."""
+
+    head: Entry
+    entries: tuple[Entry, ...]
+    has_head: bool = False
+
+    def __len__(self) -> int:
+        return len(self.entries) + self.has_head
+
+    @property
+    def key(self) -> str:
+        """The execution's id, with the pod's name where nobody knows the execution."""
+        id, pod = self.head.execution_id, self.head.pod
+        return id if self.head.row or pod is None else f"{id} {pod.metadata.key}"
+
+    @property
+    def since(self) -> datetime | None:
+        return self.entries[0].since
+
+
+def group_of(row: ExecutionRow, pods: Sequence[Pod], keys: Keys) -> Group | None:
+    """Return an execution's rows: its own while it has no pod, else one for each pod. None when it has ended, and its pods have."""
+    if row.state in _FINAL:
+        pods = [pod for pod in pods if not has_ended(pod)]
+        if not pods:
+            return None
+    head = Entry(row, None, keys)
+    if row.kind != "cluster" and len(pods) <= 1:
+        return Group(head, (Entry(row, pods[0], keys) if pods else head,))
+    if not pods:
+        return Group(head, (head,))
+    members = tuple(Entry(row, pod, keys, is_member=True) for pod in sorted(pods, key=_member_order))
+    return Group(head, members, has_head=True)
+
+
+def orphan_groups(pods: Sequence[Pod], keys: Keys) -> list[Group]:
+    """Return each pod of an execution that nobody knows by itself; what is known of it stands in its labels."""
+    entries = [Entry(None, pod, keys) for pod in pods if not has_ended(pod)]
+    return [Group(entry, (entry,)) for entry in entries]
+
+
+def _member_order(pod: Pod) -> tuple[bool, str]:
+    return pod.metadata.labels.get(APP_COMPONENT, "") != HEAD, pod.metadata.name

@@ -1,0 +1,161 @@
+"""A row of the Executions page in words; pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from dashboard.viewmodels.execution_entry import Entry, pod_state
+from dashboard.viewmodels.execution_groups import Group
+from dashboard.viewmodels.executions_view import KINDS
+from dashboard.viewmodels.ids import element_id
+from dashboard.viewmodels.live import Fragment
+from dashboard.viewmodels.nodes import Status
+from dashboard.viewmodels.states import state_status
+from grid.diagnosis.diagnosis import Diagnosis
+from grid.diagnosis.requests import Amounts, total
+from grid.metrics.usage import Usage
+from grid.quantity import format_bytes, format_cores
+from grid.wording import plural
+
+REGION = "executions"
+_FRAGMENTS = "dashboard/fragments/"
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionLine:
+    """One row. `shape`: a pod or waiting execution on its own, the head of a group, or a member of one."""
+
+    shape: str
+    execution_id: str
+    name: str
+    kind: str
+    tier: str
+    user: str
+    project: str
+    status: Status
+    advice: str
+    since: datetime | None
+    restarts: int
+    cpu: str
+    memory: str
+    gpus: str
+    used_cpu: str = ""
+    used_memory: str = ""
+    node: str = ""
+    node_is_link: bool = False
+    pod_namespace: str = ""
+    pod_name: str = ""
+
+
+def status_of(entry: Entry, diagnosis: Diagnosis | None) -> tuple[Status, str]:
+    """Return the state in a word and why in a sentence, and what to do next. `diagnosis` is its pod's."""
+    message = entry.row.message if entry.row and not entry.is_member else ""
+    return state_status(entry.state, message=message, diagnosis=diagnosis)
+
+
+def changes_with_time(entry: Entry) -> bool:
+    """Whether its status may become another one though nothing happens. That of a pod that is ready and never failed does not."""
+    if entry.pod is None:
+        return False
+    return entry.restarts > 0 or pod_state(entry.pod) in ("deploying", "preparing", "stopping")
+
+
+def runs_well(entry: Entry) -> bool:
+    """Whether there is nothing to explain: its pod is ready and never failed."""
+    return (
+        entry.state == "running"
+        and entry.pod is not None
+        and not changes_with_time(entry)
+        and pod_state(entry.pod) == "running"
+    )
+
+
+def entry_fragment(entry: Entry, status: tuple[Status, str], usage: Usage | None, *, sees_all: bool) -> Fragment:
+    """One row for a pod, or for an execution that has none yet. `sees_all` makes its node a link."""
+    has_pod = entry.pod is not None
+    line = _line(
+        entry,
+        shape="member" if entry.is_member else "single",
+        status=status,
+        requests=entry.requests if has_pod else None,
+        restarts=entry.restarts,
+        used=[usage] if usage is not None else [],
+        node=entry.node,
+        node_is_link=sees_all,
+    )
+    names = (line.execution_id, line.pod_name) if entry.is_member or not line.execution_id else (line.execution_id,)
+    return _fragment(line, *names)
+
+
+def head_fragment(group: Group, used: Sequence[Usage]) -> Fragment:
+    """A cluster's own row: the sums of the rows below, of which `used` is what was measured."""
+    nodes = {member.node for member in group.entries if member.node}
+    line = _line(
+        group.head,
+        shape="head",
+        status=(_together(group), ""),
+        requests=total(member.requests for member in group.entries),
+        restarts=sum(member.restarts for member in group.entries),
+        used=used,
+        node=plural(len(nodes), "node"),
+        node_is_link=False,
+    )
+    return _fragment(line, line.execution_id)
+
+
+def _fragment(line: ExecutionLine, *names: str) -> Fragment:
+    return Fragment(element_id("row", *names), f"{_FRAGMENTS}execution_row.html", line, region=REGION)
+
+
+def _line(
+    entry: Entry,
+    *,
+    shape: str,
+    status: tuple[Status, str],
+    requests: Amounts | None,
+    restarts: int,
+    used: Sequence[Usage],
+    node: str,
+    node_is_link: bool,
+) -> ExecutionLine:
+    pod = entry.pod.metadata if entry.pod is not None else None
+    return ExecutionLine(
+        shape=shape,
+        execution_id=entry.execution_id,
+        name=entry.short_name,
+        kind=entry.part or KINDS.get(entry.kind, entry.kind),
+        tier=entry.tier,
+        user=entry.user,
+        project=entry.project,
+        status=status[0],
+        advice=status[1],
+        since=entry.since,
+        restarts=restarts,
+        cpu=format_cores(requests.cpu) if requests else "",
+        memory=format_bytes(requests.memory) if requests else "",
+        gpus=str(requests.gpus) if requests and requests.gpus else "",
+        used_cpu=format_cores(sum(one.cpu_millicores for one in used)) if used else "",
+        used_memory=format_bytes(sum(one.memory_bytes for one in used)) if used else "",
+        node=node,
+        node_is_link=node_is_link,
+        pod_namespace=pod.namespace if pod else "",
+        pod_name=pod.name if pod else "",
+    )
+
+
+def _together(group: Group) -> Status:
+    """A cluster's own row: its state, and how many of the workers below run; its head is named while it does not."""
+    row = group.head.row
+    status, _ = state_status(group.head.state, message=row.message if row else "")
+    note = _how_many_run(group.entries)
+    if group.head.state == "running":
+        return Status(status.severity, status.word, note)
+    return Status(status.severity, status.word, f"{status.note} {note}".strip())
+
+
+def _how_many_run(entries: Sequence[Entry]) -> str:
+    heads, others = [one for one in entries if one.is_head], [one for one in entries if not one.is_head]
+    running = sum(one.state == "running" for one in others)
+    what = plural(len(others), "worker" if heads else "pod")
+    note = f"{running} of {what} {'runs' if running == 1 else 'run'}."
+    return note if not heads or any(one.state == "running" for one in heads) else f"Its head does not run. {note}"

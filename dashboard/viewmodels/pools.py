@@ -1,0 +1,137 @@
+"""Node pools as sums over their nodes, kept right by adding and taking away, so that a change costs the same in a pool of any size."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from dashboard.viewmodels.format import percent
+from dashboard.viewmodels.ids import element_id
+from dashboard.viewmodels.live import Fragment
+from dashboard.viewmodels.nodes import NodeSums, Severity, Share, created_at, shares
+from dashboard.viewmodels.window import OrderedWindow
+from grid.diagnosis.requests import Amounts
+from grid.watch.pools import NodeGroup
+from grid.wording import plural
+
+TILES_PER_POOL = 40
+_FRAGMENTS = "dashboard/fragments/"
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+_NOTHING = Amounts()
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """One node as a small square, filled as far as it is requested, in tenths; `name` is "" for a node that may still come."""
+
+    name: str
+    severity: Severity
+    tenths: int
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class PoolCard:
+    name: str
+    is_platform: bool
+    sizes: str
+    coming: str
+    pending: str
+    shares: tuple[Share, ...]
+    has_metrics: bool
+    tiles: tuple[Tile, ...]
+    more: int
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    sentence: str
+
+
+class PoolSums:
+    """`version` grows with each change; `used` is the sum over the nodes that are measured."""
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.platform = self.ready = self.measured = 0
+        self.requested = self.allocatable = self.used = _NOTHING
+        self.nodes: OrderedWindow[NodeSums] = OrderedWindow(
+            sort_key=lambda one: (created_at(one.node) or _LONG_AGO, one.node.metadata.name)
+        )
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def add(self, one: NodeSums) -> None:
+        self.nodes.put(one.node.metadata.name, one)
+        self._count(one, 1)
+
+    def take_away(self, one: NodeSums) -> None:
+        self.nodes.put(one.node.metadata.name, None)
+        self._count(one, -1)
+
+    def _count(self, one: NodeSums, sign: int) -> None:
+        self.version += 1
+        self.platform += sign * one.is_platform
+        self.ready += sign * (one.status.word == "Ready")
+        self.requested += one.requested.times(sign)
+        self.allocatable += one.allocatable.times(sign)
+        if one.used is not None:
+            self.measured += sign
+            self.used += one.used.times(sign)
+
+
+def totals(pools: Mapping[str, PoolSums]) -> Fragment:
+    platform = sum(pool.platform for pool in pools.values())
+    compute = sum(map(len, pools.values())) - platform
+    sentence = f"{plural(compute, 'compute node')} and {plural(platform, 'platform node')}"
+    return Fragment("totals", f"{_FRAGMENTS}totals.html", Totals(sentence))
+
+
+def in_order(cards: list[Fragment]) -> list[Fragment]:
+    """Compute pools by name, then platform pools, then nodes of no pool."""
+
+    def order(fragment: Fragment) -> tuple[bool, bool, str]:
+        card = fragment.context
+        assert isinstance(card, PoolCard)
+        return not card.name, card.is_platform, card.name
+
+    return sorted(cards, key=order)
+
+
+def pool_card(name: str, pool: PoolSums, group: NodeGroup | None, pending: int) -> Fragment:
+    """One pool of region "pools"; `pending` counts the pods that wait for a node of it. A group without nodes is a pool of size 0."""
+    nodes = pool.nodes.page(1, TILES_PER_POOL).items
+    coming = max(0, group.target - len(pool)) if group else 0
+    tiles = [_tile(one) for one in nodes]
+    free = min((group.maximum if group else 0) - len(pool), TILES_PER_POOL - len(tiles))
+    tiles += [
+        Tile("", "wait" if place < coming else "neutral", 0, "on its way" if place < coming else "may still come")
+        for place in range(free)
+    ]
+    card = PoolCard(
+        name=name,
+        is_platform=bool(pool) and pool.platform == len(pool),
+        sizes=_sizes(len(pool), pool.ready, group),
+        coming=f"{plural(coming, 'node')} on the way" if coming else "",
+        pending=f"{plural(pending, 'pod')} waiting for a node" if pending else "",
+        shares=shares(pool.requested, pool.allocatable, pool.used if pool.measured else None) if pool else (),
+        has_metrics=bool(pool.measured),
+        tiles=tuple(tiles),
+        more=max(0, len(pool) - TILES_PER_POOL),
+    )
+    return Fragment(element_id("pool", name), f"{_FRAGMENTS}pool_card.html", card, region="pools")
+
+
+def _sizes(count: int, ready: int, group: NodeGroup | None) -> str:
+    text = plural(count, "node")
+    if ready < count:
+        text += f", {ready} ready"
+    return f"{text}; {group.minimum} to {group.maximum} allowed" if group else f"{text}; fixed size"
+
+
+def _tile(one: NodeSums) -> Tile:
+    cpu = percent(one.requested.cpu, one.allocatable.cpu)
+    memory = percent(one.requested.memory, one.allocatable.memory)
+    gpus = percent(one.requested.gpus, one.allocatable.gpus)
+    title = f"{one.node.metadata.name}: {one.status.word}, {max(cpu, memory, gpus)} % requested"
+    return Tile(one.node.metadata.name, one.status.severity, -(-max(cpu, memory, gpus) // 10), title)

@@ -1,0 +1,248 @@
+"""The lists that are kept up to date by changes are those that one would make anew, and whoever looks at them is woken."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dashboard.access import Role, Viewer
+from dashboard.pages.executions import ExecutionsPage
+from dashboard.pages.infrastructure import InfrastructurePage, ScaleDownAnswers
+from dashboard.pages.page import LivePage
+from dashboard.viewmodels.executions_view import ExecutionsView
+from dashboard.viewmodels.infrastructure import InfrastructureView
+from dashboard.viewmodels.live import Fragment
+from dashboard.viewmodels.window import OrderedWindow
+from grid.diagnosis.scaledown import ScaleDownRules
+from grid.kube.objects import Event, Node, Pod
+from grid.labels import NODE_POOL
+from grid.metrics.usage import Measured, Usage
+from grid.runtime import Runtime, new_runtime
+from grid.watch.hub import Subscription
+from tests.dashboard.executing import ROW, pod_of
+from tests.dashboard.live import Clock
+from tests.support import builders
+from tests.support.builders import MOMENT, NAMESPACE, decode
+from tests.support.cluster import FakeCluster
+from tests.support.virtual import virtual_time
+
+OPERATOR = Viewer(id=90, username="olga", role=Role.OPERATOR)
+ALICE, BOB = (Viewer(id=id, username=name, role=Role.PRACTITIONER) for id, name in ((1, "alice"), (2, "bob")))
+EXECUTION_VIEWS: tuple[tuple[Viewer, dict[str, str]], ...] = (
+    (OPERATOR, {}),
+    (OPERATOR, {"sort": "-restarts", "page": "2"}),
+    (OPERATOR, {"status": "trouble"}),
+    (OPERATOR, {"user": "bob", "sort": "node"}),
+    (OPERATOR, {"project": "p1", "text": "worker"}),
+    (ALICE, {}),
+    (BOB, {"kind": "cluster", "sort": "cpu"}),
+)
+NODE_VIEWS: tuple[dict[str, str], ...] = ({}, {"sort": "-cpu"}, {"pool": "gpu"}, {"state": "trouble"}, {"text": "n1"})
+
+ids = st.sampled_from(["e0", "e1", "e2", "e3"])
+pods = st.fixed_dictionaries(
+    {
+        "execution_id": ids,
+        "name": st.sampled_from(["worker-a", "worker-b", "head-c", "run-d", "run-e"]),
+        "node": st.sampled_from(["", "n0", "n1"]),
+        "phase": st.sampled_from(["Pending", "Running", "Succeeded"]),
+        "ready": st.booleans(),
+        "restarts": st.integers(0, 2),
+    }
+)
+rows = st.fixed_dictionaries(
+    {
+        "id": ids,
+        "kind": st.sampled_from(["workspace", "cluster"]),
+        "state": st.sampled_from(["queued", "running", "stopped"]),
+        "owner": st.sampled_from([ALICE, BOB]),
+        "project_id": st.sampled_from(["p0", "p1"]),
+        "is_shared": st.booleans(),
+        "minute": st.integers(0, 3),
+    }
+)
+changes = st.one_of(
+    st.tuples(st.just("pod"), pods),
+    st.tuples(st.just("pod gone"), st.sampled_from(["worker-a", "worker-b", "head-c", "run-d", "run-e"])),
+    st.tuples(st.just("row"), rows),
+    st.tuples(st.just("row gone"), ids),
+    st.tuples(st.just("event"), st.sampled_from(["worker-a", "run-d"])),
+    st.tuples(
+        st.just("node"),
+        st.tuples(st.sampled_from(["n0", "n1", "n2"]), st.sampled_from(["gpu", "cpu", ""]), st.booleans()),
+    ),
+    st.tuples(st.just("node gone"), st.sampled_from(["n0", "n1", "n2"])),
+    st.tuples(st.just("usage"), st.integers(1, 9)),
+)
+
+
+def apply(runtime: Runtime, what: str, change: Any, number: int) -> None:
+    """As reflectors, pollers and the snapshot do it."""
+    match what:
+        case "pod":
+            fields = {name: value for name, value in change.items() if name not in ("restarts", "execution_id")}
+            status = builders.container_status(ready=change["ready"], restarts=change["restarts"])
+            selector = {NODE_POOL: "gpu"} if not change["node"] else {}
+            made = pod_of(change["execution_id"], statuses=[status], requests={"cpu": "1"}, **fields)
+            made["spec"]["nodeSelector"] = selector
+            made["metadata"]["resourceVersion"] = str(number)
+            runtime.pods.apply(decode(made, Pod))
+        case "pod gone":
+            runtime.pods.discard(f"{NAMESPACE}/{change}")
+        case "row":
+            others = [row for row in runtime.executions.values() if row.id != change["id"]]
+            owner, shared = change["owner"], {1: "owner", 2: "contributor"} if change["is_shared"] else {}
+            row = replace(
+                ROW,
+                id=change["id"],
+                kind=change["kind"],
+                state=change["state"],
+                owner_id=owner.id,
+                owner_username=owner.username,
+                project_id=change["project_id"],
+                project_roles={owner.id: "contributor", **shared},
+                requested_at=MOMENT + timedelta(minutes=change["minute"]),
+            )
+            runtime.executions.replace([*others, row])
+        case "row gone":
+            runtime.executions.replace([row for row in runtime.executions.values() if row.id != change])
+        case "event":
+            about = builders.event(
+                f"event-{number}", about=builders.pod(change), reason="FailedScheduling", message="No node."
+            )
+            runtime.events.apply(decode(about, Event))
+        case "node":
+            name, pool, is_ready = change
+            runtime.nodes.apply(decode(builders.node(name, pool=pool, ready=is_ready), Node))
+        case "node gone":
+            runtime.nodes.discard(change)
+        case "usage":
+            used = Usage(100 * change, change * 2**20, MOMENT)
+            runtime.usage.replace(Measured({"n0": used}, {f"{NAMESPACE}/run-d": used}))
+            runtime.hub.publish("usage")
+
+
+async def look(page: LivePage[Any, Any], runtime: Runtime, viewer: Viewer, view: Any) -> tuple[Sequence[Fragment], Any]:
+    facts = await page.read(runtime, viewer, view)
+    return page.fragments(runtime, viewer, view, facts, runtime.clock()), page.topics(runtime, viewer, view, facts)
+
+
+async def is_woken(subscription: Subscription) -> bool:
+    try:
+        async with asyncio.timeout(1):
+            await subscription.changed()
+    except TimeoutError:
+        return False
+    return True
+
+
+async def rules() -> ScaleDownRules:
+    return ScaleDownRules(threshold_percent=50, unneeded_seconds=600)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.lists(changes, min_size=1, max_size=4), max_size=8))
+@virtual_time
+async def test_what_is_kept_up_to_date_is_what_one_would_make_anew_and_wakes_who_sees_it(
+    batches: list[list[tuple[str, Any]]],
+) -> None:
+    clock = Clock(MOMENT + timedelta(minutes=10))
+    runtime = new_runtime(FakeCluster(), clock=clock.now, monotonic=clock.monotonic)
+    answers = ScaleDownAnswers(rules)
+    kept_executions, kept_nodes = ExecutionsPage(), InfrastructurePage(answers)
+    looking: list[tuple[LivePage[Any, Any], Callable[[], LivePage[Any, Any]], Viewer, Any]] = [
+        *((kept_executions, ExecutionsPage, viewer, ExecutionsView.parse(query)) for viewer, query in EXECUTION_VIEWS),
+        *(
+            (kept_nodes, lambda: InfrastructurePage(answers), OPERATOR, InfrastructureView.parse(query))
+            for query in NODE_VIEWS
+        ),
+    ]
+    shown = {}
+    number = 0
+    for index, (page, _, viewer, view) in enumerate(looking):
+        shown[index] = await look(page, runtime, viewer, view)
+    for batch in batches:
+        subscriptions = {index: runtime.hub.subscribe(topics) for index, (_, topics) in shown.items()}
+        for subscription in subscriptions.values():
+            subscription.__enter__()
+        for what, change in batch:
+            number += 1
+            apply(runtime, what, change, number)
+        clock.seconds += 6
+        for index, (page, anew, viewer, view) in enumerate(looking):
+            before = shown[index][0]
+            shown[index] = await look(page, runtime, viewer, view)
+            expected, _ = await look(anew(), runtime, viewer, view)
+            assert shown[index][0] == expected
+            assert before == expected or await is_woken(subscriptions[index]), f"{view} changed and nobody was woken"
+        for subscription in subscriptions.values():
+            subscription.__exit__(None, None, None)
+
+
+class Item:
+    def __init__(self, rank: int, height: int) -> None:
+        self.rank, self.height = rank, height
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abcdefgh"), st.none() | st.tuples(st.integers(0, 3), st.integers(1, 3)))),
+    st.booleans(),
+    st.integers(1, 6),
+)
+def test_a_window_is_the_sorted_list_and_tells_from_where_it_differs(
+    puts: list[tuple[str, tuple[int, int] | None]], is_reversed: bool, per_page: int
+) -> None:
+    window: OrderedWindow[Item] = OrderedWindow(
+        sort_key=lambda item: item.rank, is_reversed=is_reversed, height=lambda item: item.height
+    )
+    items: dict[str, Item] = {}
+
+    def expected() -> list[Item]:
+        return [items[key] for _, key in sorted(((item.rank, key) for key, item in items.items()), reverse=is_reversed)]
+
+    for key, given_item in puts:
+        before = expected()
+        item = None if given_item is None else Item(*given_item)
+        first = window.put(key, item)
+        items.pop(key, None)
+        if item is not None:
+            items[key] = item
+        after = expected()
+        assert before[:first] == after[:first]
+        assert window.rows == sum(one.height for one in after)
+    read: list[Item] = []
+    number = 1
+    while True:
+        page = window.page(number, per_page)
+        assert page.before == len(read)
+        assert len(page.items) <= 1 or sum(one.height for one in page.items) <= per_page
+        read += page.items
+        if not page.has_next:
+            break
+        number += 1
+    assert read == expected()
+    assert window.page(number + 5, per_page) == page
+
+
+@pytest.mark.parametrize("query", [{"age": "15 min"}, {"status": "trouble"}])
+@virtual_time
+async def test_what_time_alone_brings_into_a_list_comes_within_seconds(query: dict[str, str]) -> None:
+    clock = Clock(MOMENT)
+    runtime = new_runtime(FakeCluster(), clock=clock.now, monotonic=clock.monotonic)
+    runtime.executions.replace([replace(ROW, state="deploying", requested_at=MOMENT)])
+    deleted = pod_of("e1", node="n0", phase="Running", deletionTimestamp=builders.stamp(MOMENT))
+    runtime.pods.apply(decode(deleted, Pod))
+    page, view = ExecutionsPage(), ExecutionsView.parse(query)
+
+    async def ids_shown() -> list[str]:
+        fragments, _ = await look(page, runtime, OPERATOR, view)
+        return [fragment.id for fragment in fragments if fragment.id.startswith("row-")]
+
+    assert await ids_shown() == []
+    clock.seconds = 16 * 60
+    assert await ids_shown() == ["row-e1"]

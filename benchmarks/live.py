@@ -75,7 +75,7 @@ async def log_in(grid: Grid) -> str:
         return "; ".join(f"{name}={morsel.value}" for name, morsel in cookies.items())
 
 
-def create_executions(grid: Grid, count: int) -> list[str]:
+def create_executions(grid: Grid, count: int, *, port: int = 0) -> list[str]:
     """Rows in the grid's own database for pods that this benchmark makes."""
     os.environ.update(grid.environment())
     os.environ["DJANGO_SETTINGS_MODULE"] = "grid.settings"
@@ -94,6 +94,7 @@ def create_executions(grid: Grid, count: int) -> list[str]:
             project=Project.objects.get(id="churn"),
             environment=Environment.objects.get(id="jupyterlab"),
             tier=HardwareTier.objects.get(id="small"),
+            spec={"port": port},
             state=State.DEPLOYING,
             slots_reserved_at=timezone.now(),
         )

@@ -256,8 +256,9 @@ def measure_files(grid: Grid, person: Session, options: argparse.Namespace) -> N
         return
     from grid.models import Execution, State
 
-    execution_id, address, port = create_executions(grid, 1)[0], "127.0.0.1", free_ports(2)
-    Execution.objects.filter(pk=execution_id).update(state=State.RUNNING, spec={"port": port})
+    address, port = "127.0.0.1", free_ports(2)
+    execution_id = create_executions(grid, 1, port=port)[0]
+    Execution.objects.filter(pk=execution_id).update(state=State.RUNNING)
     with serving_files(address, port) as front:
         asyncio.run(make_reachable(grid, execution_id, address))
         wait_until(lambda: _opens(person, execution_id), 20, "the program's page")

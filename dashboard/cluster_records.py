@@ -26,7 +26,6 @@ def cluster_record(
     recent: Sequence[SamplePoint] = ()
     if now is not None:
         worked, recent = _so_far(execution.pk, worked, (execution.ended_at or now) - RECENT)
-    minimum = int(spec.get("workers_minimum") or 1)
     return ClusterRecord(
         framework=str(spec.get("framework", "")),
         version=str(spec.get("version", "")),
@@ -35,8 +34,8 @@ def cluster_record(
         head_memory=str(head.get("memory", "")),
         head_gpus=int(head.get("gpus") or 0),
         head_cost_per_hour=_decimal(head.get("cost_per_hour")),
-        workers_minimum=minimum,
-        workers_maximum=int(spec.get("workers_maximum") or minimum),
+        workers_minimum=execution.workers_minimum,
+        workers_maximum=execution.workers_maximum,
         autoscale=bool(scaling.get("autoscale", True)),
         target_cpu=int(scaling.get("target_cpu", 80)),
         target_memory=int(scaling.get("target_memory", 80)),

@@ -75,6 +75,7 @@ WORK: dict[str, Callable[[Shop], object]] = {
     "the controller's poll": lambda shop: ledger.row_versions(),
     "running clusters": lambda shop: ledger.running_clusters(),
     "one execution": lambda shop: ledger.read(Execution.objects.unsettled()[0].pk),
+    "the cluster of a workspace": lambda shop: ledger.attached_cluster(Execution.objects.unsettled()[0].pk),
     "admission": lambda shop: admission.admit_waiting(now=NOW + timedelta(minutes=1)),
     "a launch": lambda shop: shop.launch(after=60),
     "whether a list has changed": lambda shop: read_marks(NOW),

@@ -84,7 +84,7 @@ def launch_choices(request: HttpRequest) -> HttpResponse:
 def cluster_initial(execution: Execution) -> dict[str, Any]:
     """The form's fields as they were for a cluster that was launched before; {} when that cannot be read any more."""
     try:
-        spec = parse_spec(execution.spec).cluster
+        spec = parse_spec(execution).cluster
     except ValueError:
         return {}
     if spec is None:

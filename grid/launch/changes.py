@@ -1,6 +1,6 @@
 """What a person changes of an execution that lives already: a cluster's size, its head; with a line of its history for each.
 
-Rights are the caller's matter. A cluster may become smaller at once in its spec, and gives its slots back only when its workers
+Rights are the caller's matter. A cluster may be asked to become smaller at once, and gives its slots back only when its workers
 were seen gone, and while workers end it gets none beyond its slots (`clusters.slots`): so nobody holds more pods than slots, but for what
 docs/clusters.md names.
 """
@@ -38,8 +38,7 @@ def resize(execution: Execution, *, minimum: int, maximum: int, by: str, now: da
             problems = [*_wrong_size(cluster, minimum, maximum), *_without_room(row, wanted)]
             if problems:
                 raise Rejected(problems)
-            sizes = {"workers_minimum": minimum, "workers_maximum": maximum}
-            columns = {"spec": {**row.spec, "cluster": {**row.spec["cluster"], **sizes}}, "slots": wanted}
+            columns = {"workers_minimum": minimum, "workers_maximum": maximum, "slots": wanted}
             before = _words(cluster.workers_minimum, cluster.workers_maximum)
             message = f"{by} changed it from {before} to {_words(minimum, maximum)}."
             if record_change(row, columns, reason="Resized", message=message, by=by, now=now):
@@ -108,7 +107,7 @@ def _locked(execution: Execution) -> Execution:
 
 def _living_cluster(row: Execution) -> ClusterSpec:
     try:
-        cluster = parse_spec(row.spec).cluster if row.kind == Kind.CLUSTER else None
+        cluster = parse_spec(row).cluster if row.kind == Kind.CLUSTER else None
     except ValueError as error:
         raise Rejected([Problem("", str(error), "unreadable")]) from error
     if cluster is None:

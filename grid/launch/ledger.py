@@ -50,6 +50,8 @@ class Row:
     holds_slots: bool
     admitted_at: datetime | None
     spec: object
+    workers_minimum: int = 0
+    workers_maximum: int = 0
     status: object = None
     restart_requested_at: datetime | None = None
     slots: int = 1
@@ -69,6 +71,8 @@ class RunningCluster:
     id: str
     revision: int
     spec: object
+    workers_minimum: int
+    workers_maximum: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +101,8 @@ def row_versions(ids: Collection[str] | None = None) -> Sequence[RowVersion]:
 
 def running_clusters() -> Sequence[RunningCluster]:
     found = Execution.objects.unsettled().filter(kind=Kind.CLUSTER, state=State.RUNNING, stop_requested_at__isnull=True)
-    return [
-        RunningCluster(*columns)
-        for columns in found.order_by("requested_at", "pk").values_list("pk", "revision", "spec")
-    ]
+    columns = ("pk", "revision", "spec", "workers_minimum", "workers_maximum")
+    return [RunningCluster(*values) for values in found.order_by("requested_at", "pk").values_list(*columns)]
 
 
 def timeouts() -> Mapping[State, int]:
@@ -110,7 +112,15 @@ def timeouts() -> Mapping[State, int]:
 
 
 def read(execution_id: str) -> Row | None:
-    found = Execution.objects.filter(pk=execution_id).first()
+    return _row(Execution.objects.filter(pk=execution_id).first())
+
+
+def attached_cluster(execution_id: str) -> Row | None:
+    """Return the cluster of a workspace or job; None when it has none."""
+    return _row(Execution.objects.filter(attached_to=execution_id).order_by("-requested_at").first())
+
+
+def _row(found: Execution | None) -> Row | None:
     if found is None:
         return None
     return Row(
@@ -127,6 +137,8 @@ def read(execution_id: str) -> Row | None:
         holds_slots=found.holds_slots,
         admitted_at=found.slots_reserved_at,
         spec=found.spec,
+        workers_minimum=found.workers_minimum,
+        workers_maximum=found.workers_maximum,
         status=found.status,
         restart_requested_at=found.restart_requested_at,
         slots=found.slots,

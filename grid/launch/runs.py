@@ -17,7 +17,7 @@ from grid.launch.clusters import status
 from grid.launch.context import Context, NotYet
 from grid.launch.ledger import Row
 from grid.launch.progress import Finding, Seen
-from grid.launch.spec import ExecutionSpec, parse_spec
+from grid.launch.spec import parse_spec
 from grid.launch.stopping import because
 from grid.models import Kind, State
 
@@ -37,8 +37,8 @@ class Runs:
         self._context = context
 
     async def create(self, row: Row) -> Mapping[str, Any]:
-        spec, context = parse_spec(row.spec), self._context
-        attached = await self._attached(spec)
+        spec, context = parse_spec(row), self._context
+        attached = await self._attached(row)
         token, storage = context.place.token(row.id), context.place.storage
         await apply.create_all(
             context.api, spec, namespace=context.namespace, token=token, storage=storage, attached=attached
@@ -69,16 +69,16 @@ class Runs:
     def stopped(self, row: Row) -> str:
         return f"Stopped by {row.stop_wanted_by}{because(row.stop_reason)}."
 
-    async def _attached(self, spec: ExecutionSpec) -> Attached | None:
+    async def _attached(self, row: Row) -> Attached | None:
         """Its cluster with its address; None without one, or when that has ended or is about to. Raises AwaitsCluster, ClusterFailed."""
-        if spec.attached is None:
+        cluster, is_job = await self._context.database(ledger.attached_cluster, row.id), row.kind == Kind.JOB
+        if cluster is None:
             return None
-        cluster, is_job = await self._context.database(ledger.read, spec.attached.id), spec.kind == Kind.JOB
-        if is_job and cluster is not None and cluster.state == State.ERROR:
+        if is_job and cluster.state == State.ERROR:
             raise ClusterFailed(
                 f"It was not started, because its cluster did not come up. The cluster: {cluster.message}"
             )
-        if cluster is None or cluster.is_final or cluster.stop_wanted or cluster.state == State.STOPPING:
+        if cluster.is_final or cluster.stop_wanted or cluster.state == State.STOPPING:
             return None
         if is_job and cluster.state != State.RUNNING:
             sentence = "Waits for its cluster and starts by itself when that runs."
@@ -86,4 +86,4 @@ class Runs:
         address = status.read(cluster.status).head_address
         if not address:
             raise AwaitsCluster("Waits for its cluster's address; it starts by itself.")
-        return Attached(parse_spec(cluster.spec), address)
+        return Attached(parse_spec(cluster), address)

@@ -4,8 +4,7 @@ Stored as JSON in `Execution.spec`. The manifests are built from this alone, so 
 nothing that is already launched, and a retry after months builds the same objects.
 """
 
-from decimal import Decimal
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 import msgspec
@@ -81,7 +80,8 @@ class ScalingSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClusterSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """An on-demand cluster; the execution's own tier is its workers'. Only the workers' numbers change while it runs."""
+    """An on-demand cluster; the execution's own tier is its workers'. Stored are the numbers of workers of the launch; `parse_spec`
+    puts in those that are asked for now."""
 
     framework: str
     version: str
@@ -92,13 +92,6 @@ class ClusterSpec(msgspec.Struct, frozen=True, kw_only=True):
     local_storage: str = ""  # of each worker, such as 20Gi; "" for none beyond the node's scratch space
     drain_seconds: int = 60
     attached_to: str = ""  # id of the workspace or job that it lives and dies with
-
-
-class AttachedSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """The cluster that belongs to a workspace or job."""
-
-    id: str
-    framework: str
 
 
 class ExecutionSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,7 +109,6 @@ class ExecutionSpec(msgspec.Struct, frozen=True, kw_only=True):
     home: HomeSpec | None = None  # without one, HOME is the pod's own and goes with it: that of a cluster's pods
     address: str = ""
     cluster: ClusterSpec | None = None  # of the kind cluster
-    attached: AttachedSpec | None = None  # of a workspace or job that has one
 
     @property
     def object_name(self) -> str:
@@ -127,14 +119,25 @@ class ExecutionSpec(msgspec.Struct, frozen=True, kw_only=True):
         """Path under which the proxy serves it; the program inside is told to expect it."""
         return base_url(self.address)
 
+    def with_workers(self, minimum: int, maximum: int) -> "ExecutionSpec":
+        """Return the same cluster with other numbers of workers."""
+        assert self.cluster is not None, "only clusters have workers"
+        cluster = msgspec.structs.replace(self.cluster, workers_minimum=minimum, workers_maximum=maximum)
+        return msgspec.structs.replace(self, cluster=cluster)
+
+
+class Stored(Protocol):
+    """An execution as it is stored: the model's, or one of `ledger`'s rows."""
+
     @property
-    def cost_per_hour(self) -> Decimal:
-        return Decimal(self.tier.cost_per_hour)
+    def spec(self) -> object: ...
+    @property
+    def workers_minimum(self) -> int: ...
+    @property
+    def workers_maximum(self) -> int: ...
 
 
-def serialize_spec(
-    execution: Execution, *, cluster: ClusterSpec | None = None, attached: AttachedSpec | None = None
-) -> dict[str, Any]:
+def serialize_spec(execution: Execution, *, cluster: ClusterSpec | None = None) -> dict[str, Any]:
     """The JSON for `execution.spec`, taken from the rows that it now points to."""
     spec = ExecutionSpec(
         id=execution.pk,
@@ -148,7 +151,6 @@ def serialize_spec(
         tier=tier_spec(execution.tier),
         environment=_environment(execution.environment),
         cluster=cluster,
-        attached=attached,
     )
     frozen: dict[str, Any] = msgspec.to_builtins(spec)
     return frozen
@@ -159,12 +161,16 @@ def base_url(address: str) -> str:
     return urlsplit(address).path or "/"
 
 
-def parse_spec(stored: object) -> ExecutionSpec:
-    """The spec again. Raises ValueError with a sentence when the stored JSON is not one."""
+def parse_spec(stored: Stored) -> ExecutionSpec:
+    """Return what was asked for at launch; of a cluster, with the numbers of workers that are asked for now.
+
+    Raises ValueError with a sentence when the stored JSON is no spec.
+    """
     try:
-        return msgspec.convert(stored, ExecutionSpec)
+        spec = msgspec.convert(stored.spec, ExecutionSpec)
     except msgspec.ValidationError as error:
         raise ValueError(f"What was stored at launch cannot be read: {error}.") from error
+    return spec.with_workers(stored.workers_minimum, stored.workers_maximum) if spec.cluster else spec
 
 
 def tier_spec(tier: HardwareTier) -> TierSpec:

@@ -80,7 +80,5 @@ def _leave_queue(stopped: str, unit: dict[str, Execution], asked: dict[str, Any]
 
 
 def _go_on_alone(row: Execution, by: str, now: datetime) -> bool:
-    """Nothing of it was created yet, so its spec simply forgets the cluster."""
     message = f"{by} stopped its cluster before it started; this goes on without one."
-    columns = {"spec": {**row.spec, "attached": None}}
-    return record_change(row, columns, reason="WithoutCluster", message=message, by=by, now=now)
+    return record_change(row, {}, reason="WithoutCluster", message=message, by=by, now=now)

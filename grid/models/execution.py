@@ -1,10 +1,12 @@
 """Executions: what somebody asked to run, the state it is in, and everything that happened to it."""
 
 import secrets
-from typing import Self
+from collections.abc import Iterable
+from typing import Any, Self
 
 from django.conf import settings
 from django.db import models
+from django.db.models.base import ModelBase
 from django.utils import timezone
 
 from grid.models.environment import Environment, Kind
@@ -41,9 +43,20 @@ class State(models.TextChoices):
 FINAL_STATES = frozenset({State.SUCCEEDED, State.STOPPED, State.FAILED, State.ERROR})
 ACTIVE_STATES = frozenset(State) - FINAL_STATES
 _HOLDS_SLOTS = models.Q(slots_reserved_at__isnull=False, slots_freed_at__isnull=True)
+_HAS_WORKERS = models.Q(workers_minimum__gte=1, workers_maximum__gte=models.F("workers_minimum"))
+FROZEN_AT_LAUNCH = frozenset({"spec"})
+
+
+class FrozenAtLaunch(Exception):
+    """A stored execution's column was about to be written that only its launch may write."""
 
 
 class ExecutionQuerySet(models.QuerySet["Execution"]):
+    def update(self, **columns: Any) -> int:
+        """Raise FrozenAtLaunch for what only the launch may write."""
+        _refuse_frozen(columns)
+        return super().update(**columns)
+
     def unsettled(self) -> Self:
         """Return those that still need somebody: not ended, or ended with pods that nobody has seen gone yet.
 
@@ -61,7 +74,8 @@ class ExecutionQuerySet(models.QuerySet["Execution"]):
 
 
 class Execution(models.Model):
-    """One launch. `spec` is the tier and environment as they were at launch, so editing them later changes nothing here.
+    """One launch. `spec` is what was asked for, with the tier and environment as they were then, so editing them later changes nothing
+    here; nothing writes it afterwards. What people ask for later, and what the controller knows, have columns of their own.
 
     `slots` counts against quotas from `slots_reserved_at` until `slots_freed_at`, which is set only when the pods were
     seen gone. `settled_at` is set with the last of the two, the end and the freeing of the slots (see `lifecycle.update`).
@@ -93,7 +107,15 @@ class Execution(models.Model):
         blank=True,
         help_text="Of a cluster: the workspace or job that it lives and dies with.",
     )
-    spec = models.JSONField(default=dict)
+    spec = models.JSONField(
+        default=dict, help_text="What was asked for at launch: grid.launch.spec. Never written again."
+    )
+    workers_minimum = models.PositiveIntegerField(
+        default=0, help_text="Of a cluster: the fewest workers, as last asked for; 0 of anything else."
+    )
+    workers_maximum = models.PositiveIntegerField(
+        default=0, help_text="Of a cluster: the most workers, as last asked for; 0 of anything else."
+    )
     status = models.JSONField(
         default=dict, blank=True, help_text="What the controller knows of a cluster: grid.launch.clusters.status."
     )
@@ -146,11 +168,29 @@ class Execution(models.Model):
             models.CheckConstraint(
                 condition=models.Q(settled_at__isnull=True) | models.Q(state__in=sorted(FINAL_STATES)) & ~_HOLDS_SLOTS,
                 name="settled_has_ended_without_slots",
-            )
+            ),
+            models.CheckConstraint(
+                condition=models.Q(_HAS_WORKERS, kind=Kind.CLUSTER, head_tier__isnull=False)
+                | ~models.Q(kind=Kind.CLUSTER) & models.Q(workers_minimum=0, workers_maximum=0, head_tier__isnull=True),
+                name="cluster_has_head_and_workers",
+            ),
         ]
 
     def __str__(self) -> str:
         return self.title or self.object_name
+
+    def save(
+        self,
+        *,
+        force_insert: bool | tuple[ModelBase, ...] = False,
+        force_update: bool = False,
+        using: str | None = None,
+        update_fields: Iterable[str] | None = None,
+    ) -> None:
+        """Raise FrozenAtLaunch for a stored one, unless `update_fields` names columns that may be written."""
+        if not (self._state.adding or force_insert):
+            _refuse_frozen(FROZEN_AT_LAUNCH if update_fields is None else update_fields)
+        super().save(force_insert=force_insert, force_update=force_update, using=using, update_fields=update_fields)
 
     @property
     def object_name(self) -> str:
@@ -164,6 +204,14 @@ class Execution(models.Model):
     @property
     def holds_slots(self) -> bool:
         return self.slots_reserved_at is not None and self.slots_freed_at is None
+
+
+def _refuse_frozen(columns: Iterable[str]) -> None:
+    frozen = sorted(FROZEN_AT_LAUNCH.intersection(columns))
+    if frozen:
+        raise FrozenAtLaunch(
+            f"Only the launch writes {', '.join(frozen)} of an execution; name the columns that changed."
+        )
 
 
 class ExecutionLog(models.Model):

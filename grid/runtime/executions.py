@@ -374,7 +374,7 @@ def _cost(execution: Execution) -> Decimal:
     if execution.kind != Kind.CLUSTER:
         return each * execution.slots
     head = _amount(_head_tier(execution).get("cost_per_hour"), Decimal(0))
-    return head + each * int(_cluster(execution).get("workers_minimum") or 1)
+    return head + each * execution.workers_minimum
 
 
 def _amount(recorded: Any, otherwise: Decimal) -> Decimal:

@@ -11,7 +11,7 @@ from grid.models import ClusterSample, Execution, LifecycleEntry
 from tests.browser import executing
 from tests.browser.scenes import usage
 from tests.browser.server import Stage
-from tests.dashboard.clustering import autoscaler, cluster_spec, head_pod, waiting_worker, worker_pod
+from tests.dashboard.clustering import autoscaler, cluster_columns, cluster_spec, head_pod, waiting_worker, worker_pod
 from tests.support import builders
 from tests.support.builders import NAMESPACE, condition, container_status
 
@@ -162,8 +162,8 @@ async def ended(stage: Stage) -> None:
 
 
 async def size(stage: Stage) -> list[int]:
-    spec = (await sync_to_async(Execution.objects.get)(pk=ID)).spec["cluster"]
-    return [spec["workers_minimum"], spec["workers_maximum"]]
+    cluster = await sync_to_async(Execution.objects.get)(pk=ID)
+    return [cluster.workers_minimum, cluster.workers_maximum]
 
 
 async def sample_now(stage: Stage, ready: int, wanted: int) -> None:
@@ -196,12 +196,11 @@ def _rows(maximum: int, course: tuple[tuple[int, int, str], ...], state: str, fi
     started = now - timedelta(minutes=course[0][0])
     workspace = executing._make(WORKSPACE, owner="alice", state="running", minutes=60, title="Churn exploration",
                                 started_at=started)  # fmt: skip
+    spec = cluster_spec(ID, maximum=maximum)
     cluster = executing._make(
         ID, owner="alice", state=state, minutes=60, kind="cluster", tier="large", title="Feature building", started_at=started,
-        slots=1 + maximum, attached_to=workspace, slots_reserved_at=started, **fields,
+        slots=1 + maximum, attached_to=workspace, slots_reserved_at=started, spec=spec, **cluster_columns(spec), **fields,
     )  # fmt: skip
-    cluster.spec = cluster_spec(ID, maximum=maximum)
-    cluster.save()
     minute, ready = float(course[0][0]), 0
     while minute > (1.5 if fields.get("ended_at") else 0):
         wanted = [count for ago, count, _ in course if ago >= minute][-1]

@@ -147,6 +147,9 @@ def _executions_of_a_day(now: datetime) -> None:
         kind="cluster",
         title="Feature building on Dask",
         tier="large",
+        head_tier=HardwareTier.objects.get(pk="small"),
+        workers_minimum=1,
+        workers_maximum=3,
     )
     _make("ffff7777gg", owner="alice", state="failed", minutes=500, title="Nightly scoring", kind="job",
           ended_at=now - timedelta(minutes=240), message="The program used more memory than the tier has.",

@@ -9,8 +9,9 @@ from dashboard.viewmodels.clusters import ClusterRecord
 from dashboard.viewmodels.samples import SamplePoint
 from grid.kube.objects import RawObject
 from grid.labels import APP_COMPONENT, KEYS, MANAGED_BY, MANAGER, POD_DELETION_COST
-from grid.models import ClusterSample, Execution, Project, State, User
-from tests.dashboard.executing import make_execution
+from grid.models import ClusterSample, Execution, HardwareTier, Project, State, User
+from grid.models.execution import new_execution_id
+from tests.dashboard.executing import make_execution, make_tier
 from tests.support import builders
 from tests.support.builders import MOMENT, NAMESPACE, condition
 
@@ -62,10 +63,17 @@ def make_cluster(
     owner: User, project: Project, *, state: State = State.RUNNING, spec: Mapping[str, Any] | None = None, **fields: Any
 ) -> Execution:
     """`spec` are the arguments of `cluster_spec`."""
-    execution = make_execution(owner, project, state=state, **{"kind": "cluster", "slots": 6, **fields})
-    execution.spec = cluster_spec(execution.pk, **(spec or {}))
-    execution.save()
-    return execution
+    id = new_execution_id()
+    frozen = cluster_spec(id, **(spec or {}))
+    values = {"kind": "cluster", "slots": 6, "spec": frozen, **cluster_columns(frozen), **fields}
+    return make_execution(owner, project, state=state, id=id, **values)
+
+
+def cluster_columns(spec: RawObject) -> dict[str, Any]:
+    """The columns of a stored cluster with this spec."""
+    head_tier = HardwareTier.objects.filter(pk="small").first() or make_tier()
+    sizes = {name: spec["cluster"][name] for name in ("workers_minimum", "workers_maximum")}
+    return {"head_tier": head_tier, **sizes}
 
 
 def head_pod(id: str, **fields: Any) -> RawObject:

@@ -220,7 +220,7 @@ def test_who_edits_a_tier_is_told_of_the_heads_on_it(admin: Client, people: Peop
     for head, workers in ((tier, other), (tier, tier)):
         Execution.objects.create(
             owner=people.owner, project=project, environment=dask, kind="cluster", tier=workers, head_tier=head,
-            state="running",
+            workers_minimum=1, workers_maximum=2, state="running",
         )  # fmt: skip
     assert admin.get("/tiers/small/").context["in_use"].startswith("2 active executions use it.")
     assert admin.get("/tiers/other/").context["in_use"].startswith("1 active execution uses it.")

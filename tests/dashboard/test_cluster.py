@@ -130,7 +130,7 @@ def test_changing_the_workers_is_written_and_said(people: People, running: Execu
     answer = client.post(f"/executions/{running.pk}/resize/", {"minimum": 2, "maximum": 4})
     assert answer.status_code == 302
     running.refresh_from_db()
-    assert (running.spec["cluster"]["workers_minimum"], running.spec["cluster"]["workers_maximum"]) == (2, 4)
+    assert (running.workers_minimum, running.workers_maximum) == (2, 4)
     read_executions(runtime)
     page = client.get(answer["Location"]).content.decode()
     assert "now has 2 to 4 workers" in page
@@ -157,7 +157,7 @@ def test_a_wrong_number_of_workers_is_refused_at_its_field(
     assert found
     assert sentence in found[1]
     running.refresh_from_db()
-    assert running.spec["cluster"]["workers_maximum"] == 5
+    assert running.workers_maximum == 5
 
 
 def test_restarting_the_head_says_what_is_lost_and_asks_first(people: People, running: Execution) -> None:

@@ -206,9 +206,8 @@ async def test_the_way_of_a_gpu_pod_appears_as_it_happens(
     people: People, cluster: FakeCluster, runtime: Runtime
 ) -> None:
     def launched() -> Execution:
-        execution = make_execution(people.owner, make_project(people.owner), state=State.DEPLOYING)
-        execution.spec = {"tier": {"node_pool": "default-gpu", "name": "GPU"}}
-        execution.save()
+        spec = {"tier": {"node_pool": "default-gpu", "name": "GPU"}}
+        execution = make_execution(people.owner, make_project(people.owner), state=State.DEPLOYING, spec=spec)
         read_executions(runtime)
         return execution
 

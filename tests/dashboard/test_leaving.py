@@ -11,6 +11,7 @@ from grid.runtime import Runtime
 from tests.conftest import People
 from tests.dashboard.browsing import client_of
 from tests.dashboard.browsing import execution_page as text
+from tests.dashboard.clustering import make_cluster
 from tests.dashboard.executing import make_environment, make_execution, make_project, pod_of
 from tests.dashboard.live import changed, connected
 from tests.support.builders import MOMENT, NAMESPACE, container_status
@@ -99,9 +100,7 @@ def test_its_pod_is_not_shown_any_more(people: People, left: Execution, tab: str
 
 @pytest.mark.parametrize("path", ["resize", "restart-head"])
 def test_a_cluster_may_be_stopped_and_not_changed(people: People, left: Execution, runtime: Runtime, path: str) -> None:
-    spec = {"cluster": {"framework": "dask", "workers_minimum": 1, "workers_maximum": 2}}
-    dask = make_environment("dask", kind="cluster")
-    cluster = make_execution(people.teammate, left.project, kind="cluster", environment=dask, spec=spec)
+    cluster = make_cluster(people.teammate, left.project, environment=make_environment("dask", kind="cluster"))
     refreshed(runtime)
     answer = client_of(people.teammate).get(f"/executions/{cluster.pk}/{path}/")
     assert answer.status_code == 403

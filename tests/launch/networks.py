@@ -13,7 +13,7 @@ from grid.kube.resources import DEPLOYMENTS, NETWORK_POLICIES, PODS
 from grid.launch.clusters.manifests import first, head_name, worker_name, workers
 from grid.launch.manifests import build
 from grid.launch.networkpolicy import build_for_all
-from grid.launch.spec import AttachedSpec, EnvironmentSpec
+from grid.launch.spec import EnvironmentSpec
 from tests.launch.cluster_specs import cluster, spec
 from tests.support.networkpolicies import Host, Policies
 
@@ -51,8 +51,8 @@ def network(name: str = "dask", *, attached: bool = True, leads: bool = True) ->
     hosts = {
         "head": Host("10.8.0.1", templates[head_name("abc")], EXECUTIONS),
         "worker": Host("10.8.0.2", templates[worker_name("abc")], EXECUTIONS),
-        "workspace": Host("10.8.0.3", _labels("xyz", name), EXECUTIONS),
-        "another workspace": Host("10.8.0.4", _labels("uvw", ""), EXECUTIONS),
+        "workspace": Host("10.8.0.3", _labels("xyz"), EXECUTIONS),
+        "another workspace": Host("10.8.0.4", _labels("uvw"), EXECUTIONS),
         "another head": Host(
             "10.8.0.5", {**templates[head_name("abc")], "dominodatalab.com/execution-id": "z"}, EXECUTIONS
         ),
@@ -83,9 +83,8 @@ def _pod_labels(workload: Mapping[str, Any]) -> Mapping[str, str]:
     return labels
 
 
-def _labels(id: str, framework: str) -> Mapping[str, str]:
-    attached = AttachedSpec(id="abc", framework=framework) if framework else None
-    of = spec(id=id, kind="workspace", cluster=None, attached=attached, environment=_LAB)
+def _labels(id: str) -> Mapping[str, str]:
+    of = spec(id=id, kind="workspace", cluster=None, environment=_LAB)
     (pod,) = [m.body for m in build(of, namespace=EXECUTIONS, token="t") if m.resource == PODS]
     labels: Mapping[str, str] = pod["metadata"]["labels"]
     return labels

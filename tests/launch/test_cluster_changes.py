@@ -14,12 +14,13 @@ from grid.launch.request import request_stop, resize, restart_head, slots_to_kee
 from grid.launch.spec import ClusterSpec, parse_spec
 from grid.models import Execution, LifecycleEntry
 from tests.launch.conftest import NOW, Shop
+from tests.support.frozen import write_frozen
 
 Configure = Callable[[Any, int], None]
 
 
 def cluster_of(execution: Execution) -> ClusterSpec:
-    spec = parse_spec(Execution.objects.get(pk=execution.pk).spec).cluster
+    spec = parse_spec(Execution.objects.get(pk=execution.pk)).cluster
     assert spec is not None
     return spec
 
@@ -172,7 +173,7 @@ def test_a_workspace_has_neither_workers_nor_a_head(shop: Shop) -> None:
 
 
 def test_a_spec_that_cannot_be_read_is_a_refusal_with_a_sentence(running: Execution) -> None:
-    Execution.objects.filter(pk=running.pk).update(spec={"id": 3})
+    write_frozen(running, spec={"id": 3})
     with pytest.raises(Rejected, match="What was stored at launch cannot be read"):
         resize(running, minimum=1, maximum=2, by="alice", now=NOW)
 

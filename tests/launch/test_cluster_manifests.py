@@ -22,7 +22,7 @@ from grid.labels import KEYS
 from grid.launch.frameworks import framework
 from grid.launch.frameworks.base import Program
 from grid.launch.manifests import build
-from grid.launch.spec import AttachedSpec, EnvironmentSpec, ExecutionSpec
+from grid.launch.spec import EnvironmentSpec, ExecutionSpec
 from grid.launch.storage import Storage
 from tests.launch.cluster_objects import firsts, metadata, one, seconds
 from tests.launch.cluster_specs import HEAD_PODS, LABELS, WORKER_PODS, cluster, spec
@@ -360,7 +360,6 @@ def test_the_workspace_of_a_cluster_finds_it_in_its_variables(name: str) -> None
         id="xyz",
         kind="workspace",
         cluster=None,
-        attached=AttachedSpec(id="abc", framework=name),
         environment=environment,
     )
     made = build(workspace, namespace="grid", token="t", anchor_uid="u", head_address="10.0.0.9", cluster=of)

@@ -11,7 +11,7 @@ from grid.centralconfig import CLUSTER_SETTINGS, FRAMEWORK_SETTINGS, GLOBAL_QUEU
 from grid.errors import Rejected
 from grid.launch.offers import cluster_environments_for, environments_for, tiers_for
 from grid.launch.request import cluster_id_for, submit, version_mismatch
-from grid.launch.spec import AttachedSpec, ScalingSpec, parse_spec
+from grid.launch.spec import ScalingSpec, parse_spec
 from grid.models import Environment, Execution, HardwareTier, LifecycleEntry
 from tests.launch.cluster_requests import alone, attached, told
 from tests.launch.conftest import NOW, Shop
@@ -28,7 +28,7 @@ def test_a_cluster_alone_is_one_queued_row_with_its_frozen_spec(shop: Shop, work
     stored = Execution.objects.get()
     assert (stored.kind, stored.state, stored.slots, stored.attached_to) == ("cluster", "queued", 6, None)
     assert (stored.tier_id, stored.head_tier_id, stored.environment_id) == ("worker", "small", "dask-cluster")
-    spec = parse_spec(stored.spec)
+    spec = parse_spec(stored)
     assert spec.cluster is not None
     assert (spec.cluster.framework, spec.cluster.version, spec.cluster.attached_to) == ("dask", "2026.8.0", "")
     assert (spec.tier.id, spec.cluster.head_tier.id, spec.cluster.local_storage) == ("worker", "small", "20Gi")
@@ -41,10 +41,9 @@ def test_a_workspace_and_its_cluster_are_two_rows_that_know_each_other(shop: Sho
 
     cluster = Execution.objects.get(attached_to=workspace)
     assert (workspace.slots, cluster.slots, cluster.project_id, cluster.title) == (1, 6, "churn", "Explore")
-    assert parse_spec(workspace.spec).attached == AttachedSpec(id=cluster.pk, framework="dask")
-    spec = parse_spec(cluster.spec)
+    spec = parse_spec(cluster)
     assert spec.cluster is not None
-    assert (spec.cluster.attached_to, spec.attached, spec.environment.id) == (workspace.pk, None, "dask-cluster")
+    assert (spec.cluster.attached_to, spec.environment.id) == (workspace.pk, "dask-cluster")
 
 
 def test_editing_tiers_environments_and_configuration_later_changes_nothing_launched(
@@ -55,7 +54,7 @@ def test_editing_tiers_environments_and_configuration_later_changes_nothing_laun
     HardwareTier.objects.update(memory="64Gi")
     Environment.objects.update(frameworks={"dask": "2027.1.0"})
 
-    spec = parse_spec(Execution.objects.get(pk=cluster.pk).spec).cluster
+    spec = parse_spec(Execution.objects.get(pk=cluster.pk)).cluster
     assert spec is not None
     assert (spec.version, spec.head_tier.memory, spec.drain_seconds) == ("2026.8.0", "8Gi", 60)
 
@@ -66,7 +65,7 @@ def test_what_the_admin_says_of_scaling_is_frozen_per_framework(shop: Shop, conf
     configure(CLUSTER_SETTINGS["down_stabilisation_seconds"], 60)
     configure(FRAMEWORK_SETTINGS["ray"]["down_percent"], 10)
 
-    spec = parse_spec(submit(alone(shop, on_demand=True, target_memory=70), now=NOW).spec).cluster
+    spec = parse_spec(submit(alone(shop, on_demand=True, target_memory=70), now=NOW)).cluster
     assert spec is not None
     assert spec.drain_seconds == 90
     assert spec.scaling == ScalingSpec(
@@ -84,7 +83,7 @@ def test_without_autoscaling_there_are_as_many_workers_as_asked_for_always(shop:
     request = alone(shop, autoscale=False, workers_minimum=4, workers_maximum=0, target_cpu=900, on_demand=True)
     execution = submit(request, now=NOW)
 
-    spec = parse_spec(execution.spec).cluster
+    spec = parse_spec(execution).cluster
     assert spec is not None
     assert (spec.workers_minimum, spec.workers_maximum, execution.slots) == (4, 4, 5)
     assert spec.scaling == ScalingSpec(autoscale=False, target_cpu=0, target_memory=0)

@@ -43,7 +43,7 @@ class Kubernetes:
 
     def scale(self, wanted: int) -> None:
         """The autoscaler's own controller, within its bounds."""
-        before, maximum = self.replicas, fresh(self.execution).spec["cluster"]["workers_maximum"]
+        before, maximum = self.replicas, fresh(self.execution).workers_maximum
         self.world.wanted[self.name] = wanted
         self.world.autoscale()
         assert self.replicas >= min(before, wanted, maximum), "a bound of ours took workers away"
@@ -73,8 +73,7 @@ class Kubernetes:
         for _ in range(2):
             await passes(1.1)
             await self.world.step(self.controller)
-        cluster = fresh(self.execution).spec["cluster"]
-        assert self.replicas >= min(before, cluster["workers_maximum"]), "no look takes workers away"
+        assert self.replicas >= min(before, fresh(self.execution).workers_maximum), "no look takes workers away"
         assert len(self.workers()) <= self.execution.slots - 1 + len(self.evicted)
 
 
@@ -229,11 +228,11 @@ def test_in_any_order_of_growth_drains_and_evictions_pods_never_exceed_slots(
             kubernetes.round()
             kubernetes.drained(100)
             await kubernetes.look()
-            cluster = fresh(kubernetes.execution).spec["cluster"]
+            cluster = fresh(kubernetes.execution)
             if autoscale:
-                assert maximum(kubernetes.world) == cluster["workers_maximum"], "as it was when nothing ends any more"
+                assert maximum(kubernetes.world) == cluster.workers_maximum, "as it was when nothing ends any more"
             else:
-                assert kubernetes.replicas == cluster["workers_minimum"]
+                assert kubernetes.replicas == cluster.workers_minimum
 
         run()
         Execution.objects.all().delete()

@@ -11,6 +11,7 @@ from grid.launch.grants import Passage, digest, exchange_ticket, issue_ticket, p
 from grid.models import Environment, Execution, HardwareTier, Project, State, User, WorkspaceGrant
 from grid.sessions import SessionStore, stored_key
 from tests.conftest import People
+from tests.support.frozen import write_frozen
 
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 OPENER = "kept by the browser"
@@ -121,7 +122,7 @@ def test_a_deactivated_account_ends_the_grant(execution: Execution, secret: str,
 
 def test_the_end_of_the_execution_ends_the_grant_and_tells_whoever_had_it(execution: Execution, secret: str) -> None:
     execution.state = State.STOPPED
-    execution.save()
+    execution.save(update_fields=["state"])
     assert passage(execution.id, secret) == Passage(execution.id, "stopped", "", 0, has_ended=True)
     assert passage(execution.id, "another") is None
 
@@ -144,8 +145,8 @@ def test_many_are_asked_about_in_a_few_queries_and_nobody_borrows_anothers_secre
 def test_the_program_is_told_where_it_stands_and_whether_it_may_have_service_workers(
     execution: Execution, secret: str
 ) -> None:
-    execution.spec = {"port": 1, "address": "https://x.test/w/x/", "environment": {"allows_service_workers": True}}
-    execution.save()
+    spec = {"port": 1, "address": "https://x.test/w/x/", "environment": {"allows_service_workers": True}}
+    write_frozen(execution, spec=spec)
     opened = passage(execution.id, secret)
     assert opened is not None
     assert (opened.base_url, opened.allows_service_workers) == ("/w/x/", True)
@@ -153,7 +154,7 @@ def test_the_program_is_told_where_it_stands_and_whether_it_may_have_service_wor
 
 def test_a_new_owner_ends_the_old_owners_grant(execution: Execution, secret: str, people: People) -> None:
     execution.owner = people.teammate
-    execution.save()
+    execution.save(update_fields=["owner"])
     assert passage(execution.id, secret) is None
 
 
@@ -175,8 +176,8 @@ def test_only_hashes_are_stored(secret: str, session: SessionStore) -> None:
 @pytest.fixture
 def cluster(execution: Execution, people: People) -> Execution:
     execution.project.members.add(people.teammate, through_defaults={"role": "contributor"})
-    execution.kind, execution.spec = "cluster", {"cluster": {"framework": "ray"}}
-    execution.save()
+    cluster = {"kind": "cluster", "head_tier": execution.tier, "workers_minimum": 1, "workers_maximum": 2}
+    write_frozen(execution, **cluster, spec={"cluster": {"framework": "ray"}})
     return execution
 
 
@@ -212,8 +213,7 @@ def test_a_member_does_not_open_a_workspace_of_somebody_else(execution: Executio
 
 
 def test_a_framework_that_nobody_knows_has_no_page(cluster: Execution, people: People) -> None:
-    cluster.spec = {"cluster": {"framework": "nonsense"}}
-    cluster.save()
+    write_frozen(cluster, spec={"cluster": {"framework": "nonsense"}})
     opened = opened_by(people.owner, cluster)
     assert opened is not None
     assert opened.port == 0

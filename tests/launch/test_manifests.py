@@ -14,6 +14,7 @@ from grid.labels import KEYS, NODE_POOL
 from grid.launch.manifests import build, labels_of
 from grid.launch.spec import EnvironmentSpec, ExecutionSpec, HomeSpec, ProjectSpec, TierSpec, parse_spec
 from grid.launch.storage import Storage
+from grid.models import Execution
 
 LABEL_VALUE = re.compile(r"([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
 LABELS = {
@@ -331,9 +332,9 @@ def test_two_users_never_share_a_label(one: str, other: str) -> None:
 
 def test_what_was_launched_before_there_were_clusters_gives_the_objects_that_it_gave_then() -> None:
     frozen: dict[str, Any] = msgspec.to_builtins(spec())
-    now = build(parse_spec(frozen), namespace="compute-grid", token="t")
+    now = build(parse_spec(Execution(spec=frozen)), namespace="compute-grid", token="t")
     then = build(
-        parse_spec({key: value for key, value in frozen.items() if key not in ("cluster", "attached")}),
+        parse_spec(Execution(spec={key: value for key, value in frozen.items() if key != "cluster"})),
         namespace="compute-grid",
         token="t",
     )
@@ -343,4 +344,4 @@ def test_what_was_launched_before_there_were_clusters_gives_the_objects_that_it_
 @pytest.mark.parametrize("stored", [None, {}, [], {"id": 1}, "text"])
 def test_a_spec_that_cannot_be_read_says_so(stored: object) -> None:
     with pytest.raises(ValueError, match="What was stored at launch cannot be read"):
-        parse_spec(stored)
+        parse_spec(Execution(spec=stored))

@@ -11,7 +11,6 @@ from grid.centralconfig import MAXIMUM_EXECUTIONS_PER_USER, OVER_QUOTA_TIMEOUT
 from grid.launch import admission, snapshot
 from grid.launch.admission import admit_waiting
 from grid.launch.request import request_stop, submit
-from grid.launch.spec import parse_spec
 from grid.models import Execution, HardwareTier, LastAdmission, LifecycleEntry, State
 from tests.launch.conftest import NOW, Shop
 
@@ -104,7 +103,6 @@ def test_stopping_a_waiting_cluster_lets_its_workspace_go_on_without(shop: Shop)
 
     assert states() == {"workspace": "queued", "cluster": "stopped"}
     workspace.refresh_from_db()
-    assert parse_spec(workspace.spec).attached is None
     line = workspace.lifecycle.get(source="change")
     assert (line.reason, line.message) == (
         "WithoutCluster",
@@ -120,7 +118,6 @@ def test_a_running_cluster_is_stopped_alone_and_a_running_workspace_too(shop: Sh
     request_stop(cluster, by="alice", now=NOW)
     workspace.refresh_from_db()
     assert (workspace.stop_requested_at, cluster.stop_requested_at) == (None, NOW)
-    assert parse_spec(workspace.spec).attached is not None
 
 
 def test_a_stop_that_meets_an_admission_is_not_lost(shop: Shop) -> None:

@@ -37,13 +37,13 @@ def test_editing_the_tier_and_the_environment_later_changes_nothing_launched(sho
     shop.workspace.image = "other"
     shop.workspace.save()
 
-    spec = parse_spec(Execution.objects.get(pk=execution.pk).spec)
+    spec = parse_spec(Execution.objects.get(pk=execution.pk))
     assert (spec.tier.memory, spec.tier.memory_limit, spec.environment.image) == (
         "4Gi",
         "4Gi",
         "compute-grid/jupyterlab:4.6",
     )
-    assert (str(spec.cost_per_hour), spec.port, spec.owner) == ("0.0500", 8888, "alice")
+    assert (spec.tier.cost_per_hour, spec.port, spec.owner) == ("0.0500", 8888, "alice")
 
 
 def test_owner_and_members_launch_and_nobody_else(shop: Shop) -> None:

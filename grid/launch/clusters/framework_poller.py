@@ -52,8 +52,7 @@ MOST_WANTED = 1_000_000  # far above any maximum; what a head says is its user's
 class _Visits:
     """What is remembered of one cluster, in seconds of the monotonic clock."""
 
-    revision: int
-    stored: object
+    stored: RunningCluster
     place: float  # in a round, drawn once, so that a cluster is visited evenly
     sampled_at: float
     thinned_at: float
@@ -144,9 +143,9 @@ class FrameworkPoller:
                 # Drawn, so that many clusters are not thinned at once.
                 thinned_at = now - self._rng.uniform(0, THIN_SECONDS)
                 place = self._rng.uniform(0, SPREAD_SECONDS)
-                self._visits[one.id] = _Visits(one.revision, one.spec, place, float("-inf"), thinned_at, {})
-            elif known.revision != one.revision:
-                known.revision, known.stored, known.spec = one.revision, one.spec, None
+                self._visits[one.id] = _Visits(one, place, float("-inf"), thinned_at, {})
+            elif known.stored.revision != one.revision:
+                known.stored, known.spec = one, None
 
     async def _visit(self, http: aiohttp.ClientSession, id: str, is_asked: bool) -> None:
         visits = self._visits[id]

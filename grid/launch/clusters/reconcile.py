@@ -40,7 +40,7 @@ class Clusters:
         self._lowered: dict[str, tuple[int, float]] = {}  # to which maximum, and when
 
     async def create(self, row: Row) -> Mapping[str, Any]:
-        address = await self._drift.create(row, parse_spec(row.spec))
+        address = await self._drift.create(row, parse_spec(row))
         return {
             "message": "Its objects are created; the cluster looks for nodes.",
             "status": status.with_changes(row.status, head_address=address),
@@ -55,7 +55,7 @@ class Clusters:
         change = progress.next_change(row, seen, timeouts=timeouts, now=context.clock())
         if change is not None:
             return Finding(change, seen.head)
-        spec = parse_spec(row.spec)
+        spec = parse_spec(row)
         if row.state == State.RUNNING:
             await self._tell(row, seen)
         is_bare = row.state != State.DEPLOYING and not (seen.head and seen.workers)

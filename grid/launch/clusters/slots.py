@@ -2,13 +2,11 @@
 
 A ReplicaSet does not count pods that are ending, and a worker may end for as long as it may drain: a cluster that shrinks and grows again
 meanwhile would have both. So while workers end, the autoscaler (without one: the Deployment) may only ask for as many as the slots
-leave over. That is level-triggered and never takes a worker away: never less than the Deployment asks for already, unless the spec does.
+leave over. That is level-triggered and never takes a worker away: never less than the Deployment asks for already, unless its owner does.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-import msgspec
 
 from grid.kube.objects import Pod
 from grid.labels import APP_COMPONENT, WORKER
@@ -83,8 +81,7 @@ class WithinSlots:
         self._looks[row.id] = _Look(last.at if is_early and last else now, replicas, ending, (least, most))
         # After a change once more: the autoscaler may have asked for more workers at the same moment, and must not take them away.
         is_news = is_early or last is None or last.bounds != (least, most)
-        cluster = msgspec.structs.replace(spec.cluster, workers_minimum=least, workers_maximum=most)
-        return msgspec.structs.replace(spec, cluster=cluster), LOOK_SECONDS if is_news else None
+        return spec.with_workers(least, most), LOOK_SECONDS if is_news else None
 
     def forget(self, execution_id: str) -> None:
         self._looks.pop(execution_id, None)

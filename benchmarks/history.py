@@ -95,7 +95,8 @@ def executions(first: int, count: int, *, is_ended: bool) -> None:
         return Execution(
             id=f"e{number:09}", kind="workspace", title=f"Run {number}", owner_id=users[place], environment_id="lab",
             project_id=f"p{place % PROJECTS}", tier_id=f"t{number % TIERS}", requested_at=asked,
-            spec={"tier": {"name": "T", "cost_per_hour": "0.5"}, "environment": {"name": "Lab"}}, **columns,
+            spec={"tier": {"name": "T"}, "environment": {"name": "Lab"}}, node_pool="default", millicores=1000,
+            memory_bytes=2**30, gpus=0, price_per_hour="0.5", **columns,
         )  # fmt: skip
 
     for start in range(first, first + count, 5000):

@@ -84,8 +84,10 @@ def create_executions(grid: Grid, count: int, *, port: int = 0) -> list[str]:
     django.setup()
     from django.utils import timezone
 
+    from grid.launch.spec import pod_columns, tier_spec
     from grid.models import Environment, Execution, HardwareTier, Project, State, User
 
+    tier = HardwareTier.objects.get(id="small")
     made = Execution.objects.bulk_create(
         Execution(
             kind="workspace",
@@ -93,8 +95,9 @@ def create_executions(grid: Grid, count: int, *, port: int = 0) -> list[str]:
             owner=User.objects.get(username="scientist"),
             project=Project.objects.get(id="churn"),
             environment=Environment.objects.get(id="jupyterlab"),
-            tier=HardwareTier.objects.get(id="small"),
+            tier=tier,
             spec={"port": port},
+            **pod_columns(tier_spec(tier)),
             state=State.DEPLOYING,
             slots_reserved_at=timezone.now(),
         )

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from dashboard.viewmodels.clusters import ClusterRecord, Companion, Worked
@@ -27,13 +26,13 @@ def cluster_record(
     if now is not None:
         worked, recent = _so_far(execution.pk, worked, (execution.ended_at or now) - RECENT)
     return ClusterRecord(
-        framework=str(spec.get("framework", "")),
+        framework=execution.framework,
         version=str(spec.get("version", "")),
         head_tier_name=str(head.get("name", "")),
-        head_cores=str(head.get("cores", "")),
-        head_memory=str(head.get("memory", "")),
-        head_gpus=int(head.get("gpus") or 0),
-        head_cost_per_hour=_decimal(head.get("cost_per_hour")),
+        head_millicores=execution.head_millicores,
+        head_memory_bytes=execution.head_memory_bytes,
+        head_gpus=execution.head_gpus,
+        head_cost_per_hour=execution.head_price_per_hour,
         workers_minimum=execution.workers_minimum,
         workers_maximum=execution.workers_maximum,
         autoscale=bool(scaling.get("autoscale", True)),
@@ -52,7 +51,7 @@ def companion(execution: Execution) -> Companion | None:
     other = execution.attached_to
     if other is not None:
         return Companion(other.pk, other.kind, other.title or other.object_name, other.object_name, other.state)
-    found = execution.attached.order_by("-requested_at").select_related("tier").first()
+    found = execution.attached.order_by("-requested_at").first()
     if found is None:
         return None
     return Companion(
@@ -61,7 +60,7 @@ def companion(execution: Execution) -> Companion | None:
         name=found.title or found.object_name,
         object_name=found.object_name,
         state=found.state,
-        node_pool=str(_dict(_dict(found.spec).get("tier")).get("node_pool") or found.tier.node_pool),
+        node_pool=found.node_pool,
         cluster=cluster_record(found),
     )
 
@@ -87,10 +86,3 @@ def _so_far(execution_id: str, worked: Worked, recent_from: datetime) -> tuple[W
 
 def _dict(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
-
-
-def _decimal(recorded: Any) -> Decimal:
-    try:
-        return Decimal(str(recorded or 0))
-    except InvalidOperation:
-        return Decimal(0)

@@ -1,7 +1,6 @@
 """A stored execution as a value for pages; sync reads of the database."""
 
 from datetime import timedelta
-from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from django.db.models import Q, QuerySet
@@ -39,12 +38,12 @@ def read_record(execution_id: str, *, before: ExecutionRecord | None = None) -> 
         image=str(_part(execution, "environment").get("image") or execution.environment.image),
         tier_id=execution.tier_id,
         tier_name=str(tier.get("name") or execution.tier.name),
-        node_pool=str(tier.get("node_pool") or execution.tier.node_pool),
-        cores=str(tier.get("cores") or execution.tier.cores),
-        memory=str(tier.get("memory") or execution.tier.memory),
-        gpus=int(tier.get("gpus", execution.tier.gpus)),
+        node_pool=execution.node_pool,
+        millicores=execution.millicores,
+        memory_bytes=execution.memory_bytes,
+        gpus=execution.gpus,
         shared_memory=str(tier.get("shared_memory", execution.tier.shared_memory)),
-        cost_per_hour=_cost(tier.get("cost_per_hour"), execution.tier.cost_per_hour),
+        cost_per_hour=execution.price_per_hour,
         slots=execution.slots,
         state=execution.state,
         state_since=execution.state_since,
@@ -94,13 +93,6 @@ def _line(entry: LifecycleEntry) -> LifecycleLine:
 def _part(execution: Execution, name: str) -> dict[str, Any]:
     part = (execution.spec or {}).get(name)
     return part if isinstance(part, dict) else {}
-
-
-def _cost(recorded: Any, present: Decimal) -> Decimal:
-    try:
-        return present if recorded is None else Decimal(str(recorded))
-    except InvalidOperation:
-        return present
 
 
 def final_log(execution_id: str) -> str:

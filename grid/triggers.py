@@ -23,7 +23,7 @@ _SAID = (
     ("grid_membership", "'project:' || {row}.project_id", _WRITTEN, ()),
     ("grid_project", f"'{EVERYTHING}'", ("UPDATE",), ("name",)),
     ("grid_user", f"'{EVERYTHING}'", ("UPDATE",), ("username", "is_active")),
-    ("grid_hardwaretier", f"'{EVERYTHING}'", ("UPDATE",), ("name", "cost_per_hour", "maximum_simultaneous")),
+    ("grid_hardwaretier", f"'{EVERYTHING}'", ("UPDATE",), ("name", "maximum_simultaneous")),
     ("grid_environment", f"'{EVERYTHING}'", ("UPDATE",), ("name",)),
     ("grid_configrecord", f"'{EVERYTHING}'", _WRITTEN, ()),
 )

@@ -142,11 +142,23 @@ async def test_who_joins_a_project_or_gets_another_role_is_told(
         "grid_user SET is_active = NOT is_active WHERE username = 'alice'",
     ],
 )
-async def test_a_name_that_lists_show_is_told_of_and_what_they_do_not_show_is_not(store: Store, written: str) -> None:
+async def test_a_name_that_lists_show_is_told_of(store: Store, written: str) -> None:
     async with store.told() as told:
-        await store.write("UPDATE grid_user SET last_login = '2026-01-01 00:00:00', username = username")
         await store.write(f"UPDATE {written}")
         assert await told.next() == {EVERYTHING}
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "grid_user SET last_login = '2026-01-01 00:00:00', username = username",
+        "grid_hardwaretier SET cost_per_hour = 9",
+    ],
+)
+async def test_what_no_list_shows_is_not_told_of(store: Store, execution: Execution, written: str) -> None:
+    async with store.told() as told:
+        await store.write(f"UPDATE {written}", "UPDATE grid_execution SET title = 'x'")
+        assert await told.next() == {Change(execution.pk)}
 
 
 async def test_a_member_who_is_moved_is_told_of_for_both_projects(store: Store, execution: Execution) -> None:

@@ -42,8 +42,8 @@ class ClusterRecord:
     framework: str
     version: str
     head_tier_name: str
-    head_cores: str
-    head_memory: str
+    head_millicores: int
+    head_memory_bytes: int
     head_gpus: int
     head_cost_per_hour: Decimal
     workers_minimum: int

@@ -62,8 +62,8 @@ class ExecutionRecord:
     tier_id: str
     tier_name: str
     node_pool: str
-    cores: str
-    memory: str
+    millicores: int
+    memory_bytes: int
     gpus: int
     shared_memory: str
     cost_per_hour: Decimal
@@ -298,9 +298,9 @@ def facts(
             environment=record.environment_name,
             image=record.image,
             tier=record.tier_name,
-            size=size_words(record.cores, record.memory, record.gpus, record.shared_memory),
+            size=size_words(record.millicores, record.memory_bytes, record.gpus, record.shared_memory),
             head_tier=cluster.head_tier_name if cluster else "",
-            head_size=size_words(cluster.head_cores, cluster.head_memory, cluster.head_gpus) if cluster else "",
+            head_size=_head_size(cluster) if cluster else "",
             price=price,
             price_bounds=price_bounds,
             cost=money(cost_so_far(record, now)) if started else "nothing" if record.is_final else "nothing yet",
@@ -359,9 +359,13 @@ def _slots(record: ExecutionRecord) -> str:
     return plural(record.slots, "slot") if record.slots > 1 else ""
 
 
-def size_words(cores: str, memory: str, gpus: int, shared_memory: str = "") -> str:
-    """ "3.5 cores, 14 GiB memory, 1 GPU"; a quantity that cannot be read is shown as it is."""
-    parts = [f"{cores_words(cores)}", f"{memory_words(memory)} memory"]
+def _head_size(cluster: ClusterRecord) -> str:
+    return size_words(cluster.head_millicores, cluster.head_memory_bytes, cluster.head_gpus)
+
+
+def size_words(millicores: int, memory_bytes: int, gpus: int, shared_memory: str = "") -> str:
+    """Return for example "3.5 cores, 14 GiB memory, 1 GPU"."""
+    parts = [cores_words(f"{millicores}m"), f"{format_bytes(memory_bytes)} memory"]
     if gpus:
         parts.append(plural(gpus, "GPU"))
     if shared_memory:

@@ -127,7 +127,7 @@ def _web_server(execution: Execution) -> _WebServer:
     if execution.kind != Kind.CLUSTER:
         return _WebServer(int(execution.spec.get("port") or 0))
     try:
-        made_of = framework(str((execution.spec.get("cluster") or {}).get("framework", "")))
+        made_of = framework(execution.framework)
     except ValueError:
         return _WebServer(0, HEAD)
     return _WebServer(made_of.ui_port, HEAD, made_of.strips_prefix)

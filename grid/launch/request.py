@@ -31,7 +31,7 @@ from grid.launch.offers import (
     tiers_for,
     wrong_tier,
 )
-from grid.launch.spec import ClusterSpec, serialize_spec
+from grid.launch.spec import freeze
 from grid.launch.stopping import request_stop
 from grid.models import Environment, Execution, HardwareTier, Project, State, User
 from grid.models.environment import Kind
@@ -121,7 +121,7 @@ def submit(
                 cluster.attached_to = first
                 _make_cluster(cluster, request)
                 unit.append(cluster)
-            first.spec = serialize_spec(first)
+            freeze(first)
         full = snapshot.why_queue_is_full(unit)
         if full:
             raise Rejected([Problem("", full, code="queue_full")])
@@ -172,10 +172,8 @@ def _make_cluster(execution: Execution, request: LaunchRequest) -> None:
     execution.tier_id = cluster.tier.pk
     execution.head_tier_id = cluster.head_tier.pk
     execution.slots = cluster.slots
-    execution.workers_minimum, execution.workers_maximum = cluster.workers_minimum, cluster.most_workers
-    spec: ClusterSpec = cluster_spec(cluster, attached_to=execution.attached_to_id or "")
     execution.message = f"Asked for; it starts as soon as its {cluster.slots} slots are given to it."
-    execution.spec = serialize_spec(execution, cluster=spec)
+    freeze(execution, cluster=cluster_spec(cluster, attached_to=execution.attached_to_id or ""))
 
 
 def _wrong_title(request: LaunchRequest) -> Iterator[Problem]:

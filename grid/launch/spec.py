@@ -4,6 +4,7 @@ Stored as JSON in `Execution.spec`. The manifests are built from this alone, so 
 nothing that is already launched, and a retry after months builds the same objects.
 """
 
+from decimal import Decimal
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
@@ -12,6 +13,7 @@ import msgspec
 from grid.centralconfig import HOME_VOLUME_SIZE, value_of
 from grid.launch.addresses import workspace_origins
 from grid.models import Environment, Execution, HardwareTier, Project
+from grid.quantity import millicores, whole
 
 
 class TierSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -137,8 +139,9 @@ class Stored(Protocol):
     def workers_maximum(self) -> int: ...
 
 
-def serialize_spec(execution: Execution, *, cluster: ClusterSpec | None = None) -> dict[str, Any]:
-    """The JSON for `execution.spec`, taken from the rows that it now points to."""
+def freeze(execution: Execution, *, cluster: ClusterSpec | None = None) -> None:
+    """Write into a new execution what its launch freezes, taken from the rows that it now points to: the spec as JSON, and the columns
+    that say of it what SQL sums and lists show."""
     spec = ExecutionSpec(
         id=execution.pk,
         kind=execution.kind,
@@ -152,8 +155,36 @@ def serialize_spec(execution: Execution, *, cluster: ClusterSpec | None = None) 
         environment=_environment(execution.environment),
         cluster=cluster,
     )
-    frozen: dict[str, Any] = msgspec.to_builtins(spec)
-    return frozen
+    execution.spec = msgspec.to_builtins(spec)
+    for name, value in columns_of(spec).items():
+        setattr(execution, name, value)
+
+
+def columns_of(spec: ExecutionSpec) -> dict[str, Any]:
+    """Return the columns of a new execution that repeat its spec."""
+    columns, cluster = pod_columns(spec.tier), spec.cluster
+    if cluster is None:
+        return columns
+    of_head = {f"head_{name}": value for name, value in pod_columns(cluster.head_tier).items()}
+    return {
+        **columns,
+        **of_head,
+        "framework": cluster.framework,
+        "workers_minimum": cluster.workers_minimum,
+        "workers_maximum": cluster.workers_maximum,
+    }
+
+
+def pod_columns(tier: TierSpec) -> dict[str, Any]:
+    """Return what one pod of the tier requests and costs."""
+    return {
+        "node_pool": tier.node_pool,
+        "millicores": millicores(tier.cores),
+        "memory_bytes": whole(tier.memory),
+        "gpus": tier.gpus,
+        "gpu_resource": tier.gpu_resource if tier.gpus else "",
+        "price_per_hour": Decimal(tier.cost_per_hour),
+    }
 
 
 def base_url(address: str) -> str:

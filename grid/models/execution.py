@@ -9,7 +9,7 @@ from django.db import models
 from django.db.models.base import ModelBase
 from django.utils import timezone
 
-from grid.models.environment import Environment, Kind
+from grid.models.environment import Environment, Framework, Kind
 from grid.models.project import Project
 from grid.models.tier import HardwareTier
 
@@ -44,7 +44,17 @@ FINAL_STATES = frozenset({State.SUCCEEDED, State.STOPPED, State.FAILED, State.ER
 ACTIVE_STATES = frozenset(State) - FINAL_STATES
 _HOLDS_SLOTS = models.Q(slots_reserved_at__isnull=False, slots_freed_at__isnull=True)
 _HAS_WORKERS = models.Q(workers_minimum__gte=1, workers_maximum__gte=models.F("workers_minimum"))
-FROZEN_AT_LAUNCH = frozenset({"spec"})
+_WITHOUT_HEAD = models.Q(
+    head_tier__isnull=True,
+    workers_minimum=0,
+    workers_maximum=0,
+    head_millicores=0,
+    head_memory_bytes=0,
+    head_gpus=0,
+    head_price_per_hour=0,
+)
+_OF_A_POD = ("node_pool", "millicores", "memory_bytes", "gpus", "gpu_resource", "price_per_hour")
+FROZEN_AT_LAUNCH = frozenset({"spec", "framework", *_OF_A_POD, *(f"head_{name}" for name in _OF_A_POD)})
 
 
 class FrozenAtLaunch(Exception):
@@ -76,6 +86,9 @@ class ExecutionQuerySet(models.QuerySet["Execution"]):
 class Execution(models.Model):
     """One launch. `spec` is what was asked for, with the tier and environment as they were then, so editing them later changes nothing
     here; nothing writes it afterwards. What people ask for later, and what the controller knows, have columns of their own.
+
+    The columns from `node_pool` to `price_per_hour` are those of one pod, with the tier as it was at launch, so that SQL can sum them. Of a
+    cluster they are one worker's, and the head's are beside them; of anything else the head's are 0 and "".
 
     `slots` counts against quotas from `slots_reserved_at` until `slots_freed_at`, which is set only when the pods were
     seen gone. `settled_at` is set with the last of the two, the end and the freeing of the slots (see `lifecycle.update`).
@@ -109,6 +122,29 @@ class Execution(models.Model):
     )
     spec = models.JSONField(
         default=dict, help_text="What was asked for at launch: grid.launch.spec. Never written again."
+    )
+    node_pool = models.CharField(max_length=63, help_text="Of a pod: the value of its nodes' node-pool label.")
+    millicores = models.PositiveBigIntegerField(help_text="Requested by a pod, in thousandths of a core.")
+    memory_bytes = models.PositiveBigIntegerField(help_text="Requested by a pod, in bytes.")
+    gpus = models.PositiveIntegerField(help_text="Requested by a pod, in whole GPUs.")
+    gpu_resource = models.CharField(
+        max_length=100, blank=True, help_text='Resource that its GPUs are, such as nvidia.com/gpu; "" without GPUs.'
+    )
+    price_per_hour = models.DecimalField(
+        max_digits=10, decimal_places=4, help_text="Price of one pod for an hour, in the currency of the tiers."
+    )
+    head_node_pool = models.CharField(
+        max_length=63, blank=True, help_text="Of a cluster's head, as all `head_` columns."
+    )
+    head_millicores = models.PositiveBigIntegerField(default=0, help_text="In thousandths of a core.")
+    head_memory_bytes = models.PositiveBigIntegerField(default=0, help_text="In bytes.")
+    head_gpus = models.PositiveIntegerField(default=0, help_text="In whole GPUs.")
+    head_gpu_resource = models.CharField(max_length=100, blank=True, help_text='As `gpu_resource`; "" without GPUs.')
+    head_price_per_hour = models.DecimalField(
+        max_digits=10, decimal_places=4, default=0, help_text="Price of the head for an hour."
+    )
+    framework = models.CharField(
+        max_length=20, choices=Framework.choices, blank=True, help_text="Of a cluster: what it runs."
     )
     workers_minimum = models.PositiveIntegerField(
         default=0, help_text="Of a cluster: the fewest workers, as last asked for; 0 of anything else."
@@ -171,8 +207,11 @@ class Execution(models.Model):
             ),
             models.CheckConstraint(
                 condition=models.Q(_HAS_WORKERS, kind=Kind.CLUSTER, head_tier__isnull=False)
-                | ~models.Q(kind=Kind.CLUSTER) & models.Q(workers_minimum=0, workers_maximum=0, head_tier__isnull=True),
+                | ~models.Q(kind=Kind.CLUSTER) & _WITHOUT_HEAD,
                 name="cluster_has_head_and_workers",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(price_per_hour__gte=0, head_price_per_hour__gte=0), name="price_is_not_negative"
             ),
         ]
 

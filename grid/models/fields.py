@@ -18,6 +18,9 @@ validate_object_name = RegexValidator(
 )
 
 
+_MOST = (2**63 - 1) // 1000  # cores are stored in thousandths, as 64 bits
+
+
 def validate_quantity(text: str) -> None:
     """A positive Kubernetes quantity such as 500m, 2, 512Mi or 4Gi."""
     try:
@@ -26,3 +29,5 @@ def validate_quantity(text: str) -> None:
         raise ValidationError(str(error), code="quantity") from error
     if value <= 0:
         raise ValidationError("Must be more than zero.", code="positive")
+    if value > _MOST:
+        raise ValidationError("That is more than any machine has; check the unit.", code="too_large")

@@ -12,7 +12,6 @@ import random
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from decimal import Decimal, InvalidOperation
 from functools import partial
 from typing import Any, TypeVar
 
@@ -21,7 +20,6 @@ from django.db.models import Count, Max, Q, Sum
 from grid import database
 from grid.changefeed import EVERYTHING, Change, ChangeFeed, Listener
 from grid.models import Execution, Membership
-from grid.models.environment import Kind
 from grid.models.execution import ExecutionQuerySet
 from grid.watch.hub import NAME, Hub
 
@@ -66,7 +64,6 @@ class ExecutionRow:
     requested_at: datetime
     started_at: datetime | None
     object_name: str
-    cost_per_hour: Decimal
     ended_at: datetime | None = None
     slots: int = 1
     head_tier_name: str = ""  # of a cluster; `tier` is its workers'
@@ -321,9 +318,9 @@ def read_marks(now: datetime) -> Marks:
 
 def read_rows(now: datetime, *, ids: Collection[str] | None = None) -> list[ExecutionRow]:
     """All executions that are shown, or those of these ids, in three queries."""
-    joined = ("owner", "project", "environment", "tier")
+    joined = ("owner", "project", "environment", "tier", "head_tier")
     shown = _shown(now) if ids is None else [rows.filter(pk__in=ids) for rows in _shown(now)]
-    found = [row for rows in shown for row in rows.select_related(*joined)]
+    found = [row for rows in shown for row in rows.select_related(*joined).defer("spec", "status")]
     roles = _roles({row.project_id for row in found})
     return [_row(execution, roles[execution.project_id]) for execution in found]
 
@@ -357,36 +354,9 @@ def _row(execution: Execution, roles: Mapping[int, str]) -> ExecutionRow:
         started_at=execution.started_at,
         ended_at=execution.ended_at,
         object_name=execution.object_name,
-        cost_per_hour=_cost(execution),
         slots=execution.slots,
-        head_tier_name=str(_head_tier(execution).get("name", "")),
-        framework=str(_cluster(execution).get("framework", "")),
+        head_tier_name=execution.head_tier.name if execution.head_tier else "",
+        framework=execution.framework,
         attached_to=execution.attached_to_id or "",
         version=(execution.revision, execution.updated_at),
     )
-
-
-def _cost(execution: Execution) -> Decimal:
-    """An hour as it was at launch, the tier's present cost where the launch did not record one; of a cluster, its head and the
-    fewest workers that it keeps, because how many there are now is for Kubernetes to say."""
-    recorded: Any = (execution.spec or {}).get("tier", {}).get("cost_per_hour")
-    each = _amount(recorded, execution.tier.cost_per_hour)
-    if execution.kind != Kind.CLUSTER:
-        return each * execution.slots
-    head = _amount(_head_tier(execution).get("cost_per_hour"), Decimal(0))
-    return head + each * execution.workers_minimum
-
-
-def _amount(recorded: Any, otherwise: Decimal) -> Decimal:
-    try:
-        return otherwise if recorded is None else Decimal(str(recorded))
-    except InvalidOperation:
-        return otherwise
-
-
-def _cluster(execution: Execution) -> dict[str, Any]:
-    return (execution.spec or {}).get("cluster") or {}
-
-
-def _head_tier(execution: Execution) -> dict[str, Any]:
-    return _cluster(execution).get("head_tier") or {}

@@ -10,6 +10,7 @@ from grid.kube.resources import CONFIG_MAPS, NODES
 from grid.models import AuditEntry, ConfigRecord, Environment, Execution, HardwareTier, Project, User
 from tests.browser.server import Stage
 from tests.support import builders
+from tests.support.frozen import on_tier
 
 AUTOSCALER = """
 nodeGroups:
@@ -56,7 +57,12 @@ def _fill() -> None:
     Project.objects.start(id="vision", name="Product photos", owner=bob, volume_size="200Gi")
     for _ in range(3):
         Execution.objects.create(
-            kind="workspace", owner=alice, project=churn, environment=lab, tier_id="small", state="running"
+            kind="workspace",
+            owner=alice,
+            project=churn,
+            environment=lab,
+            state="running",
+            **on_tier(HardwareTier.objects.get(pk="small")),
         )
 
 

@@ -12,6 +12,7 @@ from grid.models import Environment, Execution, ExecutionLog, HardwareTier, Life
 from grid.runtime.executions import read_rows
 from tests.browser.server import Stage
 from tests.support import builders
+from tests.support.frozen import on_tier
 
 GPU = {"cpu": "3", "memory": "12Gi", "nvidia.com/gpu": "1"}
 
@@ -50,13 +51,11 @@ def _make(id: str, *, owner: str, state: str, minutes: float, **fields: Any) -> 
         "project": Project.objects.get(pk=fields.pop("project", "churn")),
         "requested_at": asked,
         "state_since": asked + timedelta(minutes=minutes / 2),
-        "spec": {"tier": {"node_pool": tier.node_pool, "gpus": tier.gpus}},
+        **on_tier(tier),
         **fields,
     }
     log = values.pop("log", "")
-    execution = Execution.objects.create(
-        id=id, owner=User.objects.get(username=owner), state=state, tier=tier, **values
-    )
+    execution = Execution.objects.create(id=id, owner=User.objects.get(username=owner), state=state, **values)
     if log:
         ExecutionLog.objects.create(execution=execution, text=log)
     way = ["queued", "deploying", "preparing", "running"]

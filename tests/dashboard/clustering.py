@@ -5,10 +5,13 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+import msgspec
+
 from dashboard.viewmodels.clusters import ClusterRecord
 from dashboard.viewmodels.samples import SamplePoint
 from grid.kube.objects import RawObject
 from grid.labels import APP_COMPONENT, KEYS, MANAGED_BY, MANAGER, POD_DELETION_COST
+from grid.launch.spec import ExecutionSpec, columns_of
 from grid.models import ClusterSample, Execution, HardwareTier, Project, State, User
 from grid.models.execution import new_execution_id
 from tests.dashboard.executing import make_execution, make_tier
@@ -19,8 +22,8 @@ RECORD = ClusterRecord(
     framework="dask",
     version="2026.8.0",
     head_tier_name="Small",
-    head_cores="1",
-    head_memory="4Gi",
+    head_millicores=1000,
+    head_memory_bytes=4 * 2**30,
     head_gpus=0,
     head_cost_per_hour=Decimal("0.10"),
     workers_minimum=1,
@@ -72,8 +75,7 @@ def make_cluster(
 def cluster_columns(spec: RawObject) -> dict[str, Any]:
     """The columns of a stored cluster with this spec."""
     head_tier = HardwareTier.objects.filter(pk="small").first() or make_tier()
-    sizes = {name: spec["cluster"][name] for name in ("workers_minimum", "workers_maximum")}
-    return {"head_tier": head_tier, **sizes}
+    return {"head_tier": head_tier, **columns_of(msgspec.convert(spec, ExecutionSpec))}
 
 
 def head_pod(id: str, **fields: Any) -> RawObject:

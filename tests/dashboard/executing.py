@@ -13,6 +13,7 @@ from grid.runtime import Runtime
 from grid.runtime.executions import ExecutionRow, read_rows
 from tests.support import builders
 from tests.support.builders import MOMENT
+from tests.support.frozen import on_tier
 
 ROW = ExecutionRow(
     id="e1",
@@ -33,7 +34,6 @@ ROW = ExecutionRow(
     requested_at=MOMENT,
     started_at=None,
     object_name="workspace-e1",
-    cost_per_hour=Decimal("0.05"),
 )
 RECORD = ExecutionRecord(
     id="e1",
@@ -50,8 +50,8 @@ RECORD = ExecutionRecord(
     tier_id="small",
     tier_name="Small",
     node_pool="default",
-    cores="1",
-    memory="4Gi",
+    millicores=1000,
+    memory_bytes=4 * 2**30,
     gpus=0,
     shared_memory="",
     cost_per_hour=Decimal("0.05"),
@@ -110,11 +110,11 @@ def make_environment(id: str = "jupyterlab", **fields: Any) -> Environment:
 
 def make_execution(owner: User, project: Project, *, state: State = State.RUNNING, **fields: Any) -> Execution:
     """With its tier and environment, and the line of history that brought it here."""
-    tier = HardwareTier.objects.filter(pk="small").first() or make_tier()
+    tier = fields.pop("tier", None) or HardwareTier.objects.filter(pk="small").first() or make_tier()
     environment = Environment.objects.filter(pk="jupyterlab").first() or make_environment()
     values: dict[str, Any] = {
         "kind": "workspace",
-        "tier": tier,
+        **on_tier(tier),
         "environment": environment,
         "state_since": MOMENT,
         "requested_at": MOMENT,

@@ -11,6 +11,7 @@ from grid.runtime import new_runtime, using_runtime
 from tests.conftest import People
 from tests.dashboard.administering import CLUSTER_ENVIRONMENT, TIER, version_of
 from tests.support.cluster import FakeCluster
+from tests.support.frozen import on_tier
 
 pytestmark = pytest.mark.usefixtures("two_pools")
 
@@ -27,6 +28,7 @@ def test_a_new_tier_is_saved_and_recorded(admin: Client) -> None:
     [
         ("cores", "lots", "is not a quantity"),
         ("cores", "0", "more than zero"),
+        ("cores", "10P", "more than any machine has"),
         ("memory", "4GB", "is not a quantity"),
         ("cores_limit", "500m", "below the request of 1"),
         ("memory_limit", "1Gi", "below the request of 4Gi"),
@@ -188,7 +190,7 @@ def test_who_edits_a_tier_is_told_how_many_use_it(
     project = Project.objects.start(id="churn", name="Churn", owner=people.owner)
     lab = Environment.objects.create(id="lab", name="Lab", image="lab:1", port=8888)
     for state in states:
-        Execution.objects.create(owner=people.owner, project=project, environment=lab, tier=tier, state=state)
+        Execution.objects.create(owner=people.owner, project=project, environment=lab, state=state, **on_tier(tier))
     for path in ("/tiers/small/", "/environments/lab/"):
         assert admin.get(path).context["in_use"].startswith(sentence)
         assert bool(admin.get(path).context["in_use"]) == bool(sentence)
@@ -219,7 +221,7 @@ def test_who_edits_a_tier_is_told_of_the_heads_on_it(admin: Client, people: Peop
     other = HardwareTier.objects.create(id="other", name="Other", node_pool="default", cores="1", memory="4Gi")
     for head, workers in ((tier, other), (tier, tier)):
         Execution.objects.create(
-            owner=people.owner, project=project, environment=dask, kind="cluster", tier=workers, head_tier=head,
+            owner=people.owner, project=project, environment=dask, kind="cluster", head_tier=head, **on_tier(workers),
             workers_minimum=1, workers_maximum=2, state="running",
         )  # fmt: skip
     assert admin.get("/tiers/small/").context["in_use"].startswith("2 active executions use it.")

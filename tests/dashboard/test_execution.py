@@ -206,8 +206,8 @@ async def test_the_way_of_a_gpu_pod_appears_as_it_happens(
     people: People, cluster: FakeCluster, runtime: Runtime
 ) -> None:
     def launched() -> Execution:
-        spec = {"tier": {"node_pool": "default-gpu", "name": "GPU"}}
-        execution = make_execution(people.owner, make_project(people.owner), state=State.DEPLOYING, spec=spec)
+        project = make_project(people.owner)
+        execution = make_execution(people.owner, project, state=State.DEPLOYING, node_pool="default-gpu")
         read_executions(runtime)
         return execution
 

@@ -184,8 +184,8 @@ def test_prices_and_sizes_in_words() -> None:
     assert [price_words(Decimal(text)) for text in ("0", "0.05", "0.0500", "0.0125", "2")] == [
         "free", "$0.05 an hour", "$0.05 an hour", "$0.0125 an hour", "$2.00 an hour",
     ]  # fmt: skip
-    assert size_words("3500m", "14Gi", 1, "2Gi") == "3.5 cores, 14 GiB memory, 1 GPU, 2 GiB shared memory"
-    assert size_words("1", "odd", 0) == "1 core, odd memory"
+    assert size_words(3500, 14 * 2**30, 1, "2Gi") == "3.5 cores, 14 GiB memory, 1 GPU, 2 GiB shared memory"
+    assert size_words(1000, 2**29, 0) == "1 core, 512 MiB memory"
     assert [span(seconds) for seconds in (-3, 42, 432, 3600, 11100)] == [
         "0 s",
         "42 s",

@@ -24,6 +24,7 @@ from tests.dashboard.live import changed, connected
 from tests.support import builders
 from tests.support.builders import MOMENT
 from tests.support.cluster import FakeCluster
+from tests.support.frozen import on_tier
 from tests.support.runtime import fill
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -148,7 +149,7 @@ def test_the_next_page_is_a_link(people: People, runtime: Runtime) -> None:
             kind="job",
             owner=people.owner,
             project=project,
-            tier=rows[0].tier,
+            **on_tier(rows[0].tier),
             environment=rows[0].environment,
             requested_at=MOMENT + timedelta(seconds=number),
         )
@@ -180,7 +181,7 @@ def test_ended_ones_have_a_tab_with_filter_and_order(people: People, mine: Execu
 def test_ended_ones_come_in_pages(people: People, mine: Execution) -> None:
     Execution.objects.bulk_create(
         Execution(
-            id=f"old{number:04}", kind="job", owner=people.owner, project=mine.project, tier=mine.tier,
+            id=f"old{number:04}", kind="job", owner=people.owner, project=mine.project, **on_tier(mine.tier),
             environment=mine.environment, state=State.SUCCEEDED, ended_at=MOMENT + timedelta(seconds=number),
         )
         for number in range(60)

@@ -12,6 +12,7 @@ from grid.models import Execution, State, User
 from tests.conftest import People
 from tests.dashboard.executing import make_environment, make_project, make_tier
 from tests.support.builders import MOMENT
+from tests.support.frozen import on_tier
 
 ENDED = ExecutionsView(show="ended")
 
@@ -30,7 +31,7 @@ def history(people: People) -> People:
         Execution(
             id=f"e{number:04}", kind="job", title="needle" if number % 160 == 7 else "hay", owner=owners[number % 3],
             # Somebody who has left a project still sees what was his.
-            project=projects[number * 7 // 4 % 3], tier=tier, environment=environment,
+            project=projects[number * 7 // 4 % 3], **on_tier(tier), environment=environment,
             state=State.RUNNING if number % 50 == 0 else State.FAILED,
             ended_at=None if number % 50 == 0 else MOMENT - timedelta(minutes=number // 3),
         )

@@ -1,7 +1,6 @@
 """Infrastructure, nodes and pods: who may see them, what they show, and what they say when something is missing."""
 
 from datetime import timedelta
-from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -52,7 +51,6 @@ def execution(people: People) -> ExecutionRow:
         requested_at=MOMENT,
         started_at=MOMENT,
         object_name="workspace-abc",
-        cost_per_hour=Decimal(0),
     )
 
 

@@ -9,6 +9,7 @@ from django.test import Client
 from grid.launch.grants import digest, exchange_ticket
 from grid.models import Environment, Execution, HardwareTier, Project, State, WorkspaceGrant
 from tests.conftest import People
+from tests.support.frozen import on_tier
 
 
 def main_of(answer: Any) -> str:
@@ -25,7 +26,7 @@ def execution(people: People) -> Execution:
         owner=people.owner,
         project=project,
         environment=Environment.objects.create(id="e", name="E", image="i", port=8888),
-        tier=HardwareTier.objects.create(id="t", name="T", node_pool="default", cores="1", memory="1Gi"),
+        **on_tier(HardwareTier.objects.create(id="t", name="T", node_pool="default", cores="1", memory="1Gi")),
         spec={"port": 8888},
         state=State.RUNNING,
     )

@@ -15,6 +15,7 @@ from grid.launch.spec import ScalingSpec, parse_spec
 from grid.models import Environment, Execution, HardwareTier, LifecycleEntry
 from tests.launch.cluster_requests import alone, attached, told
 from tests.launch.conftest import NOW, Shop
+from tests.support.frozen import on_tier
 
 Configure = Callable[[Any, int], None]
 
@@ -106,7 +107,7 @@ def test_a_pair_whose_cluster_cannot_be_written_is_not_written_at_all(shop: Shop
         owner=shop.people.owner,
         project=shop.project,
         environment=shop.job,
-        tier=shop.tier,
+        **on_tier(shop.tier),
     )
     with pytest.raises(IntegrityError), transaction.atomic():
         submit(attached(shop), now=NOW, execution_id="abcdefabcdef")

@@ -1,20 +1,23 @@
 """What a launch has frozen stays as it was written, whatever people and the controller do with the execution afterwards."""
 
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import pytest
 from django.db import IntegrityError, connection, transaction
+from django.db.models import Case, F, Sum, When
 
 from grid.launch import lifecycle
 from grid.launch.changes import resize, restart_head
 from grid.launch.request import request_stop
-from grid.models import Execution
+from grid.models import Execution, HardwareTier
 from grid.models.execution import FROZEN_AT_LAUNCH, FrozenAtLaunch
 from tests.launch.conftest import NOW, Shop
 from tests.launch.test_cluster_attached import both_running
 from tests.launch.test_cluster_life import to_end
 from tests.launch.world import World, fresh, in_world
+from tests.support.frozen import write_frozen
 from tests.support.virtual import passes
 
 
@@ -87,11 +90,91 @@ def test_no_way_of_writing_a_stored_execution_changes_it(shop: Shop, write: Call
     assert stored() == frozen
 
 
+@pytest.mark.parametrize("column", sorted(FROZEN_AT_LAUNCH))
+def test_no_frozen_column_is_updated(shop: Shop, column: str) -> None:
+    with pytest.raises(FrozenAtLaunch, match=column):
+        Execution.objects.filter(pk=shop.launch().pk).update(**{column: 0})
+
+
 def test_what_may_change_is_saved_by_its_name(shop: Shop) -> None:
     execution = shop.launch()
     execution.title = "Another"
     execution.save(update_fields=["title"])
     assert fresh(execution).title == "Another"
+
+
+GPU_TIER = {"cores": "3500m", "memory": "14Gi", "gpus": 2, "gpu_resource": "amd.com/gpu", "cost_per_hour": "0.5301"}
+
+
+@pytest.fixture
+def gpu_tier(shop: Shop) -> HardwareTier:
+    return HardwareTier.objects.create(id="gpu", name="GPU", node_pool="default-gpu", **GPU_TIER)
+
+
+OF_A_POD = ("node_pool", "millicores", "memory_bytes", "gpus", "gpu_resource", "price_per_hour")
+ON_SMALL = ("default", 1000, 4 * 2**30, 0, "", Decimal("0.05"))
+ON_GPU = ("default-gpu", 3500, 14 * 2**30, 2, "amd.com/gpu", Decimal("0.5301"))
+NOTHING = ("", 0, 0, 0, "", 0)
+
+
+def of_a_pod(execution: Execution, prefix: str = "") -> tuple[Any, ...]:
+    return tuple(getattr(fresh(execution), f"{prefix}{name}") for name in OF_A_POD)
+
+
+def test_a_launch_notes_what_a_pod_requests_and_costs_and_later_edits_of_the_tier_change_nothing(
+    shop: Shop, gpu_tier: HardwareTier
+) -> None:
+    execution = shop.launch(tier=gpu_tier)
+    HardwareTier.objects.update(node_pool="other", cores="9", memory="9Gi", gpus=9, cost_per_hour=9)
+    assert of_a_pod(execution) == ON_GPU
+    assert (of_a_pod(execution, "head_"), execution.framework) == (NOTHING, "")
+
+
+def test_a_cluster_notes_its_worker_and_its_head_apart(shop: Shop, gpu_tier: HardwareTier) -> None:
+    cluster = shop.launch_cluster(tier=gpu_tier, workers_minimum=2, workers_maximum=5)
+    assert (of_a_pod(cluster), of_a_pod(cluster, "head_")) == (ON_GPU, ON_SMALL)
+    assert (cluster.framework, cluster.workers_minimum, cluster.workers_maximum) == ("dask", 2, 5)
+
+
+def test_a_cluster_of_fixed_size_has_as_many_workers_at_most_as_at_least(shop: Shop) -> None:
+    cluster = shop.launch_cluster(autoscale=False, workers_minimum=3, workers_maximum=9)
+    assert (cluster.workers_minimum, cluster.workers_maximum) == (3, 3)
+
+
+def test_a_workspace_and_its_cluster_each_note_their_own_tier(shop: Shop, gpu_tier: HardwareTier) -> None:
+    workspace, cluster = shop.launch_with_cluster(tier=gpu_tier)
+    assert (of_a_pod(workspace), of_a_pod(cluster), of_a_pod(cluster, "head_")) == (ON_SMALL, ON_GPU, ON_SMALL)
+
+
+def test_sql_sums_what_is_asked_for_at_least_by_pool(shop: Shop, gpu_tier: HardwareTier) -> None:
+    shop.launch()
+    shop.launch(tier=gpu_tier)
+    cluster = shop.launch_cluster(tier=gpu_tier, workers_minimum=2)
+    resize(cluster, minimum=3, maximum=4, by="alice", now=NOW)
+    pods = Case(When(kind="cluster", then=F("workers_minimum")), default=F("slots"))
+    found = Execution.objects.unsettled().order_by().values("node_pool")
+    sums = found.annotate(
+        gpus_in_all=Sum(F("gpus") * pods),
+        millicores_in_all=Sum(F("millicores") * pods + F("head_millicores")),
+        price_in_all=Sum(F("price_per_hour") * pods + F("head_price_per_hour")),
+    )
+    by_pool = {row["node_pool"]: (row["gpus_in_all"], row["millicores_in_all"], row["price_in_all"]) for row in sums}
+    assert by_pool["default"] == (0, 1000, pytest.approx(Decimal("0.05")))
+    assert by_pool["default-gpu"] == (8, 4 * 3500 + 1000, pytest.approx(4 * Decimal("0.5301") + Decimal("0.05")))
+
+
+@pytest.mark.parametrize("column", ["millicores", "memory_bytes", "gpus", "price_per_hour", "head_price_per_hour"])
+def test_the_database_refuses_less_than_nothing(shop: Shop, column: str) -> None:
+    cluster = shop.launch_cluster()
+    with pytest.raises(IntegrityError), transaction.atomic():
+        write_frozen(cluster, **{column: -1})
+
+
+@pytest.mark.parametrize("column", ["head_millicores", "head_memory_bytes", "head_gpus", "head_price_per_hour"])
+def test_the_database_refuses_a_head_of_what_is_no_cluster(shop: Shop, column: str) -> None:
+    workspace = shop.launch()
+    with pytest.raises(IntegrityError, match="cluster_has_head_and_workers"), transaction.atomic():
+        write_frozen(workspace, **{column: 1})
 
 
 @pytest.mark.parametrize(

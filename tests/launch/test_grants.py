@@ -11,7 +11,7 @@ from grid.launch.grants import Passage, digest, exchange_ticket, issue_ticket, p
 from grid.models import Environment, Execution, HardwareTier, Project, State, User, WorkspaceGrant
 from grid.sessions import SessionStore, stored_key
 from tests.conftest import People
-from tests.support.frozen import write_frozen
+from tests.support.frozen import on_tier, write_frozen
 
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 OPENER = "kept by the browser"
@@ -24,7 +24,7 @@ def execution(people: People) -> Execution:
         owner=people.owner,
         project=Project.objects.start(id="p", name="P", owner=people.owner),
         environment=Environment.objects.create(id="e", name="E", image="i", port=8888),
-        tier=HardwareTier.objects.create(id="t", name="T", node_pool="default", cores="1", memory="1Gi"),
+        **on_tier(HardwareTier.objects.create(id="t", name="T", node_pool="default", cores="1", memory="1Gi")),
         spec={"port": 8888},
         state=State.RUNNING,
     )
@@ -177,7 +177,7 @@ def test_only_hashes_are_stored(secret: str, session: SessionStore) -> None:
 def cluster(execution: Execution, people: People) -> Execution:
     execution.project.members.add(people.teammate, through_defaults={"role": "contributor"})
     cluster = {"kind": "cluster", "head_tier": execution.tier, "workers_minimum": 1, "workers_maximum": 2}
-    write_frozen(execution, **cluster, spec={"cluster": {"framework": "ray"}})
+    write_frozen(execution, **cluster, framework="ray")
     return execution
 
 
@@ -213,7 +213,7 @@ def test_a_member_does_not_open_a_workspace_of_somebody_else(execution: Executio
 
 
 def test_a_framework_that_nobody_knows_has_no_page(cluster: Execution, people: People) -> None:
-    write_frozen(cluster, spec={"cluster": {"framework": "nonsense"}})
+    write_frozen(cluster, framework="nonsense")
     opened = opened_by(people.owner, cluster)
     assert opened is not None
     assert opened.port == 0

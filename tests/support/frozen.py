@@ -4,7 +4,13 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from grid.models import Execution
+from grid.launch.spec import pod_columns, tier_spec
+from grid.models import Execution, HardwareTier
+
+
+def on_tier(tier: HardwareTier) -> dict[str, Any]:
+    """Return the columns that say of an execution that it was launched on this tier."""
+    return {"tier": tier, **pod_columns(tier_spec(tier))}
 
 
 def write_frozen(execution: Execution, **columns: Any) -> None:

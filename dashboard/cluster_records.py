@@ -4,27 +4,23 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from dashboard.viewmodels.clusters import ClusterRecord, Companion, Worked
+from dashboard.viewmodels.clusters import ClusterRecord, Companion
 from dashboard.viewmodels.samples import SamplePoint
 from grid.models import ClusterSample, Execution
 
 RECENT = timedelta(minutes=20)
-_SAMPLE = ("at", "workers", "ready", "wanted", "cpu_percent", "memory_percent", "pending_tasks")
+_SAMPLE = ("at", "ready", "wanted", "cpu_percent", "memory_percent", "pending_tasks")
 
 
-def cluster_record(
-    execution: Execution, *, now: datetime | None = None, before: ClusterRecord | None = None
-) -> ClusterRecord | None:
-    """None for what is no cluster. With `now`, what its samples say of the time before it as well; with what was read `before`
-    only those are read that came since, and those of the last minutes."""
+def cluster_record(execution: Execution, *, now: datetime | None = None) -> ClusterRecord | None:
+    """None for what is no cluster. With `now`, what its samples say of the last minutes before it as well."""
     if execution.kind != "cluster":
         return None
     spec = _dict(_dict(execution.spec).get("cluster"))
     head, scaling = _dict(spec.get("head_tier")), _dict(spec.get("scaling"))
-    worked = before.worked if before is not None else Worked()
     recent: Sequence[SamplePoint] = ()
     if now is not None:
-        worked, recent = _so_far(execution.pk, worked, (execution.ended_at or now) - RECENT)
+        recent = read_samples(execution.pk, after=(execution.ended_at or now) - RECENT)
     return ClusterRecord(
         framework=execution.framework,
         version=str(spec.get("version", "")),
@@ -40,7 +36,6 @@ def cluster_record(
         target_memory=int(scaling.get("target_memory", 80)),
         on_demand=bool(scaling.get("on_demand", False)),
         local_storage=str(spec.get("local_storage", "")),
-        worked=worked,
         pending_tasks=recent[-1].pending_tasks if recent else None,
         wanted_before=tuple((one.at, one.wanted) for one in recent),
     )
@@ -72,16 +67,6 @@ def read_samples(execution_id: str, *, after: datetime | None = None) -> Sequenc
     if after is not None:
         found = found.filter(at__gt=after)
     return [SamplePoint(*values) for values in found.values_list(*_SAMPLE)]
-
-
-def _so_far(execution_id: str, worked: Worked, recent_from: datetime) -> tuple[Worked, Sequence[SamplePoint]]:
-    """How long workers have worked with the samples that are not in `worked` yet, and the recent samples."""
-    known_until = worked.until
-    samples = read_samples(execution_id, after=min(known_until, recent_from) if known_until else None)
-    for one in samples:
-        if known_until is None or one.at > known_until:
-            worked = worked.then(one.at, one.workers)
-    return worked, [one for one in samples if one.at > recent_from]
 
 
 def _dict(value: Any) -> dict[str, Any]:

@@ -3,20 +3,21 @@
 from datetime import timedelta
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import Q, QuerySet, Sum
 from django.utils import timezone
 
 from dashboard.access import Viewer, may_observe
 from dashboard.cluster_records import cluster_record, companion
 from dashboard.viewmodels.execution import ExecutionRecord, LifecycleLine
+from dashboard.viewmodels.prices import Spending
 from grid.centralconfig import ACCESS_LOST_TIMEOUT, value_of
-from grid.models import Execution, ExecutionLog, LifecycleEntry, Membership
+from grid.models import Execution, ExecutionLog, LifecycleEntry, Membership, UsageInterval
 
 _LIFECYCLE_READ = 1000
 
 
-def read_record(execution_id: str, *, before: ExecutionRecord | None = None) -> ExecutionRecord | None:
-    """One execution with its history, in five queries; a cluster's samples take one more, and few rows when it was read `before`."""
+def read_record(execution_id: str) -> ExecutionRecord | None:
+    """One execution with its history, in seven queries; a cluster's samples take one more."""
     joined = ("owner", "project", "environment", "tier", "attached_to")
     related = Execution.objects.select_related(*joined)
     execution = related.filter(pk=execution_id).first()
@@ -55,7 +56,8 @@ def read_record(execution_id: str, *, before: ExecutionRecord | None = None) -> 
         stop_requested_by=execution.stop_requested_by,
         node_name=execution.node_name,
         lifecycle=_lifecycle(execution),
-        cluster=cluster_record(execution, now=timezone.now(), before=before.cluster if before else None),
+        spending=_spending(execution.pk),
+        cluster=cluster_record(execution, now=timezone.now()),
         companion=companion(execution),
         owner_is_active=execution.owner.is_active,
         stops_at=lost_at + timedelta(seconds=value_of(ACCESS_LOST_TIMEOUT)) if lost_at else None,
@@ -68,6 +70,13 @@ def visible_executions(viewer: Viewer) -> QuerySet[Execution]:
         return Execution.objects.all()
     mine = Membership.objects.filter(user=viewer.id).values("project")
     return Execution.objects.filter(Q(owner=viewer.id) | Q(project__in=mine))
+
+
+def _spending(execution_id: str) -> Spending:
+    intervals = UsageInterval.objects.filter(execution=execution_id).order_by()
+    ended = intervals.filter(seconds__isnull=False).values_list("price_per_hour").annotate(Sum("seconds"))
+    running = intervals.filter(ended_at__isnull=True).values_list("price_per_hour", "began_at")
+    return Spending(tuple(ended), tuple(running))
 
 
 def _lifecycle(execution: Execution) -> tuple[LifecycleLine, ...]:

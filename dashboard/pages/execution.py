@@ -117,7 +117,7 @@ class ExecutionPage(LivePage[ExecutionView, ExecutionRecord | None]):
         known = self._records.get(execution_id)
         if known is not None and known[1] == (id(runtime), row) and 0 <= at - known[0] < RECORD_SECONDS:
             return known[2]
-        record = await database.pages.run(read_record, execution_id, before=known[2] if known is not None else None)
+        record = await database.pages.run(read_record, execution_id)
         self._records[execution_id] = (at, (id(runtime), row), record)
         self._records.move_to_end(execution_id)
         if len(self._records) > _RECORDS_KEPT:

@@ -1,4 +1,4 @@
-"""What the database knows of an on-demand cluster beyond what every execution has, and what it costs; pure.
+"""What the database knows of an on-demand cluster beyond what every execution has, and its price; pure.
 
 `ClusterRecord` is a part of `ExecutionRecord`; `Companion` is the other half of a pair that lives and dies together, a workspace
 or job and its cluster.
@@ -12,26 +12,6 @@ from dashboard.viewmodels.prices import price_words
 from grid.wording import plural
 
 FRAMEWORK_NAMES = {"dask": "Dask", "ray": "Ray", "spark": "Spark"}
-
-
-@dataclass(frozen=True, slots=True)
-class Worked:
-    """For how many seconds workers have held nodes, all together, by the samples up to `until`; from then on there are as many as
-    in the last one, until one is seen gone. Before the first sample there was none: it is written when the first worker is ready."""
-
-    seconds: float = 0.0
-    workers: int = 0
-    until: datetime | None = None
-
-    def at(self, moment: datetime) -> float:
-        """The seconds until then."""
-        if self.until is None:
-            return self.seconds
-        return self.seconds + self.workers * max(0.0, (moment - self.until).total_seconds())
-
-    def then(self, at: datetime, workers: int) -> "Worked":
-        """With the next sample."""
-        return Worked(self.at(at), workers, at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +33,6 @@ class ClusterRecord:
     target_memory: int
     on_demand: bool
     local_storage: str
-    worked: Worked = Worked()
     pending_tasks: int | None = None
     wanted_before: tuple[tuple[datetime, int], ...] = ()
 
@@ -89,15 +68,6 @@ class CompanionCard:
 
 def framework_name(framework: str) -> str:
     return FRAMEWORK_NAMES.get(framework, framework.capitalize())
-
-
-def cluster_cost(
-    cluster: ClusterRecord, worker_cost_per_hour: Decimal, *, started_at: datetime, end: datetime
-) -> Decimal:
-    """Whole minutes of the head since it started, and whole minutes of all workers together, each while it held a node."""
-    head_minutes = int(max(0.0, (end - started_at).total_seconds()) // 60)
-    worker_minutes = int(cluster.worked.at(end) // 60)
-    return (cluster.head_cost_per_hour * head_minutes + worker_cost_per_hour * worker_minutes) / 60
 
 
 def price_now(cluster: ClusterRecord, worker_cost_per_hour: Decimal, *, workers: int) -> str:

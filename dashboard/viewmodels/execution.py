@@ -5,15 +5,15 @@ said here stays true when the pod, its events and its node are gone.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from typing import Literal
 
-from dashboard.viewmodels.clusters import ClusterRecord, Companion, cluster_cost, price_at_bounds, price_now
+from dashboard.viewmodels.clusters import ClusterRecord, Companion, price_at_bounds, price_now
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.nodes import Status
-from dashboard.viewmodels.prices import money, price_words
+from dashboard.viewmodels.prices import Spending, money, price_words
 from dashboard.viewmodels.states import state_status, state_word
 from grid.diagnosis.pods import Diagnosis
 from grid.quantity import format_bytes, format_cores, millicores, whole
@@ -78,6 +78,7 @@ class ExecutionRecord:
     stop_requested_by: str
     node_name: str
     lifecycle: tuple[LifecycleLine, ...]
+    spending: Spending = field(default_factory=Spending)
     cluster: ClusterRecord | None = None
     companion: Companion | None = None
     owner_is_active: bool = True
@@ -303,7 +304,7 @@ def facts(
             head_size=_head_size(cluster) if cluster else "",
             price=price,
             price_bounds=price_bounds,
-            cost=money(cost_so_far(record, now)) if started else "nothing" if record.is_final else "nothing yet",
+            cost=_cost(record, now),
             slots=_slots(record),
             node=shown_node,
             node_is_link=person.sees_all and bool(node),
@@ -328,15 +329,10 @@ def span(seconds: float) -> str:
     return f"{whole_seconds} s"
 
 
-def cost_so_far(record: ExecutionRecord, now: datetime) -> Decimal:
-    """Whole minutes since it started to run; of a cluster, its head and the workers that it had."""
-    if record.started_at is None:
-        return Decimal(0)
-    end = record.ended_at or now
-    if record.cluster is not None:
-        return cluster_cost(record.cluster, record.cost_per_hour, started_at=record.started_at, end=end)
-    seconds = max(0.0, (end - record.started_at).total_seconds())
-    return record.cost_per_hour * record.slots * int(seconds // 60) / 60
+def _cost(record: ExecutionRecord, now: datetime) -> str:
+    if record.spending:
+        return money(record.spending.until(now))
+    return "nothing" if record.is_final else "nothing yet"
 
 
 def _prices(record: ExecutionRecord, workers: int) -> tuple[str, str]:

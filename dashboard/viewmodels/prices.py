@@ -1,10 +1,32 @@
-"""Amounts of money in words, in the installation's currency (environment variable `GRID_CURRENCY`); pure."""
+"""What was spent, and amounts of money in words, in the installation's currency (environment variable `GRID_CURRENCY`); pure."""
 
 import os
+from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
 
 CURRENCY = os.environ.get("GRID_CURRENCY", "$")
 _CENT = Decimal("0.01")
+_HOUR = 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """What pods cost for the time for which they hold a node. `ended`: the price an hour of those that hold it no more, with their
+    seconds; `running`: the price of each that does, and since when."""
+
+    ended: tuple[tuple[Decimal, int], ...] = ()
+    running: tuple[tuple[Decimal, datetime], ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.ended or self.running)
+
+    def until(self, moment: datetime) -> Decimal:
+        """The cost until then, by the second."""
+        so_far = sum((price * seconds for price, seconds in self.ended), Decimal(0))
+        for price, since in self.running:
+            so_far += price * max(0, int((moment - since).total_seconds()))
+        return so_far / _HOUR
 
 
 def money(amount: Decimal) -> str:

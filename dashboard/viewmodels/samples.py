@@ -25,10 +25,9 @@ _RESIZED = "Resized"
 
 @dataclass(frozen=True, slots=True)
 class SamplePoint:
-    """One `ClusterSample`; `workers` hold a node."""
+    """One `ClusterSample`."""
 
     at: datetime
-    workers: int
     ready: int
     wanted: int
     cpu_percent: int | None

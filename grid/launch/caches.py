@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 
 import msgspec
 
 from grid.kube.objects import Autoscaler, Event, Pod
-from grid.labels import APP_COMPONENT, HEAD, KEYS, WORKER
+from grid.labels import HEAD, KEYS, WORKER
 from grid.models.environment import Kind
 from grid.watch.events import EventStore, age_order
 from grid.watch.store import Store
@@ -29,21 +31,32 @@ def execution_of_event(event: Event) -> str:
     return (found[1] or found[2]) if found else ""
 
 
+@dataclass(frozen=True, slots=True)
+class GonePod:
+    """A pod as it was last, and when it was seen to be gone."""
+
+    pod: Pod
+    at: datetime
+
+
 class PodCache(Store[Pod]):
     """The pods of all executions. `enqueue` is called with the execution of each pod that came, changed or went.
 
     A change of annotations alone enqueues nothing: they are the controller's own notes on workers, written every few seconds.
-    `deleted_pods` has clusters' pods as they were last, by execution and uid, until somebody has looked at them and takes them out.
+    `deleted_pods` has those that are gone, by execution and uid, until somebody has looked at them and takes them out.
     """
 
-    def __init__(self, enqueue: Enqueue) -> None:
+    def __init__(self, enqueue: Enqueue, clock: Callable[[], datetime]) -> None:
         super().__init__("pods", indexes={"execution": execution_of})
-        self.deleted_pods: dict[str, dict[str, Pod]] = {}
+        self.deleted_pods: dict[str, dict[str, GonePod]] = {}
         self._enqueue = enqueue
+        self._clock = clock
 
     def apply(self, changed: Pod) -> bool:
         old = self.get(changed.metadata.key)
         took = super().apply(changed)
+        if took and old is not None and old.metadata.uid != changed.metadata.uid:
+            self._note_gone(old)  # another has its name already
         if took and (old is None or _but_for_notes(old) != _but_for_notes(changed)):
             self._enqueue(execution_of(changed))
         return took
@@ -52,10 +65,13 @@ class PodCache(Store[Pod]):
         old = self.get(key)
         took = super().discard(key)
         if old is not None:
-            if old.metadata.labels.get(APP_COMPONENT) in (HEAD, WORKER):
-                self.deleted_pods.setdefault(execution_of(old), {})[old.metadata.uid] = old
+            self._note_gone(old)
             self._enqueue(execution_of(old))
         return took
+
+    def _note_gone(self, pod: Pod) -> None:
+        if id := execution_of(pod):
+            self.deleted_pods.setdefault(id, {})[pod.metadata.uid] = GonePod(pod, self._clock())
 
 
 class AutoscalerCache(Store[Autoscaler]):

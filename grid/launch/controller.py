@@ -100,11 +100,11 @@ class Controller:
         self._outage = Outage()
         self._troubles = Troubles(monotonic)
         self._untold = [away] if away is not None and away.is_long_enough else []
-        self.pods = PodCache(self._enqueue)
+        self.pods = PodCache(self._enqueue, clock)
         self.events = EventCache(self._enqueue)
         self.autoscalers = AutoscalerCache(self._enqueue)
         context = Context(api, database, place, self.pods, self.events, self.autoscalers, clock, monotonic)
-        self._reconciler = Reconciler(context)
+        self._reconciler = Reconciler(context, attended_until=away.since if away is not None else None)
         self.framework_poller = FrameworkPoller(context, rng=self._rng, framework_of=framework_of)
         self.policies = PolicyKeeper(api, place.namespace, place.network, rng=self._rng)
 

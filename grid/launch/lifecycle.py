@@ -12,6 +12,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Case, DateTimeField, F, Q, Value, When
 
+from grid.launch import usage
 from grid.models import Execution, ExecutionLog, LifecycleEntry, State
 from grid.models.execution import FINAL_STATES
 
@@ -79,16 +80,24 @@ def enter(
             actor=change.actor,
         )
         if log:
-            ExecutionLog.objects.update_or_create(execution_id=execution_id, defaults={"text": log})
+            ExecutionLog.objects.update_or_create(execution_id=execution_id, defaults={"text": log, "at": now})
     return True
 
 
 def update(execution_id: str, columns: Mapping[str, Any], *, revision: int, now: datetime) -> bool:
-    """Write columns that change no state; False when the row is not at `revision` any more."""
+    """Write columns that change no state; False when the row is not at `revision` any more.
+
+    Slots are freed when no pod is left, so no pod holds a node then.
+    """
     rows = Execution.objects.filter(pk=execution_id, revision=revision)
     # `update` passes by `auto_now`, and pages find what changed by this time.
     written = {**columns, **_settlement(columns, now), "updated_at": now}
-    return rows.update(**written, revision=F("revision") + 1) == 1
+    with transaction.atomic():
+        if rows.update(**written, revision=F("revision") + 1) != 1:
+            return False
+        if columns.get("slots_freed_at") is not None:
+            usage.end_all(execution_id, now)
+    return True
 
 
 def _settlement(columns: Mapping[str, Any], now: datetime) -> dict[str, Case | Value]:

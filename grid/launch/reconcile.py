@@ -20,6 +20,7 @@ from grid.launch.ledger import EventRecord, Row
 from grid.launch.lifecycle import Change
 from grid.launch.progress import CREATED, Finding
 from grid.launch.runs import AwaitsCluster, ClusterFailed, Runs
+from grid.launch.usagerecorder import UsageRecorder
 from grid.models import State
 from grid.models.environment import Kind
 from grid.wording import duration
@@ -68,9 +69,11 @@ class Objects(Protocol):
 class Reconciler:
     """`look` is called by one worker at a time for one execution; it returns seconds until it wants to look again, or None."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, *, attended_until: datetime | None = None) -> None:
+        """`attended_until`: when a controller before this one was last alive."""
         self._context = context
         self._database = context.database
+        self._usage = UsageRecorder(context, attended_until=attended_until)
         self._runs = Runs(context)
         self._clusters = Clusters(context)
         self._noted: dict[str, dict[str, int]] = {}
@@ -79,7 +82,7 @@ class Reconciler:
         """The whole procedure:
 
         1. Read the row. Without one there is nothing to do: objects of another installation are none of ours.
-        2. Keep its new Kubernetes events in its history.
+        2. Keep its new Kubernetes events in its history, and the times for which its pods held nodes.
         3. Queued: nothing; admission is decided for all at once.
         4. Ended: remove what is left in the cluster, and free the slots when nothing is left.
         5. Stopping or finishing: the same, and then enter the final state.
@@ -92,6 +95,7 @@ class Reconciler:
             self.forget(execution_id)
             return None
         await self._note_events(row)
+        await self._usage.record(row)
         if row.state == State.QUEUED:
             return None
         if row.is_final:
@@ -118,6 +122,7 @@ class Reconciler:
         self._context.invalidated.discard(execution_id)
         self._context.pods.deleted_pods.pop(execution_id, None)
         self._clusters.forget(execution_id)
+        self._usage.forget(execution_id)
 
     async def audit(self) -> set[str]:
         """The clusters of which an object is missing or was changed by somebody; they are to be looked at."""

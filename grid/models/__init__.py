@@ -12,12 +12,14 @@ from grid.models.grant import WorkspaceGrant
 from grid.models.project import Membership, Project
 from grid.models.session import Session
 from grid.models.tier import HardwareTier
+from grid.models.usage import DailyUsage, UsageInterval
 from grid.models.user import User
 
 __all__ = [
     "AuditEntry",
     "ClusterSample",
     "ConfigRecord",
+    "DailyUsage",
     "Environment",
     "Execution",
     "ExecutionLog",
@@ -30,6 +32,7 @@ __all__ = [
     "Project",
     "Session",
     "State",
+    "UsageInterval",
     "User",
     "WorkspaceGrant",
 ]

@@ -258,6 +258,7 @@ class ExecutionLog(models.Model):
 
     execution = models.OneToOneField(Execution, on_delete=models.CASCADE, primary_key=True, related_name="log")
     text = models.TextField()
+    at = models.DateTimeField(db_index=True, default=timezone.now, help_text="When it was kept.")
 
     def __str__(self) -> str:
         return f"log of {self.execution_id}"
@@ -291,6 +292,10 @@ class LifecycleEntry(models.Model):
 
     class Meta:
         ordering = ["at", "id"]
+        indexes = [
+            # Retention takes the oldest of these; changes of state stay as long as their execution.
+            models.Index(fields=["at"], condition=~models.Q(source="state"), name="lifecycle_by_age")
+        ]
         constraints = [
             models.UniqueConstraint(
                 fields=["execution", "to_state"], condition=models.Q(source="state"), name="each_state_entered_once"
@@ -305,12 +310,11 @@ class LifecycleEntry(models.Model):
 
 
 class ClusterSample(models.Model):
-    """How a cluster was at one moment, written by the controller while it runs: the chart and the cost are made of these."""
+    """How a cluster was at one moment, written by the controller while it runs: the chart is made of these."""
 
     execution = models.ForeignKey(Execution, on_delete=models.CASCADE, related_name="samples")
     at = models.DateTimeField()
-    workers = models.PositiveIntegerField(help_text="Worker pods that hold a node.")
-    ready = models.PositiveIntegerField(help_text="Of those, the ones that are ready.")
+    ready = models.PositiveIntegerField(help_text="Workers that are ready.")
     wanted = models.PositiveIntegerField(help_text="Workers that the autoscaler asks for.")
     cpu_percent = models.PositiveIntegerField(null=True, help_text="Average of requests, as the autoscaler sees it.")
     memory_percent = models.PositiveIntegerField(null=True)
@@ -320,7 +324,8 @@ class ClusterSample(models.Model):
 
     class Meta:
         ordering = ["at"]
+        indexes = [models.Index(fields=["at"], name="samples_by_age")]
         constraints = [models.UniqueConstraint(fields=["execution", "at"], name="one_sample_a_moment")]
 
     def __str__(self) -> str:
-        return f"{self.ready} of {self.workers} workers at {self.at}"
+        return f"{self.ready} of {self.wanted} workers at {self.at}"

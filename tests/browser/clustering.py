@@ -171,7 +171,6 @@ async def sample_now(stage: Stage, ready: int, wanted: int) -> None:
     await sync_to_async(ClusterSample.objects.create)(
         execution_id=ID,
         at=datetime.now(UTC),
-        workers=ready,
         ready=ready,
         wanted=wanted,
         cpu_percent=88,
@@ -207,7 +206,7 @@ def _rows(maximum: int, course: tuple[tuple[int, int, str], ...], state: str, fi
         ready += (wanted > ready) - (wanted < ready)
         ready = ready if maximum < 50 else wanted
         cpu = min(100, 55 + (38 if wanted > ready else 17 if minute % 3 < 1 else 4))
-        ClusterSample.objects.create(execution=cluster, at=now - timedelta(minutes=minute), workers=max(ready, 1), ready=ready,
+        ClusterSample.objects.create(execution=cluster, at=now - timedelta(minutes=minute), ready=ready,
                                      wanted=wanted, cpu_percent=cpu, memory_percent=30 + 2 * ready % 40)  # fmt: skip
         minute -= 0.5
     for ago, count, reason in course[1:]:

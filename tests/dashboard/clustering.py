@@ -12,7 +12,7 @@ from dashboard.viewmodels.samples import SamplePoint
 from grid.kube.objects import RawObject
 from grid.labels import APP_COMPONENT, KEYS, MANAGED_BY, MANAGER, POD_DELETION_COST
 from grid.launch.spec import ExecutionSpec, columns_of
-from grid.models import ClusterSample, Execution, HardwareTier, Project, State, User
+from grid.models import ClusterSample, Execution, HardwareTier, Project, State, UsageInterval, User
 from grid.models.execution import new_execution_id
 from tests.dashboard.executing import make_execution, make_tier
 from tests.support import builders
@@ -151,16 +151,28 @@ def autoscaler(
 
 
 def sample(minute: float, *, ready: int, wanted: int, cpu: int | None = 50, memory: int | None = 30) -> SamplePoint:
-    return SamplePoint(MOMENT + timedelta(minutes=minute), ready, ready, wanted, cpu, memory, None)
+    return SamplePoint(MOMENT + timedelta(minutes=minute), ready, wanted, cpu, memory, None)
 
 
 def make_samples(execution: Execution, *points: SamplePoint) -> None:
     ClusterSample.objects.bulk_create(
         ClusterSample(
-            execution=execution, at=one.at, workers=one.workers, ready=one.ready, wanted=one.wanted,
+            execution=execution, at=one.at, ready=one.ready, wanted=one.wanted,
             cpu_percent=one.cpu_percent, memory_percent=one.memory_percent, pending_tasks=one.pending_tasks,
         )
         for one in points
+    )  # fmt: skip
+
+
+def make_interval(
+    execution: Execution, uid: str, *, price: str, began: float, ended: float | None = None
+) -> UsageInterval:
+    """Of a pod with one core and 4 GiB, from one minute to another; `ended` None: it still holds its node."""
+    return UsageInterval.objects.create(
+        execution=execution, pod_uid=uid, pod_name=uid, node_name="node-a", owner=execution.owner,
+        project=execution.project, tier=execution.tier, node_pool="default", millicores=1000, mebibytes=4096, gpus=0,
+        price_per_hour=Decimal(price), began_at=minutes(began), ended_at=None if ended is None else minutes(ended),
+        seconds=None if ended is None else round((ended - began) * 60),
     )  # fmt: skip
 
 

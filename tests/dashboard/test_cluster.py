@@ -5,15 +5,11 @@ from datetime import timedelta
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.db.models import F
 
-from dashboard.access import Role, Viewer
-from dashboard.pages.execution import ExecutionPage, ExecutionView
-from dashboard.viewmodels.execution import Facts
 from grid.errors import ClusterUnavailable
 from grid.kube.resources import AUTOSCALERS, EVENTS, NODES, PODS
 from grid.metrics.usage import Measured, Usage
-from grid.models import ClusterSample, Execution, LifecycleEntry, State
+from grid.models import Execution, LifecycleEntry, State
 from grid.runtime import Runtime
 from tests.conftest import People
 from tests.dashboard.browsing import client_of
@@ -22,6 +18,7 @@ from tests.dashboard.clustering import (
     autoscaler,
     head_pod,
     make_cluster,
+    make_interval,
     make_samples,
     sample,
     waiting_worker,
@@ -272,13 +269,15 @@ def test_an_ended_cluster_keeps_its_chart_and_its_cost(
         cluster.remove(PODS, pod["metadata"]["name"], namespace=NAMESPACE)
     ended = MOMENT + timedelta(hours=2)
     Execution.objects.filter(pk=running.pk).update(state=State.STOPPED, ended_at=ended, started_at=MOMENT)
+    make_interval(running, "head", price="0.10", began=0, ended=120)
+    make_interval(running, "worker", price="0.40", began=0, ended=120)
     fill(runtime, cluster)
     read_executions(runtime)
     page = text(people.owner, running)
     assert "There are no workers any more." in page
     assert "data-final" in page
     assert "Change workers" not in page
-    assert "$1.00" in page, "two hours of a head at 0.10 and of one worker on average at 0.40"
+    assert "$1.00" in page, "two hours of a head at 0.10 and of one worker at 0.40"
 
 
 def test_a_clusters_pods_are_named_by_what_they_are_wherever_they_stand(
@@ -306,21 +305,3 @@ def test_before_it_has_pods_the_page_says_what_it_waits_for(people: People, runt
     Execution.objects.filter(pk=queued.pk).update(state=State.DEPLOYING)
     read_executions(runtime)
     assert "The head is being created; workers wait for it." in text(people.owner, queued)
-
-
-async def test_a_page_that_stays_open_goes_on_from_the_costs_that_it_has_read(
-    people: People, running: Execution, runtime: Runtime
-) -> None:
-    page, viewer = ExecutionPage(), Viewer(people.owner.pk, "alice", Role.PRACTITIONER)
-
-    async def cost() -> str:
-        now = MOMENT + timedelta(minutes=5)
-        view = ExecutionView(running.pk)
-        found = page.fragments(runtime, viewer, view, await page.read(runtime, viewer, view), now)
-        return next(one.context.cost for one in found if isinstance(one.context, Facts))
-
-    assert await cost() == "$0.04"
-    await ClusterSample.objects.filter(at__lt=MOMENT + timedelta(minutes=4)).adelete()
-    await Execution.objects.filter(pk=running.pk).aupdate(title="Read again", revision=F("revision") + 1)
-    await sync_to_async(read_executions)(runtime)
-    assert await cost() == "$0.04"

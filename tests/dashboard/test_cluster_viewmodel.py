@@ -16,6 +16,7 @@ from dashboard.viewmodels.execution import Actions, Person, actions, facts, head
 from dashboard.viewmodels.listing import EmptyState
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.log import merged
+from dashboard.viewmodels.prices import Spending
 from dashboard.viewmodels.restart import lost_by_restart
 from dashboard.viewmodels.samples import (
     SamplePoint,
@@ -46,6 +47,7 @@ OWNER = Person(may_open=True, may_stop=True, is_operator=False, contributes=True
 RECORD = replace(
     executing.RECORD, id="c", kind="cluster", title="Features", object_name="cluster-c", state="running", slots=6,
     cost_per_hour=Decimal("0.40"), started_at=MOMENT, cluster=clustering.RECORD,
+    spending=Spending(running=((Decimal("0.10"), MOMENT),)),
 )  # fmt: skip
 EMPTY = EmptyState("There are no workers yet.", "They come.")
 _BROKEN = container_status(state={"waiting": {"reason": "ImagePullBackOff", "message": "not found"}})
@@ -281,7 +283,7 @@ def test_kubernetes_reasons_are_in_words(reason: str, words: str) -> None:
 
 points = st.lists(
     st.builds(
-        lambda second, ready, wanted: SamplePoint(MOMENT + timedelta(seconds=second), ready, ready, wanted, None, None, None),
+        lambda second, ready, wanted: SamplePoint(MOMENT + timedelta(seconds=second), ready, wanted, None, None, None),
         st.integers(0, 10**6), st.integers(0, 50), st.integers(0, 50),
     ),
     max_size=200, unique_by=lambda one: one.at,

@@ -10,10 +10,10 @@ from dashboard.fragments import render_fragment
 from dashboard.viewmodels.execution import (
     CONTRIBUTING,
     ExecutionRecord,
+    Facts,
     Person,
     PodLink,
     actions,
-    cost_so_far,
     facts,
     head,
     size_words,
@@ -23,7 +23,7 @@ from dashboard.viewmodels.execution import (
 from dashboard.viewmodels.executions_view import ExecutionsView
 from dashboard.viewmodels.log import log_source, why_no_log
 from dashboard.viewmodels.my_executions import my_executions
-from dashboard.viewmodels.prices import money, price_words
+from dashboard.viewmodels.prices import Spending, money, price_words
 from dashboard.viewmodels.timeline import lifecycle_text, timeline
 from grid.diagnosis.diagnosis import Diagnosis
 from grid.kube.objects import Event, Node, Pod, RawObject
@@ -50,7 +50,9 @@ def after(minutes: float, **fields: object) -> ExecutionRecord:
     history = tuple(entered(each, minute=minutes * place / len(passed)) for place, each in enumerate(passed))
     since = history[-1].at
     started = history[3].at if len(history) > 3 else None
-    return replace(RECORD, **{"state_since": since, "lifecycle": history, "started_at": started, **fields})  # type: ignore[arg-type]
+    spending = Spending(running=((RECORD.cost_per_hour, started),)) if started else Spending()
+    found = {"state_since": since, "lifecycle": history, "started_at": started, "spending": spending}
+    return replace(RECORD, **{**found, **fields})  # type: ignore[arg-type]
 
 
 QUEUED = after(1, state="queued", message="You use 25 of 25 slots; this starts by itself when one is free.")
@@ -165,12 +167,25 @@ def test_a_stop_has_its_own_steps() -> None:
     assert [(word, place) for word, place, _ in places(record)][-2:] == [("Stopping", "now"), ("Stopped", "todo")]
 
 
-def test_cost_counts_whole_minutes_of_all_slots() -> None:
-    record = replace(RUNNING, started_at=MOMENT, cost_per_hour=Decimal("0.60"), slots=3)
-    assert cost_so_far(record, MOMENT + timedelta(minutes=10, seconds=59)) == Decimal("0.30")
-    assert cost_so_far(replace(record, ended_at=MOMENT + timedelta(hours=1)), NOW) == Decimal("1.80")
-    assert cost_so_far(record, MOMENT - timedelta(hours=1)) == 0
-    assert cost_so_far(QUEUED, NOW) == 0
+def test_the_cost_is_that_of_the_seconds_for_which_pods_held_nodes() -> None:
+    worker = Decimal("0.60")
+    spending = Spending(ended=((worker, 3600), (Decimal("0.10"), 1800)), running=((worker, MOMENT),))
+    assert spending.until(MOMENT) == Decimal("0.65")
+    assert spending.until(MOMENT + timedelta(minutes=10, seconds=6)) == Decimal("0.751")
+    assert spending.until(MOMENT - timedelta(hours=1)) == Decimal("0.65"), "a clock that is behind takes nothing back"
+
+
+def test_what_never_held_a_node_has_cost_nothing() -> None:
+    stopped = replace(QUEUED, state="stopped", ended_at=NOW)
+    assert [cost(QUEUED), cost(stopped), cost(replace(RUNNING, spending=Spending()))] == [
+        "nothing yet", "nothing", "nothing yet",
+    ]  # fmt: skip
+
+
+def cost(record: ExecutionRecord) -> str:
+    shown = facts(record, OWNER, pods=[], node="", now=NOW).context
+    assert isinstance(shown, Facts)
+    return shown.cost
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from grid.errors import ClusterUnavailable, Rejected
 from grid.kube.resources import AUTOSCALERS, CONFIG_MAPS, DEPLOYMENTS, PODS, SERVICES
 from grid.launch.request import request_stop, resize, restart_head
-from grid.models import Execution
+from grid.models import Execution, UsageInterval
 from tests.launch.conftest import Shop
 from tests.launch.test_cluster_life import left
 from tests.launch.test_running import in_state, running
@@ -192,6 +192,7 @@ def test_after_any_sequence_slots_are_freed_exactly_once_and_nothing_is_left(sho
             await life.end()
 
         run()
+        UsageInterval.objects.all().delete()
         Execution.objects.all().delete()
 
     any_sequence()

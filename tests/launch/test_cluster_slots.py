@@ -13,7 +13,7 @@ from grid.kube.objects import Pod
 from grid.kube.resources import AUTOSCALERS, DEPLOYMENTS, PODS
 from grid.launch.clusters.slots import Workers, bounds, count
 from grid.launch.request import resize
-from grid.models import Execution
+from grid.models import Execution, UsageInterval
 from tests.launch.conftest import Shop
 from tests.launch.test_cluster_life import Configure, the, to_running
 from tests.launch.world import World, fresh, in_world
@@ -235,6 +235,7 @@ def test_in_any_order_of_growth_drains_and_evictions_pods_never_exceed_slots(
                 assert kubernetes.replicas == cluster.workers_minimum
 
         run()
+        UsageInterval.objects.all().delete()
         Execution.objects.all().delete()
 
     any_order()

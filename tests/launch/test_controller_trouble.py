@@ -5,7 +5,7 @@ from datetime import timedelta
 from grid.errors import ClusterUnavailable, NotAllowed, NotFound, Problem, Rejected
 from grid.kube.resources import CONFIG_MAPS, NAMESPACES, PODS
 from grid.launch.request import request_stop
-from grid.models import Execution
+from grid.models import Execution, UsageInterval
 from tests.launch.conftest import Shop
 from tests.launch.world import World, fresh, in_world, states_of, to_running
 from tests.support.builders import NAMESPACE, condition, config_map, container_status
@@ -174,6 +174,7 @@ async def test_pods_of_another_installation_are_left_alone(shop: Shop) -> None:
     execution = shop.launch()
     controller = world.controller()
     await to_running(world, controller)
+    UsageInterval.objects.all().delete()
     Execution.objects.all().delete()
     await world.step(controller)
     assert len(world.pods()) == 1

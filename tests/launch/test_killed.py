@@ -9,7 +9,7 @@ import pytest
 
 from grid.kube.resources import CONFIG_MAPS, PODS, SECRETS, VOLUME_CLAIMS
 from grid.launch.request import request_stop
-from grid.models import Execution
+from grid.models import Execution, UsageInterval
 from tests.launch.conftest import Shop
 from tests.launch.world import Fault, Killed, World, fresh, in_world, states_of
 
@@ -45,6 +45,10 @@ def check(world: World, execution: Execution, expected: list[str]) -> None:
     assert len(world.cluster.objects(VOLUME_CLAIMS)) == 2, "the project's and its owner's own"
     assert execution.slots_reserved_at is not None
     assert execution.slots_freed_at is not None
+    held = UsageInterval.objects.get(execution=execution)
+    assert held.ended_at is not None
+    assert execution.slots_reserved_at <= held.began_at <= held.ended_at <= execution.slots_freed_at
+    assert held.seconds == (held.ended_at - held.began_at).total_seconds()
 
 
 @pytest.mark.parametrize(

@@ -8,17 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grid.kube.objects import Pod
-from grid.labels import APP_COMPONENT, HEAD, WORKER
 from grid.launch.clusters.costs import ABSENT, Notes, changed, deletion_cost, notes_on
 from grid.launch.clusters.progress import Seen
 from grid.launch.clusters.samples import Point, sample_of, superfluous
 from grid.launch.frameworks.base import ClusterReport, WorkerReport
-from tests.support.builders import decode, pod, stamp
+from tests.support.builders import decode, pod
 
 NOW = datetime(2026, 3, 9, 12, 0, tzinfo=UTC)
 
 
-def steady(hours: float, counts: tuple[int, int, int] = (2, 2, 2)) -> list[Point]:
+def steady(hours: float, counts: tuple[int, int] = (2, 2)) -> list[Point]:
     number = int(hours * 240)
     return [Point(n, NOW - timedelta(seconds=15 * (number - n)), counts) for n in range(number)]
 
@@ -46,11 +45,11 @@ def test_thinning_twice_changes_nothing_and_no_change_of_size_is_lost(steps: lis
     at = NOW - timedelta(days=3)
     for number, (gap, workers) in enumerate(steps):
         at += timedelta(seconds=15 * gap)
-        points.append(Point(number, at, (workers, workers, workers)))
+        points.append(Point(number, at, (workers, workers)))
     left = kept(points)
     assert kept(left) == left
 
-    def sizes(some: list[Point]) -> list[tuple[datetime, tuple[int, int, int]]]:
+    def sizes(some: list[Point]) -> list[tuple[datetime, tuple[int, int]]]:
         return [(b.at, b.counts) for a, b in itertools.pairwise(some) if a.counts != b.counts]
 
     assert sizes(left) == sizes(points)
@@ -82,21 +81,6 @@ def test_any_number_that_a_head_may_say_can_be_stored(tasks: int, held: int, pen
     sample = sample_of(Seen(), None, minimum=1, pending_tasks=pending)
     assert sample.pending_tasks is not None
     assert 0 <= sample.pending_tasks < 2**31
-
-
-def test_a_worker_counts_from_its_node_until_it_is_gone() -> None:
-    labels = {APP_COMPONENT: WORKER}
-    pods = [
-        pod("head", node="n", labels={APP_COMPONENT: HEAD}),
-        pod("works", node="n", phase="Running", ready=True, labels=labels),
-        pod("starts", node="n", phase="Pending", labels=labels),
-        pod("waits", node="", phase="Pending", labels=labels),
-        pod("waits-too", node="", phase="Pending", labels=labels),
-        pod("leaves", node="n", phase="Running", labels=labels, deletionTimestamp=stamp(NOW)),
-        pod("evicted", node="n", phase="Failed", labels=labels),
-    ]
-    sample = sample_of(Seen([decode(one, Pod) for one in pods]), None, minimum=1, pending_tasks=None)
-    assert (sample.workers, sample.ready) == (3, 1)
 
 
 def worker(notes: Notes | None = None) -> Pod:

@@ -208,13 +208,15 @@ class World:
 
     def schedule(self, pod: RawObject, node: str = "node-1") -> None:
         pod["spec"]["nodeName"] = node
-        pod["status"] = {"phase": "Pending", "conditions": [condition("PodScheduled", "True")]}
+        pod["status"] = {"phase": "Pending", "conditions": [condition("PodScheduled", "True", at=self.now)]}
         self.cluster.put(PODS, pod)
 
     def start(self, pod: RawObject) -> None:
+        conditions = pod.get("status", {}).get("conditions", ())
+        bound = [one for one in conditions if one["type"] == "PodScheduled"]
         pod["status"] = {
             "phase": "Running",
-            "conditions": [condition("PodScheduled", "True"), condition("Ready", "True")],
+            "conditions": [*bound, condition("Ready", "True")],
             "containerStatuses": [container_status(ready=True, state={"running": {"startedAt": stamp(self.now)}})],
         }
         self.cluster.put(PODS, pod)

@@ -5,6 +5,7 @@
 
 import asyncio
 import copy
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -42,6 +43,9 @@ def _stamp(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+_NUMBERS = itertools.count(1)  # of two clusters no two objects have one uid
+
+
 class Storage:
     """Keep objects, their versions and the history of changes. `clock` gives creation and deletion timestamps."""
 
@@ -50,6 +54,7 @@ class Storage:
         self.forgotten = 0  # no watch may begin before this version
         self.to_lose = 0  # so many changes are told to nobody
         self.made = 0
+        self._number = next(_NUMBERS)
         self.watches: list[Watch] = []
         self._clock = clock
         self._objects: dict[Resource, dict[str, RawObject]] = {}
@@ -79,7 +84,7 @@ class Storage:
         obj.setdefault("kind", resource.kind)
         if old is None:
             self.made += 1
-            meta.setdefault("uid", f"00000000-0000-4000-8000-{self.made:012d}")
+            meta.setdefault("uid", f"{self._number:08x}-0000-4000-8000-{self.made:012d}")
             meta.setdefault("creationTimestamp", _stamp(self._clock()))
             meta["generation"] = 1
         else:

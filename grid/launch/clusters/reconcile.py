@@ -99,7 +99,7 @@ class Clusters:
     # --- Steps ---
 
     async def _tell(self, row: Row, seen: Seen) -> None:
-        deleted = tuple(self._context.pods.deleted_pods.get(row.id, {}).values())
+        deleted = [gone.pod for gone in self._context.pods.deleted_pods.get(row.id, {}).values()]
         lines = incidents.of_pods(seen, deleted, since=row.state_since, now=self._context.clock())
         head = status.read(row.status).head_pod
         if seen.head is not None and seen.head_is_ready and head not in ("", seen.head.metadata.uid):

@@ -1,7 +1,7 @@
 """How clusters were over time: written every quarter of a minute while they run, and thinned as they grow old.
 
 The rule: of the last hour everything is kept, of the last day one sample a minute, of older times one in ten minutes; and at any age
-every sample in which the number of workers, of ready ones or of wanted ones was another than in the one before, and that one, so no
+every sample in which the number of ready or of wanted workers was another than in the one before, and that one, so no
 growth or shrinkage moves. A week of a steady cluster is some 2,500 rows.
 """
 
@@ -9,9 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from grid.diagnosis.requests import holds_a_node
 from grid.kube.objects import Autoscaler
-from grid.labels import APP_COMPONENT, WORKER
 from grid.launch.clusters.progress import Seen
 from grid.models import ClusterSample
 
@@ -24,7 +22,6 @@ _LARGEST = 2**31 - 1  # of the column; what a head says is its user's word
 class Sample:
     """See `ClusterSample`."""
 
-    workers: int
     ready: int
     wanted: int
     cpu_percent: int | None = None
@@ -38,15 +35,13 @@ class Point:
 
     pk: int
     at: datetime
-    counts: tuple[int, int, int]
+    counts: tuple[int, int]
 
 
 def sample_of(seen: Seen, autoscaler: Autoscaler | None, *, minimum: int, pending_tasks: int | None) -> Sample:
-    """Without an autoscaler, or before it has said anything, as many workers are wanted as there are at least. Workers are those
-    that hold a node and so cost something: one that waits for a node does not, one that leaves does until it is gone."""
+    """Without an autoscaler, or before it has said anything, as many workers are wanted as there are at least."""
     wanted = autoscaler.status.desired_replicas if autoscaler else 0
     return Sample(
-        workers=sum(holds_a_node(pod) for pod in seen.pods if pod.metadata.labels.get(APP_COMPONENT) == WORKER),
         ready=seen.ready_workers,
         wanted=wanted if wanted > 0 else minimum,
         cpu_percent=_percent(autoscaler, "cpu"),
@@ -59,7 +54,6 @@ def record(execution_id: str, sample: Sample, *, at: datetime) -> None:
     ClusterSample.objects.create(
         execution_id=execution_id,
         at=at,
-        workers=sample.workers,
         ready=sample.ready,
         wanted=sample.wanted,
         cpu_percent=sample.cpu_percent,
@@ -72,8 +66,7 @@ def thin(execution_id: str, *, now: datetime) -> int:
     """Delete what the rule does not keep; how many that were."""
     rows = ClusterSample.objects.filter(execution_id=execution_id).order_by("at")
     points = [
-        Point(pk, at, (workers, ready, wanted))
-        for pk, at, workers, ready, wanted in rows.values_list("pk", "at", "workers", "ready", "wanted")
+        Point(pk, at, (ready, wanted)) for pk, at, ready, wanted in rows.values_list("pk", "at", "ready", "wanted")
     ]
     gone = superfluous(points, now=now)
     for start in range(0, len(gone), 500):  # databases limit how many values one query names

@@ -1,0 +1,105 @@
+"""For how long pods have held a node: what begins and what ends, decided from what is recorded and what the cluster shows. Pure.
+
+A pod holds its node from the moment at which the scheduler bound it there until its containers have finished, or it is gone. It may be
+terminating for long meanwhile, on a node that is lost for example: the node's room is taken until the cluster lets go of it. Times are
+cut to whole seconds, as Kubernetes' own are, so that sums are exact.
+"""
+
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from grid.diagnosis.requests import has_ended
+from grid.kube.objects import Pod
+from grid.labels import APP_COMPONENT, HEAD
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """One pod's time on its node; `ended_at` is None while it holds it."""
+
+    pod_uid: str
+    pod_name: str
+    node_name: str
+    is_head: bool
+    began_at: datetime
+    ended_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What is known to be recorded of one execution: which pods' intervals are open, with their beginnings, and which of those
+    that can still be seen are over."""
+
+    open: Mapping[str, datetime] = field(default_factory=dict)
+    over: Set[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What is to be recorded: new intervals, which may be over already, and the ends of open ones by their pods' uids."""
+
+    begun: tuple[Interval, ...] = ()
+    ended: Mapping[str, datetime] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.begun or self.ended)
+
+
+def interval(pod: Pod, *, gone_at: datetime | None = None, now: datetime) -> Interval | None:
+    """The time for which a pod has held its node; None when it never had one. `gone_at` is when it was seen to be gone."""
+    if not pod.spec.node_name:
+        return None
+    meta, now = pod.metadata, _whole(now)
+    ended_at = _finished_at(pod) or gone_at or now if has_ended(pod) else gone_at
+    # A pod that has ended may not say any more when it began; who has recorded that knows better.
+    began_at = min(_whole(_bound_at(pod) or ended_at or now), _whole(gone_at or now), now)
+    return Interval(
+        pod_uid=meta.uid,
+        pod_name=meta.name,
+        node_name=pod.spec.node_name,
+        is_head=meta.labels.get(APP_COMPONENT) == HEAD,
+        began_at=began_at,
+        ended_at=None if ended_at is None else max(began_at, min(_whole(ended_at), now)),
+    )
+
+
+def changes(recorded: Recorded, seen: Iterable[Interval], vanished: Mapping[str, datetime]) -> Changes:
+    """What to record so that the record says what the cluster shows. `vanished` are open intervals of which there is no pod any
+    more, with the moments at which they are taken to have ended. Applied and asked again, there is nothing to record."""
+    begun: dict[str, Interval] = {}
+    ended: dict[str, datetime] = {}
+    for one in seen:
+        if one.pod_uid in recorded.open:
+            if one.ended_at is not None:
+                ended[one.pod_uid] = one.ended_at
+        elif one.pod_uid not in recorded.over:
+            begun[one.pod_uid] = one
+    ended |= vanished
+    ends = {uid: max(recorded.open[uid], _whole(at)) for uid, at in ended.items()}
+    return Changes(tuple(begun.values()), ends)
+
+
+def after(recorded: Recorded, made: Changes, visible: Set[str]) -> Recorded:
+    """What is recorded once `made` is; what is over is remembered for the `visible` pods only."""
+    begun_open = {one.pod_uid: one.began_at for one in made.begun if one.ended_at is None}
+    still_open = {uid: at for uid, at in recorded.open.items() if uid not in made.ended}
+    over = recorded.over | made.ended.keys() | {one.pod_uid for one in made.begun if one.ended_at is not None}
+    return Recorded(still_open | begun_open, frozenset(over & visible))
+
+
+def _bound_at(pod: Pod) -> datetime | None:
+    found = (one for one in pod.status.conditions if one.type == "PodScheduled" and one.status == "True")
+    bound = next(found, None)
+    return (bound.last_transition_time if bound else None) or pod.status.start_time
+
+
+def _finished_at(pod: Pod) -> datetime | None:
+    """When the last of its containers finished; None when one does not say so, of an evicted pod for example."""
+    ends = [one.state.terminated for one in pod.status.container_statuses]
+    times = [one.finished_at for one in ends if one is not None and one.finished_at is not None]
+    return max(times) if times and len(times) == len(ends) else None
+
+
+def _whole(moment: datetime) -> datetime:
+    return moment.replace(microsecond=0)

@@ -1,0 +1,72 @@
+"""Reads and writes usage intervals in the database, in small transactions; see `intervals` for what is decided.
+
+Safe against a second writer: a pod's uid is unique, so whoever comes second writes nothing, and an interval that has ended stays as it is.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from decimal import Decimal
+
+from django.db import transaction
+from django.db.models import QuerySet
+
+from grid.launch.intervals import Changes, Interval
+from grid.launch.spec import parse_spec
+from grid.models import Execution, UsageInterval
+from grid.quantity import millicores, whole
+
+_MEBIBYTE = 2**20
+
+
+def read_open(execution_id: str) -> dict[str, datetime]:
+    """Return the beginnings of an execution's open intervals, by their pods' uids."""
+    return dict(_open(execution_id).values_list("pod_uid", "began_at"))
+
+
+def record(execution_id: str, changes: Changes) -> None:
+    """Write what has begun and what has ended; what is written already stays."""
+    with transaction.atomic():
+        if changes.begun:
+            execution = Execution.objects.only("spec", "owner_id", "project_id").get(pk=execution_id)
+            rows = [_row(execution, one) for one in changes.begun]
+            UsageInterval.objects.bulk_create(rows, batch_size=500, ignore_conflicts=True)
+        if changes.ended:
+            _end(execution_id, changes.ended)
+
+
+def end_all(execution_id: str, at: datetime) -> None:
+    """End what is open of an execution; the caller has seen that it has no pods any more, and holds the transaction."""
+    _end(execution_id, dict.fromkeys(_open(execution_id).values_list("pod_uid", flat=True), at))
+
+
+def _end(execution_id: str, ends: Mapping[str, datetime]) -> None:
+    began = {uid: at for uid, at in read_open(execution_id).items() if uid in ends}
+    for uid, began_at in began.items():
+        ended_at = max(began_at, ends[uid].replace(microsecond=0))
+        seconds = round((ended_at - began_at).total_seconds())
+        UsageInterval.objects.filter(pod_uid=uid, ended_at__isnull=True).update(ended_at=ended_at, seconds=seconds)
+
+
+def _open(execution_id: str) -> QuerySet[UsageInterval]:
+    return UsageInterval.objects.filter(execution_id=execution_id, ended_at__isnull=True).order_by()
+
+
+def _row(execution: Execution, of: Interval) -> UsageInterval:
+    tier = parse_spec(execution.spec).tier_of(is_head=of.is_head)
+    return UsageInterval(
+        execution=execution,
+        pod_uid=of.pod_uid,
+        pod_name=of.pod_name,
+        node_name=of.node_name,
+        owner_id=execution.owner_id,
+        project_id=execution.project_id,
+        tier_id=tier.id,
+        node_pool=tier.node_pool,
+        millicores=millicores(tier.cores),
+        mebibytes=-(-whole(tier.memory) // _MEBIBYTE),
+        gpus=tier.gpus,
+        price_per_hour=Decimal(tier.cost_per_hour),
+        began_at=of.began_at,
+        ended_at=of.ended_at,
+        seconds=None if of.ended_at is None else round((of.ended_at - of.began_at).total_seconds()),
+    )

@@ -1,0 +1,81 @@
+"""Usage: which pod held a node from when to when, and what that comes to by day once the pod's execution is dropped."""
+
+from django.conf import settings
+from django.db import models
+
+from grid.models.execution import Execution
+from grid.models.project import Project
+from grid.models.tier import HardwareTier
+
+_ENDED = models.Q(ended_at__isnull=False, seconds__isnull=False, ended_at__gte=models.F("began_at"))
+
+
+class UsageInterval(models.Model):
+    """The time for which one pod of an execution held a node, in whole seconds; `ended_at` and `seconds` are null while it does.
+
+    What it asked for and its price are those of its tier at launch. A pod's uid is never used again, so writing an interval twice
+    changes nothing. An execution is deleted only after its intervals were added up into `DailyUsage`: until then they protect it.
+    """
+
+    execution = models.ForeignKey(Execution, on_delete=models.PROTECT, related_name="usage", db_index=False)
+    pod_uid = models.CharField(max_length=64, unique=True)
+    pod_name = models.CharField(max_length=253)
+    node_name = models.CharField(max_length=253)
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+", db_index=False)
+    project = models.ForeignKey(Project, on_delete=models.PROTECT, related_name="+", db_index=False)
+    tier = models.ForeignKey(HardwareTier, on_delete=models.PROTECT, related_name="+", db_index=False)
+    node_pool = models.CharField(max_length=63)
+    millicores = models.PositiveBigIntegerField()
+    mebibytes = models.PositiveBigIntegerField(help_text="Of memory.")
+    gpus = models.PositiveIntegerField()
+    price_per_hour = models.DecimalField(max_digits=10, decimal_places=4)
+    began_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True)
+    seconds = models.PositiveBigIntegerField(null=True, help_text="From the beginning to the end, so that SQL sums it.")
+
+    class Meta:
+        ordering = ["began_at", "id"]
+        indexes = [
+            # The cost of an execution is read from the index alone.
+            models.Index(fields=["execution", "price_per_hour", "seconds"], name="usage_by_execution"),
+            models.Index(fields=["execution"], condition=models.Q(ended_at__isnull=True), name="usage_open"),
+            models.Index(fields=["owner", "ended_at"], name="usage_by_owner"),
+            models.Index(fields=["project", "ended_at"], name="usage_by_project"),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(ended_at__isnull=True, seconds__isnull=True) | _ENDED,
+                name="usage_ends_after_it_began",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.pod_name} on {self.node_name} since {self.began_at}"
+
+
+class DailyUsage(models.Model):
+    """What the dropped intervals of one day (UTC) come to. The price is a part of the key, so that the cost stays exact:
+    `price_per_hour * pod_seconds / 3600`."""
+
+    day = models.DateField()
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+", db_index=False)
+    project = models.ForeignKey(Project, on_delete=models.PROTECT, related_name="+", db_index=False)
+    tier = models.ForeignKey(HardwareTier, on_delete=models.PROTECT, related_name="+", db_index=False)
+    node_pool = models.CharField(max_length=63)
+    price_per_hour = models.DecimalField(max_digits=10, decimal_places=4)
+    pod_seconds = models.PositiveBigIntegerField(default=0)
+    millicore_seconds = models.PositiveBigIntegerField(default=0)
+    mebibyte_seconds = models.PositiveBigIntegerField(default=0, help_text="Of memory.")
+    gpu_seconds = models.PositiveBigIntegerField(default=0)
+
+    class Meta:
+        ordering = ["day", "id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["day", "owner", "project", "tier", "node_pool", "price_per_hour"],
+                name="one_daily_usage_of_a_kind",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.pod_seconds} s of {self.tier_id} on {self.day}"

@@ -23,7 +23,8 @@ CALLS = 20
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
 
 
-def main(ended: int, active: int) -> None:
+def in_database(work: Callable[[], None]) -> None:
+    """Do the work with the product set up on a database of its own."""
     with tempfile.TemporaryDirectory() as folder:
         os.environ |= {"GRID_VAR": folder, "GRID_SECRET_KEY": "benchmark", "GRID_LOG_LEVEL": "WARNING"}
         os.environ.setdefault("DATABASE_URL", f"sqlite:///{Path(folder) / 'grid.sqlite3'}")
@@ -31,7 +32,7 @@ def main(ended: int, active: int) -> None:
         import django
 
         django.setup()
-        measure(ended, active)
+        work()
 
 
 def measure(ended: int, active: int) -> None:
@@ -150,4 +151,4 @@ def timed_all() -> dict[str, tuple[float, float]]:
 
 if __name__ == "__main__":
     numbers = [int(argument) for argument in sys.argv[1:]]
-    main(*numbers, *(1_000_000, 2_000)[len(numbers) :])
+    in_database(lambda: measure(*numbers, *(1_000_000, 2_000)[len(numbers) :]))

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 from django.db import connection
+from django.db.models import Sum
 from django.test.utils import CaptureQueriesContext
 
 from dashboard.access import Viewer, viewer_of
@@ -14,22 +15,23 @@ from dashboard.history import Position, ended_choices, ended_page
 from dashboard.records import read_record
 from dashboard.viewmodels.executions_view import ExecutionsView
 from dashboard.views.launch_cluster import running_by_tier, slots_of
-from grid.launch import admission, departures, ledger
+from grid.launch import admission, departures, ledger, retention, usage
 from grid.launch.clusters import attached
-from grid.models import Execution, State, User
+from grid.launch.intervals import Changes, Interval
+from grid.models import ClusterSample, Execution, ExecutionLog, LifecycleEntry, State, UsageInterval, User
 from grid.runtime.executions import read_marks, read_rows
 from tests.launch.conftest import NOW, Shop
 from tests.launch.conftest import shop as shop
 
 # Of the tables that grow with history.
-_TABLES = "execution|executionlog|lifecycleentry|clustersample"
+_TABLES = "execution|executionlog|lifecycleentry|clustersample|usageinterval|auditentry"
 _SCAN = re.compile(rf"(?:SCAN|Seq Scan on) grid_(?:{_TABLES})\b(?: USING (?:COVERING )?INDEX (\w+))?")
 
 
 def _reads_history(sql: str, plan: str) -> bool:
-    """Whether a plan reads a table from end to end. The unsettled have an index of their own, and pages a limit."""
+    """Whether a plan reads a table from end to end. What is unsettled or open has an index of its own, and pages a limit."""
     return any(
-        not (index.startswith("unsettled") or (index.startswith("history") and "LIMIT" in sql))
+        not (index.startswith(("unsettled", "usage_open")) or (index.startswith("history") and "LIMIT" in sql))
         for index in (scan[1] or "" for scan in _SCAN.finditer(plan))
     )
 
@@ -51,6 +53,7 @@ def scans(queries: CaptureQueriesContext) -> Iterator[str]:
 
 
 ENDED = ExecutionsView(show="ended")
+LATER = NOW + timedelta(days=3000)
 BEFORE = str(Position(NOW, "zzz"))
 
 
@@ -62,11 +65,32 @@ def viewer(user: User) -> Viewer:
 
 @pytest.fixture
 def history(shop: Shop) -> Shop:
-    """Two that wait, one that runs, one that has ended."""
+    """Two that wait, one that runs with a pod on a node, one that has ended long before LATER, with all that is kept of one."""
     running, ended, *_ = (shop.launch(after=second) for second in range(4))
     Execution.objects.filter(pk=running.pk).update(state=State.RUNNING, slots_reserved_at=NOW)
     Execution.objects.filter(pk=ended.pk).update(state=State.STOPPED, ended_at=NOW, settled_at=NOW)
+    pods = {running.pk: None, ended.pk: NOW}
+    for id, end in pods.items():
+        usage.record(id, Changes((Interval(id, id, "node-1", False, NOW, end),)))
+    ExecutionLog.objects.create(execution=ended, text="the end", at=NOW)
+    ClusterSample.objects.create(execution=ended, at=NOW, ready=1, wanted=1)
+    LifecycleEntry.objects.create(execution=ended, at=NOW, source="kubernetes", event_uid="e", reason="Pulled")
     return shop
+
+
+def use_a_node(execution: Execution) -> None:
+    usage.record(execution.pk, Changes((Interval("pod", "pod", "node-1", False, NOW, None),)))
+    usage.record(execution.pk, Changes(ended={"pod": NOW}))
+    usage.end_all(execution.pk, NOW)
+
+
+def used(**by: object) -> object:
+    """The sums of a day, with what is still open."""
+    ended = UsageInterval.objects.filter(ended_at__gt=NOW, began_at__lt=NOW + timedelta(days=1), **by)
+    running = UsageInterval.objects.filter(ended_at__isnull=True, **by)
+    return list(ended.order_by().values("tier").annotate(Sum("seconds"))), list(
+        running.order_by().values("tier", "began_at")
+    )
 
 
 WORK: dict[str, Callable[[Shop], object]] = {
@@ -91,6 +115,15 @@ WORK: dict[str, Callable[[Shop], object]] = {
     "the history forward": lambda shop: ended_page(viewer(shop.people.owner), replace(ENDED, after=BEFORE)),
     "what the history can be filtered by": lambda shop: ended_choices(viewer(shop.people.teammate), ENDED),
     "an execution's page": lambda shop: read_record(Execution.objects.unsettled()[0].pk),
+    "the usage of an execution that begins, goes on and ends": lambda shop: use_a_node(shop.launch(after=60)),
+    "what a person used": lambda shop: used(owner=shop.people.owner),
+    "what a project used": lambda shop: used(project=shop.project),
+    "stray intervals": lambda shop: retention.end_strays(LATER, 200),
+    "old logs": lambda shop: retention.drop_logs(LATER, 200),
+    "old samples": lambda shop: retention.drop_samples(LATER, 200),
+    "old lifecycle entries": lambda shop: retention.drop_lifecycle_entries(LATER, 200),
+    "old audit entries": lambda shop: retention.drop_audit_entries(LATER, 200),
+    "old executions": lambda shop: [retention.drop_executions(LATER, 200) for _ in range(5)],
 }
 
 

@@ -17,6 +17,7 @@ _TOPICS = {
     "nodes": "Nodes and the autoscaler",
     "sessions": "Sessions of the dashboard",
     "logins": "Logins",
+    "retention": "What is kept, and for how long",
     "clusters": "Clusters",
     "dask": "Dask clusters, where they differ",
     "ray": "Ray clusters, where they differ",

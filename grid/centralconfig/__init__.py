@@ -22,6 +22,15 @@ from grid.centralconfig.general import (
     UNNEEDED_SECONDS,
     UNNEEDED_THRESHOLD,
 )
+from grid.centralconfig.retention import (
+    AUDIT_RETENTION,
+    EXECUTION_RETENTION,
+    GRANT_LONGEST_DAYS,
+    GRANT_RETENTION,
+    LIFECYCLE_RETENTION,
+    LOG_RETENTION,
+    SAMPLE_RETENTION,
+)
 from grid.centralconfig.setting import Setting
 from grid.centralconfig.store import (
     NAMESPACE,
@@ -37,20 +46,27 @@ from grid.centralconfig.store import (
 
 __all__ = [
     "ACCESS_LOST_TIMEOUT",
+    "AUDIT_RETENTION",
     "CLUSTER_SETTINGS",
     "DEPLOYING_TIMEOUT",
+    "EXECUTION_RETENTION",
     "FRAMEWORK_SETTINGS",
     "GLOBAL_QUEUE_LIMIT",
+    "GRANT_LONGEST_DAYS",
+    "GRANT_RETENTION",
     "HOME_VOLUME_SIZE",
+    "LIFECYCLE_RETENTION",
     "LOGIN_COOL_OFF",
     "LOGIN_FAILURES_AT_ADDRESS",
     "LOGIN_FAILURES_OF_ADDRESS",
     "LOGIN_FAILURES_OF_NAME",
+    "LOG_RETENTION",
     "MAXIMUM_EXECUTIONS_PER_USER",
     "NAMESPACE",
     "OVER_QUOTA_TIMEOUT",
     "PREPARING_TIMEOUT",
     "REGISTRY",
+    "SAMPLE_RETENTION",
     "SESSION_ABSOLUTE",
     "SESSION_IDLE",
     "UNNEEDED_SECONDS",

@@ -7,6 +7,7 @@ from django.db import transaction
 
 from grid.centralconfig.clusters import CLUSTER_SETTINGS, FRAMEWORK_SETTINGS, ClusterPolicy, contradiction, policy_of
 from grid.centralconfig.general import GENERAL_SETTINGS
+from grid.centralconfig.retention import RETENTION_SETTINGS
 from grid.centralconfig.setting import Setting
 from grid.errors import Problem, Rejected
 from grid.models import AuditEntry, ConfigRecord, User
@@ -15,7 +16,10 @@ NAMESPACE = "common"
 _OF_FRAMEWORKS = tuple(setting for settings in FRAMEWORK_SETTINGS.values() for setting in settings.values())
 
 REGISTRY: Mapping[str, Setting] = MappingProxyType(
-    {setting.key: setting for setting in (*GENERAL_SETTINGS, *CLUSTER_SETTINGS.values(), *_OF_FRAMEWORKS)}
+    {
+        setting.key: setting
+        for setting in (*GENERAL_SETTINGS, *RETENTION_SETTINGS, *CLUSTER_SETTINGS.values(), *_OF_FRAMEWORKS)
+    }
 )
 
 

@@ -12,6 +12,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from grid.centralconfig import GRANT_LONGEST_DAYS
 from grid.labels import HEAD
 from grid.launch.frameworks import framework
 from grid.launch.opening import openable
@@ -22,7 +23,9 @@ from grid.sessions import stored_key, valid_users
 
 Key = tuple[str, str]  # an execution's id and a secret
 TICKET_LIFETIME = timedelta(seconds=30)  # the browser follows the redirect at once
-SECRET_LIFETIME = timedelta(days=7)  # in the browser; the grant behind it ends earlier, with the dashboard's session
+SECRET_LIFETIME = timedelta(
+    days=GRANT_LONGEST_DAYS
+)  # in the browser; the grant behind it ends earlier, with the dashboard's session
 
 
 @dataclass(frozen=True, slots=True)

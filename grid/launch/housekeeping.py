@@ -1,8 +1,8 @@
-"""What the leader clears away each hour: sessions that have ended by themselves, wrong passwords that count no more, and grants
-that nobody can use any more.
+"""What the leader clears away each hour: sessions that have ended by themselves, wrong passwords that count no more, grants that
+nobody can use any more, and what is older than `retention` keeps it.
 
-In small batches, so that nobody waits for the database. What fails is logged and tried again soon; the other chores are done
-all the same, and doing any of them twice changes nothing.
+In small batches with a pause after each, so that nobody waits for the database. What fails is logged and tried again soon; the other
+chores are done all the same, and doing any of them twice changes nothing.
 """
 
 import asyncio
@@ -13,8 +13,9 @@ from datetime import datetime, timedelta
 from django.db.models import Exists, OuterRef, Q
 
 from grid import lockouts, sessions
+from grid.centralconfig import GRANT_RETENTION, value_of
+from grid.launch import retention
 from grid.launch.context import Database
-from grid.launch.grants import SECRET_LIFETIME
 from grid.models import Session, WorkspaceGrant
 from grid.models.execution import ACTIVE_STATES
 
@@ -23,14 +24,15 @@ logger = logging.getLogger(__name__)
 FIRST_SECONDS = 60.0  # a new leader has more urgent things to do
 PERIOD_SECONDS = 3600.0
 RETRY_SECONDS = 300.0
-BATCH = 500
+BATCH = 200
+PAUSE_SECONDS = 0.1  # in which others write
 _TICKETS_KEPT = timedelta(minutes=1)  # twice what one may live
 
 Chore = Callable[[datetime, int], int]  # clears away at most so many; how many it did
 
 
 def purge_grants(now: datetime, at_most: int) -> int:
-    """Tickets that nobody used in time; grants whose session is gone, and all that are older than a browser keeps the secret.
+    """Tickets that nobody used in time; grants whose session is gone, and all that are older than is configured.
 
     A grant of something that has ended stays that long: by it the browser is told so, and clears what it had stored.
     """
@@ -38,15 +40,25 @@ def purge_grants(now: datetime, at_most: int) -> int:
     useless = (
         Q(secret_hash__isnull=True, created_at__lt=now - _TICKETS_KEPT)
         | (~Q(has_session) & Q(execution__state__in=ACTIVE_STATES))
-        | Q(created_at__lt=now - SECRET_LIFETIME)
+        | Q(created_at__lt=now - timedelta(days=value_of(GRANT_RETENTION)))
     )
     found = list(WorkspaceGrant.objects.filter(useless).values_list("pk", flat=True)[:at_most])
     WorkspaceGrant.objects.filter(pk__in=found).delete()
     return len(found)
 
 
-# Sessions first: their grants go with them.
-CHORES: Mapping[str, Chore] = {"sessions": sessions.purge, "logins": lockouts.purge, "grants": purge_grants}
+# Sessions first: their grants go with them. Strays before executions: only what has ended is added up.
+CHORES: Mapping[str, Chore] = {
+    "sessions": sessions.purge,
+    "logins": lockouts.purge,
+    "grants": purge_grants,
+    "logs": retention.drop_logs,
+    "samples": retention.drop_samples,
+    "lifecycle entries": retention.drop_lifecycle_entries,
+    "audit entries": retention.drop_audit_entries,
+    "stray intervals": retention.end_strays,
+    "executions": retention.drop_executions,
+}
 
 
 class Housekeeping:
@@ -72,11 +84,9 @@ class Housekeeping:
     async def _done(self, name: str, chore: Chore) -> bool:
         total = 0
         try:
-            while True:
-                cleared = await self._database(chore, self._clock(), BATCH)
+            while cleared := await self._database(chore, self._clock(), BATCH):
                 total += cleared
-                if cleared < BATCH:
-                    break
+                await asyncio.sleep(PAUSE_SECONDS)
         except Exception:
             logger.exception("not cleared away, again in %.0f s: %s", RETRY_SECONDS, name)
             return False

@@ -36,6 +36,7 @@ def test_every_setting_is_in_one_group_and_none_is_left_over() -> None:
         "Nodes and the autoscaler",
         "Sessions of the dashboard",
         "Logins",
+        "What is kept, and for how long",
         "Clusters",
         "Dask clusters, where they differ",
         "Ray clusters, where they differ",

@@ -1,6 +1,7 @@
 """Several processes that give slots at the same moment, each with its own connection to one database file: no slot twice."""
 
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from threading import Barrier, Thread
 
@@ -8,11 +9,16 @@ import pytest
 from django.db import connection
 
 from grid.errors import Rejected
+from grid.launch import usage
 from grid.launch.admission import admit_waiting
+from grid.launch.intervals import Changes, Interval
 from grid.launch.request import request_stop, resize
-from grid.models import Execution
+from grid.launch.retention import drop_executions
+from grid.models import DailyUsage, Execution, State
 from tests.launch.conftest import NOW, Shop
 from tests.support.database import database_on_file
+
+HOUR = timedelta(hours=1)
 
 
 @pytest.fixture
@@ -90,3 +96,19 @@ def test_a_stop_and_an_admission_leave_no_half_of_a_pair(on_file: Shop) -> None:
     assert workspace.stop_requested_at == NOW
     assert workspace.state == cluster.state
     assert held() == (0 if workspace.state == "stopped" else 7)
+
+
+def test_two_controllers_that_drop_old_executions_add_nothing_up_twice(on_file: Shop) -> None:
+    for number in range(30):
+        execution = on_file.launch(after=number)
+        usage.record(execution.pk, Changes((Interval(f"pod-{number}", "pod", "node-1", False, NOW, NOW + HOUR),)))
+    Execution.objects.update(state=State.STOPPED, ended_at=NOW, settled_at=NOW)
+    later = NOW + 1000 * 24 * HOUR
+
+    def drop() -> None:
+        while drop_executions(later, 7):
+            pass
+
+    at_once(drop, drop)
+    assert not Execution.objects.exists()
+    assert sum(DailyUsage.objects.values_list("pod_seconds", flat=True)) == 30 * 3600

@@ -229,6 +229,20 @@ async def test_a_cache_that_lacks_the_pod_ends_nothing(shop: Shop) -> None:
 
 
 @in_world
+async def test_nothing_stays_open_when_the_slots_are_freed(shop: Shop) -> None:
+    """The API server says that no pod is left, before the cache has heard of it."""
+    world, execution = World(), shop.launch()
+    controller = world.controller()
+    await bound(world, controller)
+    request_stop(fresh(execution), by="alice", now=world.now)
+    await world.step(controller)
+    world.behave()
+    await world.step(controller, fresh=False)
+    assert fresh(execution).settled_at == world.now
+    assert held(execution) == [(10, 20)]
+
+
+@in_world
 async def test_a_late_database_does_not_lengthen_what_was_seen_to_end(shop: Shop) -> None:
     world, execution = World(), shop.launch()
     fault = Fault()

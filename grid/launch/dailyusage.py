@@ -1,0 +1,81 @@
+"""Adds usage intervals up by day, so that what was used stays known when the executions are dropped."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import astuple, dataclass, fields
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+
+from django.db import connection
+
+from grid.models import DailyUsage, UsageInterval
+
+_DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class DayKey:
+    """What is added up together: the key of `DailyUsage`."""
+
+    day: date
+    owner_id: int
+    project_id: str
+    tier_id: str
+    node_pool: str
+    price_per_hour: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """Seconds, times what was held during them."""
+
+    pod_seconds: int = 0
+    millicore_seconds: int = 0
+    mebibyte_seconds: int = 0
+    gpu_seconds: int = 0
+
+    def __add__(self, other: "Sums") -> "Sums":
+        return Sums(
+            self.pod_seconds + other.pod_seconds,
+            self.millicore_seconds + other.millicore_seconds,
+            self.mebibyte_seconds + other.mebibyte_seconds,
+            self.gpu_seconds + other.gpu_seconds,
+        )
+
+
+def by_day(began_at: datetime, ended_at: datetime) -> Iterator[tuple[date, int]]:
+    """Cut a time at each midnight UTC: the days and how many seconds lie in each; none of what has no length. Pure."""
+    at, end = began_at.astimezone(UTC), ended_at.astimezone(UTC)
+    while at < end:
+        midnight = datetime(at.year, at.month, at.day, tzinfo=UTC) + _DAY
+        until = min(midnight, end)
+        yield at.date(), round((until - at).total_seconds())
+        at = until
+
+
+def added_up(intervals: Iterable[UsageInterval]) -> Mapping[DayKey, Sums]:
+    """What ended intervals come to, each by its days. Pure."""
+    found: defaultdict[DayKey, Sums] = defaultdict(Sums)
+    for one in intervals:
+        assert one.ended_at is not None, "only what has ended is added up"
+        for day, seconds in by_day(one.began_at, one.ended_at):
+            key = DayKey(day, one.owner_id, one.project_id, one.tier_id, one.node_pool, one.price_per_hour)
+            found[key] += Sums(seconds, seconds * one.millicores, seconds * one.mebibytes, seconds * one.gpus)
+    return found
+
+
+_COLUMNS = [one.name for one in (*fields(DayKey), *fields(Sums))]
+_KEY = ", ".join(one.name for one in fields(DayKey))
+# One statement a row: reading first would take as many again, and lose what another writes in between.
+_ADD = (
+    f"INSERT INTO {{table}} ({', '.join(_COLUMNS)}) VALUES ({', '.join(['%s'] * len(_COLUMNS))}) "
+    f"ON CONFLICT ({_KEY}) DO UPDATE SET "
+    + ", ".join(f"{one.name} = {{table}}.{one.name} + excluded.{one.name}" for one in fields(Sums))
+)
+
+
+def add(sums: Mapping[DayKey, Sums]) -> None:
+    """Add to what is stored of these days; the caller deletes the intervals in the same transaction."""
+    rows = [(*astuple(key), *astuple(each)) for key, each in sums.items()]
+    with connection.cursor() as cursor:
+        cursor.executemany(_ADD.format(table=DailyUsage._meta.db_table), rows)

@@ -1,0 +1,103 @@
+"""Drops what is older than the central configuration says, as chores of `housekeeping`: oldest first, a bounded number of rows in each
+transaction, and only of executions that are settled.
+
+An execution goes in several such steps: its intervals, which are added up into daily usage in the transaction that deletes them, then
+the rest of what hangs on it, then itself. Killed in between, the next step goes on with what is left.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Exists, Manager, OuterRef, Q, QuerySet
+
+from grid.centralconfig import (
+    AUDIT_RETENTION,
+    EXECUTION_RETENTION,
+    LIFECYCLE_RETENTION,
+    LOG_RETENTION,
+    SAMPLE_RETENTION,
+    Setting,
+    value_of,
+)
+from grid.launch import dailyusage, usage
+from grid.models import AuditEntry, ClusterSample, Execution, ExecutionLog, LifecycleEntry, UsageInterval
+
+_STRAY = timedelta(hours=1)
+
+
+def end_strays(now: datetime, at_most: int) -> int:
+    """End what a deposed controller has begun after its successor saw the last pod go; how many executions had such intervals."""
+    strays = UsageInterval.objects.filter(ended_at__isnull=True, execution__settled_at__lt=now - _STRAY).order_by()
+    found = set(strays.values_list("execution_id", flat=True)[:at_most])
+    with transaction.atomic():
+        for execution in Execution.objects.filter(pk__in=found).only("settled_at"):
+            usage.end_all(execution.pk, execution.settled_at or now)
+    return len(found)
+
+
+def drop_logs(now: datetime, at_most: int) -> int:
+    return _drop(ExecutionLog.objects.filter(execution__settled_at__isnull=False), LOG_RETENTION, now, at_most)
+
+
+def drop_samples(now: datetime, at_most: int) -> int:
+    return _drop(ClusterSample.objects.filter(execution__settled_at__isnull=False), SAMPLE_RETENTION, now, at_most)
+
+
+def drop_lifecycle_entries(now: datetime, at_most: int) -> int:
+    """All but the changes of state, without which an execution's page could not say what happened."""
+    events = LifecycleEntry.objects.filter(~Q(source=LifecycleEntry.Source.STATE), execution__settled_at__isnull=False)
+    return _drop(events, LIFECYCLE_RETENTION, now, at_most)
+
+
+def drop_audit_entries(now: datetime, at_most: int) -> int:
+    return _drop(AuditEntry.objects.all(), AUDIT_RETENTION, now, at_most)
+
+
+def drop_executions(now: datetime, at_most: int) -> int:
+    """One step of dropping the oldest executions; how many rows it deleted, at most so many of one table.
+
+    A workspace or job goes after the clusters that were launched with it.
+    """
+    limit = _limit(EXECUTION_RETENTION, now)
+    if limit is None:
+        return 0
+    has_attached = Exists(Execution.objects.filter(attached_to=OuterRef("pk")))
+    due = Execution.objects.filter(~has_attached, settled_at__isnull=False, ended_at__lt=limit)
+    with transaction.atomic():
+        # Locked, so that of two controllers one waits, and then finds the intervals gone: nothing is added up twice.
+        locked = due.select_for_update(no_key=True).order_by("ended_at", "pk")
+        ids = list(locked.values_list("pk", flat=True)[:at_most])
+        intervals = list(UsageInterval.objects.filter(execution__in=ids).order_by("pk")[:at_most])
+        if intervals:
+            dailyusage.add(dailyusage.added_up(intervals))
+            return _delete(UsageInterval.objects, [one.pk for one in intervals])
+        for rows in (ClusterSample.objects, LifecycleEntry.objects):
+            found = list(rows.filter(execution__in=ids).order_by().values_list("pk", flat=True)[:at_most])
+            if found:
+                return _delete(rows, found)
+        Execution.objects.filter(pk__in=ids).delete()  # its log and grants go along
+        return len(ids)
+
+
+def _drop(rows: QuerySet[Any], setting: Setting, now: datetime, at_most: int) -> int:
+    """Delete the oldest of these that are older than the setting says; how many."""
+    limit = _limit(setting, now)
+    if limit is None:
+        return 0
+    return _delete(
+        rows.model._default_manager,
+        list(rows.filter(at__lt=limit).order_by("at").values_list("pk", flat=True)[:at_most]),
+    )
+
+
+def _limit(setting: Setting, now: datetime) -> datetime | None:
+    """What is older goes; None when it is kept for ever."""
+    days = value_of(setting)
+    return now - timedelta(days=days) if days else None
+
+
+def _delete(rows: Manager[Any], found: Sequence[Any]) -> int:
+    rows.filter(pk__in=found).delete()
+    return len(found)

@@ -121,10 +121,6 @@ class ExecutionSpec(msgspec.Struct, frozen=True, kw_only=True):
         """Path under which the proxy serves it; the program inside is told to expect it."""
         return base_url(self.address)
 
-    def tier_of(self, *, is_head: bool) -> TierSpec:
-        """Return the tier of one of its pods: of a cluster's head, or of a worker or the one pod of a run."""
-        return self.cluster.head_tier if is_head and self.cluster is not None else self.tier
-
     def with_workers(self, minimum: int, maximum: int) -> "ExecutionSpec":
         """Return the same cluster with other numbers of workers."""
         assert self.cluster is not None, "only clusters have workers"

@@ -5,15 +5,12 @@ Safe against a second writer: a pod's uid is unique, so whoever comes second wri
 
 from collections.abc import Mapping
 from datetime import datetime
-from decimal import Decimal
 
 from django.db import transaction
 from django.db.models import QuerySet
 
 from grid.launch.intervals import Changes, Interval
-from grid.launch.spec import parse_spec
 from grid.models import Execution, UsageInterval
-from grid.quantity import millicores, whole
 
 _MEBIBYTE = 2**20
 
@@ -27,7 +24,7 @@ def record(execution_id: str, changes: Changes) -> None:
     """Write what has begun and what has ended; what is written already stays."""
     with transaction.atomic():
         if changes.begun:
-            execution = Execution.objects.only("spec", "owner_id", "project_id").get(pk=execution_id)
+            execution = Execution.objects.defer("spec", "status").get(pk=execution_id)
             rows = [_row(execution, one) for one in changes.begun]
             UsageInterval.objects.bulk_create(rows, batch_size=500, ignore_conflicts=True)
         if changes.ended:
@@ -52,7 +49,7 @@ def _open(execution_id: str) -> QuerySet[UsageInterval]:
 
 
 def _row(execution: Execution, of: Interval) -> UsageInterval:
-    tier = parse_spec(execution.spec).tier_of(is_head=of.is_head)
+    part = "head_" if of.is_head else ""  # a head has a tier of its own
     return UsageInterval(
         execution=execution,
         pod_uid=of.pod_uid,
@@ -60,12 +57,12 @@ def _row(execution: Execution, of: Interval) -> UsageInterval:
         node_name=of.node_name,
         owner_id=execution.owner_id,
         project_id=execution.project_id,
-        tier_id=tier.id,
-        node_pool=tier.node_pool,
-        millicores=millicores(tier.cores),
-        mebibytes=-(-whole(tier.memory) // _MEBIBYTE),
-        gpus=tier.gpus,
-        price_per_hour=Decimal(tier.cost_per_hour),
+        tier_id=getattr(execution, f"{part}tier_id"),
+        node_pool=getattr(execution, f"{part}node_pool"),
+        millicores=getattr(execution, f"{part}millicores"),
+        mebibytes=-(-getattr(execution, f"{part}memory_bytes") // _MEBIBYTE),
+        gpus=getattr(execution, f"{part}gpus"),
+        price_per_hour=getattr(execution, f"{part}price_per_hour"),
         began_at=of.began_at,
         ended_at=of.ended_at,
         seconds=None if of.ended_at is None else round((of.ended_at - of.began_at).total_seconds()),

@@ -19,6 +19,7 @@ from grid.launch.clusters.request import (
     Check,
     ClusterFacts,
     ClusterRequest,
+    cluster_settings,
     cluster_spec,
     version_mismatch,
 )
@@ -33,7 +34,7 @@ from grid.launch.offers import (
 )
 from grid.launch.spec import freeze
 from grid.launch.stopping import request_stop
-from grid.models import Environment, Execution, HardwareTier, Project, State, User
+from grid.models import Environment, Execution, HardwareTier, Project, State, User, Workspace
 from grid.models.environment import Kind
 from grid.models.execution import new_execution_id
 
@@ -57,6 +58,7 @@ __all__ = [
     "validate",
     "validate_cluster",
     "version_mismatch",
+    "wrong_title",
 ]
 
 MAXIMUM_TITLE = 120
@@ -66,7 +68,10 @@ _ID_LENGTH = 12
 
 @dataclass(frozen=True)
 class LaunchRequest:
-    """What the form says. Of the kind cluster, `cluster` is all of it; a workspace or job that has one is launched with it."""
+    """What the form says. Of the kind cluster, `cluster` is all of it; a workspace or job that has one is launched with it.
+
+    `workspace` is the one that is resumed; without it, launching one makes it.
+    """
 
     owner: User
     project: Project
@@ -75,6 +80,7 @@ class LaunchRequest:
     kind: str
     title: str = ""
     cluster: ClusterRequest | None = None
+    workspace: Workspace | None = None
 
 
 def validate(request: LaunchRequest, *, facts: ClusterFacts = UNKNOWN) -> list[Problem]:
@@ -83,7 +89,7 @@ def validate(request: LaunchRequest, *, facts: ClusterFacts = UNKNOWN) -> list[P
     Includes what `validate_cluster` says; `facts` makes it say also which tiers fit no node.
     """
     own = [] if request.kind == Kind.CLUSTER else [*_wrong_environment(request), *_wrong_tier(request)]
-    return [*_wrong_title(request), *_wrong_project(request), *own, *validate_cluster(request, facts=facts)]
+    return [*wrong_title(request.title), *_wrong_project(request), *own, *validate_cluster(request, facts=facts)]
 
 
 def validate_cluster(request: LaunchRequest, *, facts: ClusterFacts) -> list[Problem]:
@@ -125,6 +131,8 @@ def submit(
         full = snapshot.why_queue_is_full(unit)
         if full:
             raise Rejected([Problem("", full, code="queue_full")])
+        if request.kind == Kind.WORKSPACE:
+            first.workspace = request.workspace or _make_workspace(first, request)
         for execution in unit:
             lifecycle.record_request(execution)
     return first
@@ -165,6 +173,20 @@ def _execution(request: LaunchRequest, id: str, now: datetime) -> Execution:
     )
 
 
+def _make_workspace(execution: Execution, request: LaunchRequest) -> Workspace:
+    return Workspace.objects.create(
+        id=execution.pk,
+        title=execution.title,
+        owner=execution.owner,
+        project_id=execution.project_id,
+        environment_id=execution.environment_id,
+        tier_id=execution.tier_id,
+        cluster=cluster_settings(request.cluster) if request.cluster else None,
+        created_at=execution.requested_at,
+        launched_at=execution.requested_at,
+    )
+
+
 def _make_cluster(execution: Execution, request: LaunchRequest) -> None:
     cluster = request.cluster
     assert cluster is not None  # `validate` has seen to it
@@ -176,8 +198,8 @@ def _make_cluster(execution: Execution, request: LaunchRequest) -> None:
     freeze(execution, cluster=cluster_spec(cluster, attached_to=execution.attached_to_id or ""))
 
 
-def _wrong_title(request: LaunchRequest) -> Iterator[Problem]:
-    title = request.title.strip()
+def wrong_title(title: str) -> Iterator[Problem]:
+    title = title.strip()
     if len(title) > MAXIMUM_TITLE:
         yield Problem("title", f"Use at most {MAXIMUM_TITLE} characters; these are {len(title)}.", "too_long")
     if not title.isprintable():

@@ -14,6 +14,7 @@ from grid.models.session import Session
 from grid.models.tier import HardwareTier
 from grid.models.usage import DailyUsage, UsageInterval
 from grid.models.user import User
+from grid.models.workspace import Workspace
 
 __all__ = [
     "AuditEntry",
@@ -34,5 +35,6 @@ __all__ = [
     "State",
     "UsageInterval",
     "User",
+    "Workspace",
     "WorkspaceGrant",
 ]

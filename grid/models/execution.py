@@ -12,6 +12,7 @@ from django.utils import timezone
 from grid.models.environment import Environment, Framework, Kind
 from grid.models.project import Project
 from grid.models.tier import HardwareTier
+from grid.models.workspace import Workspace
 
 _ID_ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"  # no l, o, 0, 1: an id is read aloud and typed
 _ID_LENGTH = 10
@@ -120,6 +121,10 @@ class Execution(models.Model):
         blank=True,
         help_text="Of a cluster: the workspace or job that it lives and dies with.",
     )
+    # What lives longer than one launch owns executions, each kind by a key of its own; a launch may have no owner of this sort.
+    workspace = models.ForeignKey(
+        Workspace, on_delete=models.PROTECT, related_name="executions", db_index=False, null=True, blank=True
+    )
     spec = models.JSONField(
         default=dict, help_text="What was asked for at launch: grid.launch.spec. Never written again."
     )
@@ -199,8 +204,22 @@ class Execution(models.Model):
             models.Index(fields=["ended_at", "id"], name="history"),
             models.Index(fields=["owner", "ended_at", "id"], name="history_by_owner"),
             models.Index(fields=["project", "ended_at", "id"], name="history_by_project"),
+            models.Index(
+                fields=["workspace", "requested_at", "id"],
+                condition=models.Q(workspace__isnull=False),
+                name="lives_by_workspace",
+            ),
         ]
         constraints = [
+            models.UniqueConstraint(
+                fields=["workspace"],
+                condition=models.Q(settled_at__isnull=True, workspace__isnull=False),
+                name="unsettled_once_a_workspace",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(workspace__isnull=True) | models.Q(kind=Kind.WORKSPACE),
+                name="only_workspaces_resume",
+            ),
             models.CheckConstraint(
                 condition=models.Q(settled_at__isnull=True) | models.Q(state__in=sorted(FINAL_STATES)) & ~_HOLDS_SLOTS,
                 name="settled_has_ended_without_slots",

@@ -7,7 +7,7 @@ from asgiref.sync import sync_to_async
 from django.contrib.auth.models import Group
 
 from grid.kube.resources import CONFIG_MAPS, NODES
-from grid.models import AuditEntry, ConfigRecord, Environment, Execution, HardwareTier, Project, User
+from grid.models import AuditEntry, ConfigRecord, Environment, Execution, HardwareTier, Project, User, Workspace
 from tests.browser.server import Stage
 from tests.support import builders
 from tests.support.frozen import on_tier
@@ -39,7 +39,7 @@ COMMAND = (
 
 
 def _fill() -> None:
-    for model in (Execution, Environment, HardwareTier, Project, AuditEntry, ConfigRecord):
+    for model in (Execution, Workspace, Environment, HardwareTier, Project, AuditEntry, ConfigRecord):
         model._default_manager.all().delete()
     alice, bob = User.objects.get(username="alice"), User.objects.get(username="bob")
     vision = Group.objects.get_or_create(name="vision team")[0]

@@ -8,7 +8,7 @@ from asgiref.sync import sync_to_async
 from grid.kube.objects import RawObject
 from grid.kube.resources import EVENTS, NODES, PODS
 from grid.labels import KEYS
-from grid.models import Environment, Execution, ExecutionLog, HardwareTier, LifecycleEntry, Project, User
+from grid.models import Environment, Execution, ExecutionLog, HardwareTier, LifecycleEntry, Project, User, Workspace
 from grid.runtime.executions import read_rows
 from tests.browser.server import Stage
 from tests.support import builders
@@ -18,7 +18,7 @@ GPU = {"cpu": "3", "memory": "12Gi", "nvidia.com/gpu": "1"}
 
 
 def _team() -> None:
-    for model in (Execution, Environment, HardwareTier, Project):
+    for model in (Execution, Workspace, Environment, HardwareTier, Project):
         model.objects.all().delete()
     alice, bob = User.objects.get(username="alice"), User.objects.get(username="bob")
     churn = Project.objects.start(id="churn", name="Customer churn", owner=alice)

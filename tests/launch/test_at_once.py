@@ -14,7 +14,8 @@ from grid.launch.admission import admit_waiting
 from grid.launch.intervals import Changes, Interval
 from grid.launch.request import request_stop, resize
 from grid.launch.retention import drop_executions
-from grid.models import DailyUsage, Execution, State
+from grid.launch.workspaces import delete, resume
+from grid.models import DailyUsage, Execution, State, Workspace
 from tests.launch.conftest import NOW, Shop
 from tests.support.database import database_on_file
 
@@ -86,6 +87,29 @@ def test_two_resizes_and_an_admission_stay_within_the_limit(on_file: Shop) -> No
     assert held() == 22
     assert len(refusals) in (1, 2)
     assert all("10 more slots, and of 25 only 3 are free" in refusal for refusal in refusals)
+
+
+def test_a_workspace_that_is_resumed_twice_lives_once(on_file: Shop) -> None:
+    first = on_file.launch()
+    request_stop(first, by="alice", now=NOW)
+
+    def again() -> None:
+        resume(first.pk, environment=on_file.workspace, tier=on_file.tier, with_cluster=True, now=NOW)
+
+    assert at_once(again, again, again) == ["It has not ended yet. Stop it first."] * 2
+    assert Execution.objects.unsettled().get().workspace_id == first.pk
+
+
+def test_a_workspace_that_is_resumed_and_deleted_is_one_of_both(on_file: Shop) -> None:
+    first = on_file.launch()
+    request_stop(first, by="alice", now=NOW)
+
+    def again() -> None:
+        resume(first.pk, environment=on_file.workspace, tier=on_file.tier, with_cluster=True, now=NOW)
+
+    assert len(at_once(again, lambda: delete(first.pk, now=NOW))) == 1
+    is_deleted = Workspace.objects.get().deleted_at is not None
+    assert Execution.objects.unsettled().exists() is not is_deleted
 
 
 def test_a_stop_and_an_admission_leave_no_half_of_a_pair(on_file: Shop) -> None:

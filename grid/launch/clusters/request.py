@@ -5,12 +5,13 @@ Reads what the central configuration, the tiers and the environments say now; wh
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from django.conf import settings
 
 from grid.centralconfig import MAXIMUM_EXECUTIONS_PER_USER, ClusterPolicy, cluster_policy, value_of
 from grid.diagnosis.tierfit import PoolOffer, TierSize, explain_fit
-from grid.errors import Problem
+from grid.errors import Problem, Rejected
 from grid.launch.offers import wrong_tier
 from grid.launch.spec import ClusterSpec, ScalingSpec, tier_spec
 from grid.models import Environment, HardwareTier, User
@@ -45,6 +46,23 @@ class ClusterRequest:
     def slots(self) -> int:
         """The head takes one, and each worker that it may grow to."""
         return 1 + self.most_workers
+
+
+def cluster_settings(request: ClusterRequest) -> dict[str, Any]:
+    """Return the request as JSON, its rows by id, to be asked for again later with `read_cluster_settings`."""
+    rows = {"environment": request.environment.pk, "head_tier": request.head_tier.pk, "tier": request.tier.pk}
+    return vars(request) | rows
+
+
+def read_cluster_settings(stored: Mapping[str, Any]) -> ClusterRequest:
+    """Return the request with its rows as they are now. Raises Rejected when one of them is not there any more."""
+    environment = Environment.objects.filter(pk=stored["environment"]).first()
+    tiers = HardwareTier.objects.in_bulk([stored["head_tier"], stored["tier"]])
+    head_tier, tier = tiers.get(stored["head_tier"]), tiers.get(stored["tier"])
+    if environment is None or head_tier is None or tier is None:
+        gone = "The environment or a hardware tier of its cluster is not there any more."
+        raise Rejected([Problem("with_cluster", gone, "not_offered")])
+    return ClusterRequest(**{**stored, "environment": environment, "head_tier": head_tier, "tier": tier})
 
 
 @dataclass(frozen=True, slots=True)

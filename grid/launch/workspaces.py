@@ -1,0 +1,138 @@
+"""Resuming a workspace, giving it another title, and deleting it. Stopping one is stopping its execution (`stopping`).
+
+Each is one transaction that locks the workspace, so of two at the same moment the second sees what the first has done.
+"""
+
+from datetime import datetime
+
+from django.db import transaction
+
+from grid.errors import Problem, Rejected
+from grid.launch.clusters.request import UNKNOWN, ClusterFacts, read_cluster_settings
+from grid.launch.offers import may_launch_in
+from grid.launch.request import LaunchRequest, submit, validate, wrong_title
+from grid.models import Environment, Execution, HardwareTier, State, Workspace
+from grid.models.environment import Kind
+from grid.models.execution import FINAL_STATES
+
+ACTIVE, STOPPING, DELETED = "active", "stopping", "deleted"
+
+
+def why_busy(state: str, *, stop_wanted: bool) -> Problem:
+    """Why nothing can be done to a workspace whose latest execution, in this state, is not settled yet."""
+    if state in FINAL_STATES:
+        return Problem("", "Its last pod is still being removed; try again in a moment.", STOPPING)
+    if stop_wanted or state in (State.STOPPING, State.FINISHING):
+        return Problem("", "It is still stopping; try again in a moment.", STOPPING)
+    return Problem("", "It has not ended yet. Stop it first.", ACTIVE)
+
+
+def why_not_resume(workspace: Workspace) -> Problem | None:
+    """Why its owner cannot resume it at present, whatever tier is chosen; None when he can."""
+    busy = _busy(workspace)
+    if busy is not None:
+        return busy
+    if not workspace.owner.is_active:
+        return Problem("", "This account is disabled; ask your admin.", "inactive")
+    if workspace.project.is_archived:
+        sentence = (
+            f"Its project, {workspace.project.name}, is archived. Its files are kept; ask an admin to bring it back."
+        )
+        return Problem("", sentence, "archived")
+    if not may_launch_in(workspace.owner, workspace.project):
+        sentence = (
+            f"You do not contribute to its project, {workspace.project.name}, any more. Your files are kept; "
+            "ask the project's owner or an admin to make you a contributor again."
+        )
+        return Problem("", sentence, "project")
+    return None
+
+
+def problems_as_launched(workspace: Workspace, *, facts: ClusterFacts = UNKNOWN) -> list[Problem]:
+    """Everything that is wrong with resuming it unchanged, such as a tier that is not offered any more."""
+    try:
+        return validate(_request(workspace, workspace.environment, workspace.tier, with_cluster=True), facts=facts)
+    except Rejected as gone:
+        return list(gone.problems)
+
+
+def resume(
+    workspace_id: str,
+    *,
+    environment: Environment,
+    tier: HardwareTier,
+    with_cluster: bool,
+    now: datetime,
+    facts: ClusterFacts = UNKNOWN,
+) -> Execution:
+    """Launch it again for its owner, with the cluster that it was launched with if that is wanted. It keeps the environment and tier.
+
+    Raises Rejected with all problems; with the code `ACTIVE` when it was launched already and has not ended.
+    """
+    with transaction.atomic():
+        workspace = _locked(workspace_id)
+        problem = why_not_resume(workspace)
+        if problem is not None:
+            raise Rejected([problem])
+        request = _request(workspace, environment, tier, with_cluster=with_cluster)
+        execution = submit(request, now=now, facts=facts)
+        workspace.environment_id, workspace.tier_id, workspace.launched_at = environment.pk, tier.pk, now
+        workspace.save(update_fields=["environment", "tier", "launched_at"])
+    return execution
+
+
+def rename(workspace_id: str, title: str) -> None:
+    """Give a stopped workspace another title; "" for none. Raises Rejected."""
+    with transaction.atomic():
+        workspace = _stopped(workspace_id)
+        problems = list(wrong_title(title))
+        if problems:
+            raise Rejected(problems)
+        workspace.title = title.strip()
+        workspace.save(update_fields=["title"])
+
+
+def delete(workspace_id: str, *, now: datetime) -> None:
+    """Take a stopped workspace out of all lists; its executions stay in the history, and no file is touched. Raises Rejected."""
+    with transaction.atomic():
+        workspace = _stopped(workspace_id)
+        workspace.deleted_at = now
+        workspace.save(update_fields=["deleted_at"])
+
+
+def _request(
+    workspace: Workspace, environment: Environment, tier: HardwareTier, *, with_cluster: bool
+) -> LaunchRequest:
+    """Raises Rejected when what its cluster was made of is not there any more."""
+    return LaunchRequest(
+        owner=workspace.owner,
+        project=workspace.project,
+        environment=environment,
+        tier=tier,
+        kind=Kind.WORKSPACE,
+        title=str(workspace),
+        cluster=read_cluster_settings(workspace.cluster) if with_cluster and workspace.cluster else None,
+        workspace=workspace,
+    )
+
+
+def _stopped(workspace_id: str) -> Workspace:
+    workspace = _locked(workspace_id)
+    busy = _busy(workspace)
+    if busy is not None:
+        raise Rejected([busy])
+    return workspace
+
+
+def _locked(workspace_id: str) -> Workspace:
+    """Raises Rejected when it was deleted."""
+    rows = Workspace.objects.select_for_update(no_key=True, of=("self",)).select_related("owner", "project")
+    workspace = rows.filter(pk=workspace_id, deleted_at__isnull=True).first()
+    if workspace is None:
+        raise Rejected([Problem("", "It was deleted.", DELETED)])
+    return workspace
+
+
+def _busy(workspace: Workspace) -> Problem | None:
+    life = workspace.executions.unsettled().first()
+    return why_busy(life.state, stop_wanted=life.stop_requested_at is not None) if life is not None else None

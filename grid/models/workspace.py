@@ -1,0 +1,45 @@
+"""Workspaces: what a person stops and resumes. Each time that one runs is an execution of its own."""
+
+from django.conf import settings
+from django.db import models
+from django.utils import timezone
+
+from grid.models.environment import Environment
+from grid.models.project import Project
+from grid.models.tier import HardwareTier
+
+
+class Workspace(models.Model):
+    """What was asked for, as it is asked for again when it is resumed: tier and environment by name, not as they were.
+
+    It has the id of its first execution, so that a launch that is sent twice makes both once. A deleted one stays as a row, because its
+    executions stay in the history. Without executions, which may all have been dropped from the history, it can be resumed as well.
+    """
+
+    id = models.CharField(primary_key=True, max_length=16, editable=False)
+    title = models.CharField(max_length=120, blank=True)
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="workspaces")
+    project = models.ForeignKey(Project, on_delete=models.PROTECT, related_name="workspaces")
+    environment = models.ForeignKey(Environment, on_delete=models.PROTECT, related_name="workspaces")
+    tier = models.ForeignKey(HardwareTier, on_delete=models.PROTECT, related_name="workspaces")
+    cluster = models.JSONField(
+        null=True,
+        blank=True,
+        help_text="What was asked for as its cluster: grid.launch.clusters.request; null for none.",
+    )
+    created_at = models.DateTimeField(default=timezone.now)
+    launched_at = models.DateTimeField(default=timezone.now, help_text="When it was launched or resumed last.")
+    deleted_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-launched_at", "-id"]
+        indexes = [
+            models.Index(
+                fields=["owner", "launched_at", "id"],
+                condition=models.Q(deleted_at__isnull=True),
+                name="workspaces_by_owner",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.title or f"workspace-{self.id}"

@@ -58,7 +58,7 @@ AnyUser = User | AnonymousUser | AbstractBaseUser | Viewer
 
 
 class ExecutionLike(Protocol):
-    """What both the runtime's `ExecutionRow` and a page's `ExecutionRecord` can say."""
+    """What the runtime's `ExecutionRow`, a page's `ExecutionRecord` and a `WorkspaceRecord` can say."""
 
     @property
     def owner_id(self) -> int: ...
@@ -133,6 +133,17 @@ def may_read_execution(user: AnyUser, row: ExecutionLike) -> bool:
     """Its log and its pods, which tell of the project's data: the project's members, and who observes all."""
     viewer = viewer_of(user)
     return viewer is not None and (viewer.id in row.project_member_ids or may_observe(viewer))
+
+
+def may_see_workspace(user: AnyUser, workspace: ExecutionLike) -> bool:
+    """Whoever may see its executions."""
+    return may_see_execution(user, workspace)
+
+
+def may_manage_workspace(user: AnyUser, workspace: ExecutionLike) -> bool:
+    """Resume, rename and delete it: it starts as its owner, with the owner's files. (Who may stop it is told by its execution.)"""
+    viewer = viewer_of(user)
+    return viewer is not None and viewer.id == workspace.owner_id
 
 
 def admin_required(view: _View) -> _View:

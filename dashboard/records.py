@@ -18,13 +18,14 @@ _LIFECYCLE_READ = 1000
 
 def read_record(execution_id: str) -> ExecutionRecord | None:
     """One execution with its history, in seven queries; a cluster's samples take one more."""
-    joined = ("owner", "project", "environment", "tier", "attached_to")
+    joined = ("owner", "project", "environment", "tier", "attached_to", "workspace")
     related = Execution.objects.select_related(*joined)
     execution = related.filter(pk=execution_id).first()
     if execution is None:
         return None
     project = execution.project
     tier, lost_at = _part(execution, "tier"), execution.access_lost_at
+    workspace = execution.workspace if execution.workspace and execution.workspace.deleted_at is None else None
     return ExecutionRecord(
         id=execution.pk,
         kind=execution.kind,
@@ -61,6 +62,8 @@ def read_record(execution_id: str) -> ExecutionRecord | None:
         companion=companion(execution),
         owner_is_active=execution.owner.is_active,
         stops_at=lost_at + timedelta(seconds=value_of(ACCESS_LOST_TIMEOUT)) if lost_at else None,
+        workspace_id=workspace.pk if workspace else "",
+        workspace_name=str(workspace or ""),
     )
 
 

@@ -15,6 +15,7 @@ from dashboard.views import (
     launch_cluster,
     logins,
     opening,
+    workspaces,
 )
 from dashboard.views.administration import ENVIRONMENTS, PROJECTS, TIERS, Catalogue
 
@@ -61,6 +62,11 @@ urlpatterns: list[URLPattern] = [
     path("executions/<str:id>/restart-head/", clusters.execution_restart_head, name="execution-restart-head"),
     path("executions/<str:id>/open/", opening.open_execution, name="execution-open"),
     path("executions/<str:id>/opening/", opening.continue_opening, name="execution-opening"),
+    path("workspaces/", workspaces.workspaces, name="workspaces"),
+    path("workspaces/<str:id>/", workspaces.workspace, name="workspace"),
+    path("workspaces/<str:id>/resume/", workspaces.workspace_resume, name="workspace-resume"),
+    path("workspaces/<str:id>/rename/", workspaces.workspace_rename, name="workspace-rename"),
+    path("workspaces/<str:id>/delete/", workspaces.workspace_delete, name="workspace-delete"),
     *_catalogue(TIERS),
     *_catalogue(ENVIRONMENTS),
     *_catalogue(PROJECTS),

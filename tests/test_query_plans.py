@@ -15,16 +15,18 @@ from dashboard.history import Position, ended_choices, ended_page
 from dashboard.records import read_record
 from dashboard.viewmodels.executions_view import ExecutionsView
 from dashboard.views.launch_cluster import running_by_tier, slots_of
-from grid.launch import admission, departures, ledger, retention, usage
+from dashboard.workspace_records import has_stopped, latest_of, lives_of, page_of, read_workspace
+from grid.launch import admission, departures, ledger, retention, usage, workspaces
 from grid.launch.clusters import attached
 from grid.launch.intervals import Changes, Interval
+from grid.launch.request import submit
 from grid.models import ClusterSample, Execution, ExecutionLog, LifecycleEntry, State, UsageInterval, User
 from grid.runtime.executions import read_marks, read_rows
 from tests.launch.conftest import NOW, Shop
 from tests.launch.conftest import shop as shop
 
 # Of the tables that grow with history.
-_TABLES = "execution|executionlog|lifecycleentry|clustersample|usageinterval|auditentry"
+_TABLES = "execution|executionlog|lifecycleentry|clustersample|usageinterval|auditentry|workspace"
 _SCAN = re.compile(rf"(?:SCAN|Seq Scan on) grid_(?:{_TABLES})\b(?: USING (?:COVERING )?INDEX (\w+))?")
 
 
@@ -52,6 +54,7 @@ def scans(queries: CaptureQueriesContext) -> Iterator[str]:
             yield f"{sql}\n{plan}"
 
 
+ENDED_ID = "ended"  # of an execution, and of its workspace
 ENDED = ExecutionsView(show="ended")
 LATER = NOW + timedelta(days=3000)
 BEFORE = str(Position(NOW, "zzz"))
@@ -66,7 +69,8 @@ def viewer(user: User) -> Viewer:
 @pytest.fixture
 def history(shop: Shop) -> Shop:
     """Two that wait, one that runs with a pod on a node, one that has ended long before LATER, with all that is kept of one."""
-    running, ended, *_ = (shop.launch(after=second) for second in range(4))
+    running, *_ = (shop.launch(after=second) for second in range(3))
+    ended = submit(shop.request(), now=NOW, execution_id=ENDED_ID)
     Execution.objects.filter(pk=running.pk).update(state=State.RUNNING, slots_reserved_at=NOW)
     Execution.objects.filter(pk=ended.pk).update(state=State.STOPPED, ended_at=NOW, settled_at=NOW)
     pods = {running.pk: None, ended.pk: NOW}
@@ -114,6 +118,15 @@ WORK: dict[str, Callable[[Shop], object]] = {
     "the history further back": lambda shop: ended_page(viewer(shop.people.owner), replace(ENDED, before=BEFORE)),
     "the history forward": lambda shop: ended_page(viewer(shop.people.owner), replace(ENDED, after=BEFORE)),
     "what the history can be filtered by": lambda shop: ended_choices(viewer(shop.people.teammate), ENDED),
+    "a person's workspaces": lambda shop: latest_of(shop.people.owner.pk, 9),
+    "a page of workspaces": lambda shop: page_of(shop.people.owner.pk, ENDED_ID),
+    "whether somebody has stopped workspaces": lambda shop: has_stopped(shop.people.owner.pk),
+    "a workspace's page": lambda shop: read_workspace(ENDED_ID),
+    "a workspace's executions": lambda shop: lives_of(ENDED_ID, ENDED_ID),
+    "resuming": lambda shop: workspaces.resume(
+        ENDED_ID, environment=shop.workspace, tier=shop.tier, with_cluster=True, now=NOW + timedelta(minutes=1)
+    ),
+    "deleting a workspace": lambda shop: workspaces.delete(ENDED_ID, now=NOW),
     "an execution's page": lambda shop: read_record(Execution.objects.unsettled()[0].pk),
     "the usage of an execution that begins, goes on and ends": lambda shop: use_a_node(shop.launch(after=60)),
     "what a person used": lambda shop: used(owner=shop.people.owner),

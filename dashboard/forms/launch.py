@@ -3,11 +3,12 @@
 import hashlib
 import hmac
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django import forms
 from django.conf import settings
+from django.db.models import QuerySet
 
 from dashboard.forms.cluster import ClusterForm
 from grid.errors import Problem
@@ -26,20 +27,9 @@ def new_token() -> str:
     return secrets.token_urlsafe(16)
 
 
-class LaunchForm(forms.Form):
-    """`kind` is what the person launches; environments and tiers depend on it.
+class MachineForm(forms.Form):
+    """What to run and on which size of machine, of what is offered to the person for `kind`."""
 
-    `cluster` is the part about a cluster: of the kind cluster itself, or of one that may be attached; None where there can be none.
-    """
-
-    project = forms.ModelChoiceField(
-        queryset=Project.objects.none(),
-        empty_label=None,
-        error_messages={
-            "required": "Choose a project.",
-            "invalid_choice": "Choose one of your projects; this one is archived or not yours.",
-        },
-    )
     environment = forms.ModelChoiceField(
         queryset=Environment.objects.none(),
         empty_label=None,
@@ -54,6 +44,55 @@ class LaunchForm(forms.Form):
         error_messages={
             "required": "Choose a hardware tier.",
             "invalid_choice": "This hardware tier is not offered to you; choose another.",
+        },
+    )
+
+    def __init__(self, data: Mapping[str, Any] | None, *, user: User, kind: str, initial: Mapping[str, Any]) -> None:
+        super().__init__(data, initial=dict(initial))
+        self.user = user
+        self.environments = environments_for(user, kind)
+        self.tiers = tiers_for(user, kind)
+        self._offered: dict[str, QuerySet[Any]] = {}
+        self.offer("environment", self.environments)
+        self.offer("tier", self.tiers)
+
+    @property
+    def was_refused(self) -> bool:
+        """Something is marked, here or in the cluster's part."""
+        return self.is_bound and not self.is_valid()
+
+    def offer(self, name: str, queryset: QuerySet[Any]) -> None:
+        field = self.fields[name]
+        assert isinstance(field, forms.ModelChoiceField)
+        field.queryset = self._offered[name] = queryset
+
+    def chosen(self, name: str) -> str:
+        """Of project, environment or tier: what is chosen and offered; else the default tier, or the first of what is offered."""
+        if name not in self.fields:
+            return ""
+        offered = list(self._offered[name])
+        value = str(self[name].value() or "")
+        defaults = [one.pk for one in offered if getattr(one, "is_default", False)] + [one.pk for one in offered]
+        return value if value in defaults else next(iter(defaults), "")
+
+    def add_problems(self, problems: Iterable[Problem]) -> None:
+        """Each at its field."""
+        for problem in problems:
+            self.add_error(problem.path if problem.path in self.fields else None, problem.message)
+
+
+class LaunchForm(MachineForm):
+    """`kind` is what the person launches; environments and tiers depend on it.
+
+    `cluster` is the part about a cluster: of the kind cluster itself, or of one that may be attached; None where there can be none.
+    """
+
+    project = forms.ModelChoiceField(
+        queryset=Project.objects.none(),
+        empty_label=None,
+        error_messages={
+            "required": "Choose a project.",
+            "invalid_choice": "Choose one of your projects; this one is archived or not yours.",
         },
     )
     title = forms.CharField(required=False)
@@ -71,17 +110,12 @@ class LaunchForm(forms.Form):
         facts: ClusterFacts = UNKNOWN,
     ) -> None:
         """`cluster_slots` are left for a cluster's workers; `facts` is what is known of the nodes."""
-        super().__init__(data, initial=dict(initial or {}))
-        self.user = user
+        super().__init__(data, user=user, kind=kind, initial=initial or {})
         self.kind = kind
         self.facts = facts
         self.is_cluster = kind == Kind.CLUSTER
         self.projects = projects_for(user)
-        self.environments = environments_for(user, kind)
-        self.tiers = tiers_for(user, kind)
-        self._offer("project", self.projects)
-        self._offer("environment", self.environments)
-        self._offer("tier", self.tiers)
+        self.offer("project", self.projects)
         if self.is_cluster:
             # Alone, it has no environment and tier beside those of its workers.
             del self.fields["environment"], self.fields["tier"]
@@ -94,23 +128,9 @@ class LaunchForm(forms.Form):
         )
         self.cluster = part if part.is_offered and (self.is_cluster or kind in ATTACHABLE_KINDS) else None
 
-    def chosen(self, name: str) -> str:
-        """Of project, environment or tier: what is chosen and offered; else the default tier, or the first of what is offered."""
-        if name not in self.fields:
-            return ""
-        offered = list({"project": self.projects, "environment": self.environments, "tier": self.tiers}[name])
-        value = str(self[name].value() or "")
-        defaults = [one.pk for one in offered if getattr(one, "is_default", False)] + [one.pk for one in offered]
-        return value if value in defaults else next(iter(defaults), "")
-
     @property
     def wants_cluster(self) -> bool:
         return self.is_cluster or bool(self["with_cluster"].value())
-
-    @property
-    def was_refused(self) -> bool:
-        """Something is marked, here or in the cluster's part."""
-        return self.is_bound and not self.is_valid()
 
     def is_valid(self) -> bool:
         return super().is_valid() and not (self.cluster and self.wants_cluster and self.cluster.errors)
@@ -140,11 +160,9 @@ class LaunchForm(forms.Form):
             cluster=cluster,
         )
 
-    def add_problems(self, problems: list[Problem] | tuple[Problem, ...]) -> None:
+    def add_problems(self, problems: Iterable[Problem]) -> None:
         """Each at its field, which may be one of the cluster's."""
-        rest = self.cluster.add_problems(problems) if self.cluster and self.wants_cluster else problems
-        for problem in rest:
-            self.add_error(problem.path if problem.path in self.fields else None, problem.message)
+        super().add_problems(self.cluster.add_problems(problems) if self.cluster and self.wants_cluster else problems)
 
     def execution_id(self) -> str:
         """The same for the same showing of the form with the same choices, so the database lets it be launched once only.
@@ -171,8 +189,3 @@ class LaunchForm(forms.Form):
         made_for = next(iter(environment.frameworks), "") if environment else ""
         first: dict[str, Any] = {"framework": made_for}
         return first | dict(self.initial)
-
-    def _offer(self, name: str, queryset: Any) -> None:
-        field = self.fields[name]
-        assert isinstance(field, forms.ModelChoiceField)
-        field.queryset = queryset

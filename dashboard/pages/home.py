@@ -1,5 +1,7 @@
-"""The first page after login, live: one's own executions."""
+"""The first page after login, live: one's own executions and stopped workspaces."""
 
+import asyncio
+from collections import OrderedDict
 from collections.abc import Collection, Hashable, Sequence
 from datetime import datetime
 
@@ -8,14 +10,23 @@ from django.http import QueryDict
 from dashboard.access import Viewer
 from dashboard.pages.page import LivePage
 from dashboard.viewmodels.live import Fragment
-from dashboard.viewmodels.my_executions import my_executions
+from dashboard.viewmodels.my_executions import SHOWN, my_executions
+from dashboard.viewmodels.workspaces import WorkspaceRecord
+from dashboard.workspace_records import latest_of
+from grid import database
 from grid.runtime import Runtime
-from grid.runtime.executions import OWNER, TOPIC
+from grid.runtime.executions import OWNER, TOPIC, ExecutionRow
 from grid.watch.hub import Topic
 
+READ_SECONDS = 10.0  # another title, or a deletion, writes no execution
+_READ_KEPT = 2000
 
-class HomePage(LivePage[None, None]):
+
+class HomePage(LivePage[None, Sequence[WorkspaceRecord]]):
     name = "home"
+
+    def __init__(self) -> None:
+        self._read: OrderedDict[int, tuple[float, object, Sequence[WorkspaceRecord]]] = OrderedDict()
 
     def view(self, query: QueryDict) -> None:
         return None
@@ -26,14 +37,39 @@ class HomePage(LivePage[None, None]):
     def audience(self, viewer: Viewer) -> Hashable:
         return viewer.id
 
-    async def read(self, runtime: Runtime, viewer: Viewer, view: None) -> None:
-        """Everything is in memory."""
+    def forget(self, user_id: int) -> None:
+        """Read this person's workspaces again at the next look: somebody asks for the page anew."""
+        self._read.pop(user_id, None)
 
-    def topics(self, runtime: Runtime, viewer: Viewer, view: None, facts: None) -> Collection[Topic]:
+    async def read(self, runtime: Runtime, viewer: Viewer, view: None) -> Sequence[WorkspaceRecord]:
+        return await self._workspaces(runtime, viewer.id, list(runtime.executions.of_owner(viewer.id)))
+
+    def topics(
+        self, runtime: Runtime, viewer: Viewer, view: None, workspaces: Sequence[WorkspaceRecord]
+    ) -> Collection[Topic]:
         return {(TOPIC, OWNER, str(viewer.id))}
 
-    def fragments(self, runtime: Runtime, viewer: Viewer, view: None, facts: None, now: datetime) -> Sequence[Fragment]:
-        return [my_executions(runtime.executions.of_owner(viewer.id))]
+    def fragments(
+        self, runtime: Runtime, viewer: Viewer, view: None, workspaces: Sequence[WorkspaceRecord], now: datetime
+    ) -> Sequence[Fragment]:
+        return [my_executions(runtime.executions.of_owner(viewer.id), workspaces)]
+
+    async def _workspaces(
+        self, runtime: Runtime, user_id: int, mine: Sequence[ExecutionRow]
+    ) -> Sequence[WorkspaceRecord]:
+        """Read again when one of this person's executions was written, or after a while: others' change far more often."""
+        key, at = (id(runtime), mine), asyncio.get_running_loop().time()
+        known = self._read.get(user_id)
+        if known is not None and known[1] == key and 0 <= at - known[0] < READ_SECONDS:
+            return known[2]
+        # Those that run are among the latest, and one more tells that there are more.
+        count = SHOWN + 1 + sum(bool(row.workspace_id) for row in mine)
+        found = await database.pages.run(latest_of, user_id, count)
+        self._read[user_id] = (at, key, found)
+        self._read.move_to_end(user_id)
+        if len(self._read) > _READ_KEPT:
+            self._read.popitem(last=False)
+        return found
 
 
 HOME = HomePage()

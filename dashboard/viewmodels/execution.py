@@ -83,6 +83,8 @@ class ExecutionRecord:
     companion: Companion | None = None
     owner_is_active: bool = True
     stops_at: datetime | None = None  # because its owner has no access any more
+    workspace_id: str = ""  # of a life of a workspace that was not deleted
+    workspace_name: str = ""
 
     @property
     def project_member_ids(self) -> Collection[int]:
@@ -150,6 +152,7 @@ class Actions:
     shows_change: bool
     shows_restart: bool
     stopping: str
+    resumes: str  # the workspace that its owner may resume; "" when it may be launched again, by anybody
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +179,8 @@ class PodLink:
 @dataclass(frozen=True, slots=True)
 class Facts:
     kind: str
+    workspace_id: str
+    workspace_name: str
     owner: str
     project: str
     environment: str
@@ -237,6 +242,7 @@ def actions(record: ExecutionRecord, person: Person, *, is_ready: bool) -> Fragm
             stopping=(f"Stop asked for by {by}." if by else "It is stopping.")
             if stop_asked and not record.is_final
             else "",
+            resumes=record.workspace_id if record.is_final and person.is_owner else "",
         ),
     )
 
@@ -294,6 +300,8 @@ def facts(
         f"{_FRAGMENTS}execution_facts.html",
         Facts(
             kind=record.kind.capitalize() if cluster is None else f"{cluster.framework_name} cluster",
+            workspace_id=record.workspace_id,
+            workspace_name=record.workspace_name,
             owner=record.owner_username,
             project=record.project_name,
             environment=record.environment_name,

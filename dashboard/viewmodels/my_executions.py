@@ -1,56 +1,85 @@
-"""A person's own executions at a glance, for the first page after login; pure."""
+"""What a person runs and has stopped at a glance, for the first page after login; pure. A workspace is there once, however often it ran."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
 from dashboard.viewmodels.clusters import framework_name
+from dashboard.viewmodels.execution import CONTRIBUTING
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.nodes import Status
-from dashboard.viewmodels.states import state_status
+from dashboard.viewmodels.states import ACTIVE_STATES, state_status
+from dashboard.viewmodels.workspaces import Button, WorkspaceRecord, fitting_button
 from grid.runtime.executions import ExecutionRow
 
 SHOWN = 8
-_FINAL = frozenset({"succeeded", "stopped", "failed", "error"})
 
 
 @dataclass(frozen=True, slots=True)
 class MyExecution:
-    """`environment` is what it runs: of a cluster, the framework."""
+    """`environment` is what it runs: of a cluster, the framework. `execution_id` is "" of a workspace that is stopped, and
+    `workspace_id` of what is none."""
 
-    id: str
+    execution_id: str
+    workspace_id: str
     name: str
     environment: str
     tier: str
     project: str
     status: Status
     since: datetime
+    button: Button
 
 
 @dataclass(frozen=True, slots=True)
 class MyExecutions:
-    """`more` counts those that are not shown; what ended stays for the hour that the runtime keeps it."""
+    """`more` says that not all is shown; of what cannot be resumed, what ended stays for the hour that the runtime keeps it."""
 
     lines: tuple[MyExecution, ...]
-    more: int
+    more: bool
 
 
-def my_executions(rows: Iterable[ExecutionRow]) -> Fragment:
-    """What runs or waits first, the newest first."""
-    mine = sorted(rows, key=lambda row: row.requested_at, reverse=True)
-    mine.sort(key=lambda row: row.state in _FINAL)
-    lines = tuple(_line(row) for row in mine[:SHOWN])
-    shown = MyExecutions(lines, max(0, len(mine) - SHOWN))
+def my_executions(mine: Collection[ExecutionRow], workspaces: Iterable[WorkspaceRecord]) -> Fragment:
+    """What runs or waits first, then what ended and the stopped workspaces; each the newest first. Of `workspaces`, those that the rows
+    show as active are passed over, so that each is shown once and as live as everything else."""
+    active = [row for row in mine if row.state in ACTIVE_STATES]
+    busy = {row.workspace_id for row in active}
+    ended = [
+        (row.requested_at, _row_card(row)) for row in mine if row.state not in ACTIVE_STATES and not row.workspace_id
+    ]
+    ended += [(one.launched_at, workspace_card(one)) for one in workspaces if one.id not in busy]
+    lines = [_row_card(row) for row in sorted(active, key=lambda row: row.requested_at, reverse=True)]
+    lines += [card for _, card in sorted(ended, key=lambda pair: pair[0], reverse=True)]
+    shown = MyExecutions(tuple(lines[:SHOWN]), more=len(lines) > SHOWN)
     return Fragment("my-executions", "dashboard/fragments/my_executions.html", shown)
 
 
-def _line(row: ExecutionRow) -> MyExecution:
+def workspace_card(workspace: WorkspaceRecord) -> MyExecution:
+    """As its owner sees it."""
+    life = workspace.latest
     return MyExecution(
-        id=row.id,
+        execution_id=life.id if life is not None and life.is_active else "",
+        workspace_id=workspace.id,
+        name=workspace.name,
+        environment=workspace.environment_name,
+        tier=workspace.tier_name,
+        project=workspace.project_name,
+        status=workspace.status,
+        since=workspace.since,
+        button=workspace.button(workspace.owner_id),
+    )
+
+
+def _row_card(row: ExecutionRow) -> MyExecution:
+    contributes = row.project_roles.get(row.owner_id) in CONTRIBUTING
+    return MyExecution(
+        execution_id=row.id,
+        workspace_id=row.workspace_id,
         name=row.title or row.object_name,
         environment=row.environment_name if not row.framework else f"{framework_name(row.framework)} cluster",
         tier=row.tier_name,
         project=row.project_name,
         status=state_status(row.state, message=row.message)[0],
         since=row.state_since,
+        button=fitting_button(row.state, contributes=contributes) if row.workspace_id else "",
     )

@@ -1,4 +1,4 @@
-"""The first page after login: one's own executions, and where to go from here, by role."""
+"""The first page after login: one's own executions and workspaces, and where to go from here, by role."""
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
@@ -9,4 +9,7 @@ from dashboard.views.live import live_page
 
 @require_safe
 async def home(request: HttpRequest) -> HttpResponse:
+    user = await request.auser()
+    if user.pk is not None:
+        HOME.forget(user.pk)
     return await live_page(request, HOME, "dashboard/home.html")

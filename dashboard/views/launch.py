@@ -25,6 +25,7 @@ from dashboard.views.launch_cluster import (
     slots_of,
     workers_left,
 )
+from dashboard.workspace_records import has_stopped
 from grid.errors import Rejected
 from grid.launch.clusters.request import ClusterFacts
 from grid.launch.request import LAUNCHABLE_KINDS, environments_for, submit
@@ -123,7 +124,7 @@ def _initial(user: User, kind: str, model: Execution | None) -> dict[str, Any]:
 
 def _context(form: LaunchForm, kinds: list[str], nodes: Mapping[str, int] | None, held: Slots) -> dict[str, Any]:
     projects, environments = list(form.projects), list(form.environments)
-    offers = _offers(form.tiers)
+    offers = tier_offers(form.tiers)
     missing = ""
     if not projects:
         missing = (
@@ -144,11 +145,12 @@ def _context(form: LaunchForm, kinds: list[str], nodes: Mapping[str, int] | None
         "tiers": tier_cards(offers, chosen=form.chosen("tier"), ready_nodes=nodes),
         "slots": held,
         "missing": missing,
+        "has_stopped": form.kind == Kind.WORKSPACE and has_stopped(form.user.pk),
         "token": form["token"].value() or new_token(),
     }
 
 
-def _offers(tiers: Iterable[HardwareTier]) -> list[TierOffer]:
+def tier_offers(tiers: Iterable[HardwareTier]) -> list[TierOffer]:
     running = running_by_tier()
 
     def offer(tier: HardwareTier) -> TierOffer:

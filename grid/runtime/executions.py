@@ -69,6 +69,7 @@ class ExecutionRow:
     head_tier_name: str = ""  # of a cluster; `tier` is its workers'
     framework: str = ""  # of a cluster
     attached_to: str = ""  # of a cluster: the workspace or job that it belongs to
+    workspace_id: str = ""  # of the workspace that it is a life of
     version: Version | None = field(default=None, compare=False)
 
     @property
@@ -358,5 +359,6 @@ def _row(execution: Execution, roles: Mapping[int, str]) -> ExecutionRow:
         head_tier_name=execution.head_tier.name if execution.head_tier else "",
         framework=execution.framework,
         attached_to=execution.attached_to_id or "",
+        workspace_id=execution.workspace_id or "",
         version=(execution.revision, execution.updated_at),
     )

@@ -3,7 +3,8 @@ ask each of them, and fail for an address or a method that has no row here.
 
 Roles: nobody is logged in as `nobody`; `owner` has launched the executions named workspace and cluster in a project that `lead`
 owns, `member` contributes to and `viewer` only looks at; `former` was a member too and has launched left-workspace and
-left-cluster; `viewer` contributed once and has launched viewed-workspace and viewed-cluster; a `stranger` has nothing to do with
+left-cluster; `viewer` contributed once and has launched viewed-workspace and viewed-cluster; what is named notebook is a stopped
+workspace of the same three people; a `stranger` has nothing to do with
 it; an `auditor` sees everything and does nothing. Answers: a status, `login` for a way to the login page (by a redirect; of a
 websocket, a goodbye that says so), `open` or `refused` for a websocket, `in` for whatever Django's admin answers to an admin. 422
 and 400 refuse a form, not a person.
@@ -104,6 +105,23 @@ GET  execution-restart-head  viewed-cluster      login    403      200      403 
 POST execution-restart-head  viewed-cluster      login    403      302      403      403      404      404      403      302      302
 POST execution-stop          viewed-cluster      login    403      302      403      302      404      404      403      302      302
 POST execution-open          viewed-cluster      login    302      302      302      403      403      403      403      403      403
+
+GET  workspaces                                  login    200      200      200      200      200      200      200      200      200
+GET  workspace               notebook            login    200      200      200      200      404      404      200      200      200
+GET  workspace-resume        notebook            login    200      403      403      403      404      404      403      403      403
+POST workspace-resume        notebook            login    302      403      403      403      404      404      403      403      403
+POST workspace-rename        notebook            login    302      403      403      403      404      404      403      403      403
+GET  workspace-delete        notebook            login    200      403      403      403      404      404      403      403      403
+POST workspace-delete        notebook            login    302      403      403      403      404      404      403      403      403
+GET  workspace               left-notebook       login    200      200      200      200      200      404      200      200      200
+GET  workspace-resume        left-notebook       login    403      403      403      403      200      404      403      403      403
+POST workspace-resume        left-notebook       login    403      403      403      403      422      404      403      403      403
+POST workspace-delete        left-notebook       login    403      403      403      403      302      404      403      403      403
+GET  workspace-resume        viewed-notebook     login    403      403      403      200      404      404      403      403      403
+POST workspace-resume        viewed-notebook     login    403      403      403      422      404      404      403      403      403
+POST workspace-rename        viewed-notebook     login    403      403      403      302      404      404      403      403      403
+GET  workspace               no-such             login    404      404      404      404      404      404      404      404      404
+POST workspace-resume        no-such             login    404      404      404      404      404      404      404      404      404
 
 GET  execution               no-such             login    404      404      404      404      404      404      404      404      404
 POST execution-stop          no-such             login    404      404      404      404      404      404      404      404      404

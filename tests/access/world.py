@@ -11,11 +11,11 @@ from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
 from grid.centralconfig import UNNEEDED_SECONDS
 from grid.kube.resources import NODES, PODS
-from grid.models import AuditEntry, Execution, Project, User
+from grid.models import AuditEntry, Execution, Project, User, Workspace
 from grid.runtime import Runtime
 from tests.access.table import ROLES, Row
 from tests.dashboard.clustering import make_cluster
-from tests.dashboard.executing import make_execution, make_project, pod_of, read_executions
+from tests.dashboard.executing import make_execution, make_project, make_workspace, pod_of, read_executions
 from tests.support import builders
 from tests.support.builders import NAMESPACE
 from tests.support.cluster import FakeCluster
@@ -28,6 +28,7 @@ NO_SUCH = "neverwas22"
 class World:
     people: Mapping[str, User]
     executions: Mapping[str, Execution]
+    workspaces: Mapping[str, Workspace]
     entry: AuditEntry
 
     def client(self, role: str) -> Client:
@@ -63,7 +64,8 @@ class World:
                 object_type=_MODELS[row.route.removesuffix("-revert")], object_id=row.target
             )
             return {"id": row.target, "entry_id": self.entry.pk}
-        return {"id": execution.pk if execution else row.target}
+        found = execution or self.workspaces.get(row.target)
+        return {"id": found.pk if found else row.target}
 
 
 _MODELS = {"tier": "hardwaretier", "environment": "environment", "project": "project"}
@@ -78,6 +80,8 @@ _BODIES: dict[str, dict[str, Any]] = {
     },
     "execution-opening": {"opener": "a" * 64},
     "execution-resize": {"minimum": "1", "maximum": "2"},
+    "workspace-resume": {"environment": "jupyterlab", "tier": "small"},
+    "workspace-rename": {"title": "Another"},
     "configuration-change": {"key": UNNEEDED_SECONDS.key, "value": "60"},
     "configuration-reset": {"key": UNNEEDED_SECONDS.key},
     "login-unlock": {"scope": "name", "name": "owner", "address": ""},
@@ -98,6 +102,11 @@ def build(cluster: FakeCluster, runtime: Runtime) -> World:
         "viewed-workspace": make_execution(people["viewer"], project),
         "viewed-cluster": _cluster(people["viewer"], project),
     }
+    workspaces = {
+        "notebook": make_workspace(people["owner"], project),
+        "left-notebook": make_workspace(people["former"], project),
+        "viewed-notebook": make_workspace(people["viewer"], project),
+    }
     project.members.remove(people["former"])
     project.members.add(people["viewer"], through_defaults={"role": "viewer"})
     cluster.put(NODES, builders.node("node-a"))
@@ -106,7 +115,7 @@ def build(cluster: FakeCluster, runtime: Runtime) -> World:
     fill(runtime, cluster)
     read_executions(runtime)
     entry = AuditEntry.objects.create(actor_name="admin", action="changed", object_type="", object_id="", changes={})
-    return World(people, executions, entry)
+    return World(people, executions, workspaces, entry)
 
 
 def _cluster(owner: User, project: Project) -> Execution:

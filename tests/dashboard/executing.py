@@ -8,7 +8,7 @@ from typing import Any
 from dashboard.viewmodels.execution import ExecutionRecord, LifecycleLine
 from grid.kube.objects import RawObject
 from grid.labels import KEYS
-from grid.models import Environment, Execution, HardwareTier, LifecycleEntry, Project, State, User
+from grid.models import Environment, Execution, HardwareTier, LifecycleEntry, Project, State, User, Workspace
 from grid.runtime import Runtime
 from grid.runtime.executions import ExecutionRow, read_rows
 from tests.support import builders
@@ -123,6 +123,24 @@ def make_execution(owner: User, project: Project, *, state: State = State.RUNNIN
     execution = Execution.objects.create(owner=owner, project=project, state=state, **values)
     LifecycleEntry.objects.create(execution=execution, at=MOMENT, to_state=state, reason=str(state))
     return execution
+
+
+def make_workspace(owner: User, project: Project, *, title: str = "Explore", **fields: Any) -> Workspace:
+    """A stopped one with one execution; `fields` are the execution's."""
+    values: dict[str, Any] = {"state": State.STOPPED, "ended_at": MOMENT, "settled_at": MOMENT, **fields}
+    life = make_execution(owner, project, title=title, **values)
+    workspace = Workspace.objects.create(
+        id=life.pk,
+        title=title,
+        owner=owner,
+        project=project,
+        environment=life.environment,
+        tier=life.tier,
+        created_at=life.requested_at,
+        launched_at=life.requested_at,
+    )
+    Execution.objects.filter(pk=life.pk).update(workspace=workspace)
+    return workspace
 
 
 def read_executions(runtime: Runtime) -> None:

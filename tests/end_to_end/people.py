@@ -124,6 +124,14 @@ def stop(page: Page) -> None:
     page.get_by_role("button", name=re.compile("Stop")).click()
 
 
+def resume(page: Page) -> None:
+    """From the page of its execution, as soon as that has ended."""
+    expect(page.locator(".execution-state")).to_contain_text("Stopped", timeout=SOON)
+    page.get_by_role("link", name="Resume").click()
+    page.get_by_role("button", name="Resume").click()
+    page.wait_for_url(re.compile(r"/executions/\w+/"))
+
+
 def run_in_terminal(lab: Page, command: str) -> str:
     """What a terminal of this workspace answers, over the websocket that JupyterLab itself would open."""
     script = """async ([command, mark]) => {

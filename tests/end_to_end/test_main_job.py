@@ -20,6 +20,7 @@ from tests.end_to_end.people import (
     launch,
     log_in,
     open_lab,
+    resume,
     run_cell,
     run_in_terminal,
     stop,
@@ -86,7 +87,7 @@ def test_a_scientist_works_on_a_gpu_node_that_comes_and_goes(grid: Grid, browser
     assert was_not_reloaded(executions)
 
 
-def test_files_of_a_workspace_are_there_at_the_next_launch(grid: Grid, browser: Browser, tmp_path: Path) -> None:
+def test_files_of_a_workspace_are_there_when_it_is_resumed(grid: Grid, browser: Browser, tmp_path: Path) -> None:
     """Those that a kernel writes, and those that somebody sends from his machine; both come back to it unchanged."""
     notebook = tmp_path / "sent.ipynb"
     # Longer than any buffer on its way.
@@ -96,7 +97,11 @@ def test_files_of_a_workspace_are_there_at_the_next_launch(grid: Grid, browser: 
     scientist = log_in(browser, grid, "scientist")
     page = scientist.new_page()
     for turn in (1, 2):
-        launch(page, tier="Small", title=f"Turn {turn}")
+        if turn == 1:
+            launch(page, tier="Small", title="Files to keep")
+        else:
+            resume(page)
+        expect(page.locator("h1")).to_have_text("Files to keep")
         expect(page.locator(".execution-state")).to_contain_text("Running", timeout=PULL)
         lab = open_lab(scientist, page)
         if turn == 1:

@@ -1,0 +1,78 @@
+"""A workspace in one card or head: how it is now, and the one button that fits; pure."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from dashboard.viewmodels.execution import CONTRIBUTING
+from dashboard.viewmodels.nodes import Status
+from dashboard.viewmodels.states import ACTIVE_STATES, state_status
+
+Button = Literal["open", "stop", "resume", ""]
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """One execution of a workspace."""
+
+    id: str
+    state: str
+    since: datetime
+    message: str
+
+    @property
+    def is_active(self) -> bool:
+        return self.state in ACTIVE_STATES
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceRecord:
+    """What the database knows of a workspace; `latest` is None when all of its executions were dropped from the history."""
+
+    id: str
+    name: str
+    title: str
+    owner_id: int
+    owner_username: str
+    project_id: str
+    project_name: str
+    project_roles: Mapping[int, str]  # by the member's id
+    environment_name: str
+    tier_name: str
+    created_at: datetime
+    launched_at: datetime
+    latest: Life | None
+
+    @property
+    def project_member_ids(self) -> Collection[int]:
+        return self.project_roles.keys()
+
+    @property
+    def is_active(self) -> bool:
+        return self.latest is not None and self.latest.is_active
+
+    @property
+    def status(self) -> Status:
+        if self.latest is None:
+            return Status("neutral", "Stopped")
+        return state_status(self.latest.state, message=self.latest.message)[0]
+
+    @property
+    def since(self) -> datetime:
+        return self.launched_at if self.latest is None else self.latest.since
+
+    def button(self, user_id: int) -> Button:
+        """Only its owner works in it; whoever else may stop it does so on its execution's page."""
+        if user_id != self.owner_id:
+            return ""
+        if self.latest is None or not self.latest.is_active:
+            return "resume"
+        return fitting_button(self.latest.state, contributes=self.project_roles.get(user_id) in CONTRIBUTING)
+
+
+def fitting_button(state: str, *, contributes: bool) -> Button:
+    """What its owner does with a workspace in this active state. Whoever does not contribute to its project opens nothing there."""
+    if state in ("finishing", "stopping"):
+        return ""
+    return "open" if state == "running" and contributes else "stop"

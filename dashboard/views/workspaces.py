@@ -1,0 +1,179 @@
+"""Workspaces: one's own, one of them with its executions, and resuming, renaming and deleting it.
+
+What somebody may not see is not there: 404, as for what never was. Only its owner may do something with it.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from dashboard.access import may_manage_workspace, may_see_workspace
+from dashboard.forms.workspaces import RenameForm, ResumeForm
+from dashboard.viewmodels.clusters import framework_name
+from dashboard.viewmodels.launch import tier_cards
+from dashboard.viewmodels.my_executions import workspace_card
+from dashboard.viewmodels.workspaces import WorkspaceRecord
+from dashboard.views.launch import ready_nodes, tier_offers
+from dashboard.views.launch_cluster import facts_of, slots_of
+from dashboard.workspace_records import lives_of, page_of, read_workspace
+from grid.errors import Problem, Rejected
+from grid.launch import workspaces as rules
+from grid.launch.clusters.request import ClusterFacts
+from grid.models import Execution, User, Workspace
+from grid.runtime import get_runtime
+from grid.wording import plural
+
+_NOT_THERE = "There is no such workspace, or it is not yours to see."
+
+
+@require_safe
+def workspaces(request: HttpRequest) -> HttpResponse:
+    page = page_of(request.user.pk or 0, request.GET.get("before", "")[:16])
+    context = {"cards": [workspace_card(one) for one in page.rows], "older": page.older, "now": timezone.now()}
+    return render(request, "dashboard/workspaces.html", context)
+
+
+@require_safe
+def workspace(request: HttpRequest, id: str) -> HttpResponse:
+    return _page(request, _seen(request, id))
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+async def workspace_resume(request: HttpRequest, id: str) -> HttpResponse:
+    """Nodes are read here, on the event loop; the rest is the database's."""
+    runtime = get_runtime()
+    answer: HttpResponse = await sync_to_async(_resume)(request, id, ready_nodes(runtime), facts_of(runtime))
+    if request.method == "POST":
+        runtime.executions.hint()
+    return answer
+
+
+@require_POST
+def workspace_rename(request: HttpRequest, id: str) -> HttpResponse:
+    record = _managed(request, id)
+    form = RenameForm(request.POST)
+    if form.is_valid():
+        try:
+            rules.rename(id, form.cleaned_data["title"])
+        except Rejected as refused:
+            for problem in refused.problems:
+                form.add_error(problem.path or None, problem.message)
+        else:
+            messages.info(request, "It has its new title.")
+            return redirect("workspace", id=id)
+    return _page(request, record, form)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def workspace_delete(request: HttpRequest, id: str) -> HttpResponse:
+    """Asks first, so that it works without a script."""
+    record = _managed(request, id)
+    problems: tuple[Problem, ...] = ()
+    if request.method == "POST":
+        try:
+            rules.delete(id, now=timezone.now())
+        except Rejected as refused:
+            problems = refused.problems
+        else:
+            messages.info(request, f"{record.name} was deleted. Its files stay.")
+            return redirect("workspaces")
+    context = {"record": record, "problems": problems}
+    return render(request, "dashboard/workspace_delete.html", context, status=422 if problems else 200)
+
+
+def _page(request: HttpRequest, record: WorkspaceRecord, form: RenameForm | None = None) -> HttpResponse:
+    is_mine = may_manage_workspace(request.user, record)
+    context = {
+        "record": record,
+        "card": workspace_card(record) if is_mine else None,
+        "is_mine": is_mine,
+        "rename": form or RenameForm(initial={"title": record.title}),
+        "lives": lives_of(record.id, request.GET.get("before", "")[:16]),
+        "now": timezone.now(),
+    }
+    return render(request, "dashboard/workspace.html", context, status=422 if form else 200)
+
+
+def _resume(request: HttpRequest, id: str, nodes: Mapping[str, int] | None, facts: ClusterFacts) -> HttpResponse:
+    _managed(request, id)
+    assert isinstance(request.user, User)
+    asked = Workspace.objects.select_related("owner", "project", "environment", "tier").get(pk=id)
+    initial = {"environment": asked.environment_id, "tier": asked.tier_id}
+    form = ResumeForm(request.POST if request.method == "POST" else None, user=request.user, initial=initial)
+    closed = rules.why_not_resume(asked)
+    if closed is None and form.is_bound and form.is_valid():
+        try:
+            return redirect("execution", id=_resumed(form, id, facts).pk)
+        except Rejected as refused:
+            form.add_problems(refused.problems)
+            # Another click, or another page, was faster.
+            closed = next((one for one in refused.problems if one.code in (rules.ACTIVE, rules.STOPPING)), None)
+    if closed is not None and closed.code == rules.ACTIVE:
+        life = Execution.objects.unsettled().filter(workspace=id).first()
+        if life is None:
+            return redirect("workspace", id=id)
+        messages.info(request, "This workspace has not ended: here it is.")
+        return redirect("execution", id=life.pk)
+    context = _form_context(form, asked, nodes, facts) if closed is None else {}
+    context |= {"workspace": asked, "closed": closed, "slots": slots_of(request.user)}
+    return render(request, "dashboard/workspace_resume.html", context, status=422 if form.is_bound else 200)
+
+
+def _resumed(form: ResumeForm, id: str, facts: ClusterFacts) -> Execution:
+    chosen = form.cleaned_data
+    return rules.resume(
+        id,
+        environment=chosen["environment"],
+        tier=chosen["tier"],
+        with_cluster=chosen["with_cluster"],
+        now=timezone.now(),
+        facts=facts,
+    )
+
+
+def _form_context(
+    form: ResumeForm, asked: Workspace, nodes: Mapping[str, int] | None, facts: ClusterFacts
+) -> dict[str, Any]:
+    """`notes` say, at each field, why what the workspace had is not chosen."""
+    notes: dict[str, str] = {}
+    if not form.is_bound:
+        for problem in rules.problems_as_launched(asked, facts=facts):
+            notes[problem.path if problem.path in form.fields else "with_cluster"] = problem.message
+    return {
+        "form": form,
+        "notes": notes,
+        "environments": list(form.environments),
+        "chosen_environment": form.chosen("environment"),
+        "tiers": tier_cards(tier_offers(form.tiers), chosen=form.chosen("tier"), ready_nodes=nodes),
+        "cluster": _cluster_words(asked.cluster) if asked.cluster else "",
+    }
+
+
+def _cluster_words(stored: Mapping[str, Any]) -> str:
+    """Such as "Dask, 1 to 5 workers"."""
+    least, most = stored["workers_minimum"], stored["workers_maximum"]
+    workers = (
+        f"{least} to {plural(most, 'worker')}" if stored["autoscale"] and most > least else plural(least, "worker")
+    )
+    return f"{framework_name(stored['framework'])}, {workers}"
+
+
+def _seen(request: HttpRequest, workspace_id: str) -> WorkspaceRecord:
+    record = read_workspace(workspace_id)
+    if record is None or not may_see_workspace(request.user, record):
+        raise Http404(_NOT_THERE)
+    return record
+
+
+def _managed(request: HttpRequest, workspace_id: str) -> WorkspaceRecord:
+    record = _seen(request, workspace_id)
+    if not may_manage_workspace(request.user, record):
+        raise PermissionDenied("Only its owner can resume, rename or delete a workspace.")
+    return record

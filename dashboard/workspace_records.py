@@ -1,0 +1,106 @@
+"""Workspaces as values for pages; sync reads of the database that cost what they show."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from django.db.models import Exists, OuterRef, QuerySet, Subquery
+
+from dashboard.viewmodels.workspaces import Life, WorkspaceRecord
+from grid.models import Execution, Membership, Workspace
+
+PER_PAGE = 24
+LIVES_PER_PAGE = 20
+
+_NEWEST_LIFE = Execution.objects.filter(workspace=OuterRef("pk")).order_by("-requested_at", "-pk").values("pk")[:1]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """`older` is what the next page begins `before`; "" when there is none."""
+
+    rows: Sequence[WorkspaceRecord]
+    older: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LivesPage:
+    rows: Sequence[Execution]
+    older: str = ""
+
+
+def read_workspace(workspace_id: str) -> WorkspaceRecord | None:
+    """One that was not deleted, in three queries."""
+    found = list(_present().filter(pk=workspace_id))
+    if not found:
+        return None
+    roles = dict(Membership.objects.filter(project=found[0].project_id).values_list("user_id", "role"))
+    return _records(found, {found[0].project_id: roles})[0]
+
+
+def latest_of(owner_id: int, most: int) -> Sequence[WorkspaceRecord]:
+    """A person's own workspaces, those launched or resumed last first; each knows the owner's role in its project only."""
+    return _own(_present().filter(owner=owner_id)[:most], owner_id)
+
+
+def page_of(owner_id: int, before: str) -> Page:
+    """A page of a person's workspaces: those behind `before`, the id of a workspace; the newest when that is nobody's."""
+    rows = _present().filter(owner=owner_id)
+    last = Workspace.objects.filter(pk=before, owner=owner_id).first() if before else None
+    if last is not None:
+        rows = rows.filter(launched_at__lte=last.launched_at).exclude(launched_at=last.launched_at, pk__gte=last.pk)
+    found = _own(rows[: PER_PAGE + 1], owner_id)
+    return Page(found[:PER_PAGE], found[PER_PAGE - 1].id if len(found) > PER_PAGE else "")
+
+
+def lives_of(workspace_id: str, before: str) -> LivesPage:
+    """A page of a workspace's executions, the newest first: those behind `before`, the id of one of them."""
+    rows = Execution.objects.filter(workspace=workspace_id)
+    last = rows.filter(pk=before).first() if before else None
+    if last is not None:
+        rows = rows.filter(requested_at__lte=last.requested_at).exclude(requested_at=last.requested_at, pk__gte=last.pk)
+    ordered = rows.order_by("-requested_at", "-pk").select_related("tier", "environment").defer("spec")
+    found = list(ordered[: LIVES_PER_PAGE + 1])
+    return LivesPage(found[:LIVES_PER_PAGE], found[LIVES_PER_PAGE - 1].pk if len(found) > LIVES_PER_PAGE else "")
+
+
+def has_stopped(owner_id: int) -> bool:
+    """Whether the person has a workspace to resume."""
+    life = Execution.objects.unsettled().filter(workspace=OuterRef("pk"))
+    return Workspace.objects.filter(~Exists(life), owner=owner_id, deleted_at__isnull=True).exists()
+
+
+def _present() -> QuerySet[Workspace]:
+    related = Workspace.objects.filter(deleted_at__isnull=True).select_related(
+        "owner", "project", "environment", "tier"
+    )
+    return related.annotate(newest=Subquery(_NEWEST_LIFE)).order_by("-launched_at", "-pk")
+
+
+def _own(rows: Iterable[Workspace], owner_id: int) -> Sequence[WorkspaceRecord]:
+    found = list(rows)
+    mine = Membership.objects.filter(user=owner_id, project__in={row.project_id for row in found})
+    return _records(found, {project: {owner_id: role} for project, role in mine.values_list("project", "role")})
+
+
+def _records(rows: Sequence[Workspace], roles: Mapping[str, Mapping[int, str]]) -> Sequence[WorkspaceRecord]:
+    newest = {row.pk: getattr(row, "newest") for row in rows}  # noqa: B009 - annotated
+    lives = Execution.objects.only("state", "state_since", "message").in_bulk([pk for pk in newest.values() if pk])
+    return [_record(row, roles.get(row.project_id, {}), lives.get(newest[row.pk])) for row in rows]
+
+
+def _record(row: Workspace, roles: Mapping[int, str], life: Execution | None) -> WorkspaceRecord:
+    return WorkspaceRecord(
+        id=row.pk,
+        name=str(row),
+        title=row.title,
+        owner_id=row.owner_id,
+        owner_username=row.owner.get_username(),
+        project_id=row.project_id,
+        project_name=row.project.name,
+        project_roles=roles,
+        environment_name=row.environment.name,
+        tier_name=row.tier.name,
+        created_at=row.created_at,
+        launched_at=row.launched_at,
+        latest=Life(life.pk, life.state, life.state_since, life.message) if life is not None else None,
+    )

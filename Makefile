@@ -8,7 +8,7 @@ LINTED := grid dashboard tests benchmarks manage.py
 # The tests start hundreds of our processes, and each would compile all of the code again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run setup test check bench test-contract test-postgresql test-slow format lock
+.PHONY: run setup test check bench mutants test-contract test-postgresql test-slow format lock
 
 run: ## start everything on this machine
 	@$(SETUP) run
@@ -42,6 +42,10 @@ check: ## style, types, import rules, templates
 	$(VENV)/lint-imports
 	$(VENV)/djlint templates --lint --quiet
 	GRID_DEMO=1 $(VENV)/python manage.py makemigrations --check --dry-run
+
+mutants: ## break the rules in thousands of small ways and see which the tests notice: make mutants WHAT=grid/launch/quota.py
+	@$(SETUP) dev
+	@$(VENV)/python -m tests.support.mutants $(WHAT)
 
 format: ## put the code into its one form
 	$(VENV)/ruff format $(LINTED)

@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 from django.contrib.auth.models import Group
 from django.db import connection
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 from grid.models import User
 from tests.support.leftovers import no_task_is_left, nothing_is_left
@@ -16,6 +16,10 @@ from tests.support.leftovers import no_task_is_left, nothing_is_left
 # A busy machine is no fault of the code.
 settings.register_profile("no hurry", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("no hurry")
+# For a mutant it is enough that some example fails; the same ones each time, so that its fate is no matter of luck.
+settings.register_profile(
+    "mutants", settings.get_profile("no hurry"), phases=[Phase.explicit, Phase.generate], derandomize=True
+)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

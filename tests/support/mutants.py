@@ -1,0 +1,61 @@
+"""Mutation testing: `python -m tests.support.mutants [grid/launch/quota.py ...]` breaks rules and says which breaks no test notices.
+
+Which modules and which tests is in `pyproject.toml`. mutmut writes a copy of the project with all mutants into `mutants/`.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from fnmatch import fnmatch
+from pathlib import Path
+
+from mutmut.stats import status_by_exit_code
+
+_COPY = Path("mutants")
+_PROCESSES = 2
+_NOTICED = frozenset({"killed", "timeout", "caught by type check"})
+
+
+def names_of(path: str) -> str:
+    """Return the pattern of the mutants of a file or a folder."""
+    return ".".join(Path(path).with_suffix("").parts) + ".*"
+
+
+def share_line(module: str, noticed: int, of_all: int) -> str:
+    """Return a row of the table in the documentation."""
+    return f"| `{module}` | {noticed} of {of_all} | {noticed / of_all:.1%} |"
+
+
+def verdicts(meta: Path) -> dict[str, str]:
+    """Return what became of each mutant of one module, by its name."""
+    codes: dict[str, int | None] = json.loads(meta.read_text())["exit_code_by_key"]
+    return {name: status_by_exit_code[code] for name, code in codes.items()}
+
+
+def main(paths: Sequence[str]) -> int:
+    # mutmut starts mypy by its name.
+    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    mutmut = [sys.executable, "-m", "mutmut"]
+    patterns = [names_of(path) for path in paths or ("grid", "dashboard")]
+    run = subprocess.run([*mutmut, "run", "--max-children", str(_PROCESSES), *patterns], env=environment)
+    if run.returncode:
+        return run.returncode
+    survivors: list[str] = []
+    rows: list[str] = []
+    for meta in sorted(_COPY.rglob("*.py.meta")):
+        module = str(meta.relative_to(_COPY).with_suffix(""))
+        found = verdicts(meta)
+        if found and any(fnmatch(next(iter(found)), pattern) for pattern in patterns):
+            unnoticed = [name for name, verdict in found.items() if verdict not in _NOTICED]
+            survivors += unnoticed
+            rows.append(share_line(module, len(found) - len(unnoticed), len(found)))
+    for name in survivors:
+        subprocess.run([*mutmut, "show", name], env=environment)
+    sys.stdout.write("\n".join(["", *rows, ""]))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -38,6 +38,12 @@ def test_nonsense_is_refused_with_an_example_of_what_to_write(text: str) -> None
         parse_quantity(text)
 
 
+def test_a_hundred_characters_are_read_and_no_more() -> None:
+    assert parse_quantity("7".zfill(100)) == 7
+    with pytest.raises(ValueError, match=f"“{'0' * 100}” is not a quantity"):
+        parse_quantity("7".zfill(101))
+
+
 @pytest.mark.parametrize("text", ["1e400", "-1e400", "9223372036854775808", "1000Ei"])
 def test_more_than_kubernetes_counts_is_refused_before_it_breaks_a_sum(text: str) -> None:
     with pytest.raises(ValueError, match="too large"):

@@ -55,9 +55,10 @@ def lines(waiting: Iterable[Waiting]) -> dict[int, list[Waiting]]:
 
 def turns(waiting: Iterable[Waiting], tier: str, last_served: Mapping[tuple[int, str], datetime]) -> Sequence[Waiting]:
     """The line before one tier: everybody's first, then everybody's second ...; who was served longest ago goes first."""
-    placed = [
-        (round_, last_served.get((one.user, tier), NEVER), one.requested_at, one.execution_id, one)
-        for line in lines(waiting).values()
-        for round_, one in enumerate(line)
-    ]
-    return [entry[-1] for entry in sorted(placed, key=lambda entry: entry[:-1])]
+    rounds = [(round_, one) for line in lines(waiting).values() for round_, one in enumerate(line)]
+
+    def place(entry: tuple[int, Waiting]) -> tuple[int, datetime, datetime, str]:
+        round_, one = entry
+        return round_, last_served.get((one.user, tier), NEVER), one.requested_at, one.execution_id
+
+    return [one for _, one in sorted(rounds, key=place)]

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import combinations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -218,6 +219,49 @@ def test_what_can_never_fit_says_so_and_blocks_nobody() -> None:
     assert decisions.admitted == ("tiny",)
     assert decisions.refused["huge"].code == "larger_than_limit"
     assert "This takes 30 slots, and one user may hold 25." in decisions.refused["huge"].message
+
+
+@pytest.mark.parametrize("limit", [1, 2])
+def test_more_than_the_limit_is_refused_for_good_however_small_the_limit_is(limit: int) -> None:
+    refused = admit(Snapshot((waiting("e", slots=limit + 1),), (), slots_per_user=limit)).refused["e"]
+    assert refused.code == "larger_than_limit"
+    assert refused.message == (
+        f"This takes {limit + 1} slots, and one user may hold {limit}. Stop it and launch a smaller one, "
+        "or ask your admin for more slots."
+    )
+
+
+def test_a_tiers_executions_count_together_whoever_holds_them() -> None:
+    holding = tuple(Holding(user, "gpu", 1, 1) for user in (2, 3, 4))
+    snapshot = Snapshot((waiting("e", tier="gpu"),), holding, slots_per_user=25, tier_maximum={"gpu": 3})
+    assert admit(snapshot).admitted == ()
+    assert messages(snapshot)[0].startswith("The tier gpu runs 3 of at most 3 executions at once;")
+
+
+def test_no_place_is_kept_for_what_never_finds_enough_of_them() -> None:
+    queue = (pair("w", 1, cluster_tiers=("small",)), waiting("other", 2, after=1))
+    assert admit(Snapshot(queue, (), slots_per_user=25, tier_maximum={"small": 1})).admitted == ("other",)
+
+
+def test_before_a_full_tier_one_stands_among_those_who_wait_for_it_and_who_was_served_longest_ago_is_first() -> None:
+    queue = (
+        waiting("gpu-lately", 1, "gpu"),
+        waiting("gpu-long-ago", 2, "gpu", after=1),
+        waiting("gpu-never", 3, "gpu", after=2),
+        waiting("gpu-never-second", 3, "gpu", after=3),
+        waiting("large", 4, "large", after=4),
+    )
+    snapshot = Snapshot(
+        waiting=queue,
+        holding=(Holding(9, "gpu", 1, 1), Holding(9, "large", 1, 1)),
+        slots_per_user=25,
+        tier_maximum={"gpu": 1, "large": 1},
+        last_served={(1, "gpu"): NOW, (2, "gpu"): NOW - timedelta(days=1), (3, "large"): NOW},
+    )
+    refused = admit(snapshot).refused
+    positions = {id: why.position for id, why in refused.items()}
+    assert positions == {"gpu-never": 1, "gpu-long-ago": 2, "gpu-lately": 3, "gpu-never-second": 4, "large": 1}
+    assert refused["gpu-lately"].message.endswith(" Position 3.")
 
 
 def test_the_sentence_counts_slots_and_places_in_ones_own_line() -> None:

@@ -85,6 +85,80 @@ def test_an_old_event_that_does_not_fit_is_no_change() -> None:
     assert [one.metadata.name for one in store.values()] == ["new"]
 
 
+def test_a_full_store_makes_room_for_a_tenth_more_so_that_it_need_not_at_each_event() -> None:
+    store = EventStore(cap=20)
+    sizes = []
+    for number in range(22):
+        store.apply(an_event(f"e{number:02}", about=pod(f"p{number}"), minute=number))
+        sizes.append(len(store))
+    assert sizes[18:] == [19, 20, 18, 19]
+    assert sorted(one.metadata.name for one in store.values())[0] == "e03"
+
+
+def test_without_being_told_otherwise_an_object_keeps_fifty() -> None:
+    store = EventStore()
+    for number in range(60):
+        store.apply(an_event(f"e{number:02}", minute=number))
+    assert names(store.about(kind="Pod", name="p", namespace="compute-grid")) == [f"e{n}" for n in range(10, 60)]
+
+
+def test_an_event_without_any_time_is_the_oldest() -> None:
+    store = EventStore()
+    undated = event("undated", about=POD)
+    for field in ("firstTimestamp", "lastTimestamp", "eventTime"):
+        undated.pop(field, None)
+    undated["metadata"].pop("creationTimestamp", None)
+    for one in (an_event("dated"), decode(undated, Event)):
+        store.apply(one)
+    assert names(store.about(kind="Pod", name="p", namespace="compute-grid")) == ["undated", "dated"]
+
+
+def test_an_event_that_names_no_incarnation_may_be_about_any() -> None:
+    store = EventStore()
+    store.apply(an_event("unsaid", about=pod("p", uid="")))
+    assert names(store.about(kind="Pod", name="p", namespace="compute-grid", uid="2")) == ["unsaid"]
+
+
+def test_an_event_that_comes_twice_is_one_change() -> None:
+    store = EventStore()
+    assert store.apply(an_event("a"))
+    assert not store.apply(an_event("a"))
+    assert store.version == 1
+
+
+def test_an_event_about_nothing_in_particular_is_about_no_object() -> None:
+    store = EventStore()
+    for one in (event("nothing"), event("nameless", about={"kind": "Pod", "metadata": {"name": ""}})):
+        store.apply(decode(one, Event))
+    assert store.about(kind="Pod", name="", namespace="compute-grid") == []
+    assert store.by("object", "//") == ()
+    assert len(store) == 2
+
+
+def test_objects_of_one_name_are_told_apart_by_kind_and_namespace() -> None:
+    store = EventStore()
+    store.apply(an_event("here", about=pod("p")))
+    store.apply(an_event("elsewhere", about=pod("p", namespace="other")))
+    store.apply(an_event("node", about=node("p")))
+    assert names(store.about(kind="Pod", name="p", namespace="compute-grid")) == ["here"]
+    assert names(store.about(kind="Pod", name="p", namespace="other")) == ["elsewhere"]
+    assert names(store.about(kind="Node", name="p")) == ["node"]
+
+
+def test_a_store_has_the_callers_indexes_beside_its_own_and_the_callers_patience() -> None:
+    store = EventStore("own", indexes={"reason": lambda one: one.reason}, silence_limit=5)
+    store.apply(an_event("a"))
+    assert [one.metadata.name for one in store.by("reason", "Scheduled")] == ["a"]
+    assert names(store.from_component("kubelet")) == ["a"]
+    store.mark_synced(0)
+    assert (store.name, store.freshness(5).error) == ("own", "")
+    assert store.freshness(6).error
+    patient = EventStore()
+    patient.mark_synced(0)
+    assert (patient.name, patient.freshness(180).error) == ("events", "")
+    assert patient.freshness(181).error
+
+
 @given(st.lists(st.tuples(st.integers(0, 30), st.booleans(), st.integers(0, 5)), max_size=80))
 def test_the_caps_hold_whatever_comes(incoming: list[tuple[int, bool, int]]) -> None:
     store = EventStore(cap=20, per_object=6)

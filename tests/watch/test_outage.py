@@ -54,6 +54,20 @@ async def test_a_recovery_is_known_at_once_even_when_nothing_happens_in_the_clus
 
 
 @virtual_time
+async def test_once_it_is_known_to_be_back_the_cluster_is_not_asked_again() -> None:
+    cluster = cluster_of("a")
+    async with following(cluster) as it:
+        await passes(30)
+        cluster.available = False
+        await passes(20)
+        cluster.available = True
+        await until(lambda: it.freshness().error == "")
+        cluster.requests.clear()
+        await passes(3600)
+        assert cluster.count("list") == 0
+
+
+@virtual_time
 async def test_an_hour_without_the_cluster_costs_few_requests() -> None:
     cluster = cluster_of("a")
     async with following(cluster) as it:

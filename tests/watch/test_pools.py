@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from grid.kube.objects import ConfigMap, Metadata, Node
 from grid.labels import NODE_POOL
 from grid.watch.pools import NodeGroup, known_pools, node_groups
@@ -30,6 +32,29 @@ def test_a_pool_without_nodes_is_known_from_its_group() -> None:
     node = Node(metadata=Metadata(name="n", labels={NODE_POOL: "default"}))
     group = status("nodeGroups: [{name: gpu, health: {minSize: 0, maxSize: 2}}]")
     assert known_pools([node], [group]) == {"default", "gpu"}
+
+
+def test_a_group_says_how_many_nodes_it_wants_and_none_when_it_does_not_say() -> None:
+    text = "nodeGroups: [{name: 7, health: {minSize: 1, maxSize: 5, cloudProviderTarget: 3}}, {name: b, health: {minSize: 0, maxSize: 1}}]"
+    assert node_groups([status(text)]) == {"7": NodeGroup("7", 1, 5, 3), "b": NodeGroup("b", 0, 1, 0)}
+
+
+def test_pools_are_told_by_the_label_that_the_caller_names() -> None:
+    nodes = [
+        Node(metadata=Metadata(name="n", labels={"cloud/pool": "blue", NODE_POOL: "red"})),
+        Node(metadata=Metadata(name="m")),
+    ]
+    assert known_pools(nodes, [], label="cloud/pool") == {"blue"}
+    assert known_pools(nodes, []) == {"red"}
+
+
+def test_one_bad_status_hides_no_other_and_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    good = status("nodeGroups: [{name: gpu, health: {minSize: 0, maxSize: 2}}]")
+    assert set(node_groups([status("nodeGroups: 3"), ConfigMap(metadata=Metadata(name="empty")), good])) == {"gpu"}
+    (told,) = caplog.messages
+    assert told.startswith(
+        "unreadable autoscaler status configmap=kube-system/cluster-autoscaler-status error=TypeError("
+    )
 
 
 def test_a_status_that_cannot_be_read_is_no_obstacle() -> None:

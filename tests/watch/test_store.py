@@ -1,5 +1,7 @@
 """The store by itself: keys, indexes, versions, freshness."""
 
+import pytest
+
 from grid.kube.objects import Node, Pod
 from grid.watch.store import Freshness, Store
 from tests.support.builders import decode, node, pod
@@ -82,3 +84,42 @@ def test_silence_beyond_the_limit_is_staleness_even_when_nothing_failed() -> Non
     assert pods.freshness(190.0).error == ""
     assert pods.freshness(191.0).behind_seconds == 181.0
     assert pods.freshness(191.0).error
+
+
+def test_each_state_is_said_in_a_sentence_of_its_own() -> None:
+    pods = store()
+    pods.mark_failed("The cluster does not answer.")
+    assert pods.freshness(5.0) == Freshness(False, 0.0, "The cluster does not answer.")
+    pods.mark_heard(6.0)
+    assert pods.freshness(7.0) == Freshness(False, 0.0, "The first list is being read from the cluster.")
+    pods.mark_synced(10.0)
+    assert pods.freshness(191.0) == Freshness(True, 181.0, "The cluster has sent nothing for longer than it should.")
+
+
+def test_a_clock_that_stands_before_the_last_word_is_not_behind() -> None:
+    pods = store()
+    pods.mark_synced(10.0)
+    pods.mark_failed("The cluster does not answer.")
+    assert pods.freshness(9.0).behind_seconds == 0
+
+
+def test_three_minutes_of_silence_are_borne_without_being_told_otherwise() -> None:
+    pods: Store[Pod] = Store("pods")
+    pods.mark_synced(0.0)
+    assert not pods.freshness(180.0).error
+    assert pods.freshness(180.5).error
+
+
+def test_every_change_counts_once_and_the_number_of_those_that_went_is_told() -> None:
+    pods = store()
+    for name in ("a", "b", "c"):
+        pods.apply(a_pod(name))
+    assert pods.discard("compute-grid/a")
+    assert pods.version == 4
+    assert pods.keep_only({"compute-grid/b"}) == 1
+    assert (pods.version, len(pods), set(pods.keys())) == (5, 1, {"compute-grid/b"})
+
+
+def test_asking_an_index_that_was_not_declared_is_a_fault() -> None:
+    with pytest.raises(KeyError):
+        store().by("colour", "red")

@@ -4,11 +4,15 @@ from dataclasses import dataclass
 
 import pytest
 from django.contrib.auth.models import AnonymousUser, Group
-from django.test import Client
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest
+from django.test import Client, RequestFactory
 
 from dashboard.access import (
     GROUPS,
     Role,
+    Viewer,
+    admin_required,
     may_administer,
     may_observe,
     may_operate,
@@ -77,6 +81,64 @@ def test_a_viewer_answers_like_its_user(people: People) -> None:
         viewer = viewer_of(user)
         assert viewer is not None
         assert (may_operate(viewer), may_administer(viewer)) == (may_operate(user), may_administer(user))
+
+
+def test_an_owner_who_left_the_project_sees_the_execution_but_reads_nothing_of_it(people: People) -> None:
+    row = Row(owner_id=people.owner.pk, project_member_ids=frozenset({people.teammate.pk}))
+    assert may_see_execution(people.owner, row)
+    assert not may_read_execution(people.owner, row)
+    assert may_read_execution(people.teammate, row)
+    assert may_read_execution(people.operator, row)
+    assert not may_read_execution(people.stranger, row)
+    assert not may_read_execution(AnonymousUser(), row)
+
+
+def test_a_viewer_is_the_person_as_a_value(people: People) -> None:
+    expected = Viewer(id=people.operator.pk, username="olga-operator", role=Role.OPERATOR)
+    viewer = viewer_of(people.operator)
+    assert viewer == expected
+    assert viewer_of(expected) is expected
+    assert role_of(expected) is Role.OPERATOR
+    assert viewers_of([people.operator.pk]) == {people.operator.pk: expected}
+
+
+def test_closed_accounts_are_left_out_of_many_viewers(people: People) -> None:
+    people.teammate.is_active = False
+    people.teammate.save()
+    found = viewers_of([people.teammate.pk, people.owner.pk, people.admin.pk])
+    assert {viewer.username: viewer.role for viewer in found.values()} == {
+        "alice": Role.PRACTITIONER,
+        "ada-admin": Role.ADMIN,
+    }
+
+
+def test_a_page_for_admins_answers_them_with_what_it_is_asked_and_nobody_else(
+    people: People, rf: RequestFactory
+) -> None:
+    @admin_required
+    def page(request: HttpRequest, tier: str, *, verb: str) -> str:
+        return f"{request.user} may {verb} {tier}"
+
+    request = rf.get("/")
+    request.user = people.admin
+    assert page(request, "small", verb="edit") == "ada-admin may edit small"
+    request.user = people.operator
+    with pytest.raises(PermissionDenied, match=r"^This page is for admins\.$"):
+        page(request, "small", verb="edit")
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_an_async_page_for_admins_is_guarded_alike(people: People, rf: RequestFactory) -> None:
+    @admin_required
+    async def page(request: HttpRequest, tier: str, *, verb: str) -> str:
+        return f"{request.user} may {verb} {tier}"
+
+    request = rf.get("/")
+    request.user = people.admin
+    assert await page(request, "small", verb="edit") == "ada-admin may edit small"
+    request.user = people.owner
+    with pytest.raises(PermissionDenied):
+        await page(request, "small", verb="edit")
 
 
 @pytest.mark.usefixtures("runtime")

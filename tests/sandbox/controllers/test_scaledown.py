@@ -7,7 +7,13 @@ from hypothesis import strategies as st
 
 from grid.labels import SAFE_TO_EVICT, SCALE_DOWN_DISABLED
 from grid.sandbox.client import Object, name_of
-from grid.sandbox.controllers.autoscaling.scaledown import Removable, Verdict, plan_scale_down
+from grid.sandbox.controllers.autoscaling.scaledown import (
+    Removable,
+    Verdict,
+    plan_scale_down,
+    pods_to_move,
+    utilization,
+)
 from grid.sandbox.controllers.podresources import Amounts, add, pod_requests
 from grid.sandbox.controllers.scheduling import build_snapshot
 from tests.sandbox.support import make_node, make_pod
@@ -86,13 +92,99 @@ def test_a_pod_without_a_controller_keeps_its_node_unless_it_says_that_it_may_mo
 
 def test_a_pod_that_says_it_must_not_move_keeps_its_node() -> None:
     pod = pod_on("a", "p", safe_to_evict="false")
-    assert "not safe to evict" in judge(two_nodes(), [pod], known=("a",))["a"].reason
+    assert judge(two_nodes(), [pod], known=("a",))["a"].reason == "pod p is annotated as not safe to evict"
 
 
 def test_a_node_whose_removal_is_disabled_stays() -> None:
     nodes = two_nodes()
     nodes[0]["metadata"]["annotations"] = {SCALE_DOWN_DISABLED: "true"}
     assert judge(nodes, [])["a"].reason == "its removal is disabled by an annotation"
+
+
+def test_only_an_annotation_that_says_true_disables_the_removal() -> None:
+    nodes = two_nodes()
+    nodes[0]["metadata"]["annotations"] = {SCALE_DOWN_DISABLED: "false"}
+    assert unneeded(judge(nodes, [])) == {"a", "b"}
+
+
+def test_accelerators_count_like_cpu_and_what_a_node_offers_none_of_does_not() -> None:
+    node = make_node("a")
+    node["status"]["allocatable"] = {
+        "cpu": "8",
+        "memory": "32Gi",
+        "nvidia.com/gpu": "4",
+        "example.com/none": "0",
+        "pods": "2",
+    }
+    pods = [pod_on("a", f"p{number}", cpu="100m") for number in range(2)]
+    pods[0]["spec"]["containers"][0]["resources"]["requests"]["nvidia.com/gpu"] = "3"
+    state = build_snapshot([node], pods).nodes["a"]
+    assert utilization(state) == 0.75
+    assert utilization(build_snapshot([node], []).nodes["a"]) == 0
+    verdict = judge([node, make_node("b")], pods)["a"]
+    assert (verdict.node, verdict.pool, verdict.utilization) == ("a", "default", 0.75)
+    assert verdict.reason == "its requests are 75% of what it offers"
+
+
+def test_of_two_that_could_go_the_emptier_goes_then_the_first_by_name() -> None:
+    pods = [pod_on("a", "p", cpu="1"), pod_on("b", "q", cpu="500m")]
+    assert unneeded(judge(two_nodes(), pods, minimum=1)) == {"b"}
+    assert unneeded(judge(two_nodes(), [], minimum=1)) == {"a"}
+
+
+def test_a_node_that_took_another_ones_pods_says_so() -> None:
+    verdicts = judge(two_nodes(), [pod_on("a", "p")], known=("a",))
+    assert unneeded(verdicts) == {"a"}
+    assert verdicts["b"].reason == "it takes pods of a node that is to be removed"
+
+
+def test_a_pod_that_is_ending_keeps_its_node_until_it_has_ended() -> None:
+    pod = pod_on("a", "p")
+    pod["metadata"]["deletionTimestamp"] = "2026-11-21T12:00:00Z"
+    assert judge(two_nodes(), [pod], known=("a",))["a"].reason == "pod p is still ending"
+
+
+def test_a_node_that_is_not_in_the_snapshot_has_no_verdict() -> None:
+    snapshot = build_snapshot([make_node("a")], [])
+    removable = [Removable("gone", "default"), Removable("a", "elsewhere")]
+    (verdict,) = plan_scale_down(snapshot, removable, spare={"default": 1}, budgets=[], threshold=0.5)
+    assert (verdict.node, verdict.reason) == ("a", "its pool is at its minimum"), "of that pool nothing may go"
+
+
+def test_a_budget_is_spent_node_by_node_and_counts_only_its_own_pods() -> None:
+    budget: dict[str, Any] = {
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {"selector": {"matchLabels": {"app": "web"}}},
+        "status": {"disruptionsAllowed": 2},
+    }
+    elsewhere = {**budget, "metadata": {"name": "other", "namespace": "other"}, "status": {}}
+    nodes = [make_node(name) for name in ("a", "b", "c")]
+    pods = [pod_on("a", "a1"), pod_on("a", "a2"), pod_on("b", "b1")]
+    verdicts = judge(nodes, pods, budgets=[budget, elsewhere], known=("a", "b"))
+    assert verdicts["a"].unneeded
+    assert verdicts["b"].reason == "the disruption budget web allows 0 more"
+
+
+def test_when_one_pod_of_a_node_fits_nowhere_the_others_take_no_room_either() -> None:
+    """What was tried for the first node must not stand in the way of the second."""
+    nodes = [make_node("a"), make_node("b"), make_node("c")]
+    pods = [
+        pod_on("a", "a1", cpu="2"),
+        pod_on("a", "a2", cpu="1500m"),
+        pod_on("b", "b1", cpu="3"),
+        pod_on("c", "c1", cpu="5", owned=False),
+    ]
+    pods[1]["spec"]["nodeSelector"] = {"disk": "tape"}
+    verdicts = judge(nodes, pods, known=("a", "b"))
+    assert verdicts["a"].reason == "its pods fit nowhere else"
+    assert verdicts["b"].unneeded
+
+
+def test_a_pod_is_named_once_among_those_to_move_and_those_that_stay_behind_are_not() -> None:
+    daemon = pod_on("a", "daemon")
+    daemon["metadata"]["ownerReferences"] = [OWNER | {"kind": "DaemonSet"}]
+    found = pods_to_move([pod_on("a", "p"), daemon, pod_on("a", "q"), pod_on("a", "p")])
+    assert [name_of(pod) for pod in found] == ["p", "q"]
 
 
 def test_a_disruption_budget_that_allows_nothing_keeps_the_node() -> None:
@@ -102,7 +194,8 @@ def test_a_disruption_budget_that_allows_nothing_keeps_the_node() -> None:
         "status": {"disruptionsAllowed": 0},
     }
     pods = [pod_on("a", "p")]
-    assert "disruption budget web" in judge(two_nodes(), pods, budgets=[budget], known=("a",))["a"].reason
+    verdict = judge(two_nodes(), pods, budgets=[budget], known=("a",))["a"]
+    assert verdict.reason == "the disruption budget web allows 0 more"
     budget["status"]["disruptionsAllowed"] = 1
     assert unneeded(judge(two_nodes(), pods, budgets=[budget], known=("a",))) == {"a"}
 

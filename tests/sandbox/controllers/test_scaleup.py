@@ -127,6 +127,71 @@ def _pool(name: str, capacity: dict[str, str], maximum: int, *taints: Taint) -> 
     return NodePool(name, "kwok", capacity | {"pods": "110"}, minimum=0, maximum=maximum, taints=taints)
 
 
+def test_the_pool_that_wastes_least_grows() -> None:
+    pools = [_pool("big", {"cpu": "16", "memory": "64Gi"}, 3), _pool("small", {"cpu": "4", "memory": "16Gi"}, 3)]
+    sizes = {"big": 0, "small": 0}
+    fits_both = make_pod("p", requests={"cpu": "3", "memory": "12Gi"})
+    assert [str(one) for one in plan([fits_both], sizes=sizes, pools=pools).increases] == ["small 0->1 (max: 3)"]
+    fills_big = make_pod("p", requests={"cpu": "15", "memory": "60Gi"})
+    assert [str(one) for one in plan([fills_big], sizes=sizes, pools=pools).increases] == ["big 0->1 (max: 3)"]
+
+
+def test_idle_memory_is_waste_like_an_idle_core() -> None:
+    pools = [_pool("roomy", {"cpu": "4", "memory": "64Gi"}, 3), _pool("lean", {"cpu": "5", "memory": "8Gi"}, 3)]
+    pod = make_pod("p", requests={"cpu": "4", "memory": "8Gi"})
+    assert [one.pool for one in plan([pod], sizes={"roomy": 0, "lean": 0}, pools=pools).increases] == ["lean"]
+
+
+def test_an_accelerator_that_nobody_asked_for_weighs_more_than_any_idle_core() -> None:
+    pools = [
+        _pool("gpu", {"cpu": "2", "memory": "2Gi", "nvidia.com/gpu": "1"}, 3),
+        _pool("vast", {"cpu": "200", "memory": "2000Gi"}, 3),
+    ]
+    pod = make_pod("p", requests={"cpu": "1", "memory": "1Gi"})
+    assert [one.pool for one in plan([pod], sizes={"gpu": 0, "vast": 0}, pools=pools).increases] == ["vast"]
+
+
+def test_the_largest_are_packed_first_so_that_fewer_nodes_are_needed() -> None:
+    pools = [_pool("only", {"cpu": "4", "memory": "16Gi"}, 9)]
+    pods = [make_pod(f"p{index}", requests={"cpu": cpu}) for index, cpu in enumerate("111333")]
+    assert [str(one) for one in plan(pods, sizes={"only": 0}, pools=pools).increases] == ["only 0->3 (max: 9)"]
+
+
+def test_a_pool_at_its_maximum_helps_as_many_as_it_can_and_refuses_the_rest() -> None:
+    pools = [_pool("only", {"cpu": "4", "memory": "16Gi"}, 2)]
+    pods = [make_pod(f"p{index}", requests={"cpu": "3"}) for index in range(3)]
+    result = plan(pods, sizes={"only": 1}, pools=pools)
+    assert [str(one) for one in result.increases] == ["only 1->2 (max: 2)"]
+    assert len(result.triggered) == 1
+    assert set(result.refused.values()) == {"pod didn't trigger scale-up: 1 max node group size reached"}
+
+
+def test_two_pools_grow_for_pods_that_only_one_of_them_can_take() -> None:
+    pools = [_pool("small", {"cpu": "4", "memory": "16Gi"}, 3), _pool("big", {"cpu": "16", "memory": "64Gi"}, 3)]
+    pods = [make_pod("much", requests={"cpu": "15"}), make_pod("little", requests={"cpu": "4"})]
+    result = plan(pods, sizes={"small": 2, "big": 0}, pools=pools)
+    assert {key: str(increase) for key, increase in result.triggered.items()} == {
+        "default/much": "big 0->1 (max: 3)",
+        "default/little": "small 2->3 (max: 3)",
+    }
+
+
+def test_a_new_node_offers_what_a_real_one_of_its_pool_does_when_there_is_one() -> None:
+    pool = DEFAULT_POOLS[2]
+    assert template_node(pool, "n") == {
+        "metadata": {"name": "n", "labels": pool.node_labels("n")},
+        "spec": {"taints": pool.node_taints()},
+        "status": {"allocatable": dict(pool.capacity)},
+    }
+    like = {"status": {"allocatable": {"cpu": "3", "memory": "1Gi"}}}
+    assert template_node(pool, "n", like)["status"] == like["status"]
+    assert template_node(pool, "n", {"metadata": {}})["status"] == {"allocatable": dict(pool.capacity)}
+    state = pool_state(pool, 2, like, in_backoff=True)
+    assert (state.pool, state.size, state.in_backoff, state.template.name) == (pool, 2, True, "template-default-gpu")
+    assert state.template.allocatable == {"cpu": 3000, "memory": 2**30}
+    assert not pool_state(pool, 2).in_backoff
+
+
 sizes_of_pods = st.lists(st.tuples(st.integers(1, 12), st.integers(1, 40), st.integers(0, 2)), min_size=0, max_size=25)
 
 

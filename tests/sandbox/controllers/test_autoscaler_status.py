@@ -1,0 +1,133 @@
+"""What the autoscaler publishes of itself, in the real one's words and order."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from grid.sandbox.controllers.autoscaling.status import GroupFacts, Transitions, config_map, status_text
+
+NOW = datetime(2026, 11, 21, 12, 0, 0, 250_000, tzinfo=UTC)
+NOW_TEXT, LATER_TEXT = "2026-11-21T12:00:00.250000Z", "2026-11-21T12:01:00.250000Z"
+LATER = NOW + timedelta(minutes=1)
+RECORDING = Path(__file__).parents[2] / "recordings" / "autoscaler" / "status.json"
+
+
+def group(name: str = "gpu", **facts: Any) -> GroupFacts:
+    quiet = {
+        "minimum": 0,
+        "maximum": 4,
+        "target": 0,
+        "registered": 0,
+        "ready": 0,
+        "candidates": 0,
+        "growing": False,
+    }
+    return GroupFacts(name, **(quiet | facts))
+
+
+def published(*groups: GroupFacts, transitions: Transitions | None = None, now: datetime = NOW) -> dict[str, Any]:
+    document: dict[str, Any] = yaml.safe_load(status_text(groups, transitions or Transitions(), now))
+    return document
+
+
+def times(probe: str = NOW_TEXT, since: str = NOW_TEXT) -> dict[str, str]:
+    return {"lastProbeTime": probe, "lastTransitionTime": since}
+
+
+def test_what_the_real_one_said_of_quiet_empty_groups_is_said_in_its_order() -> None:
+    """Ours has times in every section, where the real one leaves out those that it does not know yet."""
+    recorded = yaml.safe_load(json.loads(RECORDING.read_text())["status"])
+    groups = [group("small"), group("big", maximum=3), group("gpu", maximum=2)]
+    ours = published(*groups)
+    assert list(ours) == list(recorded)
+    assert _without_times(ours) == _without_times(recorded)
+    assert ours["time"] == "2026-11-21 12:00:00.250000 +0000 UTC"
+    assert list(ours["clusterWide"]["health"]) == list(recorded["clusterWide"]["health"])
+
+
+def _without_times(found: Any) -> Any:
+    if isinstance(found, dict):
+        return {key: _without_times(value) for key, value in found.items() if key not in ("time", *times())}
+    return [_without_times(item) for item in found] if isinstance(found, list) else found
+
+
+def test_a_busy_group_counts_its_nodes_and_says_what_it_does() -> None:
+    busy = group(target=5, registered=3, ready=2, candidates=1, growing=True, minimum=1, maximum=6)
+    assert published(busy)["nodeGroups"] == [
+        {
+            "name": "gpu",
+            "health": {
+                "status": "Healthy",
+                "nodeCounts": {
+                    "registered": {"total": 3, "ready": 2, "notStarted": 1},
+                    "longUnregistered": 0,
+                    "unregistered": 2,
+                },
+                "cloudProviderTarget": 5,
+                "minSize": 1,
+                "maxSize": 6,
+                **times(),
+            },
+            "scaleUp": {"status": "InProgress", **times()},
+            "scaleDown": {"status": "CandidatesPresent", "candidates": 1, **times()},
+        }
+    ]
+
+
+def test_the_whole_cluster_is_the_sum_of_its_groups() -> None:
+    groups = [
+        group("a", target=2, registered=2, ready=1, candidates=1),
+        group("b", target=3, registered=1, ready=1, candidates=2, growing=True),
+    ]
+    assert published(*groups)["clusterWide"] == {
+        "health": {
+            "status": "Healthy",
+            "nodeCounts": {
+                "registered": {"total": 3, "ready": 2, "notStarted": 1},
+                "longUnregistered": 0,
+                "unregistered": 2,
+            },
+            **times(),
+        },
+        "scaleUp": {"status": "InProgress", **times()},
+        "scaleDown": {"status": "CandidatesPresent", "candidates": 3, **times()},
+    }
+
+
+def test_a_group_that_failed_to_grow_says_why_rather_than_that_it_grows() -> None:
+    up = published(group(growing=True, target=1, in_backoff="out of stock"))["nodeGroups"][0]["scaleUp"]
+    info = {"errorCode": "cannotCreateInstance", "errorMessage": "out of stock"}
+    assert up == {"status": "Backoff", "backoffInfo": info, **times()}
+
+
+def test_a_group_with_a_node_or_a_machine_counts_nodes_and_more_nodes_than_machines_are_none_lacking() -> None:
+    (only_wanted,) = published(group(target=1))["nodeGroups"]
+    assert only_wanted["health"]["nodeCounts"]["unregistered"] == 1
+    (only_there,) = published(group(registered=1))["nodeGroups"]
+    assert only_there["health"]["nodeCounts"]["unregistered"] == 0
+
+
+def test_each_section_of_each_group_remembers_when_it_last_changed() -> None:
+    transitions = Transitions()
+    published(group("a"), group("b"), transitions=transitions)
+    first, second = published(group("a", growing=True), group("b", candidates=1), transitions=transitions, now=LATER)[
+        "nodeGroups"
+    ]
+    changed, same = times(LATER_TEXT, LATER_TEXT), times(LATER_TEXT, NOW_TEXT)
+    assert first["scaleUp"] == {"status": "InProgress", **changed}
+    assert first["scaleDown"] == {"status": "NoCandidates", **same}
+    assert first["health"].items() >= same.items()
+    assert second["scaleUp"] == {"status": "NoActivity", **same}
+    assert second["scaleDown"] == {"status": "CandidatesPresent", "candidates": 1, **changed}
+
+
+def test_it_is_published_where_everybody_looks_for_it() -> None:
+    recorded = json.loads(RECORDING.read_text())["annotations"]
+    made = config_map("text", NOW)
+    assert (made["apiVersion"], made["kind"], made["data"]) == ("v1", "ConfigMap", {"status": "text"})
+    assert (made["metadata"]["namespace"], made["metadata"]["name"]) == ("kube-system", "cluster-autoscaler-status")
+    assert set(made["metadata"]["annotations"]) == set(recorded)
+    assert set(made["metadata"]["annotations"].values()) == {"2026-11-21 12:00:00.250000 +0000 UTC"}

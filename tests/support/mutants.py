@@ -7,7 +7,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -15,7 +16,8 @@ from mutmut.stats import status_by_exit_code
 
 _COPY = Path("mutants")
 _PROCESSES = 2
-_NOTICED = frozenset({"killed", "timeout", "caught by type check"})
+_BY_TYPES = "caught by type check"
+_BY_TESTS = frozenset({"killed", "timeout"})
 
 
 def names_of(path: str) -> str:
@@ -23,9 +25,13 @@ def names_of(path: str) -> str:
     return ".".join(Path(path).with_suffix("").parts) + ".*"
 
 
-def share_line(module: str, noticed: int, of_all: int) -> str:
-    """Return a row of the table in the documentation."""
-    return f"| `{module}` | {noticed} of {of_all} | {noticed / of_all:.1%} |"
+def share_line(module: str, verdicts: Mapping[str, int]) -> str:
+    """Return a row of the table: how many mutants, the share that was noticed, and the share that tests noticed of those that
+    pass the types."""
+    of_all, typed = sum(verdicts.values()), verdicts.get(_BY_TYPES, 0)
+    tested = sum(verdicts.get(verdict, 0) for verdict in _BY_TESTS)
+    by_tests = f"{tested / (of_all - typed):.1%}" if of_all > typed else "none left"
+    return f"| `{module}` | {of_all} | {(typed + tested) / of_all:.1%} | {by_tests} |"
 
 
 def verdicts(meta: Path) -> dict[str, str]:
@@ -48,9 +54,8 @@ def main(paths: Sequence[str]) -> int:
         module = str(meta.relative_to(_COPY).with_suffix(""))
         found = verdicts(meta)
         if found and any(fnmatch(next(iter(found)), pattern) for pattern in patterns):
-            unnoticed = [name for name, verdict in found.items() if verdict not in _NOTICED]
-            survivors += unnoticed
-            rows.append(share_line(module, len(found) - len(unnoticed), len(found)))
+            survivors += [name for name, verdict in found.items() if verdict not in _BY_TESTS | {_BY_TYPES}]
+            rows.append(share_line(module, Counter(found.values())))
     for name in survivors:
         subprocess.run([*mutmut, "show", name], env=environment)
     sys.stdout.write("\n".join(["", *rows, ""]))

@@ -183,11 +183,17 @@ class Reflector(Generic[T]):
     async def _probe(self) -> None:
         """One small question: does the cluster answer, and is it still the one whose versions we know?"""
         answer = self._codec.page(await self._list_page(1))
-        if _is_older(answer.resource_version, self._version):
-            raise Expired("the cluster's versions have gone back, as after restoring a backup")
+        self._must_not_go_back(answer.resource_version)
         self._unsure = False
         self._store.mark_heard(self._clock())
         self._recovered()
+
+    def _must_not_go_back(self, version: str) -> None:
+        """Raises Expired when this is older than what we know: versions of one cluster are numbers that grow, and others cannot
+        be compared."""
+        known = self._version
+        if version.isdecimal() and known.isdecimal() and int(version) < int(known):
+            raise Expired("the cluster's versions have gone back, as after restoring a backup")
 
     # --- Watching ---
 
@@ -232,8 +238,7 @@ class Reflector(Generic[T]):
                 self._store.apply(line.object)
             self._version = meta.resource_version or self._version
         elif isinstance(line, Bookmark):
-            if _is_older(line.resource_version, self._version):
-                raise Expired("the cluster's versions have gone back, as after restoring a backup")
+            self._must_not_go_back(line.resource_version)
             self._version = line.resource_version
         elif isinstance(line, Failed):
             if line.code == 410:
@@ -271,8 +276,3 @@ class Reflector(Generic[T]):
             logger.info("following the cluster again store=%s", self._store.name)
             self._hub.publish(self._store.name)
         self._failing = False
-
-
-def _is_older(version: str, than: str) -> bool:
-    """Versions of one cluster are numbers that grow; anything else cannot be compared."""
-    return version.isdecimal() and than.isdecimal() and int(version) < int(than)

@@ -16,6 +16,9 @@ from tests.support.cluster import FakeCluster
 from tests.support.virtual import cancelled, loop_time
 
 
+ALL_PODS = Feed(PODS, Pod)
+
+
 @dataclass
 class Following:
     cluster: FakeCluster
@@ -36,12 +39,14 @@ class Following:
 
 
 @asynccontextmanager
-async def following(cluster: FakeCluster, *, timing: Timing | None = None, seed: int = 1) -> AsyncIterator[Following]:
+async def following(
+    cluster: FakeCluster, *, timing: Timing | None = None, seed: int = 1, feed: Feed[Pod] = ALL_PODS
+) -> AsyncIterator[Following]:
     store: Store[Pod] = Store("pods", indexes={"node": lambda one: one.spec.node_name})
     hub = Hub()
     announce(store, hub)
     reflector = Reflector(
-        cluster, Feed(PODS, Pod), store, hub, clock=loop_time, rng=random.Random(seed), timing=timing or Timing()
+        cluster, feed, store, hub, clock=loop_time, rng=random.Random(seed), timing=timing or Timing()
     )
     task = asyncio.create_task(reflector.run())
     try:

@@ -130,7 +130,7 @@ def test_an_event_about_nothing_in_particular_is_about_no_object() -> None:
     store = EventStore()
     for one in (event("nothing"), event("nameless", about={"kind": "Pod", "metadata": {"name": ""}})):
         store.apply(decode(one, Event))
-    assert store.about(kind="Pod", name="", namespace="compute-grid") == []
+    assert store.about(kind="Pod", name="") == []
     assert store.by("object", "//") == ()
     assert len(store) == 2
 

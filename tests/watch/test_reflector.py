@@ -1,14 +1,18 @@
 """The promises of a reflector while the cluster is well, or briefly is not."""
 
+import asyncio
 import logging
 from contextlib import AsyncExitStack
 
 import pytest
 
 from grid.errors import ClusterUnavailable, Expired
+from grid.kube.objects import Pod, RawObject
 from grid.kube.resources import PODS
-from grid.watch.reflector import Timing
+from grid.watch.hub import Subscription
+from grid.watch.reflector import Feed, Timing
 from tests.support.builders import pod
+from tests.support.cluster import FakeCluster
 from tests.support.virtual import passes, until, virtual_time
 from tests.watch.following import cluster_of, following
 
@@ -204,11 +208,79 @@ async def test_one_unreadable_object_in_a_list_does_not_hide_the_others(caplog: 
 
 
 @virtual_time
-async def test_a_cluster_set_up_anew_is_noticed_although_the_watch_stays_quiet() -> None:
+async def test_a_cluster_set_up_anew_is_noticed_although_the_watch_stays_quiet(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     """Its versions start again from a low number; a watch from the old, high one would wait for years."""
     old = cluster_of(*(f"old{number}" for number in range(50)))
     new = cluster_of("new")
     async with following(old) as it:
         await until(lambda: old.open_watches == 1)
         old.become(new)
-        await until(lambda: it.names() == {"new"}, within=60)
+        with caplog.at_level(logging.DEBUG):
+            await until(lambda: it.names() == {"new"}, within=60)
+    assert "the cluster's versions have gone back, as after restoring a backup" in caplog.text
+
+
+@virtual_time
+@pytest.mark.parametrize(
+    ("feed", "foreign"),
+    [
+        (Feed(PODS, Pod, namespace="compute-grid"), pod("foreign", namespace="elsewhere")),
+        (Feed(PODS, Pod, label_selector="team=blue"), pod("foreign", labels={"team": "red"})),
+        (Feed(PODS, Pod, field_selector="spec.nodeName=n1"), pod("foreign", node="n2")),
+    ],
+    ids=["namespace", "labels", "fields"],
+)
+async def test_only_the_part_that_was_asked_for_is_listed_and_watched(feed: Feed[Pod], foreign: RawObject) -> None:
+    cluster = FakeCluster()
+    cluster.put(PODS, foreign)
+    async with following(cluster, feed=feed) as it:
+        await until(lambda: cluster.open_watches == 1)
+        assert it.names() == set()
+        cluster.put(PODS, foreign)
+        cluster.put(PODS, pod("mine", labels={"team": "blue"}, node="n1"))
+        await until(lambda: it.names() == {"mine"})
+        await passes(100)
+        assert it.names() == {"mine"}
+
+
+@virtual_time
+async def test_a_watch_that_the_server_ends_with_an_error_is_opened_anew_where_it_was() -> None:
+    cluster = cluster_of("a")
+    async with following(cluster) as it:
+        await until(lambda: cluster.open_watches == 1)
+        cluster.inject(PODS, b'{"type":"ERROR","object":{"kind":"Status","code":500,"message":"no"}}')
+        await until(lambda: cluster.count("watch") == 2, within=5)
+        cluster.put(PODS, pod("b"))
+        await until(it.is_equal, within=5)
+        assert cluster.count("list") == 1
+        assert it.freshness().error == ""
+
+
+@virtual_time
+async def test_readers_are_told_of_each_change_and_of_what_a_list_no_longer_has() -> None:
+    cluster = cluster_of("a", "b")
+    async with following(cluster) as it:
+        with it.hub.subscribe({"pods"}) as subscription:
+            await subscription.changed()
+            await until(lambda: cluster.open_watches == 1)
+            assert await _is_told(subscription), "of the list's end"
+            cluster.remove(PODS, "a", namespace="compute-grid")
+            assert await _is_told(subscription)
+            cluster.bookmark()
+            assert not await _is_told(subscription), "a bookmark is no change"
+            cluster.lose_events(1)
+            cluster.remove(PODS, "b", namespace="compute-grid")
+            cluster.compact()
+            cluster.drop_watch()
+            assert await _is_told(subscription)
+            assert it.names() == set()
+
+
+async def _is_told(subscription: Subscription) -> bool:
+    try:
+        async with asyncio.timeout(10):
+            return await subscription.changed() == {"pods"}
+    except TimeoutError:
+        return False

@@ -1,13 +1,15 @@
 """What the node autoscaler counts on: a node that says Ready and still has the taint of one that is not is on its way, not there."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from grid.sandbox.client import Object
+from grid.sandbox.client import Object, format_time
 from grid.sandbox.controllers.autoscaling.scaleup import plan_scale_up
-from grid.sandbox.controllers.autoscaling.view import Patience, View
+from grid.sandbox.controllers.autoscaling.view import Patience, View, drop_upcoming
 from grid.sandbox.controllers.nodehealth import NOT_READY
+from grid.sandbox.controllers.scheduling import build_snapshot
 from grid.sandbox.pools import DEFAULT_POOLS
 from tests.sandbox.controllers.test_scaleup import gpu_pod, waiting
 from tests.sandbox.support import START, make_node
@@ -49,3 +51,47 @@ def test_a_pod_never_brings_a_second_node_while_its_own_comes(node: Object, is_r
     assert (seen.ready(POOL.name), seen.booting(POOL.name)) == (([NAME], []) if is_ready else ([], [NAME]))
     plan = plan_scale_up(waiting(gpu_pod("train")), seen.snapshot([], []), seen.pool_states({}, ()))
     assert plan.increases == ()
+
+
+@pytest.mark.parametrize(
+    ("age", "away", "comes"),
+    [(14, 14, True), (14, 1, True), (15, 3, False), (15, 1.9, True), (15, 2, False), (1000, 1, True)],
+    ids=lambda value: str(value),
+)
+def test_a_new_machine_has_a_quarter_of_an_hour_and_one_that_was_ready_two_minutes(
+    age: float, away: float, comes: bool
+) -> None:
+    node = gpu_node(ready=False)
+    node["metadata"]["creationTimestamp"] = format_time(START - timedelta(minutes=age))
+    seen = replace(view(node), not_ready_since={NAME: START - timedelta(minutes=away)})
+    assert seen.booting(POOL.name) == ([NAME] if comes else [])
+
+
+def test_a_machine_without_a_node_comes_for_as_long_as_a_new_one() -> None:
+    patient = replace(view(gpu_node(ready=False)), nodes={}, not_ready_since={NAME: START - timedelta(minutes=14)})
+    assert patient.booting(POOL.name) == [NAME]
+    assert replace(patient, not_ready_since={NAME: START - timedelta(minutes=15)}).booting(POOL.name) == []
+
+
+def test_booting_machines_are_empty_nodes_like_the_ready_ones_until_they_are_dropped() -> None:
+    ready = gpu_node()
+    ready["status"]["allocatable"] = {"cpu": "7"}
+    seen = replace(view(ready), not_ready_since={"default-gpu-2": START})
+    seen = replace(seen, machines={**seen.machines, POOL.name: [NAME, "default-gpu-2"]})
+    snapshot = seen.snapshot([], [])
+    assert {name: state.allocatable for name, state in snapshot.nodes.items()} == {
+        NAME: {"cpu": 7000},
+        "upcoming/default-gpu-2": {"cpu": 7000},
+    }
+    drop_upcoming(snapshot)
+    assert set(snapshot.nodes) == {NAME}
+
+
+def test_a_pool_counts_its_machines_and_those_asked_for_a_moment_ago() -> None:
+    states = {state.pool.name: state for state in view(gpu_node()).pool_states({POOL.name: 2}, {"default"})}
+    assert {name: (state.size, state.in_backoff) for name, state in states.items()} == {
+        "platform": (0, False),
+        "default": (0, True),
+        POOL.name: (3, False),
+    }
+    assert states[POOL.name].template.allocatable == build_snapshot([gpu_node()], []).nodes[NAME].allocatable

@@ -1,5 +1,6 @@
 """From numbers outside the pods to replicas. How the real controller does it, and in which words, is in `tests/contract`."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -74,6 +75,30 @@ def test_a_value_is_what_all_ready_pods_shall_have_together(value: int, current:
 def test_a_value_of_pods_that_are_nowhere_cannot_be_judged() -> None:
     with pytest.raises(CannotCompute, match="unable to calculate ready pods: no pods returned by selector"):
         propose_external(metric({"value": "20"}), view(30_000, pods=0))
+
+
+@pytest.mark.parametrize("idle", [{"phase": "Pending"}, {"ready": False}])
+def test_only_pods_that_run_and_are_ready_carry_the_value(idle: dict[str, Any]) -> None:
+    seen = replace(view(30_000), pods=[pod("p0"), pod("p1", **idle)])
+    assert propose_external(metric({"value": "20"}), seen) == (2, {"value": 30_000})
+
+
+@pytest.mark.parametrize(
+    ("target", "which"),
+    [({"averageValue": "1"}, "wanted external metric"), ({"value": "1"}, "external metric wanted")],
+)
+def test_a_metric_that_cannot_be_had_is_named_in_the_real_ones_order(target: dict[str, str], which: str) -> None:
+    found = compute([metric(target)], "app=x", view(problem="no adapter"), ())
+    told = "unable to get external metric default/wanted/nil: no adapter"
+    assert [(event.reason, event.type, event.message) for event in found.events] == [
+        ("FailedGetExternalMetric", "Warning", told),
+        (
+            "FailedComputeMetricsReplicas",
+            "Warning",
+            f"invalid metrics (1 invalid out of 1), first error is: failed to get {which}: {told}",
+        ),
+    ]
+    assert found.message == f"the HPA was unable to compute the replica count: {told}"
 
 
 def test_a_target_without_a_number_is_told() -> None:

@@ -121,6 +121,9 @@ def test_accelerators_count_like_cpu_and_what_a_node_offers_none_of_does_not() -
     state = build_snapshot([node], pods).nodes["a"]
     assert utilization(state) == 0.75
     assert utilization(build_snapshot([node], []).nodes["a"]) == 0
+    node_of_nothing = make_node("a")
+    node_of_nothing["status"]["allocatable"] = {"pods": "2", "cpu": "0"}
+    assert utilization(build_snapshot([node_of_nothing], []).nodes["a"]) == 0
     verdict = judge([node, make_node("b")], pods)["a"]
     assert (verdict.node, verdict.pool, verdict.utilization) == ("a", "default", 0.75)
     assert verdict.reason == "its requests are 75% of what it offers"

@@ -5,7 +5,6 @@ accelerators counts), everything on it may and can move elsewhere, nobody disabl
 Two nodes never count on each other: what has been planned to take a pod stays.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -171,20 +170,17 @@ def _spend(moving: Sequence[Mapping[str, Any]], allowed: Sequence[_Budget]) -> N
 def _move(name: str, moving: Sequence[Mapping[str, Any]], snapshot: Snapshot, used: set[str]) -> bool:
     """Takes the node out of the snapshot and its pods elsewhere; puts everything back when one fits nowhere."""
     state = snapshot.nodes.pop(name)
-    taken: list[tuple[str, Mapping[str, Any]]] = []
     before: dict[str, NodeState] = {}
     for pod in moving:
         requests = pod_requests(pod)
-        free = {**pod, "spec": {**pod["spec"], "nodeName": None}}
-        target = next((item for item in snapshot.nodes.values() if takes(free, requests, item)), None)
+        target = next((item for item in snapshot.nodes.values() if takes(pod, requests, item)), None)
         if target is None:
             snapshot.nodes.update(before)
             snapshot.nodes[name] = state
             return False
         before.setdefault(target.name, target.copy())
         target.place(pod, requests)
-        taken.append((target.name, pod))
-    used.update(Counter(target for target, _ in taken))
+    used.update(before)
     return True
 
 

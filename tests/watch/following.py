@@ -15,7 +15,6 @@ from tests.support.builders import decode, pod
 from tests.support.cluster import FakeCluster
 from tests.support.virtual import cancelled, loop_time
 
-
 ALL_PODS = Feed(PODS, Pod)
 
 

@@ -120,6 +120,7 @@ async def test_a_watch_that_is_silent_past_its_end_is_replaced_and_then_the_list
         await until(it.is_equal)
         cluster.put(PODS, pod("b"))
         await until(lambda: cluster.count("watch") == 2, within=75)
+        assert cluster.count("list") == 2, "it was asked before another watch was trusted"
         assert it.freshness().error == "", "asked, the cluster answered"
         await until(it.is_equal, within=300)
         assert cluster.count() <= 10

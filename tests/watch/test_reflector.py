@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from contextlib import AsyncExitStack
+from itertools import pairwise
 
 import pytest
 
@@ -71,7 +72,10 @@ async def test_a_watch_that_the_server_ends_after_its_time_is_reopened_at_once()
 
 
 @virtual_time
-async def test_a_forgotten_version_leads_to_a_new_list_and_deletions_are_noticed() -> None:
+async def test_a_forgotten_version_leads_to_a_new_list_and_deletions_are_noticed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.DEBUG)
     cluster = cluster_of("a", "b")
     async with following(cluster) as it:
         await until(lambda: cluster.open_watches == 1)
@@ -84,6 +88,7 @@ async def test_a_forgotten_version_leads_to_a_new_list_and_deletions_are_noticed
         cluster.drop_watch()
         await until(lambda: it.names() == {"b", "c"}, within=5)
         assert cluster.count("list") == 2
+    assert "listing again store=pods reason=too old resource version" in caplog.text
 
 
 @virtual_time
@@ -256,6 +261,20 @@ async def test_a_watch_that_the_server_ends_with_an_error_is_opened_anew_where_i
         await until(it.is_equal, within=5)
         assert cluster.count("list") == 1
         assert it.freshness().error == ""
+
+
+@virtual_time
+async def test_a_flood_of_events_is_taken_in_by_the_hundred_so_that_others_can_run() -> None:
+    cluster = cluster_of()
+    async with following(cluster) as it:
+        await until(lambda: cluster.open_watches == 1)
+        for number in range(1000):
+            cluster.put(PODS, pod(f"p{number}"))
+        sizes = [0]
+        while sizes[-1] < 1000:
+            await asyncio.sleep(0)
+            sizes.append(len(it.store))
+        assert {after - before for before, after in pairwise(sizes)} - {0} == {100}
 
 
 @virtual_time

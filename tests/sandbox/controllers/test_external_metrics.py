@@ -101,6 +101,12 @@ def test_a_metric_that_cannot_be_had_is_named_in_the_real_ones_order(target: dic
     assert found.message == f"the HPA was unable to compute the replica count: {told}"
 
 
+def test_a_metric_without_any_value_is_told() -> None:
+    told = "unable to get external metric default/wanted/nil: no metrics returned from external metrics API"
+    with pytest.raises(CannotCompute, match=f"^{told}$"):
+        propose_external(metric({"value": "20"}), view())
+
+
 def test_a_target_without_a_number_is_told() -> None:
     with pytest.raises(CannotCompute, match="neither a value target nor an average value target was set"):
         propose_external(metric({"type": "Value"}), view(1))
@@ -119,6 +125,9 @@ def test_a_selector_is_asked_for_as_text_and_shown_as_go_shows_it() -> None:
         "&LabelSelector{MatchLabels:map[string]string{},MatchExpressions:[]LabelSelectorRequirement{"
         "LabelSelectorRequirement{Key:tier,Operator:In,Values:[b a],},"
         "LabelSelectorRequirement{Key:old,Operator:DoesNotExist,Values:[],},},}"
+    )
+    assert shown_selector(metric({}, {"matchLabels": {"queue": "blue", "a": "b"}})) == (
+        "&LabelSelector{MatchLabels:map[string]string{a: b,queue: blue,},MatchExpressions:[]LabelSelectorRequirement{},}"
     )
     assert (query_of(metric({})), shown_selector(metric({}))) == ("", "nil")
 

@@ -255,7 +255,11 @@ def test_a_pod_is_read_with_what_its_lasting_containers_ask_for() -> None:
             },
         }
     )
-    requests = (("app", {"cpu": 500, "memory": 1024_000}), ("bare", {}), ("sidecar", {"cpu": 1000}))
+    requests: tuple[tuple[str, dict[str, int]], ...] = (
+        ("app", {"cpu": 500, "memory": 1024_000}),
+        ("bare", {}),
+        ("sidecar", {"cpu": 1000}),
+    )
     assert found == PodState("web-0", "Running", True, True, LONG_AGO + timedelta(minutes=1), LONG_AGO, requests)
     assert read_pod({"metadata": {"name": "new"}}) == PodState("new", "", False, None, None, None, ())
 

@@ -169,13 +169,21 @@ def test_a_refused_resize_is_told_and_counts_for_no_policy() -> None:
     situation = Situation(scaler, scale, [pod("web-0")], usage)
     outcome = conclude(situation, decide(situation, Memory(), SETTINGS, NOW), SETTINGS, NOW, refusal="try later")
     assert outcome.memory.ups == ()
-    assert [item.reason for item in outcome.events] == ["FailedRescale"]
+    assert [(item.reason, item.type) for item in outcome.events] == [("FailedRescale", "Warning")]
     assert outcome.events[0].message == (
         "New size: 2; reason: cpu resource utilization (percentage of request) above target; error: try later"
     )
     able = outcome.status["conditions"][0]
     assert (able["status"], able["reason"]) == ("False", "FailedUpdateScale")
     assert "lastScaleTime" not in outcome.status
+
+
+def test_the_status_says_which_generation_of_the_autoscaler_it_is_about() -> None:
+    scaler = autoscaler() | {"metadata": {"generation": 4}}
+    situation = Situation(scaler, Scale(0, "app=web"))
+    outcome = conclude(situation, decide(situation, FRESH, SETTINGS, NOW), SETTINGS, NOW)
+    assert outcome.status["observedGeneration"] == 4
+    assert outcome.status["desiredReplicas"] == 0
 
 
 def test_without_a_scale_the_rest_of_the_status_stays() -> None:

@@ -166,6 +166,35 @@ def test_a_pool_at_its_maximum_helps_as_many_as_it_can_and_refuses_the_rest() ->
     assert set(result.refused.values()) == {"pod didn't trigger scale-up: 1 max node group size reached"}
 
 
+def test_a_pod_that_a_pool_cannot_take_is_no_obstacle_for_the_next_there() -> None:
+    pools = [_pool("only", {"cpu": "4", "memory": "16Gi"}, 2)]
+    pods = [make_pod("huge", requests={"cpu": "9"}), make_pod("small", requests={"cpu": "1"})]
+    assert set(plan(pods, sizes={"only": 0}, pools=pools).triggered) == {"default/small"}
+
+
+def test_what_several_nodes_waste_is_their_average_and_their_idle_accelerators_add_up() -> None:
+    """Two nodes of four cores with three taken waste less, node by node, than one of sixteen with six taken."""
+    pods = [make_pod(f"p{index}", requests={"cpu": "3", "memory": "12Gi"}) for index in range(2)]
+    pools = [_pool("big", {"cpu": "16", "memory": "64Gi"}, 3), _pool("small", {"cpu": "4", "memory": "16Gi"}, 3)]
+    assert [one.pool for one in plan(pods, sizes={"big": 0, "small": 0}, pools=pools).increases] == ["small"]
+    cards = {"nvidia.com/gpu": "1"}
+    pools = [
+        _pool("one-by-one", {"cpu": "3", "memory": "12Gi"} | cards, 3),
+        _pool("together", {"cpu": "60", "memory": "240Gi"} | cards, 3),
+    ]
+    increases = plan(pods, sizes={"one-by-one": 0, "together": 0}, pools=pools).increases
+    assert [one.pool for one in increases] == ["together"]
+
+
+def test_the_refusal_counts_pools_that_are_full_and_pools_that_could_not_grow() -> None:
+    pools = [_pool(name, {"cpu": "4", "memory": "16Gi"}, 2) for name in ("a", "b", "c", "d")]
+    states = [pool_state(pool, 2 if pool.name in "ab" else 0, in_backoff=pool.name in "cd") for pool in pools]
+    result = plan_scale_up(waiting(make_pod("p", requests={"cpu": "1"})), Snapshot({}), states)
+    assert result.refused == {
+        "default/p": "pod didn't trigger scale-up: 2 in backoff after failed scale-up, 2 max node group size reached"
+    }
+
+
 def test_two_pools_grow_for_pods_that_only_one_of_them_can_take() -> None:
     pools = [_pool("small", {"cpu": "4", "memory": "16Gi"}, 3), _pool("big", {"cpu": "16", "memory": "64Gi"}, 3)]
     pods = [make_pod("much", requests={"cpu": "15"}), make_pod("little", requests={"cpu": "4"})]

@@ -8,23 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grid.sandbox.controllers.scaling.behaviour import (
-    KEPT_DOWN,
-    KEPT_UP,
-    TOO_FAST_DOWN,
-    TOO_FAST_UP,
-    UNSTABILISED,
-    WITHIN,
-    Behaviour,
-    Limits,
-    Policy,
-    Rules,
-    limit,
-    read_behaviour,
-    read_tolerance,
-    remember_rescale,
-    stabilise,
-)
+from grid.sandbox.controllers.scaling.behaviour import read_behaviour
 from grid.sandbox.controllers.scaling.model import (
     Change,
     Memory,
@@ -32,7 +16,6 @@ from grid.sandbox.controllers.scaling.model import (
     PodUsage,
     Recommendation,
     Settings,
-    Tolerance,
     Usage,
 )
 from grid.sandbox.controllers.scaling.reading import read_duration, read_pod, read_selector, read_usage, write_amount
@@ -291,89 +274,11 @@ def test_measurements_are_read_with_their_moment_and_window() -> None:
     assert unsaid == PodUsage({}, datetime.fromtimestamp(0, UTC), timedelta())
 
 
-def test_behaviour_that_is_not_said_is_the_real_ones_default() -> None:
-    assert read_behaviour({}, SETTINGS) is None
-    found = read_behaviour({"behavior": {}}, SETTINGS)
-    quarter = timedelta(seconds=15)
-    both = (Policy("Pods", 4, quarter), Policy("Percent", 100, quarter))
-    assert found == Behaviour(
-        Rules(timedelta(), "Max", both), Rules(timedelta(minutes=5), "Max", (Policy("Percent", 100, quarter),))
+def test_a_target_without_a_number_is_told_in_the_real_ones_words() -> None:
+    scaler = autoscaler()
+    del scaler["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"]
+    told = decision(scaler, [500]).events[0].message
+    assert told == (
+        "failed to get cpu utilization: invalid resource metric source: neither an average utilization target nor an "
+        "average value (usage) target was set"
     )
-
-
-def test_behaviour_that_is_said_is_taken_as_it_is_even_when_it_is_nothing() -> None:
-    policy = {"type": "Pods", "value": 1, "periodSeconds": 60}
-    up = {"stabilizationWindowSeconds": 30, "selectPolicy": "Min", "policies": [policy]}
-    found = read_behaviour({"behavior": {"scaleUp": up, "scaleDown": {"stabilizationWindowSeconds": 0}}}, SETTINGS)
-    assert found is not None
-    assert found.up == Rules(timedelta(seconds=30), "Min", (Policy("Pods", 1, timedelta(minutes=1)),))
-    assert found.down.window == timedelta()
-
-
-def test_the_tolerance_of_each_direction_is_its_own_and_a_tenth_when_it_is_not_said() -> None:
-    assert read_tolerance({}, SETTINGS) == Tolerance(down=0.1, up=0.1)
-    assert read_tolerance({"behavior": {"scaleUp": {"tolerance": "50m"}}}, SETTINGS) == Tolerance(down=0.1, up=0.05)
-    assert read_tolerance({"behavior": {"scaleDown": {"tolerance": "0"}}}, SETTINGS) == Tolerance(down=0, up=0.1)
-
-
-@pytest.mark.parametrize(
-    ("current", "desired", "expected"),
-    [
-        (1, 9, (4, "ScaleUpLimit")),
-        (3, 9, (6, "ScaleUpLimit")),
-        (3, 6, (6, "DesiredWithinRange")),
-        (30, 60, (50, "TooManyReplicas")),
-        (9, 1, (2, "TooFewReplicas")),
-        (9, 2, (2, "DesiredWithinRange")),
-    ],
-)
-def test_without_behaviour_one_step_doubles_at_most_and_shrinks_at_will(
-    current: int, desired: int, expected: tuple[int, str]
-) -> None:
-    replicas, (reason, _) = limit(None, FRESH, current, desired, Limits(2, 50), NOW)
-    assert (replicas, reason) == expected
-
-
-def test_of_two_changes_only_the_one_within_a_policys_period_counts_against_it() -> None:
-    minute = timedelta(minutes=1)
-    behaviour = Behaviour(
-        Rules(timedelta(), "Max", (Policy("Pods", 4, minute),)), Rules(timedelta(), "Max", (Policy("Pods", 3, minute),))
-    )
-    changes = (Change(NOW - minute, 7), Change(NOW - minute / 2, 2))
-    grown, shrunk = Memory(ups=changes), Memory(downs=changes)
-    assert limit(behaviour, grown, 10, 40, Limits(1, 50), NOW)[0] == 12
-    assert limit(behaviour, shrunk, 10, 1, Limits(1, 50), NOW)[0] == 9
-    later = remember_rescale(behaviour, grown, 10, 12, NOW)
-    assert later.ups == (changes[1], Change(NOW, 2))
-    assert remember_rescale(behaviour, shrunk, 10, 9, NOW).downs == (changes[1], Change(NOW, 1))
-    assert remember_rescale(None, grown, 10, 12, NOW) is grown
-
-
-def test_a_percentage_rounds_in_favour_of_change() -> None:
-    tenth = (Policy("Percent", 10, timedelta(minutes=1)),)
-    behaviour = Behaviour(Rules(timedelta(), "Max", tenth), Rules(timedelta(), "Max", tenth))
-    assert limit(behaviour, FRESH, 11, 40, Limits(1, 50), NOW) == (13, TOO_FAST_UP)
-    assert limit(behaviour, FRESH, 11, 1, Limits(1, 50), NOW) == (9, TOO_FAST_DOWN)
-
-
-def test_a_disabled_direction_stays_and_says_that_it_is_too_fast() -> None:
-    off = Rules(timedelta(), "Disabled", (Policy("Pods", 9, timedelta(minutes=1)),))
-    behaviour = Behaviour(off, off)
-    assert limit(behaviour, FRESH, 5, 9, Limits(1, 50), NOW) == (5, TOO_FAST_UP)
-    assert limit(behaviour, FRESH, 5, 2, Limits(1, 50), NOW) == (5, TOO_FAST_DOWN)
-    assert limit(behaviour, FRESH, 5, 5, Limits(1, 50), NOW) == (5, WITHIN)
-
-
-def test_recommendations_of_the_last_window_keep_replicas_and_older_ones_are_forgotten() -> None:
-    def said(seconds: float, replicas: int) -> Recommendation:
-        return Recommendation(NOW - timedelta(seconds=seconds), replicas)
-
-    memory = Memory(recommendations=(said(301, 30), said(300, 9), said(10, 8)))
-    stable, reason, later = stabilise(None, memory, 10, 5, SETTINGS, NOW)
-    assert (stable, reason) == (9, KEPT_UP)
-    assert later.recommendations == (said(300, 9), said(10, 8), Recommendation(NOW, 5))
-    behaviour = Behaviour(Rules(timedelta(seconds=60), "Max", ()), Rules(timedelta(seconds=300), "Max", ()))
-    low = Memory(recommendations=(said(60, 1), said(59, 12), said(300, 40)))
-    assert stabilise(behaviour, low, 10, 20, SETTINGS, NOW)[:2] == (12, KEPT_DOWN)
-    assert stabilise(behaviour, low, 10, 10, SETTINGS, NOW)[:2] == (10, UNSTABILISED)
-    assert stabilise(behaviour, low, 20, 5, SETTINGS, NOW)[:2] == (12, KEPT_UP)

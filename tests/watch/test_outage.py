@@ -173,6 +173,20 @@ async def test_a_connection_that_breaks_is_no_outage_when_the_next_one_works() -
 
 
 @virtual_time
+async def test_a_connection_that_breaks_as_soon_as_it_is_there_is_an_outage() -> None:
+    cluster = cluster_of("a")
+    async with following(cluster) as it:
+        await until(lambda: cluster.open_watches == 1)
+        await passes(20)
+        cluster.break_watch()
+        await until(lambda: cluster.open_watches == 1)
+        cluster.break_watch()
+        await passes(0.1)
+        assert it.freshness().error == "The connection to the API server broke."
+        await until(lambda: it.freshness().error == "", within=5)
+
+
+@virtual_time
 async def test_a_store_nobody_writes_any_more_calls_itself_stale() -> None:
     cluster = cluster_of("a")
     async with following(cluster) as it:
@@ -222,8 +236,10 @@ async def test_a_fault_of_our_own_is_logged_with_its_traceback_and_survived(capl
     cluster.put(PODS, pod("a"))
     async with following(cluster) as it:
         await until(lambda: it.freshness().error != "" and cluster.surprises == 0)
+        assert it.freshness().error == "The answer of the cluster was not understood (LookupError)."
         await until(it.is_equal)
     assert "Traceback" in caplog.text
+    assert "WARNING" not in {record.levelname for record in caplog.records}, "nothing is said twice"
 
 
 class _Surprising(FakeCluster):

@@ -9,7 +9,6 @@ from grid.sandbox.client import Object, format_time
 from grid.sandbox.controllers.autoscaling.scaleup import plan_scale_up
 from grid.sandbox.controllers.autoscaling.view import Patience, View, drop_upcoming
 from grid.sandbox.controllers.nodehealth import NOT_READY
-from grid.sandbox.controllers.scheduling import build_snapshot
 from grid.sandbox.pools import DEFAULT_POOLS
 from tests.sandbox.controllers.test_scaleup import gpu_pod, waiting
 from tests.sandbox.support import START, make_node
@@ -94,4 +93,12 @@ def test_a_pool_counts_its_machines_and_those_asked_for_a_moment_ago() -> None:
         "default": (0, True),
         POOL.name: (3, False),
     }
-    assert states[POOL.name].template.allocatable == build_snapshot([gpu_node()], []).nodes[NAME].allocatable
+    like = gpu_node()
+    like["status"]["allocatable"] = {"cpu": "7"}
+    (state,) = (state for state in view(like).pool_states({}, ()) if state.pool == POOL)
+    assert state.template.allocatable == {"cpu": 7000}
+
+
+def test_pods_take_their_room_on_the_nodes_that_are_there() -> None:
+    pod = gpu_pod("train") | {"spec": {**gpu_pod("train")["spec"], "nodeName": NAME}}
+    assert view(gpu_node()).snapshot([pod], []).nodes[NAME].pods == [pod]

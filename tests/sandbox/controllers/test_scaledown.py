@@ -80,7 +80,9 @@ def test_half_of_what_a_node_offers_is_enough_to_keep_it() -> None:
 def test_the_larger_of_cpu_and_memory_counts() -> None:
     pod = pod_on("a", "p", cpu="100m")
     pod["spec"]["containers"][0]["resources"]["requests"]["memory"] = "20Gi"
-    assert unneeded(judge(two_nodes(), [pod])) == {"b"}
+    verdicts = judge(two_nodes(), [pod], known=("a",))
+    assert unneeded(verdicts) == {"b"}
+    assert verdicts["a"].reason == "its requests are 62% of what it offers"
 
 
 def test_a_pod_without_a_controller_keeps_its_node_unless_it_says_that_it_may_move() -> None:

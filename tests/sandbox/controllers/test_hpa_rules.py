@@ -1,6 +1,7 @@
 """What holds for every autoscaler, whatever is measured: bounds, tolerance, policies, stabilisation."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -143,6 +144,23 @@ def test_pods_that_nobody_measured_never_turn_the_direction_round(usages: list[i
         share = sum(known) * 100 // (1000 * len(known))
         assert decided is not None
         assert decided >= len(usages) if share > 50 else decided <= len(usages)
+
+
+def test_what_the_containers_of_a_pod_ask_for_and_use_adds_up() -> None:
+    two = replace(pod("web-0"), requests=(("app", {"cpu": 300}), ("sidecar", {"cpu": 700})))
+    used = PodUsage({"app": {"cpu": 400}, "sidecar": {"cpu": 100}}, NOW, timedelta(seconds=10))
+    situation = Situation(autoscaler(), Scale(1, "app=web"), [two], Usage("default", {"web-0": used}))
+    decided = decide(situation, FRESH, SETTINGS, NOW)
+    assert decided.metrics is not None
+    assert decided.metrics[0]["resource"]["current"] == {"averageValue": "500m", "averageUtilization": 50}
+
+
+def test_measurements_of_pods_that_are_gone_say_nothing_of_those_that_are_there() -> None:
+    """The only one measured is not among the pods any more."""
+    gone = {"old-1": PodUsage({"app": {"cpu": 100}}, NOW, timedelta(seconds=10))}
+    situation = Situation(autoscaler(), Scale(1, "app=web"), [pod("web-0")], Usage("default", gone))
+    (first, _) = decide(situation, FRESH, SETTINGS, NOW).events
+    assert first.message == "failed to get cpu utilization: no metrics returned matched known pods"
 
 
 def test_a_refused_resize_is_told_and_counts_for_no_policy() -> None:

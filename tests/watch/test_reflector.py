@@ -4,11 +4,12 @@ import asyncio
 import logging
 from contextlib import AsyncExitStack
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
 from grid.errors import ClusterUnavailable, Expired
-from grid.kube.objects import Pod, RawObject
+from grid.kube.objects import Pod
 from grid.kube.resources import PODS
 from grid.watch.hub import Subscription
 from grid.watch.reflector import Feed, Timing
@@ -231,19 +232,19 @@ async def test_a_cluster_set_up_anew_is_noticed_although_the_watch_stays_quiet(
 @pytest.mark.parametrize(
     ("feed", "foreign"),
     [
-        (Feed(PODS, Pod, namespace="compute-grid"), pod("foreign", namespace="elsewhere")),
-        (Feed(PODS, Pod, label_selector="team=blue"), pod("foreign", labels={"team": "red"})),
-        (Feed(PODS, Pod, field_selector="spec.nodeName=n1"), pod("foreign", node="n2")),
+        (Feed(PODS, Pod, namespace="compute-grid"), {"namespace": "elsewhere"}),
+        (Feed(PODS, Pod, label_selector="team=blue"), {"labels": {"team": "red"}}),
+        (Feed(PODS, Pod, field_selector="spec.nodeName=n1"), {"node": "n2"}),
     ],
     ids=["namespace", "labels", "fields"],
 )
-async def test_only_the_part_that_was_asked_for_is_listed_and_watched(feed: Feed[Pod], foreign: RawObject) -> None:
+async def test_only_the_part_that_was_asked_for_is_listed_and_watched(feed: Feed[Pod], foreign: dict[str, Any]) -> None:
     cluster = FakeCluster()
-    cluster.put(PODS, foreign)
+    cluster.put(PODS, pod("before", **foreign))
     async with following(cluster, feed=feed) as it:
         await until(lambda: cluster.open_watches == 1)
         assert it.names() == set()
-        cluster.put(PODS, foreign)
+        cluster.put(PODS, pod("foreign", **foreign))
         cluster.put(PODS, pod("mine", labels={"team": "blue"}, node="n1"))
         await until(lambda: it.names() == {"mine"})
         await passes(100)

@@ -163,6 +163,32 @@ def test_measurements_of_pods_that_are_gone_say_nothing_of_those_that_are_there(
     assert first.message == "failed to get cpu utilization: no metrics returned matched known pods"
 
 
+def test_without_any_pod_nothing_follows_from_a_metric() -> None:
+    used = {"web-0": PodUsage({"app": {"cpu": 500}}, NOW, timedelta(seconds=10))}
+    decided = decide(Situation(autoscaler(), Scale(1, "app=web"), [], Usage("default", used)), FRESH, SETTINGS, NOW)
+    assert decided.events[0].message == (
+        "failed to get cpu utilization: no pods returned by selector while calculating replica count"
+    )
+
+
+@pytest.mark.parametrize(
+    ("other", "replicas"),
+    [
+        (pod("web-0", phase="Failed"), 2),
+        (replace(pod("web-0"), terminating=True), 2),
+        (pod("web-0", phase="Pending"), 2),
+        (replace(pod("web-0"), ready_since=None), 2),
+        (pod("web-0"), 3),
+    ],
+    ids=["failed", "ending", "pending", "not known to be ready", "running"],
+)
+def test_only_pods_that_can_be_judged_add_replicas(other: PodState, replicas: int) -> None:
+    """Both use three quarters of a core, where half of one is the target."""
+    used = {f"web-{number}": PodUsage({"app": {"cpu": 750}}, NOW, timedelta(seconds=10)) for number in range(2)}
+    situation = Situation(autoscaler(), Scale(2, "app=web"), [other, pod("web-1")], Usage("default", used))
+    assert decide(situation, FRESH, SETTINGS, NOW).replicas == replicas
+
+
 def test_a_refused_resize_is_told_and_counts_for_no_policy() -> None:
     scaler = autoscaler(behaviour={"scaleUp": {}})
     scale = Scale(1, "app=web")

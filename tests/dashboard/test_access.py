@@ -99,13 +99,13 @@ def test_a_viewer_is_the_person_as_a_value(people: People) -> None:
     assert viewer == expected
     assert viewer_of(expected) is expected
     assert role_of(expected) is Role.OPERATOR
-    assert viewers_of([people.operator.pk]) == {people.operator.pk: expected}
+    assert viewers_of([people.operator]) == {people.operator.pk: expected}
 
 
 def test_closed_accounts_are_left_out_of_many_viewers(people: People) -> None:
     people.teammate.is_active = False
     people.teammate.save()
-    found = viewers_of([people.teammate.pk, people.owner.pk, people.admin.pk])
+    found = viewers_of([people.teammate, people.owner, people.admin])
     assert {viewer.username: viewer.role for viewer in found.values()} == {
         "alice": Role.PRACTITIONER,
         "ada-admin": Role.ADMIN,

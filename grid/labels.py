@@ -20,6 +20,7 @@ APP_INSTANCE = "app.kubernetes.io/instance"
 APP_COMPONENT = "app.kubernetes.io/component"
 MANAGED_BY = "app.kubernetes.io/managed-by"
 MANAGER = "compute-grid"
+PLAYED = f"{PREFIX}/played"  # on what the embedded cluster only shows, to be looked at in large numbers
 POD_SECURITY = "pod-security.kubernetes.io/enforce"  # on a namespace: which pods it takes
 HEAD = "head"  # values of APP_COMPONENT on the pods of a cluster
 WORKER = "worker"

@@ -22,6 +22,7 @@ from grid.sandbox.apiserver import ApiServer, Tokens
 from grid.sandbox.apiserver.files import write_private
 from grid.sandbox.apiserver.identity import KUBELET_CLIENT
 from grid.sandbox.client import Client
+from grid.sandbox.control import Control
 from grid.sandbox.controllers.autoscaler import Autoscaler
 from grid.sandbox.controllers.autoscaler import Settings as AutoscalerSettings
 from grid.sandbox.controllers.manager import ControllerManager
@@ -34,11 +35,13 @@ from grid.sandbox.kubelet import Fleet, FleetSettings, run_kubelets
 from grid.sandbox.kubelet.simulated_runtime import SimulatedImages
 from grid.sandbox.metricsserver import MetricsServer
 from grid.sandbox.pools import DEFAULT_POOLS, NodePool
+from grid.sandbox.population import Population, Size
 
 log = logging.getLogger(__name__)
 
 _RESTART_SECONDS = 2.0
 _FILES = 65536
+_HISTORY, _REMEMBERED_SECONDS = 5000, 300
 
 
 class CannotStart(Exception):
@@ -50,7 +53,7 @@ class ClusterSettings:
     """Where things are kept, how large it may become, and how long things take.
 
     `catalogue` is a TOML file with further images; with `metrics_server` another cluster gets metrics.k8s.io for the nodes that
-    join it.
+    join it. The `population` is in the `namespace` of the executions.
     """
 
     data: Path
@@ -64,6 +67,8 @@ class ClusterSettings:
     scaling: ScalingSettings = field(default_factory=ScalingSettings)
     fleet: FleetSettings = field(default_factory=FleetSettings)
     metrics_server: bool = False
+    population: Size = field(default_factory=Size)
+    namespace: str = "compute-grid"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +132,13 @@ async def run_cluster(settings: ClusterSettings, stop: asyncio.Event, ready: Cal
     try:
         with _starting(settings.data):
             tokens = Tokens.load_or_make(settings.data / "tokens.json")
-            server = ApiServer(settings.data, tokens)
+            # As much as a real cluster remembers, five minutes, so that a list of everything can be read in pages meanwhile.
+            history = max(_HISTORY, int(settings.population.churn * _REMEMBERED_SECONDS))
+            server = ApiServer(settings.data, tokens, history=history)
+        population = Population(server.registry, settings.population, namespace=settings.namespace)
+        control = Control(server, population)
+        server.beside = control.answer
+        played = asyncio.create_task(population.run(), name="population")
         try:
             url = await _listen(server, settings)
             ready(url)
@@ -147,6 +158,9 @@ async def run_cluster(settings: ClusterSettings, stop: asyncio.Event, ready: Cal
                 finally:
                     await fleet.stop()
         finally:
+            played.cancel()
+            await asyncio.gather(played, return_exceptions=True)
+            await control.stop()
             await server.stop()
     finally:
         lock.release()

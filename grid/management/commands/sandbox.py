@@ -6,6 +6,7 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
+from django.conf import settings as django_settings
 from django.core.management.base import BaseCommand, CommandError
 
 from grid.sandbox.cluster import CannotStart, ClusterSettings, allow_many_files, run_cluster, run_nodes
@@ -13,6 +14,7 @@ from grid.sandbox.controllers.autoscaler import Settings as AutoscalerSettings
 from grid.sandbox.controllers.scaling.model import Settings as ScalingSettings
 from grid.sandbox.kubelet import FleetSettings
 from grid.sandbox.pools import DEFAULT_POOLS, with_maximum
+from grid.sandbox.population import Size
 
 
 class Command(BaseCommand):
@@ -42,6 +44,7 @@ class Command(BaseCommand):
             action="store_true",
             help="containers only walk through their states and nothing is executed: for demonstrations with thousands of pods",
         )
+        _add_population(parser)
         _add_speeds(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -56,6 +59,10 @@ class Command(BaseCommand):
             raise CommandError("--hpa-sync-seconds must be above 0, and --hpa-down-seconds 0 or more.")
         if options["maximum_nodes"] is not None and options["maximum_nodes"] < 1:
             raise CommandError("--maximum-nodes must be 1 or more.")
+        if min(options["nodes"], options["pods"], options["churn"]) < 0:
+            raise CommandError("--nodes, --pods and --churn must be 0 or more.")
+        if options["pods"] and not options["nodes"]:
+            raise CommandError("--pods needs --nodes: they are on these nodes and on no others.")
         settings = ClusterSettings(
             data=data,
             port=options["port"],
@@ -69,6 +76,8 @@ class Command(BaseCommand):
             scaling=ScalingSettings(sync_seconds=options["hpa_sync_seconds"], down_seconds=options["hpa_down_seconds"]),
             fleet=FleetSettings(boot_seconds=options["boot_seconds"], simulated=options["simulated"]),
             metrics_server=options["metrics_server"],
+            population=Size(options["nodes"], options["pods"], options["churn"], options["seed"]),
+            namespace=django_settings.GRID_NAMESPACE,
         )
         try:
             asyncio.run(self._run(settings, kubelet_only=options["kubelet_only"]))
@@ -94,6 +103,14 @@ class Command(BaseCommand):
 
 def _greeting(url: str, settings: ClusterSettings) -> str:
     return f"Sandbox listens on {url}; kubectl --kubeconfig {settings.kubeconfig} get nodes"
+
+
+def _add_population(parser: ArgumentParser) -> None:
+    """What is only there to be looked at."""
+    parser.add_argument("--nodes", type=int, default=0, help="so many nodes that are only played, besides the others")
+    parser.add_argument("--pods", type=int, default=0, help="so many pods of executions on them, whom nobody runs")
+    parser.add_argument("--churn", type=float, default=0.0, help="how many changes of them there are a second")
+    parser.add_argument("--seed", type=int, default=1, help="the same seed gives the same executions (default: 1)")
 
 
 def _add_speeds(parser: ArgumentParser) -> None:

@@ -45,6 +45,8 @@ class Kubelets:
         record = self._store.get("nodes", node_name)
         if record is None:
             raise Failure(404, "NotFound", f'nodes "{node_name}" not found', {"name": node_name, "kind": "nodes"})
+        if not record.is_kept:
+            raise bad_request(f"nothing runs on {node_name}, which is only played, so there is no log")
         status = record.obj.get("status") or {}
         addresses = {each["type"]: each["address"] for each in status.get("addresses") or ()}
         host = next((addresses[kind] for kind in _ADDRESS_ORDER if kind in addresses), None)
@@ -77,7 +79,7 @@ class Kubelets:
         """Each ready node's summary, at most a few seconds old; nodes that do not answer are left out."""
         async with self._reading:
             now = monotonic()
-            names = [record.key for record in self._store.records("nodes")]
+            names = [record.key for record in self._store.records("nodes") if record.is_kept]
             stale = [name for name in names if self._stats.get(name, (0.0, {}))[0] < now - _STATS_SECONDS]
             answers = await asyncio.gather(*(self._read_stats(name) for name in stale))
             for name, answer in zip(stale, answers, strict=True):

@@ -6,7 +6,7 @@ it.
 """
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -14,7 +14,7 @@ import msgspec
 from grid.sandbox.apiserver.bodies import json_error, parse_int
 from grid.sandbox.apiserver.kinds import Kind, Object
 from grid.sandbox.apiserver.paths import Target
-from grid.sandbox.apiserver.selectors import Predicate, exact_name, field_predicate, label_predicate
+from grid.sandbox.apiserver.selectors import Predicate, Requirement, exact_name, field_predicate, parse_labels
 from grid.sandbox.apiserver.status import (
     bad_request,
     expired,
@@ -40,18 +40,30 @@ class Page:
     metadata: Object
 
 
-def predicate_of(kind: Kind, query: Mapping[str, str]) -> Predicate | None:
-    """Both selectors of a request as one; None when everything is wanted."""
-    labels = label_predicate(query.get("labelSelector", ""))
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Both selectors of a request as one."""
+
+    labels: Sequence[Requirement]
+    fields: Predicate | None
+
+    def takes(self, record: Record) -> bool:
+        """An object whose labels do not match is not even decoded."""
+        if not all(requirement.matches(record.labels) for requirement in self.labels):
+            return False
+        return self.fields is None or self.fields(record.obj)
+
+
+def selection_of(kind: Kind, query: Mapping[str, str]) -> Selection | None:
+    """None when everything is wanted."""
+    labels = parse_labels(query.get("labelSelector", ""))
     fields = field_predicate(query.get("fieldSelector", ""), kind)
-    if labels is None or fields is None:
-        return labels or fields
-    return lambda obj: labels(obj) and fields(obj)
+    return Selection(labels, fields) if labels or fields is not None else None
 
 
 def list_page(store: Store, target: Target, query: Mapping[str, str]) -> Page:
     limit = max(parse_int(query.get("limit") or "0"), 0)
-    predicate = predicate_of(target.kind, query)
+    selection = selection_of(target.kind, query)
     token = query.get("continue", "")
     version = _asked_version(store, query, continued=bool(token))
     after = ""
@@ -64,7 +76,7 @@ def list_page(store: Store, target: Target, query: Mapping[str, str]) -> Page:
         if token:
             raise expired(_TOO_OLD, _write_token(_LATEST, after.removeprefix(target.prefix)))
         raise expired("The resourceVersion for the provided list is too old.")
-    return _collect(store, target, predicate, _Range(shown, after, limit, exact_name(query.get("fieldSelector", ""))))
+    return _collect(store, target, selection, _Range(shown, after, limit, exact_name(query.get("fieldSelector", ""))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,24 +87,24 @@ class _Range:
     name: str
 
 
-def _collect(store: Store, target: Target, predicate: Predicate | None, wanted: _Range) -> Page:
+def _collect(store: Store, target: Target, selection: Selection | None, wanted: _Range) -> Page:
     resource = target.kind.stored
     metadata: Object = {"resourceVersion": str(wanted.version)}
     if wanted.name and (target.prefix or not target.kind.namespaced) and wanted.version == store.version:
         found = store.get(resource, target.prefix + wanted.name)
-        return Page([found] if found and (predicate is None or predicate(found.obj)) else [], metadata)
+        return Page([found] if found and (selection is None or selection.takes(found)) else [], metadata)
     if wanted.version == store.version:
         candidates = store.records(resource, prefix=target.prefix, after=wanted.after)
     else:
         candidates = store.records_at(resource, wanted.version, prefix=target.prefix, after=wanted.after)
     records: list[Record] = []
     for record in candidates:
-        if predicate is not None and not predicate(record.obj):
+        if selection is not None and not selection.takes(record):
             continue
         if wanted.limit and len(records) == wanted.limit:
             last = records[-1].key
             metadata["continue"] = _write_token(wanted.version, last.removeprefix(target.prefix))
-            if predicate is None:
+            if selection is None:
                 metadata["remainingItemCount"] = store.count(resource, prefix=target.prefix, after=last)
             break
         records.append(record)

@@ -8,7 +8,7 @@ long an answer takes. Rules are below it.
 import asyncio
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -35,9 +35,11 @@ from grid.sandbox.apiserver.changing import (
 )
 from grid.sandbox.apiserver.deletion import DeleteOptions
 from grid.sandbox.apiserver.frontproxy import FrontProxy
+from grid.sandbox.apiserver.furnishing import furnish
 from grid.sandbox.apiserver.garbage import Janitor
 from grid.sandbox.apiserver.identity import KUBELET_CLIENT, Identity, Tokens, kubeconfig
-from grid.sandbox.apiserver.kinds import Object, stored_kinds
+from grid.sandbox.apiserver.interruptions import Interruptions, end_connections
+from grid.sandbox.apiserver.kinds import Object
 from grid.sandbox.apiserver.kubelets import Kubelets
 from grid.sandbox.apiserver.listing import list_page, parse_version
 from grid.sandbox.apiserver.paths import Target, UnknownGroup, parse_path
@@ -53,8 +55,8 @@ from grid.sandbox.apiserver.views import incoming, outgoing
 log = logging.getLogger(__name__)
 
 _OPEN_PATHS = ("/version", "/healthz", "/livez", "/readyz")
+BESIDE = "/sandbox/"  # what is no part of Kubernetes' API
 _MOST_BODY_BYTES = 3 * 1024 * 1024
-_START_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 
 
 class ApiServer:
@@ -85,18 +87,12 @@ class ApiServer:
         self.streams = streams or StreamSettings()
         self.address = ""
         self._requests = counting.Requests()
-        self._stopping = asyncio.Event()
+        self.interruptions = Interruptions()
+        self.beside: Callable[[web.Request], Awaitable[web.StreamResponse]] | None = None
+        self._site: web.TCPSite | None = None
         self._runner: web.AppRunner | None = None
         self._tasks: list[asyncio.Task[None]] = []
-        for name in _START_NAMESPACES:
-            if self.store.get("namespaces", name) is None:
-                namespace = {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name}}
-                self.registry.create(stored_kinds()["namespaces"], "", namespace)
-        if self.store.get("services", "kube-system/localhost") is None:
-            # By which an APIService names a program of this machine, with that program's port.
-            spec = {"type": "ExternalName", "externalName": "localhost"}
-            service = {"kind": "Service", "apiVersion": "v1", "metadata": {"name": "localhost"}, "spec": spec}
-            self.registry.create(stored_kinds()["services"], "kube-system", service)
+        furnish(self.registry)
         self._front_proxy.announce(self.registry)
 
     def kubeconfig(self) -> str:
@@ -109,8 +105,7 @@ class ApiServer:
         application.router.add_route("*", "/{path:.*}", self._handle)
         self._runner = web.AppRunner(application, access_log=None, handler_cancellation=True, shutdown_timeout=1.0)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, host, port, backlog=1024, ssl_context=self.certificate.context)
-        await site.start()
+        await self._listen(self._runner, host, port)
         self.address = "{}:{}".format(*self._runner.addresses[0])
         self._tasks = [
             asyncio.create_task(self.janitor.run(), name="janitor"),
@@ -118,8 +113,23 @@ class ApiServer:
         ]
         return f"https://{self.address}"
 
+    async def _listen(self, runner: web.AppRunner, host: str, port: int) -> None:
+        self._site = web.TCPSite(runner, host, port, backlog=1024, ssl_context=self.certificate.context)
+        await self._site.start()
+
+    async def be_away(self, seconds: float) -> None:
+        """As if it were started again: all connections end, none is taken for so long, and the history is forgotten."""
+        assert self._runner is not None and self._site is not None
+        self.interruptions.cut_all()
+        await self._site.stop()
+        end_connections(self._runner)
+        self.store.forget_everything()
+        await asyncio.sleep(seconds)
+        host, _, port = self.address.rpartition(":")
+        await self._listen(self._runner, host, int(port))
+
     async def stop(self) -> None:
-        self._stopping.set()
+        self.interruptions.end()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -152,6 +162,9 @@ class ApiServer:
         identity = self.tokens.identify(request.headers.get("Authorization", ""), self.clock())
         if identity is None:
             raise Failure(401, "Unauthorized", "Unauthorized")
+        if self.beside is not None and path.startswith(BESIDE):
+            return await self.beside(request)
+        await self.interruptions.passing()
         others = self.aggregator.responsible(path)
         if others is not None:
             return await self.aggregator.forward(request, identity, others)
@@ -259,7 +272,9 @@ class ApiServer:
 
     async def _watch(self, request: web.Request, target: Target, identity: Identity) -> web.StreamResponse:
         form = negotiate(request.headers.get("Accept", ""))
-        return await stream_watch(request, target, form, self.store, self.streams, self._stopping, self.clock)
+        return await stream_watch(
+            request, target, form, self.store, self.streams, self.interruptions.line(), self.clock
+        )
 
     # Changing
 

@@ -15,7 +15,7 @@ from grid.sandbox.apiserver.changing import is_dry_run, patching
 from grid.sandbox.apiserver.identity import Identity, Tokens
 from grid.sandbox.apiserver.kinds import Kind, stored_kinds
 from grid.sandbox.apiserver.kubelets import Kubelets
-from grid.sandbox.apiserver.listing import predicate_of
+from grid.sandbox.apiserver.listing import selection_of
 from grid.sandbox.apiserver.logs import log_request
 from grid.sandbox.apiserver.paths import Target
 from grid.sandbox.apiserver.registry import Registry, timestamp
@@ -134,12 +134,12 @@ class Special:
             problem = f'watch is not supported on resources of kind "{kind.plural}.{_METRICS}"'
             raise Failure(405, "MethodNotAllowed", problem, {"group": _METRICS, "kind": kind.plural})
         measured = stored_kinds()["nodes" if kind.kind == "NodeMetrics" else "pods"]
-        predicate = predicate_of(measured, request.query)
+        selection = selection_of(measured, request.query)
         stats = await self._kubelets.stats()
         records = [
             record
             for record in self._registry.store.records(measured.resource, prefix=target.prefix)
-            if (not target.name or record.key == target.key) and (predicate is None or predicate(record.obj))
+            if (not target.name or record.key == target.key) and (selection is None or selection.takes(record))
         ]
         if target.name and not records:
             raise _unmeasurable(measured, target)

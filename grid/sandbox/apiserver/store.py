@@ -2,7 +2,8 @@
 
 One event loop owns a store; no method waits, so what a request reads does not change under it. Objects are
 immutable once stored: a change stores a new `Record`, whose JSON is encoded once and then used for every list and
-watch. Each change is committed before the caller goes on, so an answer that a client has seen survives `kill -9`.
+watch; decoded, only those in use are held. Each change is committed before the caller goes on, so an answer that a
+client has seen survives `kill -9`.
 The recent history of each resource stays in memory, for watches and for pages of one consistent list; what is older
 is forgotten ("compacted"), and asking for it is an error.
 """
@@ -10,7 +11,7 @@ is forgotten ("compacted"), and asking for it is an error.
 import bisect
 import sqlite3
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
@@ -22,6 +23,8 @@ from grid.databasetrouble import Troubles
 from grid.sandbox.apiserver.kinds import Object
 from grid.sandbox.apiserver.status import not_stored
 
+_MOST_DECODED = 4000
+_TAKEN_AT_ONCE = 10_000
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS objects (
   resource TEXT NOT NULL, key TEXT NOT NULL, version INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY (resource, key)
@@ -31,18 +34,72 @@ INSERT OR IGNORE INTO counter VALUES (1, 1);
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
-    """One stored object. `obj` must not be changed; `fresh()` gives a copy for that."""
+class Decoded:
+    """Keeps the `most` objects that were decoded last; of all others only their bytes are held, a fifth of the memory."""
 
-    key: str  # "namespace/name", or "name" for what has no namespace
-    obj: Object
-    raw: bytes
-    version: int
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._records: deque[Record] = deque()
+
+    def keep(self, record: "Record", obj: Object) -> None:
+        record.decoded = obj
+        self._records.append(record)
+        if len(self._records) > self._most:
+            self._records.popleft().decoded = None
+
+
+class Record:
+    """One stored object. `obj` must not be changed; `fresh()` gives a copy for that.
+
+    `key` is "namespace/name", or "name" for what has no namespace. `is_kept` says whether it survives the process.
+    """
+
+    __slots__ = ("_cache", "_labels", "decoded", "is_kept", "key", "raw", "version")
+
+    def __init__(
+        self,
+        key: str,
+        obj: Object | None,
+        raw: bytes,
+        version: int,
+        *,
+        cache: Decoded | None = None,
+        is_kept: bool = True,
+    ) -> None:
+        self.key = key
+        self.raw = raw
+        self.version = version
+        self.is_kept = is_kept
+        self.decoded = obj
+        self._cache = cache
+        self._labels: Mapping[str, str] | None = None if obj is None else _labels_of(obj)
+        if cache is not None and obj is not None:
+            cache.keep(self, obj)
+
+    @property
+    def obj(self) -> Object:
+        if self.decoded is not None:
+            return self.decoded
+        obj = self.fresh()
+        if self._cache is not None:
+            self._cache.keep(self, obj)
+        return obj
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """They stay in memory: nearly all selection is by them, and decoding whatever is not wanted takes seconds."""
+        if self._labels is None:
+            self._labels = _labels_of(self.obj)
+        return self._labels
 
     def fresh(self) -> Object:
         copy: Object = msgspec.json.decode(self.raw)
         return copy
+
+
+def _labels_of(obj: Object) -> Mapping[str, str]:
+    labels: Mapping[str, str] = (obj.get("metadata") or {}).get("labels") or {}
+    return labels
 
 
 @dataclass(slots=True)
@@ -105,6 +162,7 @@ class Store:
         *,
         history: int = 5000,
         snapshot_seconds: float = 300.0,
+        most_decoded: int = _MOST_DECODED,
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self._history = history
@@ -113,6 +171,7 @@ class Store:
         self._path = path
         self._troubles = Troubles(clock)
         self._marks: deque[tuple[float, int]] = deque()
+        self._decoded = Decoded(most_decoded)
         self._resources: dict[str, _Resource] = {}
         self._database = sqlite3.connect(path or ":memory:", isolation_level=None)
         # WAL with NORMAL survives the death of the process without a disk flush for each change.
@@ -120,9 +179,10 @@ class Store:
         self._database.execute("PRAGMA synchronous=NORMAL")
         self._database.executescript(_SCHEMA)
         self.version: int = self._database.execute("SELECT version FROM counter").fetchone()[0]
+        self._taken = self.version  # up to which versions are taken on the disk for what is not kept
         self._opened_at = self.version  # nothing is known of the changes before
         for resource, key, version, data in self._database.execute("SELECT resource, key, version, data FROM objects"):
-            self._of(resource).records[key] = Record(key, msgspec.json.decode(data), bytes(data), version)
+            self._of(resource).records[key] = Record(key, None, bytes(data), version, cache=self._decoded)
         for found in self._resources.values():
             found.keys = sorted(found.records)
         self.compacted = self.version  # older states cannot be listed any more
@@ -198,19 +258,26 @@ class Store:
 
     # Changing
 
-    def put(self, resource: str, key: str, obj: Object) -> Record:
-        """Stores the object, which the store owns from now on, with the next version."""
-        version = self.version + 1
-        raw = msgspec.json.encode(with_version(obj, version))
-        self._commit(
-            version,
-            "INSERT INTO objects VALUES (?, ?, ?, ?) "
-            "ON CONFLICT (resource, key) DO UPDATE SET version = excluded.version, data = excluded.data",
-            (resource, key, version, raw),
-        )
-        record = Record(key, obj, raw, version)
+    def put(self, resource: str, key: str, obj: Object, *, is_kept: bool = True) -> Record:
+        """Stores the object, which the store owns from now on, with the next version.
+
+        What is not kept is only in memory, and so is whatever takes its place under the same key.
+        """
         found = self._of(resource)
         before = found.records.get(key)
+        is_kept = is_kept if before is None else before.is_kept
+        version = self.version + 1
+        raw = msgspec.json.encode(with_version(obj, version))
+        if is_kept:
+            self._commit(
+                version,
+                "INSERT INTO objects VALUES (?, ?, ?, ?) "
+                "ON CONFLICT (resource, key) DO UPDATE SET version = excluded.version, data = excluded.data",
+                (resource, key, version, raw),
+            )
+        else:
+            self._pass(version)
+        record = Record(key, obj, raw, version, cache=self._decoded, is_kept=is_kept)
         found.records[key] = record
         if before is None:
             bisect.insort(found.keys, key)
@@ -218,9 +285,11 @@ class Store:
         return record
 
     def remove(self, resource: str, key: str) -> Change:
-        version = self.version + 1
-        self._commit(version, "DELETE FROM objects WHERE resource = ? AND key = ?", (resource, key))
-        found = self._of(resource)
+        found, version = self._of(resource), self.version + 1
+        if found.records[key].is_kept:
+            self._commit(version, "DELETE FROM objects WHERE resource = ? AND key = ?", (resource, key))
+        else:
+            self._pass(version)
         before = found.records.pop(key)
         del found.keys[bisect.bisect_left(found.keys, key)]
         change = Change(version, key, before, None)
@@ -239,12 +308,28 @@ class Store:
         found = self._of(resource)
         self._drop(found, sum(1 for change in found.history if change.version <= version))
 
+    def forget_everything(self) -> None:
+        """Drops all history: whoever watches from any earlier version has to start again."""
+        self._pass(self.version + 1)
+        for found in self._resources.values():
+            found.history.clear()
+            found.floor = self.version
+        self._marks.clear()
+        self.compacted = self.version
+
+    def _pass(self, version: int) -> None:
+        """Takes a version of which nothing is written. Some are taken at once on the disk, because none may be given twice."""
+        if version > self._taken:
+            self._taken = version + _TAKEN_AT_ONCE
+            self._commit(self._taken, "UPDATE counter SET version = ?", (self._taken,))
+        self.version = version
+
     def _commit(self, version: int, statement: str, values: tuple[object, ...]) -> None:
         """Raises Failure when it is not on the disk; then nothing of it is anywhere."""
         try:
             self._database.execute("BEGIN IMMEDIATE")
             self._database.execute(statement, values)
-            self._database.execute("UPDATE counter SET version = ?", (version,))
+            self._database.execute("UPDATE counter SET version = max(version, ?)", (version,))
             self._database.execute("COMMIT")
         except sqlite3.Error as problem:
             # A full disk ends some transactions by itself, and is noticed by others only when they commit, which stay open.

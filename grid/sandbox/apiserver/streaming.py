@@ -2,7 +2,6 @@
 somebody leaves.
 """
 
-import asyncio
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,8 +12,9 @@ import msgspec
 from aiohttp import web
 
 from grid.sandbox.apiserver.bodies import JSON, Form, parse_bool, parse_int
+from grid.sandbox.apiserver.interruptions import Line
 from grid.sandbox.apiserver.kinds import Object
-from grid.sandbox.apiserver.listing import predicate_of
+from grid.sandbox.apiserver.listing import selection_of
 from grid.sandbox.apiserver.paths import Target
 from grid.sandbox.apiserver.selectors import exact_name
 from grid.sandbox.apiserver.status import expired, invalid_options, prohibited, server_error, wrong
@@ -38,7 +38,7 @@ async def stream_watch(
     form: Form,
     store: Store,
     settings: StreamSettings,
-    stopping: asyncio.Event,
+    line: Line,
     clock: Callable[[], datetime],
 ) -> web.StreamResponse:
     query = request.query
@@ -62,7 +62,7 @@ async def stream_watch(
         if first:
             await response.write(first)
         bookmarks = _Bookmarks(target, settings.bookmark_seconds) if parse_bool(query, "allowWatchBookmarks") else None
-        await _follow(response, watch, store, bookmarks, monotonic() + timeout, stopping)
+        await _follow(response, watch, store, bookmarks, monotonic() + timeout, line)
     except ConnectionResetError:
         return response
     finally:
@@ -112,7 +112,7 @@ def _interest(target: Target, request: web.Request, form: Form, clock: Callable[
         kind.stored,
         prefix=target.prefix + name if whole_key else target.prefix,
         name=name if whole_key else "",
-        predicate=predicate_of(kind, request.query),
+        selection=selection_of(kind, request.query),
         view=_view(target, request, form, clock),
     )
 
@@ -136,7 +136,7 @@ def _one_row(body: Object, obj: Object) -> Object:
 def _initial(store: Store, interest: Interest, start: _Start, target: Target) -> bytes:
     lines: list[bytes] = []
     for record in store.records(interest.resource, prefix=interest.prefix):
-        if interest.covers(record.key) and interest.matches(record.obj):
+        if interest.covers(record.key) and interest.matches(record):
             raw = record.raw if interest.view is None else msgspec.json.encode(interest.view(record.obj))
             lines.append(event_line("ADDED", raw))
     if start.announce_end:
@@ -171,12 +171,13 @@ async def _follow(
     store: Store,
     bookmarks: _Bookmarks | None,
     end: float,
-    stopping: asyncio.Event,
+    line: Line,
 ) -> None:
     """Writes what comes until the end. An overflowed watch ends too: its client was too slow and lists again."""
     if bookmarks is not None and bookmarks.due > end - _BEFORE_THE_END > monotonic():
         bookmarks.due = end - _BEFORE_THE_END
-    while not watch.overflowed and not stopping.is_set():
+    while not watch.overflowed and not line.cut.is_set():
+        await line.is_open.wait()
         data = watch.drain()
         now = monotonic()
         if bookmarks is not None and now >= bookmarks.due:

@@ -13,8 +13,8 @@ from typing import Literal
 import msgspec
 
 from grid.sandbox.apiserver.kinds import Object
-from grid.sandbox.apiserver.selectors import Predicate
-from grid.sandbox.apiserver.store import Change, Store, event_line
+from grid.sandbox.apiserver.listing import Selection
+from grid.sandbox.apiserver.store import Change, Record, Store, event_line
 
 EventType = Literal["ADDED", "MODIFIED", "DELETED"]
 View = Callable[[Object], Object]
@@ -28,14 +28,14 @@ class Interest:
     resource: str
     prefix: str = ""  # "namespace/" or, with `name`, the whole key
     name: str = ""
-    predicate: Predicate | None = None
+    selection: Selection | None = None
     view: View | None = None
 
     def covers(self, key: str) -> bool:
         return key == self.prefix if self.name else key.startswith(self.prefix)
 
-    def matches(self, obj: Object) -> bool:
-        return self.predicate is None or self.predicate(obj)
+    def matches(self, record: Record) -> bool:
+        return self.selection is None or self.selection.takes(record)
 
 
 class Watch:
@@ -89,8 +89,8 @@ class Watch:
 
 def _event_type(change: Change, interest: Interest) -> EventType | None:
     """Leaving the selection is a deletion for the watcher, entering it an addition."""
-    before = change.before is not None and interest.matches(change.before.obj)
-    now = change.now is not None and interest.matches(change.now.obj)
+    before = change.before is not None and interest.matches(change.before)
+    now = change.now is not None and interest.matches(change.now)
     if now:
         return "MODIFIED" if before else "ADDED"
     return "DELETED" if before else None

@@ -143,3 +143,37 @@ def test_a_failed_write_changes_nothing() -> None:
         store.put("pods", "a", obj("a", bad=object()))
     assert store.version == version
     assert store.get("pods", "a") is None
+
+
+def test_what_is_not_kept_goes_with_the_process_and_its_versions_are_never_given_again(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.sqlite3"
+    store = Store(path)
+    store.put("pods", "default/kept", obj("kept"))
+    store.put("pods", "default/played", obj("played"), is_kept=False)
+    store.put("pods", "default/played", obj("played", changed=True))
+    last = store.version
+    store.close()
+    again = Store(path)
+    assert names(again) == ["default/kept"]
+    assert again.put("pods", "default/new", obj("new")).version > last
+    again.close()
+
+
+def test_only_the_latest_objects_are_held_decoded_and_all_can_be_read() -> None:
+    store = Store(most_decoded=2)
+    for name in "abc":
+        store.put("pods", f"default/{name}", {"metadata": {"name": name, "labels": {"is": name}}})
+    records = list(store.records("pods"))
+    assert [record.decoded is not None for record in records] == [False, True, True]
+    assert [record.labels for record in records] == [{"is": name} for name in "abc"]
+    assert [record.obj["metadata"]["name"] for record in records] == ["a", "b", "c"]
+    assert sum(record.decoded is not None for record in records) == 2
+
+
+def test_after_everything_is_forgotten_no_earlier_version_can_be_followed() -> None:
+    store = Store()
+    store.put("pods", "default/a", obj("a"))
+    before = store.version
+    store.forget_everything()
+    assert store.floor("pods") > before
+    assert not store.can_show("pods", before)

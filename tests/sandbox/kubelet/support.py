@@ -98,7 +98,9 @@ class FakeApi:
         found = [
             copy.deepcopy(obj) for key, obj in self.objects.items() if _in(path, key) and _matches(obj, field_selector)
         ]
-        if label_selector:
+        if label_selector.startswith("!"):
+            found = [obj for obj in found if label_selector[1:] not in labels_of(obj)]
+        elif label_selector:
             key, _, value = label_selector.partition("=")
             found = [obj for obj in found if labels_of(obj).get(key) == value]
         return Listing(found, str(self._latest()))

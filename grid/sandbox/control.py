@@ -1,0 +1,101 @@
+"""What only the embedded cluster can be asked, beside Kubernetes' API: how large its population is, and what shall go wrong.
+
+    GET   /sandbox/population            how it is
+    PATCH /sandbox/population            {"pods": 500, "churn": 20}, either of them
+    POST  /sandbox/failures/NAME         {"pool": "cpu", "count": 10, "seconds": 15}, as the failure needs
+
+Whoever has a token may ask. Answers are JSON; what is wrong with a request is said with 400 and {"message": ...}.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+import msgspec
+from aiohttp import web
+
+from grid.sandbox.apiserver import ApiServer
+from grid.sandbox.population import Population
+
+MOST_PODS, MOST_CHURN, MOST_COUNT, MOST_SECONDS = 150_000, 1000.0, 1000, 300.0
+_ANSWER_FIRST_SECONDS = 0.2
+
+
+class _Wish(msgspec.Struct, forbid_unknown_fields=True):
+    pods: int | None = None
+    churn: float | None = None
+
+
+class _Failure(msgspec.Struct, forbid_unknown_fields=True):
+    pool: str = ""
+    count: int = 10
+    seconds: float = 15.0
+
+
+class Control:
+    """`answer` is the server's `beside`."""
+
+    def __init__(self, server: ApiServer, population: Population) -> None:
+        self._server = server
+        self._population = population
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._failures: Mapping[str, Callable[[_Failure], object]] = {
+            "stock-out": lambda wanted: population.stock_out(wanted.pool, wanted.count),
+            "bad-image": lambda wanted: population.bad_image(wanted.count),
+            "out-of-memory": lambda wanted: population.out_of_memory(wanted.count),
+            "crash-loop": lambda wanted: population.crash_loop(wanted.count),
+            "node-lost": lambda wanted: population.lose_node(),
+            "taint": lambda wanted: population.taint_node(),
+            "pause": lambda wanted: server.interruptions.pause(wanted.seconds),
+            "restart": lambda wanted: self._later(wanted.seconds),
+            "history-dropped": lambda wanted: self._forget(),
+        }
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        body = await request.read()
+        try:
+            match request.method, request.path.strip("/").split("/")[1:]:
+                case "GET", ["population"]:
+                    return web.json_response(self._population.state())
+                case "PATCH", ["population"]:
+                    return self._resize(msgspec.json.decode(body, type=_Wish))
+                case "POST", ["failures", name] if name in self._failures:
+                    return self._fail(name, msgspec.json.decode(body or b"{}", type=_Failure))
+        except msgspec.DecodeError as problem:
+            return _wrong(str(problem))
+        return web.json_response({"message": "There is nothing of that name."}, status=404)
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _resize(self, wish: _Wish) -> web.Response:
+        if not 0 <= (wish.pods or 0) <= MOST_PODS or not 0 <= (wish.churn or 0) <= MOST_CHURN:
+            return _wrong(f"Between 0 and {MOST_PODS:,} pods, and between 0 and {MOST_CHURN:,.0f} changes a second.")
+        self._population.resize(pods=wish.pods, churn=wish.churn)
+        return web.json_response(self._population.state())
+
+    def _fail(self, name: str, wanted: _Failure) -> web.Response:
+        if not 0 < wanted.count <= MOST_COUNT or not 0 < wanted.seconds <= MOST_SECONDS:
+            return _wrong(f"Between 1 and {MOST_COUNT:,} pods, and up to {MOST_SECONDS:.0f} seconds.")
+        if name == "stock-out" and wanted.pool not in self._population.rooms.pools:
+            return _wrong(f"There is no pool {wanted.pool!r} in the population.")
+        about = self._failures[name](wanted)
+        return web.json_response({"about": about if isinstance(about, str) else ""}, status=202)
+
+    def _later(self, seconds: float) -> None:
+        async def away() -> None:
+            await asyncio.sleep(_ANSWER_FIRST_SECONDS)
+            await self._server.be_away(seconds)
+
+        task = asyncio.create_task(away())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _forget(self) -> None:
+        self._server.store.forget_everything()
+        self._server.interruptions.cut_all()
+
+
+def _wrong(message: str) -> web.Response:
+    return web.json_response({"message": message}, status=400)

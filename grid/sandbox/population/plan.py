@@ -1,0 +1,181 @@
+"""What the population consists of: shapes of pools, tiers, people, projects and executions, drawn by a seed. Pure."""
+
+import random
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from grid.sandbox.pools import NodePool, Taint
+
+ID_ALPHABET = "abcdefghijkmnpqrstvwxyz23456789"
+_SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
+PODS_OF_A_NODE = 30  # Kubernetes' own limits: 150,000 pods on 5,000 nodes
+_FIRST_NAMES = (
+    "amara",
+    "bilal",
+    "chiara",
+    "dmitri",
+    "elena",
+    "farid",
+    "greta",
+    "hiro",
+    "ines",
+    "jonas",
+    "kofi",
+    "leila",
+    "mateo",
+    "nadia",
+)
+_SUBJECTS = ("churn", "fraud", "forecast", "vision", "pricing", "search", "credit", "sensors", "genome", "routes")
+_TITLES = ("Explore", "Train", "Evaluate", "Clean", "Backfill", "Score", "Plot", "Tune")
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How many nodes and pods, how many changes a second, and by which seed; the same seed gives the same names and sizes."""
+
+    nodes: int = 0
+    pods: int = 0
+    churn: float = 0.0
+    seed: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """A hardware tier as pods show it. Cores in millicores, memory in MiB."""
+
+    id: str
+    pool: str
+    millicores: int
+    mebibytes: int
+    gpus: int = 0
+
+    @property
+    def requests(self) -> dict[str, str]:
+        cards = {"nvidia.com/gpu": str(self.gpus)} if self.gpus else {}
+        return {"cpu": f"{self.millicores}m", "memory": f"{self.mebibytes}Mi", "ephemeral-storage": "2Gi", **cards}
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    id: str
+    image: str
+    framework: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """One execution. `workers` is 0 of what is no cluster."""
+
+    id: str
+    uid: str
+    kind: str
+    title: str
+    owner: str
+    project: str
+    tier: Tier
+    environment: Environment
+    workers: int = 0
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind}-{self.id}"
+
+    @property
+    def pods(self) -> int:
+        return 1 + self.workers
+
+
+def _pool(name: str, instance: str, cores: int, gibibytes: int, *, gpus: int = 0, spot: bool = False) -> NodePool:
+    capacity = {"cpu": str(cores), "memory": f"{gibibytes}Gi", "ephemeral-storage": "1000Gi", "pods": "110"}
+    return NodePool(
+        name=name,
+        instance_type=instance,
+        capacity=capacity | ({"nvidia.com/gpu": str(gpus)} if gpus else {}),
+        minimum=0,
+        maximum=5000,
+        labels={"karpenter.sh/capacity-type": "spot"} if spot else {},
+        taints=(Taint("nvidia.com/gpu", "present", "NoSchedule"),) if gpus else (),
+    )
+
+
+# With the share of the nodes that a pool has, and of the executions that want it.
+POOLS = (
+    (_pool("cpu", "m5.16xlarge", 64, 256), 0.6, 0.64),
+    (_pool("memory", "r5.16xlarge", 64, 512), 0.2, 0.16),
+    (_pool("spot", "m5.12xlarge", 48, 192, spot=True), 0.15, 0.19),
+    (_pool("gpu", "p3.16xlarge", 64, 488, gpus=8), 0.05, 0.01),
+)
+TIERS = (
+    Tier("cpu-small", "cpu", 1000, 4096),
+    Tier("cpu-medium", "cpu", 2000, 8192),
+    Tier("memory", "memory", 1500, 14336),
+    Tier("spot", "spot", 1000, 4096),
+    Tier("gpu", "gpu", 7000, 49152, gpus=1),
+)
+_ENVIRONMENTS = {
+    "workspace": (
+        Environment("jupyterlab", "compute-grid/jupyterlab:4.6"),
+        Environment("datascience", "compute-grid/datascience:1"),
+    ),
+    "job": (Environment("python-script", "compute-grid/datascience:1"),),
+    "app": (Environment("dashboard-app", "compute-grid/datascience:1"),),
+    "cluster": (
+        Environment("dask-cluster", "compute-grid/dask:2026.8", "dask"),
+        Environment("ray-cluster", "compute-grid/ray:2.60", "ray"),
+        Environment("spark-cluster", "compute-grid/spark:4.3", "spark"),
+    ),
+}
+_KINDS = {"workspace": 30, "job": 20, "app": 5, "cluster": 45}
+_FEWEST_WORKERS, _MOST_WORKERS = 4, 27
+
+
+class Plan:
+    """Draws one thing after the other from one seed."""
+
+    def __init__(self, size: Size) -> None:
+        self.rng = random.Random(size.seed)
+        executions = max(1, size.pods // 8)
+        self._people = max(4, executions // 20)
+        self._projects = max(3, self._people // 5)
+
+    def node_name(self, pool: str) -> str:
+        return f"{pool}-{self.suffix(5)}"
+
+    def suffix(self, length: int) -> str:
+        return "".join(self.rng.choices(_SUFFIX, k=length))
+
+    def uid(self) -> str:
+        return str(uuid.UUID(int=self.rng.getrandbits(128), version=4))
+
+    def execution(self, most_pods: int) -> Execution:
+        """The next launch, of at most so many pods."""
+        rng = self.rng
+        kind = rng.choices(list(_KINDS), weights=list(_KINDS.values()))[0]
+        if kind == "cluster" and most_pods <= _FEWEST_WORKERS:
+            kind = "job"
+        workers = min(rng.randint(_FEWEST_WORKERS, _MOST_WORKERS), most_pods - 1) if kind == "cluster" else 0
+        person = int(self._people * rng.random() ** 2)  # few launch much
+        project = (person + rng.randrange(2)) % self._projects
+        pool = rng.choices([pool.name for pool, _, _ in POOLS], weights=[wanted for _, _, wanted in POOLS])[0]
+        return Execution(
+            id="".join(rng.choices(ID_ALPHABET, k=10)),
+            uid=self.uid(),
+            kind=kind,
+            title=f"{rng.choice(_TITLES)} {_SUBJECTS[project % len(_SUBJECTS)]} {rng.randrange(1, 100)}",
+            owner=f"{_FIRST_NAMES[person % len(_FIRST_NAMES)]}-{person}",
+            project=f"{_SUBJECTS[project % len(_SUBJECTS)]}-{project}",
+            tier=rng.choice([tier for tier in TIERS if tier.pool == pool]),
+            environment=rng.choice(_ENVIRONMENTS[kind]),
+            workers=workers,
+        )
+
+
+def pools_of(nodes: int) -> Sequence[NodePool]:
+    """The pool of each of so many nodes: the shares are right at any number, so more can be added later."""
+    found, counts = [], dict.fromkeys((pool.name for pool, _, _ in POOLS), 0)
+    for number in range(nodes):
+        pool = max(POOLS, key=lambda one: one[1] * (number + 1) - counts[one[0].name])[0]
+        counts[pool.name] += 1
+        found.append(pool)
+    return found

@@ -1,0 +1,343 @@
+"""The population's life: it fills the store of the API server, changes so many things a second, and does on demand what goes wrong.
+
+It writes into the store itself, past HTTP: 150,000 pods would take a quarter of an hour to post, and are the server's own anyway. What
+others delete through the API it lets go, as a kubelet would, and it launches anew what is missing.
+"""
+
+import asyncio
+import itertools
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
+
+from grid.labels import HEAD, WORKER
+from grid.sandbox.apiserver.kinds import Object, stored_kinds
+from grid.sandbox.apiserver.registry import Registry, timestamp
+from grid.sandbox.apiserver.status import Failure
+from grid.sandbox.apiserver.store import Change
+from grid.sandbox.client import Clock, SystemClock
+from grid.sandbox.population import happenings, objects, stories
+from grid.sandbox.population.plan import PODS_OF_A_NODE, POOLS, Execution, Plan, Size, pools_of
+from grid.sandbox.population.rooms import Room, Rooms
+from grid.sandbox.population.stories import EVENTS, NODES, PODS
+from grid.sandbox.population.telling import Story, Teller
+
+log = logging.getLogger(__name__)
+
+_TICK_SECONDS = 0.05
+_SLICE_SECONDS = 0.02  # so long others wait while the cluster is filled
+_OPEN_SECONDS = 5.0  # about how long a story takes, at any rate
+_STEPS_WITHOUT_CHANGE = 20  # a story that finds its pod gone makes none
+_ASKED_AT_A_TICK = 10
+_OPEN_SHARE = 0.05  # of the pods that something happens to at a time, at most
+_MOST_BEHIND_SECONDS = 1.0
+_HEARTBEAT_SECONDS = 300.0
+_MEAN_AGE_SECONDS = 2 * 3600.0  # of what is there at the start
+_FEW = 200  # so many missing pods are launched one after the other, more are there at once
+
+
+class Population:
+    """Implements `stories.World`. `run` fills, and goes on until cancelled; all else may be called at any time."""
+
+    def __init__(self, registry: Registry, size: Size, *, namespace: str, clock: Clock | None = None) -> None:
+        self.plan = Plan(size)
+        self.rooms = Rooms()
+        self._size = size
+        self._registry = registry
+        self._store = registry.store
+        self._namespace = namespace
+        self._clock = clock or SystemClock()
+        self._numbers = itertools.count()
+        self._usual = Teller(self._clock.monotonic)  # what happens anyway, at the rate that is asked for
+        self._asked = Teller(self._clock.monotonic)  # what somebody asked for, at once
+        self._out_of_stock: dict[str, float] = {}
+        self._changes = 0
+        self._stands = asyncio.Event()
+        self._coming = 0
+        self._is_ours = False
+        self._store.listen(PODS, self._noticed)
+
+    # What is asked for
+
+    @property
+    def size(self) -> Size:
+        return self._size
+
+    def resize(self, *, pods: int | None = None, churn: float | None = None) -> None:
+        """More pods than the nodes hold bring more nodes."""
+        pods = self._size.pods if pods is None else pods
+        nodes = max(self._size.nodes, -(-pods // PODS_OF_A_NODE))
+        self._size = replace(self._size, nodes=nodes, pods=pods, churn=self._size.churn if churn is None else churn)
+
+    def state(self) -> Object:
+        """How it is now, for who steers it."""
+        return {
+            "nodes": len(self.rooms.nodes),
+            "pods": len(self.rooms),
+            "wanted": {"nodes": self._size.nodes, "pods": self._size.pods, "churn": self._size.churn},
+            "changes": self._changes,
+            "pools": sorted(self.rooms.pools),
+            "outOfStock": sorted(pool for pool in self._out_of_stock if not self.has_stock(pool)),
+        }
+
+    async def stands(self) -> None:
+        """Return once all that was asked for at the start is there."""
+        await self._stands.wait()
+
+    # What goes wrong on demand
+
+    def stock_out(self, pool: str, count: int) -> None:
+        """For two minutes the pool gets no pods; so many of its pods are made anew, and wait."""
+        self._out_of_stock[pool] = self._clock.monotonic() + stories.STOCK_OUT_SECONDS
+        for key in self.rooms.draw(self.plan.rng, count, part=f"-{WORKER}-", pool=pool):
+            self._asked.add(stories.is_replaced(self, key))
+
+    def bad_image(self, count: int) -> None:
+        for key in self.rooms.draw(self.plan.rng, count, part=f"-{WORKER}-"):
+            self._asked.add(stories.is_replaced(self, key, image=happenings.MISSING_IMAGE))
+
+    def out_of_memory(self, count: int) -> None:
+        for key in self.rooms.draw(self.plan.rng, count, part=f"-{WORKER}-"):
+            self._asked.add(stories.crashes(self, key, 137, "OOMKilled"))
+
+    def crash_loop(self, count: int) -> None:
+        for key in self.rooms.draw(self.plan.rng, count, part=f"-{WORKER}-"):
+            self._asked.add(stories.crashes(self, key, 1, "Error", times=5))
+
+    def lose_node(self) -> str:
+        return self._with_node(stories.node_is_lost)
+
+    def taint_node(self) -> str:
+        return self._with_node(stories.node_is_tainted)
+
+    def _with_node(self, story: Callable[[stories.World, str], Story]) -> str:
+        """The node that it happens to, "" when there is none."""
+        names = [name for name, room in self.rooms.nodes.items() if room.is_open]
+        if not names:
+            return ""
+        name = self.plan.rng.choice(names)
+        self._asked.add(story(self, name))
+        return name
+
+    # Life
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        self._prepare()
+        began = self._clock.monotonic()
+        while True:
+            await self._fill()
+            if not self._stands.is_set() and len(self.rooms.nodes):
+                took = self._clock.monotonic() - began
+                log.info(
+                    "population stands nodes=%d pods=%d seconds=%.1f", len(self.rooms.nodes), len(self.rooms), took
+                )
+            self._stands.set()
+            await self._churn()
+
+    async def _fill(self) -> None:
+        """Bring nodes and pods to what is asked for, in slices."""
+        slice_ends = time.monotonic() + _SLICE_SECONDS
+        for _ in self._missing():
+            if time.monotonic() >= slice_ends:
+                await asyncio.sleep(0)
+                slice_ends = time.monotonic() + _SLICE_SECONDS
+
+    def _missing(self) -> Iterator[None]:
+        pools = pools_of(self._size.nodes)
+        while len(self.rooms.nodes) < self._size.nodes:
+            self.add_node(pools[len(self.rooms.nodes)].name)
+            yield
+        while (lacking := self._size.pods - len(self.rooms)) > 0:
+            when = timestamp(
+                self._registry.clock() - timedelta(seconds=self.plan.rng.expovariate(1 / _MEAN_AGE_SECONDS))
+            )
+            for pod in self._launch(self.plan.execution(lacking), when):
+                self._was_there(pod, when)
+                yield
+        while len(self.rooms) > self._size.pods:
+            found = next(self.rooms.draw(self.plan.rng, 1, part=f"-{WORKER}-"), None)
+            key = found or next(self.rooms.draw(self.plan.rng, 1), None)
+            if key is None:
+                return
+            self.remove(PODS, key)
+            if found is None:
+                self.remove("configmaps", key)
+            yield
+
+    async def _churn(self) -> None:
+        """Make changes at the rate that is asked for, and return when much is missing or too many pods are there."""
+        budget, at, beats = 0.0, self._clock.monotonic(), 0.0
+        while self._is_about_right():
+            await self._clock.sleep(_TICK_SECONDS)
+            now = self._clock.monotonic()
+            passed, at = min(now - at, _MOST_BEHIND_SECONDS), now
+            budget += passed * self._size.churn
+            beats += passed * len(self.rooms.nodes) / _HEARTBEAT_SECONDS
+            budget = min(budget, max(1.0, self._size.churn * _MOST_BEHIND_SECONDS))
+            slice_ends = time.monotonic() + _SLICE_SECONDS
+            for _ in range(_ASKED_AT_A_TICK):
+                if not self._asked.tell():
+                    break
+            while budget >= 1.0 and time.monotonic() < slice_ends and self._step():
+                budget -= 1.0
+            while beats >= 1.0:
+                beats -= 1.0
+                self._beat()
+
+    def _is_about_right(self) -> bool:
+        unfinished = _FEW + self._coming + self._size.churn * _OPEN_SECONDS
+        return abs(self._size.pods - len(self.rooms)) <= unfinished and len(self.rooms.nodes) >= self._size.nodes - _FEW
+
+    def _step(self) -> bool:
+        """Make the next change of those that happen anyway. False when there is nothing to change."""
+        before = self._changes
+        for _ in range(_STEPS_WITHOUT_CHANGE):
+            if self._usual.open < max(1.0, min(self._size.churn * _OPEN_SECONDS, len(self.rooms) * _OPEN_SHARE)):
+                story = self._next_story()
+                if story is not None:
+                    self._usual.add(story)
+            if not self._usual.tell():
+                return False
+            if self._changes > before:
+                return True
+        return False
+
+    def _next_story(self) -> Story | None:
+        """What happens anyway: mostly workers that come and go, now and then a failure, and executions that end and are launched."""
+        if len(self.rooms) + self._coming < self._size.pods:
+            return self._arrives(self.plan.execution(self._size.pods - len(self.rooms) - self._coming))
+        rng = self.plan.rng
+        kind = rng.choices(("worker", "memory", "error", "job", "workspace"), weights=(60, 6, 6, 16, 12))[0]
+        part = {"job": "/job-", "workspace": "/workspace-"}.get(kind, f"-{WORKER}-")
+        key = next(self.rooms.draw(rng, 1, part=part), None)
+        if key is None:
+            return None
+        if kind == "worker":
+            return stories.is_replaced(self, key)
+        if kind == "job":
+            return stories.finishes(self, key, code=0 if rng.random() < 0.85 else 1)
+        if kind == "workspace":
+            return stories.ends(self, key)
+        return stories.crashes(self, key, *((137, "OOMKilled") if kind == "memory" else (1, "Error")))
+
+    def _arrives(self, execution: Execution) -> Story:
+        """The pods of a new launch come up one after the other."""
+        self._coming += execution.pods
+
+        def story() -> Story:
+            for pod in self._launch(execution, self.now()):
+                self._coming -= 1
+                yield 0.0
+                yield from stories.comes_up(self, self.add_pod(pod))
+
+        return story()
+
+    # The world of the stories
+
+    def now(self) -> str:
+        return timestamp(self._registry.clock())
+
+    def read(self, resource: str, key: str) -> Object | None:
+        record = self._store.get(resource, key)
+        return None if record is None else record.fresh()
+
+    def write(self, resource: str, key: str, obj: Object) -> None:
+        self._changes += 1
+        self._is_ours = True
+        try:
+            self._store.put(resource, key, obj, is_kept=False)
+        finally:
+            self._is_ours = False
+
+    def remove(self, resource: str, key: str) -> None:
+        if self._store.get(resource, key) is None:
+            return
+        self._changes += 1
+        self._store.remove(resource, key)
+        if resource == NODES:
+            self.rooms.remove_node(key)
+
+    def add_pod(self, obj: Object) -> str:
+        key = self._take_in(obj)
+        self.write(PODS, key, obj)
+        return key
+
+    def add_node(self, pool: str) -> None:
+        template = next(one for one, _, _ in POOLS if one.name == pool)
+        name, number = self.plan.node_name(pool), next(self._numbers)
+        self.rooms.add_node(Room.of(name, template, number))
+        self.write(NODES, name, objects.node(name, self.plan.uid(), template, number, self.now()))
+
+    def has_stock(self, pool: str) -> bool:
+        return self._out_of_stock.get(pool, 0.0) <= self._clock.monotonic()
+
+    def tell(self, about: Object, kind: str, reason: str, message: str, source: str) -> None:
+        event = objects.event(about, self.plan.uid(), kind, reason, message, source, self.now())
+        key = f"{event['metadata']['namespace']}/{event['metadata']['name']}"
+        self._store.put(EVENTS, key, event, is_kept=False)
+
+    # Objects
+
+    def _prepare(self) -> None:
+        body = {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": self._namespace}}
+        with suppress(Failure):  # it is there already
+            self._registry.create(stored_kinds()["namespaces"], "", body)
+
+    def _launch(self, execution: Execution, when: str) -> Iterator[Object]:
+        """Create its objects; its pods one by one, for the caller to add."""
+        plan, namespace = self.plan, self._namespace
+        self._store.put(
+            "configmaps", f"{namespace}/{execution.name}", objects.anchor(execution, namespace, when), is_kept=False
+        )
+        if not execution.workers:
+            yield objects.pod(execution, execution.name, plan.uid(), namespace, when)
+            return
+        for component, count in ((HEAD, 1), (WORKER, execution.workers)):
+            owner, name = plan.uid(), objects.set_name(execution, component)
+            made = objects.replica_set(execution, component, owner, namespace, when)
+            self._store.put("replicasets.apps", f"{namespace}/{name}", made, is_kept=False)
+            for _ in range(count):
+                pod = f"{name}-{plan.suffix(5)}"
+                yield objects.pod(execution, pod, plan.uid(), namespace, when, component=component, owner=owner)
+
+    def _take_in(self, pod: Object) -> str:
+        key = f"{self._namespace}/{pod['metadata']['name']}"
+        self.rooms.add_pod(key, objects.need_of(pod))
+        return key
+
+    def _was_there(self, pod: Object, when: str) -> None:
+        """Add it as one that came up some time ago. What fits nowhere waits."""
+        key = self._take_in(pod)
+        room = self.rooms.place(key)
+        if room is None:
+            self.write(PODS, key, pod)
+            self._asked.add(stories.comes_up(self, key), after=1.0)
+            return
+        happenings.scheduled(pod, room.name, when)
+        happenings.running(pod, stories.address(self.plan.rng), when)
+        happenings.ready(pod, when)
+        self.write(PODS, key, pod)
+
+    def _beat(self) -> None:
+        name = self.plan.rng.choice(list(self.rooms.nodes))
+        node = self.read(NODES, name)
+        if node is not None and self.rooms.nodes[name].is_open:
+            objects.beat(node, self.now())
+            self._store.put(NODES, name, node, is_kept=False)
+
+    def _noticed(self, change: Change) -> None:
+        """What others do to our pods through the API: a pod that is to go goes, and takes no room any more."""
+        if change.key not in self.rooms:
+            return
+        if change.now is None:
+            self.rooms.remove_pod(change.key)
+        elif not self._is_ours and "deletionTimestamp" in change.now.obj["metadata"] and not _was_going(change):
+            self._asked.add(stories.goes(self, change.key), after=2.0)
+
+
+def _was_going(change: Change) -> bool:
+    return change.before is not None and "deletionTimestamp" in change.before.obj["metadata"]

@@ -1,0 +1,244 @@
+"""What happens to the population, as stories: generators that make one change of the cluster at each step.
+
+A story yields how many seconds to wait at least before its next step, see `telling`. Each step reads what is there now, so
+a pod that somebody else has deleted meanwhile ends its story.
+"""
+
+import itertools
+import random
+from collections.abc import Callable
+from typing import Protocol
+
+from grid.labels import PREFIX
+from grid.sandbox.client import Object
+from grid.sandbox.population import happenings
+from grid.sandbox.population.plan import Plan
+from grid.sandbox.population.rooms import Rooms
+from grid.sandbox.population.telling import Story
+
+PODS, NODES, EVENTS = "pods", "nodes", "events"
+STOCK_OUT_SECONDS = TROUBLE_SECONDS = 120.0
+_RETRY_SECONDS = 15.0
+_LOST_SECONDS = 40.0  # real clusters wait five minutes before they take pods from a silent node
+_MAINTENANCE = {"key": f"{PREFIX}/maintenance", "value": "demo", "effect": "NoExecute"}
+_BACK_OFFS = ("10s", "20s", "40s", "1m20s", "2m40s", "5m0s")
+
+
+class World(Protocol):
+    """What a story may look at and change."""
+
+    plan: Plan
+    rooms: Rooms
+
+    def now(self) -> str:
+        """As Kubernetes writes times."""
+        ...
+
+    def read(self, resource: str, key: str) -> Object | None:
+        """A copy of an object."""
+        ...
+
+    def write(self, resource: str, key: str, obj: Object) -> None: ...
+
+    def remove(self, resource: str, key: str) -> None:
+        """Nothing happens when it is gone already."""
+        ...
+
+    def add_pod(self, obj: Object) -> str:
+        """Create a pod, and return its key."""
+        ...
+
+    def add_node(self, pool: str) -> None: ...
+
+    def has_stock(self, pool: str) -> bool: ...
+
+    def tell(self, about: Object, kind: str, reason: str, message: str, source: str) -> None:
+        """Write an event."""
+        ...
+
+
+def comes_up(world: World, key: str, image: str = "") -> Story:
+    """A pod that was created gets a node and becomes ready; while there is none, it waits and says why."""
+    while True:
+        pod = world.read(PODS, key)
+        if pod is None or key not in world.rooms:
+            return
+        pool = world.rooms.need_of(key).pool
+        room = world.rooms.place(key) if world.has_stock(pool) else None
+        if room is not None:
+            break
+        message = f"0/{len(world.rooms.nodes)} nodes are available: no node of pool {pool} has room for it."
+        if "conditions" not in pod["status"]:
+            happenings.unschedulable(pod, message, world.now())
+            world.write(PODS, key, pod)
+            world.tell(pod, "Warning", "FailedScheduling", message, "default-scheduler")
+        if not world.has_stock(pool):
+            why = f"1 in backoff after failed scale-up: pool {pool} is out of stock"
+            world.tell(pod, "Normal", "NotTriggerScaleUp", f"pod didn't trigger scale-up: {why}", "cluster-autoscaler")
+        yield _RETRY_SECONDS
+    happenings.scheduled(pod, room.name, world.now())
+    world.write(PODS, key, pod)
+    yield 0.0
+    if image:
+        yield from _cannot_pull(world, key, image)
+        return
+    yield from _starts(world, key)
+
+
+def _starts(world: World, key: str) -> Story:
+    place = address(world.plan.rng)
+    if _change(world, key, lambda pod: happenings.running(pod, place, world.now())):
+        yield 0.0
+    if _change(world, key, lambda pod: happenings.ready(pod, world.now())):
+        yield 0.0
+
+
+def _cannot_pull(world: World, key: str, image: str) -> Story:
+    problem = f'failed to pull and unpack image "{image}": not found'
+    for reason, message in (("ErrImagePull", problem), ("ImagePullBackOff", f'Back-off pulling image "{image}"')):
+        if pod := _change(world, key, lambda pod, r=reason, m=message: happenings.waiting(pod, r, m, world.now())):  # type: ignore[misc]
+            world.tell(pod, "Warning", "Failed", f'Failed to pull image "{image}": {problem}', "kubelet")
+            yield 2.0
+    yield TROUBLE_SECONDS
+    if world.read(PODS, key) is not None:
+        yield from is_replaced(world, key)
+
+
+def address(rng: random.Random) -> str:
+    """An address that a pod may have."""
+    return f"10.{rng.randrange(64, 128)}.{rng.randrange(256)}.{rng.randrange(1, 255)}"
+
+
+def is_replaced(world: World, key: str, *, image: str = "") -> Story:
+    """A pod goes and another one of the same execution comes, with another image if one is given. What has only one pod ends."""
+    pod = world.read(PODS, key)
+    if pod is None:
+        return
+    if "generateName" not in pod["metadata"]:
+        yield from ends(world, key)
+        return
+    going = goes(world, key)
+    yield from itertools.islice(going, 1)
+    successor = world.add_pod(_successor(world, pod, image))
+    yield 0.0
+    yield from going
+    yield from comes_up(world, successor, image)
+
+
+def goes(world: World, key: str) -> Story:
+    """A pod is deleted as Kubernetes does it: first marked, then gone."""
+    pod = world.read(PODS, key)
+    if pod is None:
+        return
+    if "deletionTimestamp" not in pod["metadata"]:
+        happenings.terminating(pod, world.now())
+        world.write(PODS, key, pod)
+        yield 0.0
+    world.remove(PODS, key)
+    yield 0.0
+
+
+def crashes(world: World, key: str, code: int, reason: str, *, times: int = 1) -> Story:
+    """A pod's container ends with a failure and is started again, so many times."""
+    for number in range(times):
+        back_off = _BACK_OFFS[min(number, len(_BACK_OFFS) - 1)]
+        pod = _change(world, key, lambda pod, wait=back_off: happenings.crashed(pod, code, reason, wait, world.now()))  # type: ignore[misc]
+        if pod is None:
+            return
+        world.tell(pod, "Warning", "BackOff", "Back-off restarting failed container run", "kubelet")
+        yield min(10.0 * 2**number, 40.0)
+        yield from _starts(world, key)
+        yield 5.0
+
+
+def finishes(world: World, key: str, code: int = 0) -> Story:
+    """A job comes to its end; what is left of it goes a while later, unless somebody cleans up before."""
+    reason = "Completed" if code == 0 else "Error"
+    if not _change(world, key, lambda pod: happenings.finished(pod, code, reason, world.now())):
+        return
+    world.rooms.finish_pod(key)
+    yield 20.0
+    yield from ends(world, key)
+
+
+def ends(world: World, key: str) -> Story:
+    """An execution of one pod goes with all that it has."""
+    yield from goes(world, key)
+    world.remove("configmaps", key)
+
+
+def node_is_lost(world: World, name: str) -> Story:
+    """A node falls silent; its pods are made anew elsewhere, and after a while the node is replaced too."""
+    node = world.read(NODES, name)
+    if node is None or name not in world.rooms.nodes:
+        return
+    room = world.rooms.nodes[name]
+    room.is_open = False
+    happenings.lost(node, world.now())
+    world.write(NODES, name, node)
+    world.tell(node, "Normal", "NodeNotReady", f"Node {name} status is now: NodeNotReady", "node-controller")
+    yield 0.0
+    pods = world.rooms.pods_on(name)
+    for key in pods:
+        if _change(world, key, lambda pod: happenings.unready(pod, world.now())):
+            yield 0.0
+    yield _LOST_SECONDS
+    for key in pods:
+        yield from is_replaced(world, key)
+    world.remove(NODES, name)
+    yield 5.0
+    world.add_node(room.pool)
+
+
+def node_is_tainted(world: World, name: str) -> Story:
+    """A node is taken for maintenance: its pods are moved away; after a while it is back."""
+    node = world.read(NODES, name)
+    if node is None:
+        return
+    room = world.rooms.nodes[name]
+    room.is_open = False
+    before = node["spec"].get("taints", [])
+    node["spec"]["taints"] = [*before, {**_MAINTENANCE, "timeAdded": world.now()}]
+    world.write(NODES, name, node)
+    yield 2.0
+    for key in world.rooms.pods_on(name):
+        yield from is_replaced(world, key)
+    yield TROUBLE_SECONDS
+    node = world.read(NODES, name)
+    if node is not None:
+        node["spec"]["taints"] = before
+        world.write(NODES, name, node)
+        room.is_open = True
+
+
+def _change(world: World, key: str, change: Callable[[Object], None]) -> Object | None:
+    """The pod after the change; None when it is gone or going."""
+    pod = world.read(PODS, key)
+    if pod is None or "deletionTimestamp" in pod["metadata"] or pod["status"]["phase"] in ("Succeeded", "Failed"):
+        return None
+    change(pod)
+    world.write(PODS, key, pod)
+    return pod
+
+
+def _successor(world: World, before: Object, image: str) -> Object:
+    """A pod that has just been created, of the same execution. One that a ReplicaSet made gets another name."""
+    pod, uid = before, world.plan.uid()
+    metadata = pod["metadata"]
+    for gone in ("deletionTimestamp", "deletionGracePeriodSeconds"):
+        metadata.pop(gone, None)
+    if "generateName" in metadata:
+        metadata["name"] = metadata["generateName"] + world.plan.suffix(5)
+    metadata["uid"], metadata["creationTimestamp"] = uid, world.now()
+    pod["spec"].pop("nodeName", None)
+    pod["status"] = {"phase": "Pending", "qosClass": pod["status"].get("qosClass", "Burstable")}
+    container = pod["spec"]["containers"][0]
+    if image:
+        metadata["annotations"].setdefault(_USUAL_IMAGE, container["image"])
+        container["image"] = image
+    elif _USUAL_IMAGE in metadata["annotations"]:
+        container["image"] = metadata["annotations"].pop(_USUAL_IMAGE)
+    return pod
+
+
+_USUAL_IMAGE = f"{PREFIX}/usual-image"

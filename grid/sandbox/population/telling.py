@@ -1,0 +1,41 @@
+"""Many stories told by turns, one change at a time. Pure but for what the stories themselves do."""
+
+import heapq
+import itertools
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+Story = Iterator[float]
+
+
+class Teller:
+    """`clock` in seconds. A story that yields a number is told on after so many seconds, or when it is its turn."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._ready: deque[Story] = deque()
+        self._waiting: list[tuple[float, int, Story]] = []
+        self._order = itertools.count()
+
+    @property
+    def open(self) -> int:
+        """How many could go on now."""
+        return len(self._ready)
+
+    def add(self, story: Story, *, after: float = 0.0) -> None:
+        if after <= 0:
+            self._ready.append(story)
+        else:
+            heapq.heappush(self._waiting, (self._clock() + after, next(self._order), story))
+
+    def tell(self) -> bool:
+        """The next step of the story whose turn it is. False when none can go on now."""
+        while self._waiting and self._waiting[0][0] <= self._clock():
+            self._ready.append(heapq.heappop(self._waiting)[2])
+        if not self._ready:
+            return False
+        story = self._ready.popleft()
+        with suppress(StopIteration):
+            self.add(story, after=next(story))
+        return True

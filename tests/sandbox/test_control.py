@@ -1,0 +1,168 @@
+"""What only the embedded cluster can be asked: its population's size, and what shall go wrong, the API server itself included."""
+
+import asyncio
+import json
+import os
+import sys
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from benchmarks.embedded import process
+from grid.labels import PLAYED
+from grid.sandbox.client import NODES, Client, labels_of
+from grid.sandbox.client import PODS as POD
+from grid.sandbox.control import Control
+from grid.sandbox.population import Population, Size
+from tests.end_to_end.grid import ROOT
+from tests.sandbox.apiserver.conftest import Api
+
+PODS = "/api/v1/pods"
+
+
+@pytest.fixture
+async def population(api: Api) -> AsyncIterator[Population]:
+    population = Population(api.server.registry, Size(5, 60), namespace="compute-grid")
+    control = Control(api.server, population)
+    api.server.beside = control.answer
+    task = asyncio.create_task(population.run())
+    await population.stands()
+    yield population
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    await control.stop()
+
+
+async def test_the_population_is_told_and_resized(api: Api, population: Population) -> None:
+    told = await api.ask("GET", "/sandbox/population")
+    assert (told.status, told.body["nodes"], told.body["pods"]) == (200, 5, 60)
+    asked = await api.ask("PATCH", "/sandbox/population", {"pods": 70, "churn": 3})
+    assert asked.body["wanted"] == {"nodes": 5, "pods": 70, "churn": 3}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status"),
+    [
+        ("PATCH", "/sandbox/population", {"pods": -1}, 400),
+        ("PATCH", "/sandbox/population", {"pods": 10_000_000}, 400),
+        ("PATCH", "/sandbox/population", {"cats": 1}, 400),
+        ("POST", "/sandbox/failures/stock-out", {"pool": "nowhere"}, 400),
+        ("POST", "/sandbox/failures/crash-loop", {"count": 0}, 400),
+        ("POST", "/sandbox/failures/pause", {"seconds": 1e9}, 400),
+        ("POST", "/sandbox/failures/earthquake", {}, 404),
+        ("GET", "/sandbox/cats", None, 404),
+    ],
+)
+async def test_what_makes_no_sense_is_refused_with_a_sentence(
+    api: Api, population: Population, method: str, path: str, body: object, status: int
+) -> None:
+    answer = await api.ask(method, path, body)
+    assert (answer.status, bool(answer.body["message"])) == (status, True)
+
+
+async def test_nobody_asks_without_a_token(api: Api, population: Population) -> None:
+    async with api.session.get(api.url + "/sandbox/population") as answer:
+        assert answer.status == 401
+
+
+@pytest.mark.parametrize(
+    ("name", "body"),
+    [
+        ("stock-out", {"pool": "cpu"}),
+        ("bad-image", {}),
+        ("out-of-memory", {"count": 3}),
+        ("crash-loop", {}),
+        ("node-lost", {}),
+        ("taint", {}),
+    ],
+)
+async def test_each_failure_changes_the_cluster(
+    api: Api, population: Population, name: str, body: dict[str, object]
+) -> None:
+    before = population.state()["changes"]
+    assert (await api.ask("POST", f"/sandbox/failures/{name}", body)).status == 202
+    async with asyncio.timeout(10):
+        while population.state()["changes"] == before:  # noqa: ASYNC110  nobody tells of it
+            await asyncio.sleep(0.02)
+
+
+async def test_a_paused_server_answers_late_and_loses_no_connection(api: Api, population: Population) -> None:
+    began = time.monotonic()
+    await api.ask("POST", "/sandbox/failures/pause", {"seconds": 0.5})
+    assert (await api.ask("GET", "/api/v1/nodes")).status == 200
+    assert time.monotonic() - began >= 0.5
+
+
+async def _watch(api: Api, version: str) -> str:
+    """What a watch from that version brings until it ends."""
+    headers = {"Authorization": f"Bearer {api.server.tokens.by_name['admin']}"}
+    query = {"watch": "1", "resourceVersion": version}
+    async with api.session.get(api.url + PODS, params=query, headers=headers) as answer:
+        return await answer.text()
+
+
+async def test_a_watch_ends_when_the_history_is_dropped_and_cannot_be_resumed(api: Api, population: Population) -> None:
+    version = (await api.ask("GET", PODS)).body["metadata"]["resourceVersion"]
+    watching = asyncio.create_task(_watch(api, version))
+    await asyncio.sleep(0.2)
+    await api.ask("POST", "/sandbox/failures/history-dropped", {})
+    async with asyncio.timeout(5):
+        assert await watching == ""
+        assert json.loads(await _watch(api, version))["object"]["code"] == 410
+
+
+async def test_a_restarted_server_takes_no_connections_for_a_while_and_then_has_everything(
+    api: Api, population: Population
+) -> None:
+    assert (await api.ask("POST", "/sandbox/failures/restart", {"seconds": 0.5})).status == 202
+    refused = 0
+    async with asyncio.timeout(10):
+        while True:
+            await asyncio.sleep(0.1)
+            try:
+                answer = await api.ask("GET", f"{PODS}?limit=1")
+            except aiohttp.ClientError:
+                refused += 1
+                continue
+            if refused:
+                break
+    assert answer.body["metadata"]["remainingItemCount"] == 59
+
+
+@pytest.mark.slow
+async def test_a_cluster_of_its_own_process_stands_changes_and_is_left_alone_by_its_controllers(tmp_path: Path) -> None:
+
+    command = [
+        sys.executable,
+        str(ROOT / "manage.py"),
+        "sandbox",
+        "--data",
+        str(tmp_path / "data"),
+        "--port",
+        "0",
+        "--simulated",
+    ]
+    command += ["--nodes", "50", "--pods", "500", "--churn", "20"]
+    environment = {**os.environ, "GRID_DEMO": "1", "GRID_VAR": str(tmp_path / "var")}
+    with process(command, log=tmp_path / "log", env=environment):
+        kubeconfig = tmp_path / "data" / "kubeconfig"
+        async with asyncio.timeout(60):
+            while not kubeconfig.exists():  # noqa: ASYNC110
+                await asyncio.sleep(0.1)
+        async with Client.from_kubeconfig(kubeconfig) as client:
+            async with asyncio.timeout(60):
+                while (await client.get("/sandbox/population"))["pods"] < 500:  # noqa: ASYNC110
+                    await asyncio.sleep(0.2)
+            before = (await client.get("/sandbox/population"))["changes"]
+            await asyncio.sleep(60)  # longer than controllers wait for a node's lease
+            state = await client.get("/sandbox/population")
+            assert state["changes"] - before == pytest.approx(60 * 20, rel=0.3)
+            assert state["pods"] == pytest.approx(500, abs=60)
+            nodes = [node for node in (await client.list(NODES.path())).items if PLAYED in labels_of(node)]
+            assert len(nodes) == 50
+            assert not [node for node in nodes if node["status"]["conditions"][-1]["status"] != "True"]
+            pods = (await client.list(POD.path("compute-grid"))).items
+            assert sum(pod["status"]["phase"] == "Running" for pod in pods) > 400

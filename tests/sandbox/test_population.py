@@ -1,0 +1,257 @@
+"""Thousands of nodes and pods to look at: as many as are asked for, as the product makes them, changing at the rate that is asked for."""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from grid.labels import NODE_POOL, PLAYED
+from grid.launch.manifests import build
+from grid.launch.spec import EnvironmentSpec, ExecutionSpec, HomeSpec, ProjectSpec, TierSpec
+from grid.quantity import parse_quantity
+from grid.sandbox.apiserver.defaults import apply_defaults
+from grid.sandbox.apiserver.deletion import DeleteOptions
+from grid.sandbox.apiserver.furnishing import furnish
+from grid.sandbox.apiserver.kinds import Object, stored_kinds
+from grid.sandbox.apiserver.registry import Registry
+from grid.sandbox.apiserver.store import Store
+from grid.sandbox.population import Population, Size, objects
+from grid.sandbox.population.plan import TIERS, Environment, Execution
+from tests.support.virtual import loop_time, passes, virtual_time
+
+START = datetime(2026, 11, 1, tzinfo=UTC)
+NAMESPACE = "compute-grid"
+
+
+class LoopClock:
+    """The loop's own time, from a fixed start."""
+
+    def now(self) -> datetime:
+        return START + timedelta(seconds=loop_time())
+
+    def monotonic(self) -> float:
+        return loop_time()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+@asynccontextmanager
+async def populated(size: Size) -> AsyncIterator[Population]:
+    """One that stands, and goes on inside the block."""
+    clock = LoopClock()
+    registry = Registry(Store(), clock=clock.now, rng=random.Random(1))
+    furnish(registry)
+    population = Population(registry, size, namespace=NAMESPACE, clock=clock)
+    task = asyncio.create_task(population.run())
+    try:
+        await population.stands()
+        yield population
+        assert not task.done(), task
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+def store_of(population: Population) -> Store:
+    return population._store
+
+
+def pods(population: Population) -> list[Object]:
+    return [record.obj for record in store_of(population).records("pods")]
+
+
+def nodes(population: Population) -> list[Object]:
+    return [record.obj for record in store_of(population).records("nodes")]
+
+
+def states(population: Population) -> Counter[str]:
+    """The reasons for which containers wait, and the phases of the rest."""
+    found: Counter[str] = Counter()
+    for pod in pods(population):
+        statuses = pod["status"].get("containerStatuses") or [{}]
+        found[statuses[0].get("state", {}).get("waiting", {}).get("reason") or pod["status"]["phase"]] += 1
+    return found
+
+
+@virtual_time
+async def test_as_many_nodes_and_pods_stand_as_are_asked_for() -> None:
+    async with populated(Size(20, 400)) as population:
+        assert (len(nodes(population)), len(pods(population))) == (20, 400)
+        assert {node["metadata"]["labels"][NODE_POOL] for node in nodes(population)} == {"cpu", "memory", "spot", "gpu"}
+        assert (
+            len({pod["metadata"]["labels"]["dominodatalab.com/starting-user-username"] for pod in pods(population)}) > 2
+        )
+        assert {pod["metadata"]["labels"][PLAYED] for pod in pods(population)} == {"true"}
+
+
+@virtual_time
+async def test_the_same_seed_gives_the_same_population_and_another_one_another() -> None:
+    found = []
+    for seed in (3, 3, 4):
+        async with populated(Size(5, 80, seed=seed)) as population:
+            found.append([(pod["metadata"]["name"], pod["spec"].get("nodeName")) for pod in pods(population)])
+    assert found[0] == found[1] != found[2]
+
+
+@virtual_time
+async def test_no_node_holds_more_than_it_offers_and_what_fits_nowhere_waits() -> None:
+    async with populated(Size(4, 400)) as population:
+        free = {node["metadata"]["name"]: dict(node["status"]["allocatable"]) for node in nodes(population)}
+        left = {name: {key: parse_quantity(value) for key, value in each.items()} for name, each in free.items()}
+        waiting = 0
+        for pod in pods(population):
+            if "nodeName" not in pod["spec"]:
+                waiting += 1
+                continue
+            for key, value in pod["spec"]["containers"][0]["resources"]["requests"].items():
+                if key != "ephemeral-storage":
+                    left[pod["spec"]["nodeName"]][key] -= parse_quantity(value)
+        assert waiting > 0
+        assert min(amount for each in left.values() for amount in each.values()) >= Decimal(0)
+        await passes(20)
+        reasons = {
+            pod["status"]["conditions"][0]["reason"] for pod in pods(population) if "nodeName" not in pod["spec"]
+        }
+        assert reasons == {"Unschedulable"}
+
+
+def test_a_pod_is_as_the_product_makes_it() -> None:
+    tier = TIERS[0]
+    execution = Execution(
+        id="abcdefghij", uid="u", kind="workspace", title="Explore churn 7", owner="amara-0", project="churn-0",
+        tier=tier, environment=Environment("jupyterlab", "compute-grid/jupyterlab:4.6"),
+    )  # fmt: skip
+    cores, memory = tier.requests["cpu"], tier.requests["memory"]
+    spec = ExecutionSpec(
+        id=execution.id, kind=execution.kind, owner=execution.owner, title=execution.title, port=8888, address="http://x/",
+        project=ProjectSpec(id=execution.project, volume_name="project-churn-0", volume_size="1Gi"),
+        home=HomeSpec(volume_name="home-churn-0-amara-0", volume_size="1Gi"),
+        tier=TierSpec(
+            id=tier.id, name=tier.id, node_pool=tier.pool, cores=cores, cores_limit=cores, memory=memory,
+            memory_limit=memory, ephemeral_storage="20Gi",
+        ),
+        environment=EnvironmentSpec(
+            id="jupyterlab", name="J", image="compute-grid/jupyterlab:4.6",
+            command=("jupyter", "lab", "--no-browser", "--ip=$(POD_IP)", "--port={port}", "--ServerApp.root_dir={project}"),
+        ),
+    )  # fmt: skip
+    theirs: Any = build(spec, namespace=NAMESPACE, token="t", anchor_uid="u")[-1].body
+    apply_defaults(stored_kinds()["pods"], theirs)
+    ours = objects.pod(execution, execution.name, "v", NAMESPACE, "2026-01-01T00:00:00Z")
+    assert ours["spec"] == theirs["spec"]
+    assert ours["metadata"]["labels"] == {**theirs["metadata"]["labels"], PLAYED: "true"}
+    for key in ("name", "annotations", "ownerReferences"):
+        assert ours["metadata"][key] == theirs["metadata"][key]
+
+
+@virtual_time
+async def test_so_many_things_change_a_second_and_the_number_of_pods_stays_about_the_same() -> None:
+    async with populated(Size(40, 1000, churn=20)) as population:
+        before = store_of(population).version
+        events = store_of(population).count("events")
+        await passes(60)
+        changes = store_of(population).version - before - (store_of(population).count("events") - events)
+        assert changes == pytest.approx(60 * 20, rel=0.15)
+        assert len(pods(population)) == pytest.approx(1000, abs=60)
+        assert {"CrashLoopBackOff", "Running", "Succeeded"} <= set(states(population))
+
+
+@virtual_time
+async def test_without_churn_nothing_but_heartbeats_changes() -> None:
+    async with populated(Size(10, 100)) as population:
+        before = [record.version for record in store_of(population).records("pods")]
+        await passes(301)
+        assert [record.version for record in store_of(population).records("pods")] == before
+        beats = {node["status"]["conditions"][0]["lastHeartbeatTime"] for node in nodes(population)}
+        assert len(beats) > 3
+
+
+@virtual_time
+async def test_what_others_delete_goes_and_is_launched_anew() -> None:
+    async with populated(Size(10, 100, churn=10)) as population:
+        registry = population._registry
+        key = next(iter(population.rooms.draw(random.Random(1), 1, part="-worker-")))
+        deleted = registry.delete(stored_kinds()["pods"], key, DeleteOptions())
+        assert not deleted.gone
+        await passes(5)
+        assert store_of(population).get("pods", key) is None
+        await passes(20)
+        assert len(pods(population)) == pytest.approx(100, abs=6)
+
+
+@virtual_time
+async def test_more_pods_bring_nodes_and_fewer_go_at_once() -> None:
+    async with populated(Size(10, 100)) as population:
+        population.resize(pods=900, churn=5)
+        await passes(5)
+        assert len(nodes(population)) == 30
+        assert len(pods(population)) == pytest.approx(900, abs=20)
+        population.resize(pods=300, churn=0)
+        await passes(5)
+        assert len(pods(population)) == pytest.approx(300, abs=20)
+
+
+@virtual_time
+async def test_a_pool_out_of_stock_keeps_its_new_pods_waiting_for_two_minutes() -> None:
+    async with populated(Size(20, 300)) as population:
+        population.stock_out("cpu", 5)
+        await passes(10)
+        waiting = [pod for pod in pods(population) if "nodeName" not in pod["spec"]]
+        assert {pod["spec"]["nodeSelector"][NODE_POOL] for pod in waiting} == {"cpu"}
+        assert population.state()["outOfStock"] == ["cpu"]
+        events = {record.obj["reason"] for record in store_of(population).records("events")}
+        assert {"FailedScheduling", "NotTriggerScaleUp"} <= events
+        await passes(121)
+        assert population.state()["outOfStock"] == []
+
+
+@pytest.mark.parametrize(
+    ("failure", "state"),
+    [("bad_image", "ImagePullBackOff"), ("out_of_memory", "CrashLoopBackOff"), ("crash_loop", "CrashLoopBackOff")],
+)
+def test_pods_fail_on_demand_in_the_words_of_kubernetes(failure: str, state: str) -> None:
+    @virtual_time
+    async def fails() -> None:
+        async with populated(Size(20, 300, churn=0)) as population:
+            getattr(population, failure)(4)
+            await passes(8)
+            assert states(population)[state] == 4
+
+    fails()
+
+
+@virtual_time
+async def test_a_lost_node_is_unreachable_then_gone_and_its_pods_are_elsewhere() -> None:
+    async with populated(Size(20, 300, churn=0)) as population:
+        name = population.lose_node()
+        assert population.rooms.pods_on(name)
+        await passes(5)
+        lost = next(node for node in nodes(population) if node["metadata"]["name"] == name)
+        assert {each["status"] for each in lost["status"]["conditions"]} == {"Unknown"}
+        assert {taint["effect"] for taint in lost["spec"]["taints"]} >= {"NoSchedule", "NoExecute"}
+        await passes(120)
+        assert name not in {node["metadata"]["name"] for node in nodes(population)}
+        assert not population.rooms.pods_on(name)
+        assert len(nodes(population)) == 20
+
+
+@virtual_time
+async def test_a_node_in_maintenance_is_emptied_and_comes_back() -> None:
+    async with populated(Size(20, 300, churn=0)) as population:
+        name = population.taint_node()
+        await passes(30)
+        node = population.read("nodes", name)
+        assert node is not None
+        assert any(taint["key"].endswith("/maintenance") for taint in node["spec"]["taints"])
+        assert not population.rooms.pods_on(name)
+        await passes(150)
+        node = population.read("nodes", name)
+        assert node is not None
+        assert not any(taint["key"].endswith("/maintenance") for taint in node["spec"].get("taints", ()))

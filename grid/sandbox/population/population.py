@@ -220,8 +220,8 @@ class Population:
             return stories.is_replaced(self, key)
         if kind == "job":
             return stories.finishes(self, key, code=0 if rng.random() < 0.85 else 1)
-        if kind == "workspace":
-            return stories.ends(self, key)
+        if kind == "workspace":  # shut down from within
+            return stories.finishes(self, key)
         return stories.crashes(self, key, *((137, "OOMKilled") if kind == "memory" else (1, "Error")))
 
     def _arrives(self, execution: Execution) -> Story:

@@ -1,0 +1,54 @@
+"""Rows in the database for the executions that the embedded cluster's population shows, so that the list of executions shows them too."""
+
+import asyncio
+import time
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils import timezone
+
+from grid.errors import GridError
+from grid.kube.credentials import Source
+from grid.kube.http import HttpKubeApi
+from grid.kube.objects import Pod
+from grid.kube.resources import PODS
+from grid.labels import PLAYED
+from grid.launch.apply import list_all
+from grid.management.played import record_played
+
+
+class Command(BaseCommand):
+    help = __doc__
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument(
+            "--clusters", action="store_true", help="those of clusters too; then the controller must not run"
+        )
+        parser.add_argument("--every", type=float, default=0.0, help="look again for new ones after so many seconds")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if not settings.DEMO:
+            raise CommandError("It makes people and executions that there are not: only with GRID_DEMO=1.")
+        while True:
+            try:
+                pods = asyncio.run(_pods())
+            except GridError as error:
+                if not options["every"]:
+                    raise CommandError(str(error)) from error
+                pods = []
+            count = record_played(pods, with_clusters=options["clusters"], now=timezone.now())
+            if count or not options["every"]:
+                self.stdout.write(f"{count} executions of {len(pods)} pods are in the database now.")
+                self.stdout.flush()
+            if not options["every"]:
+                return
+            time.sleep(options["every"])
+
+
+async def _pods() -> list[Pod]:
+    api = HttpKubeApi(Source(settings.KUBECONFIG, settings.KUBE_CONTEXT))
+    try:
+        return list(await list_all(api, PODS, Pod, namespace=settings.GRID_NAMESPACE, label_selector=PLAYED))
+    finally:
+        await api.close()

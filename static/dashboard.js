@@ -61,4 +61,8 @@
   document.addEventListener("htmx:ws:close", sayLost);
   document.addEventListener("htmx:ws:error", sayLost);
   document.addEventListener("htmx:before:ws:message", () => { lost = null; });
+  document.addEventListener("input", (event) => {
+    const shown = event.target.type === "range" && document.querySelector(`output[for="${event.target.id}"]`);
+    if (shown) shown.textContent = Number(event.target.value).toLocaleString("en");
+  });
 })();

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django import template
+from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
 from django.template import Context
 from django.urls import NoReverseMatch, reverse
@@ -23,6 +24,7 @@ _PLACES = (
     ("logins", "Logins", Permission.ADMINISTER),
     ("configuration", "Configuration", Permission.ADMINISTER),
 )
+_DEMONSTRATION = ("demonstration", "Demonstration", Permission.ADMINISTER)
 THEMES = ("auto", "light", "dark")
 
 
@@ -42,7 +44,7 @@ def places(context: Context) -> list[Place]:
         return []
     granted = PERMISSIONS[role_of(user)]
     found: list[Place] = []
-    for name, title, permission in _PLACES:
+    for name, title, permission in (*_PLACES, _DEMONSTRATION) if settings.DEMO else _PLACES:
         url = _address(name)
         if url and (permission is None or permission in granted):
             found.append(Place(url, title, is_current=request.path == url or request.path.startswith(url)))

@@ -81,4 +81,10 @@ class KubeApi(Protocol):
         """Chunks of a container's log, as they come."""
         ...
 
+    async def ask_sandbox(
+        self, method: Literal["GET", "PATCH", "POST"], path: str, body: RawObject | None = None
+    ) -> RawObject:
+        """What only the embedded cluster answers, below /sandbox/. Raises NotFound, or NotAllowed, on any other."""
+        ...
+
     async def close(self) -> None: ...

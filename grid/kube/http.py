@@ -9,7 +9,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -191,6 +191,11 @@ class HttpKubeApi:
         async with self._request("GET", path, query=query, read_seconds=patience) as response:
             async for chunk in response.content.iter_any():
                 yield chunk
+
+    async def ask_sandbox(
+        self, method: Literal["GET", "PATCH", "POST"], path: str, body: RawObject | None = None
+    ) -> RawObject:
+        return await self._object(method, f"/sandbox/{path}", body=body)
 
     async def close(self) -> None:
         async with self._lock:

@@ -160,6 +160,9 @@ POST configuration-change                        login    403      403      403 
 POST configuration-reset                         login    403      403      403      403      403      403      403      403      302
 GET  logins                                      login    403      403      403      403      403      403      403      403      200
 POST login-unlock                                login    403      403      403      403      403      403      403      403      302
+GET  demonstration                               login    403      403      403      403      403      403      403      403      200
+POST demonstration-size                          login    403      403      403      403      403      403      403      403      302
+POST demonstration-failure                       login    403      403      403      403      403      403      403      403      302
 
 GET  proxy:/__grid__/healthz                     200      200      200      200      200      200      200      200      200      200
 GET  proxy:/__grid__/readyz                      200      200      200      200      200      200      200      200      200      200

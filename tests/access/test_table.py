@@ -5,13 +5,14 @@ from collections import Counter, defaultdict
 import pytest
 from asgiref.sync import sync_to_async
 from django.urls import NoReverseMatch, reverse
+from pytest_django.fixtures import Settings
 
 from dashboard.routing import LIVE_PAGES
 from grid.runtime import Runtime
 from tests.access.table import PROXY, ROLES, ROWS, Row
 from tests.access.world import World, asked, build, routes
 from tests.dashboard.live import connection
-from tests.support.cluster import FakeCluster
+from tests.support.cluster import POPULATION, FakeCluster
 
 ADMIN = "admin:"
 REPLACED = {"admin:login", "admin:password_change"}  # by pages of ours at the same addresses
@@ -25,7 +26,8 @@ DJANGOS = {route for route in routes() if route.startswith(ADMIN)} - REPLACED - 
 
 
 @pytest.fixture
-def world(db: None, cluster: FakeCluster, runtime: Runtime) -> World:
+def world(db: None, cluster: FakeCluster, runtime: Runtime, settings: Settings) -> World:
+    settings.DEMO, cluster.sandbox = True, POPULATION  # or the demonstration's page would not be there
     return build(cluster, runtime)
 
 

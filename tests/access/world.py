@@ -84,6 +84,8 @@ _BODIES: dict[str, dict[str, Any]] = {
     "workspace-rename": {"title": "Another"},
     "configuration-change": {"key": UNNEEDED_SECONDS.key, "value": "60"},
     "configuration-reset": {"key": UNNEEDED_SECONDS.key},
+    "demonstration-size": {"pods": "100", "churn": "1"},
+    "demonstration-failure": {"failure": "bad-image"},
     "login-unlock": {"scope": "name", "name": "owner", "address": ""},
 }
 

@@ -12,7 +12,7 @@ import copy
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -36,6 +36,16 @@ class Request:
     detail: str = ""
 
 
+POPULATION: RawObject = {
+    "nodes": 50,
+    "pods": 1500,
+    "wanted": {"nodes": 50, "pods": 1500, "churn": 20.0},
+    "changes": 12345,
+    "pools": ["cpu", "gpu"],
+    "outOfStock": ["cpu"],
+}
+
+
 class FakeCluster:
     """Answer as an API server does. `clock` gives creation and deletion timestamps; `bookmark_seconds` is real (or virtual) loop time."""
 
@@ -49,6 +59,8 @@ class FakeCluster:
         self.list_seconds = 0.0  # how long each page takes
         self.gives_addresses = True  # to Services
         self.closed = False
+        self.sandbox: RawObject | None = None  # how its population is; None of any other cluster
+        self.asked_of_sandbox: list[tuple[str, str, RawObject | None]] = []
         self.storage = Storage(clock)
         self._pages: dict[str, tuple[int, list[RawObject]]] = {}
         self._failures: list[tuple[GridError, str]] = []
@@ -277,6 +289,14 @@ class FakeCluster:
         lines = self._logs.get((namespace, pod, container, previous), [])
         for line in lines[-tail_lines:] if tail_lines else lines:
             yield line
+
+    async def ask_sandbox(
+        self, method: Literal["GET", "PATCH", "POST"], path: str, body: RawObject | None = None
+    ) -> RawObject:
+        if self.sandbox is None:
+            raise NotFound("the server could not find the requested resource")
+        self.asked_of_sandbox.append((method, path, body))
+        return self.sandbox if path == "population" else {"about": ""}
 
     async def close(self) -> None:
         self.closed = True

@@ -1,0 +1,132 @@
+"""The page of the demonstration: how large the embedded cluster's population is, and what can be made to go wrong. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from grid.wording import plural
+
+MOST_PODS, MOST_CHURN = 150_000, 200
+_PODS_STEP = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Slider:
+    name: str
+    title: str
+    meaning: str
+    value: int
+    most: int
+    step: int
+
+    @property
+    def shown(self) -> str:
+        return f"{self.value:,}"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One button: what it does, and where that is to be seen. `choice` names the further field that it needs."""
+
+    name: str
+    title: str
+    meaning: str
+    seen: str
+    choice: str = ""
+
+
+FAILURES: Sequence[Failure] = (
+    Failure(
+        "stock-out",
+        "A pool is out of stock",
+        "Ten workers of a pool are made anew, and for two minutes nothing new gets a node there.",
+        "Infrastructure: these pods wait, and their pages say that no node has room and that none can be added.",
+        "pool",
+    ),
+    Failure(
+        "bad-image",
+        "A bad image",
+        "Ten workers are made anew with an image that is in no registry, for two minutes.",
+        "Infrastructure: these pods cannot pull their image; a pod's page says what to do.",
+    ),
+    Failure(
+        "out-of-memory",
+        "Out of memory",
+        "Ten workers use more memory than they may, are killed and start again.",
+        "Infrastructure: their restarts are counted; a pod's page says that its memory did not suffice.",
+    ),
+    Failure(
+        "crash-loop",
+        "A crash loop",
+        "Ten workers crash five times, each time with a longer wait before the next start.",
+        "Infrastructure: these pods wait to be started again; a pod's page names the exit code.",
+    ),
+    Failure(
+        "node-lost",
+        "A node is lost",
+        "One node falls silent. After 40 seconds its pods are made anew elsewhere, and it is replaced.",
+        "Infrastructure: the node is lost, its pods are not ready; then both have successors.",
+    ),
+    Failure(
+        "taint",
+        "A node in maintenance",
+        "One node gets a taint that no pod tolerates; its pods move. After two minutes it is back.",
+        "Infrastructure: the node's page shows the taint, and its pods go.",
+    ),
+    Failure(
+        "pause",
+        "The API server is stuck",
+        "For so long it answers nothing, and no connection ends.",
+        "Every live page says how far behind it is, and catches up by itself.",
+        "seconds",
+    ),
+    Failure(
+        "restart",
+        "The API server restarts",
+        "All connections end, for so long none is taken, and what was watched is forgotten.",
+        "Every live page says that the cluster cannot be reached, and then is right again without a reload.",
+        "seconds",
+    ),
+    Failure(
+        "history-dropped",
+        "The watch history is dropped",
+        "All watches end and cannot be resumed, so every cache has to read everything anew.",
+        "Every live page stays as it is; nothing is missing and nothing is shown twice.",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DemonstrationView:
+    now: str
+    out_of_stock: str
+    pools: Sequence[str]
+    sliders: Sequence[Slider]
+    failures: Sequence[Failure] = FAILURES
+
+
+def demonstration_view(state: Mapping[str, Any]) -> DemonstrationView:
+    """From what the embedded cluster says of its population."""
+    wanted = state["wanted"]
+    return DemonstrationView(
+        now=f"Now {_many(state, 'nodes')} and {_many(state, 'pods')}; {_many(state, 'changes')} since the start.",
+        out_of_stock=", ".join(state["outOfStock"]),
+        pools=state["pools"],
+        sliders=(
+            Slider(
+                "pods", "Pods", "More than 30 for each node bring more nodes.", wanted["pods"], MOST_PODS, _PODS_STEP
+            ),
+            Slider(
+                "churn",
+                "Changes a second",
+                "Workers that come and go, jobs that end, failures.",
+                round(wanted["churn"]),
+                MOST_CHURN,
+                1,
+            ),
+        ),
+    )
+
+
+def _many(state: Mapping[str, Any], what: str) -> str:
+    return plural(state[what], what.removesuffix("s"))

@@ -1,0 +1,86 @@
+"""The demonstration's own page: how many pods are only played, how much changes, and what shall go wrong.
+
+It is there with GRID_DEMO and the embedded cluster only: elsewhere nothing answers for it, and the page does not exist.
+"""
+
+from django.conf import settings
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST, require_safe
+
+from dashboard.access import admin_required
+from dashboard.viewmodels.demonstration import FAILURES, MOST_CHURN, MOST_PODS, demonstration_view
+from grid.errors import GridError, NotAllowed, NotFound
+from grid.kube.objects import RawObject
+from grid.runtime import get_runtime
+
+_NOT_HERE = "This page is for demonstrations on the embedded cluster."
+_SECONDS = (5, 15, 60)
+
+
+@require_safe
+@admin_required
+async def demonstration(request: HttpRequest) -> HttpResponse:
+    _only_in_demonstrations()
+    view, problem = None, ""
+    try:
+        view = demonstration_view(await get_runtime().api.ask_sandbox("GET", "population"))
+    except (NotFound, NotAllowed) as error:
+        raise Http404(_NOT_HERE) from error
+    except GridError as error:
+        problem = str(error)
+    context = {"x": view, "problem": problem, "seconds": _SECONDS}
+    return render(request, "dashboard/demonstration.html", context, status=503 if problem else 200)
+
+
+@require_POST
+@admin_required
+async def demonstration_size(request: HttpRequest) -> HttpResponse:
+    _only_in_demonstrations()
+    pods, churn = _number(request, "pods", MOST_PODS), _number(request, "churn", MOST_CHURN)
+    if pods is None or churn is None:
+        said = f"Choose between 0 and {MOST_PODS:,} pods, and between 0 and {MOST_CHURN} changes a second."
+        messages.error(request, said)
+        return redirect("demonstration")
+    said = f"On the way to {pods:,} pods with {churn} changes a second."
+    return await _asked(request, "PATCH", "population", {"pods": pods, "churn": churn}, said)
+
+
+@require_POST
+@admin_required
+async def demonstration_failure(request: HttpRequest) -> HttpResponse:
+    _only_in_demonstrations()
+    failure = next((one for one in FAILURES if one.name == request.POST.get("failure")), None)
+    if failure is None:
+        raise Http404("There is no such failure.")
+    body: RawObject = {}
+    if failure.choice == "pool":
+        body["pool"] = request.POST.get("pool", "")
+    elif failure.choice == "seconds":
+        body["seconds"] = _number(request, "seconds", max(_SECONDS)) or min(_SECONDS)
+    return await _asked(request, "POST", f"failures/{failure.name}", body, f"{failure.title}. {failure.seen}")
+
+
+async def _asked(request: HttpRequest, method: str, path: str, body: RawObject, said: str) -> HttpResponse:
+    """Ask the embedded cluster, say what came of it, and go back to the page."""
+    try:
+        await get_runtime().api.ask_sandbox("PATCH" if method == "PATCH" else "POST", path, body)
+    except (NotFound, NotAllowed) as error:
+        raise Http404(_NOT_HERE) from error
+    except GridError as error:
+        messages.error(request, f"The embedded cluster did not take it: {error}")
+    else:
+        messages.success(request, said)
+    return redirect("demonstration")
+
+
+def _only_in_demonstrations() -> None:
+    if not settings.DEMO:
+        raise Http404(_NOT_HERE)
+
+
+def _number(request: HttpRequest, name: str, most: int) -> int | None:
+    """None for what is no whole number between 0 and the most."""
+    text = request.POST.get(name, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 and int(text) <= most else None

@@ -40,9 +40,8 @@ def record_played(pods: Iterable[Pod], *, with_clusters: bool, now: datetime) ->
     users = {
         user.username: user for user in User.objects.filter(username__in={_label(pod, KEYS.user) for pod in mains})
     }
-    projects, tiers, environments = (
-        {one.pk: one for one in kind.objects.all()} for kind in (Project, HardwareTier, Environment)
-    )
+    projects = Project.objects.in_bulk()
+    tiers, environments = HardwareTier.objects.in_bulk(), Environment.objects.in_bulk()
     rows = []
     for id, pods in new.items():
         pod = pods[0]

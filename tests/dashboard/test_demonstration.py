@@ -55,7 +55,8 @@ def test_each_button_asks_for_its_failure_and_says_where_it_is_seen(
 ) -> None:
     form = {"failure": failure.name, "pool": "cpu", "seconds": "15"}
     page = unescape(admin.post("/demonstration/failure/", form, follow=True).content.decode())
-    body: dict[str, object] = {"pool": {"pool": "cpu"}, "seconds": {"seconds": 15}}.get(failure.choice, {})
+    body: dict[str, object] = {"pool": "cpu"} if failure.choice == "pool" else {}
+    body |= {"seconds": 15} if failure.choice == "seconds" else {}
     assert embedded.asked_of_sandbox[0] == ("POST", f"failures/{form['failure']}", body)
     assert f"{failure.title}. {failure.seen}" in page
 

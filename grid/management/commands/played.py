@@ -13,9 +13,10 @@ from grid.kube.credentials import Source
 from grid.kube.http import HttpKubeApi
 from grid.kube.objects import Pod
 from grid.kube.resources import PODS
-from grid.labels import PLAYED
+from grid.labels import KEYS, PLAYED
 from grid.launch.apply import list_all
 from grid.management.played import record_played
+from grid.models.environment import Kind
 
 
 class Command(BaseCommand):
@@ -32,7 +33,7 @@ class Command(BaseCommand):
             raise CommandError("It makes people and executions that there are not: only with GRID_DEMO=1.")
         while True:
             try:
-                pods = asyncio.run(_pods())
+                pods = asyncio.run(_pods(with_clusters=options["clusters"]))
             except GridError as error:
                 if not options["every"]:
                     raise CommandError(str(error)) from error
@@ -46,9 +47,10 @@ class Command(BaseCommand):
             time.sleep(options["every"])
 
 
-async def _pods() -> list[Pod]:
+async def _pods(*, with_clusters: bool) -> list[Pod]:
+    selector = PLAYED if with_clusters else f"{PLAYED},{KEYS.workload_type}!={Kind.CLUSTER.value}"
     api = HttpKubeApi(Source(settings.KUBECONFIG, settings.KUBE_CONTEXT))
     try:
-        return list(await list_all(api, PODS, Pod, namespace=settings.GRID_NAMESPACE, label_selector=PLAYED))
+        return list(await list_all(api, PODS, Pod, namespace=settings.GRID_NAMESPACE, label_selector=selector))
     finally:
         await api.close()

@@ -11,7 +11,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,10 @@ class Command(BaseCommand):
             "--node-idle-seconds", type=int, default=60, help="how long a node may be unneeded before it is removed"
         )
 
+        parser.add_argument("--nodes", type=int, default=0, help="show so many nodes that are only played, besides")
+        parser.add_argument("--pods", type=int, default=0, help="so many pods of executions on them")
+        parser.add_argument("--churn", type=float, default=0.0, help="and so many changes of them a second")
+
     def handle(self, *args: Any, **options: Any) -> None:
         if not settings.DEMO:
             raise CommandError("This is the demo mode with printed passwords: run it as `make run`.")
@@ -66,7 +70,8 @@ class Command(BaseCommand):
             for name in ("SIGINT", "SIGTERM", "SIGHUP"):
                 signal.signal(getattr(signal, name), lambda *_: supervisor.request_stop())
             try:
-                supervisor.start(*_programs(var, port, node_idle_seconds=options["node_idle_seconds"]))
+                population = [f"--{name}={options[name]}" for name in ("nodes", "pods", "churn") if options["nodes"]]
+                supervisor.start(*_programs(var, port, population, node_idle_seconds=options["node_idle_seconds"]))
                 if not supervisor.is_stopping:
                     self._say_hello(var, port, time.monotonic() - started)
                 supervisor.watch()
@@ -154,7 +159,7 @@ def _check_free(port: int) -> None:
         ) from error
 
 
-def _programs(var: Path, port: int, *, node_idle_seconds: int) -> list[Program]:
+def _programs(var: Path, port: int, population: Sequence[str], *, node_idle_seconds: int) -> list[Program]:
     secret = _secret_key(var)
     common = {
         **os.environ,
@@ -190,9 +195,9 @@ def _programs(var: Path, port: int, *, node_idle_seconds: int) -> list[Program]:
         str(cluster_port),
     ]
     cluster += ["--kubeconfig", str(kubeconfig), "--unneeded-seconds", str(node_idle_seconds)]
-    cluster += ["--scan-seconds", "5", "--boot-seconds", "6"]
+    cluster += ["--scan-seconds", "5", "--boot-seconds", "6", *population]
     web, proxy = ["web", "--port", str(port)], ["proxy", "--port", str(port + 1)]
-    return [
+    programs = [
         program("embedded cluster", cluster, {}, kubeconfig.exists, 20.0),
         program(
             "web server",
@@ -210,6 +215,10 @@ def _programs(var: Path, port: int, *, node_idle_seconds: int) -> list[Program]:
         ),
         program("controller", ["controller"], {"GRID_KUBE_CONTEXT": "controller"}, lambda: True, 10.0),
     ]
+    if population:
+        played = ["played", "--every", "15"]
+        programs.append(program("played executions", played, {"GRID_KUBE_CONTEXT": "admin"}, lambda: True, 5.0))
+    return programs
 
 
 def _answers(url: str) -> bool:

@@ -1,0 +1,35 @@
+"""The demonstration's page in a real browser: it fits a phone, can be used by everybody, and a slider says its value."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser import administering, demonstrating
+from tests.browser.accessibility import serious
+from tests.browser.conftest import Visit
+from tests.browser.stage import StageProcess
+
+
+@pytest.fixture(autouse=True)
+def demonstration(stage: StageProcess) -> Iterator[None]:
+    stage.play(administering.catalogues)
+    stage.play(demonstrating.begin)
+    yield
+    stage.play(demonstrating.end)
+
+
+@pytest.mark.parametrize(
+    ("width", "scheme"), [pytest.param(1440, "light", marks=pytest.mark.slow), (390, "dark")], ids=["wide", "phone"]
+)
+def test_the_page_is_accessible_and_fits_and_its_slider_says_its_value(visit: Visit, width: int, scheme: str) -> None:
+    page = visit("ada-admin", "/demonstration/", width=width, scheme=scheme)
+    expect(page.locator("h1")).to_have_text("Demonstration")
+    assert serious(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    slider = page.get_by_label("Changes a second")
+    slider.press("ArrowRight")
+    expect(page.locator("output[for=slider-churn]")).to_have_text("21")
+    page.get_by_role("button", name="Do it The API server is stuck").click()
+    expect(page.locator(".notice")).to_contain_text("Every live page says how far behind it is")
+    assert serious(page) == []

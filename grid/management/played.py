@@ -15,7 +15,7 @@ from django.db import transaction
 from grid.kube.objects import Pod
 from grid.labels import APP_COMPONENT, APP_NAME, HEAD, KEYS, NODE_POOL, PREFIX
 from grid.launch.progress import CREATED, is_ready
-from grid.launch.spec import ClusterSpec, serialize_spec, tier_spec
+from grid.launch.spec import ClusterSpec, freeze, tier_spec
 from grid.models import Environment, Execution, HardwareTier, Membership, Project, State, User
 from grid.models.environment import Kind
 
@@ -62,7 +62,9 @@ def record_played(pods: Iterable[Pod], *, with_clusters: bool, now: datetime) ->
         row.state, row.reason = _state(pod)
         if row.state == State.RUNNING:
             row.started_at = row.requested_at
-        row.spec = serialize_spec(row, cluster=_cluster(row) if row.kind == Kind.CLUSTER else None)
+        if row.kind == Kind.CLUSTER:
+            row.head_tier = row.tier
+        freeze(row, cluster=_cluster(row) if row.kind == Kind.CLUSTER else None)
         rows.append(row)
     Execution.objects.bulk_create(rows, batch_size=_BATCH)
     return len(rows)

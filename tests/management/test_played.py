@@ -49,7 +49,7 @@ def test_each_execution_of_one_pod_gets_a_row_in_the_state_that_its_pod_shows() 
     assert states == {"aaaaaaaaaa": State.RUNNING, "bbbbbbbbbb": State.PREPARING, "cccccccccc": State.DEPLOYING}
     execution = Execution.objects.get(pk="aaaaaaaaaa")
     assert (execution.owner.username, execution.project_id, execution.tier.node_pool) == ("amara-1", "churn-1", "cpu")
-    assert parse_spec(execution.spec).object_name == "workspace-aaaaaaaaaa"
+    assert parse_spec(execution).object_name == "workspace-aaaaaaaaaa"
 
 
 def test_a_second_time_only_what_is_new_is_made() -> None:
@@ -76,7 +76,7 @@ def test_a_cluster_is_recorded_only_on_demand_with_all_its_pods_as_slots() -> No
     assert record(*pods, with_clusters=True) == 1
     execution = Execution.objects.get()
     assert (execution.slots, execution.state) == (3, State.RUNNING)
-    cluster = parse_spec(execution.spec).cluster
+    cluster = parse_spec(execution).cluster
     assert cluster is not None
     assert (cluster.framework, cluster.workers_maximum) == ("dask", 2)
 

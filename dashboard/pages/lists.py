@@ -46,7 +46,8 @@ class LiveList(ABC, Generic[T]):
         self.window = window
         self.topic: Topic = ""
         self.asked_at = 0.0
-        self.is_filled = asyncio.Event()
+        self.is_filled = False
+        self.tried = asyncio.Event()  # to fill it
         self._rows_per_page = rows_per_page
         self._shown_end = 0
         self._missed: set[str] = set()  # what changed while it was being filled
@@ -68,7 +69,7 @@ class LiveList(ABC, Generic[T]):
 
     def put(self, key: str, item: T | None, now: datetime) -> bool:
         """Take a changed item in; whether what is shown may differ."""
-        if not self.is_filled.is_set():
+        if not self.is_filled:
             self._missed.add(key)
             return False
         before = len(self.window), self.window.rows
@@ -79,7 +80,7 @@ class LiveList(ABC, Generic[T]):
         """All that was to be found is in the window; the keys of what changed meanwhile and has to be put."""
         self.window.sort()
         self._rechecked_at = now
-        self.is_filled.set()
+        self.is_filled = True
         missed, self._missed = self._missed, set()
         return missed
 
@@ -148,20 +149,11 @@ class LiveLists(ABC, Generic[T, L]):
         """The list of that key, up to date; `new`, filled, if nobody has asked for it lately."""
         self._loop = loop = asyncio.get_running_loop()
         self._forget_unused(loop.time())
-        known = self._lists.get(key)
-        if known is not None:
-            await known.is_filled.wait()
-        else:
-            self._made += 1
-            new.topic = (self._kind, "list", str(self._made))
-            new.asked_at = float("inf")  # not forgotten before it is filled
-            known = self._lists[key] = new
-            self._buckets[new.bucket].add(new)
-            try:
-                await self._fill(new)
-            except BaseException:
-                self._forget(key)
-                raise
+        while (known := self._lists.get(key)) is not None and not known.is_filled:
+            await known.tried.wait()  # whoever fills it may be cancelled: then it is gone
+        if known is None:
+            known = new
+            await self._make(key, new)
         known.asked_at = loop.time()
         await self._bring_up_to_date(known)
         return known
@@ -170,6 +162,20 @@ class LiveLists(ABC, Generic[T, L]):
         """Take in all that has changed until now."""
         while self._dirty:
             self._take_in(next(iter(self._dirty)))
+
+    async def _make(self, key: Hashable, new: L) -> None:
+        self._made += 1
+        new.topic = (self._kind, "list", str(self._made))
+        new.asked_at = float("inf")  # not forgotten before it is filled
+        self._lists[key] = new
+        self._buckets[new.bucket].add(new)
+        try:
+            await self._fill(new)
+        except BaseException:
+            self._forget(key)
+            raise
+        finally:
+            new.tried.set()
 
     async def _bring_up_to_date(self, asked: L) -> None:
         await self._caught_up()

@@ -229,6 +229,21 @@ def test_a_window_is_the_sorted_list_and_tells_from_where_it_differs(
     assert window.page(number + 5, per_page) == page
 
 
+@virtual_time
+async def test_a_list_whose_first_asker_leaves_while_it_is_filled_is_filled_for_the_next() -> None:
+    runtime = new_runtime(FakeCluster())
+    runtime.executions.replace([ROW])
+    page, view = ExecutionsPage(), ExecutionsView()
+    leaves = asyncio.create_task(look(page, runtime, OPERATOR, view))
+    stays = asyncio.create_task(look(page, runtime, OPERATOR, view))
+    await asyncio.sleep(0)
+    leaves.cancel()
+    async with asyncio.timeout(5):
+        fragments, _ = await stays
+    assert "row-e1" in {fragment.id for fragment in fragments}
+    assert leaves.cancelled()
+
+
 @pytest.mark.parametrize("query", [{"age": "15 min"}, {"status": "trouble"}])
 @virtual_time
 async def test_what_time_alone_brings_into_a_list_comes_within_seconds(query: dict[str, str]) -> None:

@@ -100,6 +100,7 @@ class ExecutionPage(LivePage[ExecutionView, ExecutionRecord | None]):
         if record.companion is not None:
             together[record.companion.id] = record.companion.node_pool
         for id, pool in together.items():
+            found |= {topic_about("Pod", pod.metadata.name, settings.GRID_NAMESPACE) for pod in pods_of(runtime, id)}
             found |= {(EXECUTIONS, NAME, id), ("pods", "execution", id), ("autoscalers", "execution", id)}
             found.add(("nodes", "pool", pool))
         return found | {topic_about(kind, name, settings.GRID_NAMESPACE) for kind, name in _objects(runtime, record)}

@@ -1,6 +1,7 @@
 """The lists of executions that people look at. A group is made anew when one of its pods, its row, or an event about it has changed."""
 
 from collections.abc import Collection, Hashable, Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 
 from django.conf import settings
@@ -66,7 +67,7 @@ class ExecutionLists(LiveLists[Group, ExecutionList]):
 
     async def list_of(self, viewer: Viewer, view: ExecutionsView) -> ExecutionList:
         audience = "observers" if may_observe(viewer) else viewer.id
-        return await self.known_or((audience, view), ExecutionList(viewer, view, self.rows))
+        return await self.known_or((audience, replace(view, page=1)), ExecutionList(viewer, view, self.rows))
 
     def _now(self) -> datetime:
         return self.runtime.clock()
@@ -79,9 +80,10 @@ class ExecutionLists(LiveLists[Group, ExecutionList]):
         return {} if group is None else {group.key: group}
 
     def _to_recheck(self, asked: ExecutionList) -> Iterable[str]:
+        keys = set(self._restless) if asked.filter.looks_at_statuses else set()
         if asked.filter.looks_at_ages:
-            return [key for key, _ in self._candidates(asked) if key not in asked.window]
-        return self._restless
+            keys |= {key for key, group in self._candidates(asked) if asked.window.get(key) is not group}
+        return keys
 
     def _candidates(self, asked: ExecutionList) -> Collection[tuple[str, Group]]:
         if may_observe(asked.viewer):

@@ -22,6 +22,7 @@ def visible_rows(runtime: Runtime, viewer: Viewer) -> list[ExecutionRow]:
 
 class ExecutionsPage(LivePage[ExecutionsView, ExecutionList]):
     name = "executions"
+    reads_database = False
     regions = frozenset({"executions"})
 
     def __init__(self) -> None:

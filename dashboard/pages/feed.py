@@ -92,16 +92,20 @@ class Feed:
                 looked_at, rest, tick = loop.time(), self._pace.least, self._page.tick_seconds
                 self._behind = looked_at - due
                 try:
-                    rest = max(rest, self._pace.rest_factor * await self._look(subscription))
+                    read_seconds = await self._look(subscription)
+                    if self._page.reads_database:
+                        rest = max(rest, self._pace.rest_factor * read_seconds)
                 except Exception:
                     logger.exception("page not computed, trying again page=%s", self._page.name)
                     self._publish([*self._fragments, freshness_fragment(broken_view())])
-                    rest = tick = self._pace.after_failure
-                await asyncio.sleep(min(rest, tick))
+                    await asyncio.sleep(self._pace.after_failure)
+                    due = loop.time()
+                    continue
+                await self._rest(loop.time() + min(rest, tick))
                 due = await self._until_due(subscription, looked_at + tick)
 
     async def _look(self, subscription: Subscription) -> float:
-        """Publish what there is now, and follow what it depends on; how many seconds the database took."""
+        """Publish what there is now, and follow what it depends on; how many seconds that took to be read."""
         loop = asyncio.get_running_loop()
         began = loop.time()
         facts = await self._page.read(self._runtime, self._viewer, self._view)
@@ -109,9 +113,20 @@ class Feed:
         with self._turns.counted():
             now = self._runtime.clock()
             fragments = self._page.fragments(self._runtime, self._viewer, self._view, facts, now)
-            subscription.follow(self._page.topics(self._runtime, self._viewer, self._view, facts))
+            added = subscription.follow(self._page.topics(self._runtime, self._viewer, self._view, facts))
+            if self._page.reads_database:
+                for topic in added:
+                    subscription.mark(topic)  # it may have changed while the database was read: look once more
             self._publish([*fragments, self._freshness(now)])
         return waited
+
+    async def _rest(self, until: float) -> None:
+        """Look at nothing until then; the freshness goes on."""
+        loop = asyncio.get_running_loop()
+        while (left := until - loop.time()) > 0:
+            await asyncio.sleep(min(left, self._pace.freshness))
+            if left > self._pace.freshness:
+                self._publish([*self._fragments, self._freshness(self._runtime.clock())])
 
     async def _until_due(self, subscription: Subscription, tick_at: float) -> float:
         """Return when a topic has changed or the time has come; meanwhile the freshness goes on."""

@@ -51,6 +51,7 @@ class ScaleDownAnswers:
 class InfrastructurePage(LivePage[InfrastructureView, NodeList]):
     name = "infrastructure"
     refusal = "The cluster's nodes are for operators, auditors and admins."
+    reads_database = False
     regions = frozenset({"pools", "nodes", "activity"})
 
     def __init__(self, answers: ScaleDownAnswers) -> None:

@@ -6,6 +6,7 @@ and is forgotten when nobody has asked for a while.
 """
 
 import asyncio
+import logging
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterable, Mapping
@@ -15,9 +16,12 @@ from typing import Generic, TypeVar
 from dashboard.viewmodels.window import OrderedWindow, Page
 from grid.watch.hub import Hub, Topic, call_soon
 
+logger = logging.getLogger(__name__)
+
 T = TypeVar("T")
 
 SLICE_SECONDS = 0.01  # of work on the loop before others have their turn
+AFTER_FAILURE_SECONDS = 3.0
 MOST_DIRTY = 1_000  # while nobody looks
 KEPT_SECONDS = 30.0  # a list that nobody has asked for
 RECHECK = timedelta(seconds=5)  # what time alone changes: ages, and how long something has been waited for
@@ -49,9 +53,12 @@ class LiveList(ABC, Generic[T]):
         self.is_filled = False
         self.tried = asyncio.Event()  # to fill it
         self._rows_per_page = rows_per_page
-        self._shown_end = 0
+        self._ends: dict[
+            int, tuple[float, int]
+        ] = {}  # of the pages asked for lately: when, and how many items until there
         self._missed: set[str] = set()  # what changed while it was being filled
         self._rechecked_at: datetime | None = None
+        self._rechecked_for: Hashable = None
 
     @property
     @abstractmethod
@@ -67,6 +74,11 @@ class LiveList(ABC, Generic[T]):
     def changes_with_time(self) -> bool:
         """Whether an item may come or go though nothing of it changed."""
 
+    @property
+    def basis(self) -> Hashable:
+        """What decides, beside an item and the time, whether it is in this list."""
+        return None
+
     def put(self, key: str, item: T | None, now: datetime) -> bool:
         """Take a changed item in; whether what is shown may differ."""
         if not self.is_filled:
@@ -74,31 +86,31 @@ class LiveList(ABC, Generic[T]):
             return False
         before = len(self.window), self.window.rows
         first = self.window.put(key, None if item is None else self.narrowed(item, now))
-        return first < self._shown_end or before != (len(self.window), self.window.rows)
+        shown_end = max((end for _, end in self._ends.values()), default=0)
+        return first < shown_end or before != (len(self.window), self.window.rows)
 
     def filled(self, now: datetime) -> set[str]:
         """All that was to be found is in the window; the keys of what changed meanwhile and has to be put."""
         self.window.sort()
-        self._rechecked_at = now
+        self.rechecked(now)
         self.is_filled = True
         missed, self._missed = self._missed, set()
         return missed
 
     def page(self, number: int) -> Page[T]:
-        page = self.window.page(number, self._rows_per_page)
-        self._shown_end = page.end + 1  # what comes to stand behind it makes a next page
+        page, now = self.window.page(number, self._rows_per_page), asyncio.get_running_loop().time()
+        self._ends = {one: (at, end) for one, (at, end) in self._ends.items() if now - at < KEPT_SECONDS}
+        self._ends[number] = now, page.end + 1  # what comes to stand behind it makes a next page
         return page
 
     def is_due_for_recheck(self, now: datetime) -> bool:
-        """Whether time alone may have changed what is in it since this was asked last."""
-        if (
-            not self.changes_with_time
-            or self._rechecked_at is None
-            or timedelta() <= now - self._rechecked_at < RECHECK
-        ):
+        """Whether something else than its items may have changed what is in it since it was rechecked."""
+        if not self.changes_with_time or self._rechecked_at is None:
             return False
-        self._rechecked_at = now
-        return True
+        return self._rechecked_for != self.basis or not timedelta() <= now - self._rechecked_at < RECHECK
+
+    def rechecked(self, now: datetime) -> None:
+        self._rechecked_at, self._rechecked_for = now, self.basis
 
 
 L = TypeVar("L", bound=LiveList)  # type: ignore[type-arg]
@@ -118,6 +130,7 @@ class LiveLists(ABC, Generic[T, L]):
         self._buckets: defaultdict[Hashable, set[L]] = defaultdict(set)
         self._made = 0
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._slicing = asyncio.Lock()  # so that the slices of many who ask do not add up
 
     @abstractmethod
     def _items_of(self, source: str) -> Mapping[str, T]:
@@ -179,19 +192,21 @@ class LiveLists(ABC, Generic[T, L]):
 
     async def _bring_up_to_date(self, asked: L) -> None:
         await self._caught_up()
-        breath = Breath()
-        for key, item in self._measured_anew():
-            self._replace(key, item)
-            await breath.take()
-        now = self._now()
-        if asked.is_due_for_recheck(now):
-            for key in tuple(self._to_recheck(asked)):
-                asked.put(key, self.items.get(key), now)
+        async with self._slicing:
+            breath = Breath()
+            for key, item in self._measured_anew():
+                self._replace(key, item)
                 await breath.take()
+            now = self._now()
+            if asked.is_due_for_recheck(now):
+                for key in tuple(self._to_recheck(asked)):
+                    asked.put(key, self.items.get(key), now)
+                    await breath.take()
+                asked.rechecked(now)
 
     async def _caught_up(self) -> None:
         while self._dirty:
-            self._process()
+            self._start_processing()
             await asyncio.sleep(0)
 
     def mark_all(self, sources: Iterable[str]) -> None:
@@ -201,13 +216,20 @@ class LiveLists(ABC, Generic[T, L]):
     def mark(self, source: str) -> None:
         """It changed. It is taken in at once if somebody looks, else together with many others or when somebody asks."""
         self._dirty[source] = None
-        if self._loop is None or self._is_processing or not (self._lists or len(self._dirty) > MOST_DIRTY):
-            return
-        self._is_processing = True
-        call_soon(self._loop, self._process)
+        if self._lists or len(self._dirty) > MOST_DIRTY:
+            self._start_processing()
+
+    def _start_processing(self) -> None:
+        if self._loop is not None and not self._is_processing:
+            self._is_processing = True
+            call_soon(self._loop, self._process)
 
     async def _fill(self, new: L) -> None:
         await self._caught_up()
+        async with self._slicing:
+            await self._fill_in_slices(new)
+
+    async def _fill_in_slices(self, new: L) -> None:
         now, breath = self._now(), Breath()
         for key, item in self._candidates(new):
             if (narrowed := new.narrowed(item, now)) is not None:
@@ -221,6 +243,7 @@ class LiveLists(ABC, Generic[T, L]):
         """One slice of what is dirty; the rest after others had their turn."""
         loop = asyncio.get_running_loop()
         until = loop.time() + SLICE_SECONDS
+        self._forget_unused(loop.time())
         while self._dirty and loop.time() < until:
             self._take_in(next(iter(self._dirty)))
         self._is_processing = bool(self._dirty)
@@ -228,7 +251,15 @@ class LiveLists(ABC, Generic[T, L]):
             loop.call_soon(self._process)
 
     def _take_in(self, source: str) -> None:
+        """One that fails is tried again, and delays no other."""
         del self._dirty[source]
+        try:
+            self._remake(source)
+        except Exception:
+            logger.exception("list not brought up to date, trying again kind=%s source=%s", self._kind, source)
+            asyncio.get_running_loop().call_later(AFTER_FAILURE_SECONDS, self.mark, source)
+
+    def _remake(self, source: str) -> None:
         items = self._items_of(source)
         for key in {**dict.fromkeys(self._keys_of.pop(source, ())), **items}:
             self._replace(key, items.get(key))

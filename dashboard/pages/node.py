@@ -8,7 +8,7 @@ from django.conf import settings
 from django.http import QueryDict
 
 from dashboard.access import Viewer, may_observe
-from dashboard.pages.execution_pods import execution_of
+from dashboard.pages.execution_pods import execution_of, id_of
 from dashboard.pages.infrastructure import SCALE_DOWN, ScaleDownAnswers
 from dashboard.pages.page import LivePage
 from dashboard.viewmodels.events import history
@@ -58,8 +58,8 @@ class NodePage(LivePage[NodeView, ScaleDownRules]):
         node = runtime.nodes.get(view.name)
         if node is not None:
             found.add((runtime.nodes.name, "pool", node.metadata.labels.get(settings.NODE_POOL_LABEL, "")))
-        rows = (execution_of(runtime, pod) for pod in runtime.pods.by("node", view.name))
-        return found | {(EXECUTIONS, NAME, row.id) for row in rows if row is not None}
+        ids = filter(None, map(id_of, runtime.pods.by("node", view.name)))  # of executions known here or not yet
+        return found | {(EXECUTIONS, NAME, id) for id in ids}
 
     def fragments(
         self, runtime: Runtime, viewer: Viewer, view: NodeView, rules: ScaleDownRules, now: datetime

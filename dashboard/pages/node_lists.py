@@ -1,5 +1,6 @@
 """The nodes that people look at, with their pools' sums: a node is summed up anew when it, its pods or its usage has changed."""
 
+from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -36,6 +37,13 @@ class NodeList(LiveList[NodeSums]):
         """Whether a node can be removed depends on the settings, and on how many others its pool has."""
         return self._view.state == "removable"
 
+    @property
+    def basis(self) -> Hashable:
+        if not self.changes_with_time:
+            return None
+        sizes = tuple((name, len(pool)) for name, pool in self.lists.pools.items())
+        return self.lists.runtime.config_maps.version, self.lists.rules, sizes
+
     def narrowed(self, item: NodeSums, now: datetime) -> NodeSums | None:
         return item if fits(item, self._view, self.lists.scale_down) else None
 
@@ -60,7 +68,8 @@ class NodeLists(LiveLists[NodeSums, NodeList]):
         self.rules = rules
         self.pools_topic: Topic = (runtime.nodes.name, "sums", "")
         self.pools: dict[str, PoolSums] = {}
-        self._pending: dict[str, int] = {}
+        self._waiting: dict[str, str] = {}  # pods without a node, with the pool that they ask for
+        self._pending: Counter[str] = Counter()
         self._groups: dict[str, NodeGroup] = {}
         self._groups_version = -1
         self._usage_version = -1
@@ -74,7 +83,7 @@ class NodeLists(LiveLists[NodeSums, NodeList]):
         runtime.pods.subscribe(self._pod_changed)
 
     async def list_of(self, view: InfrastructureView) -> NodeList:
-        return await self.known_or(view, NodeList(view, self))
+        return await self.known_or(replace(view, page=1), NodeList(view, self))
 
     def groups(self) -> Mapping[str, NodeGroup]:
         """The autoscaler's node groups; parsed when its status has changed."""
@@ -131,14 +140,15 @@ class NodeLists(LiveLists[NodeSums, NodeList]):
 
     def _measured_anew(self) -> Iterable[tuple[str, NodeSums]]:
         """Nodes of which another usage has been measured since this was asked last."""
-        if self._usage_version == self.runtime.usage.version:
+        version = self.runtime.usage.version
+        if self._usage_version == version:
             return
-        self._usage_version = self.runtime.usage.version
         for name in list(self.items):
             one, usage = self.items.get(name), self.runtime.usage.node(name)
             used = None if usage is None else Amounts(usage.cpu_millicores, usage.memory_bytes)
             if one is not None and used != one.used:
                 yield name, replace(one, used=used)
+        self._usage_version = version
 
     def _candidates(self, asked: NodeList) -> Collection[tuple[str, NodeSums]]:
         match asked.bucket:
@@ -168,16 +178,20 @@ class NodeLists(LiveLists[NodeSums, NodeList]):
                 self.mark(node.metadata.name)
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        for pod, sign in ((old, -1), (new, 1)):
-            if pod is None:
-                continue
-            if pod.spec.node_name:
+        for pod in (old, new):
+            if pod is not None and pod.spec.node_name:
                 self.mark(pod.spec.node_name)
-            elif pool := _waits_for(pod):
-                self._pending[pool] = self._pending.get(pool, 0) + sign
-                if not self._pending[pool]:
-                    del self._pending[pool]
-                self._hub.publish(self.pools_topic)
+        changed = new or old
+        assert changed is not None, "something came, changed or went"
+        waited_for = self._waiting.pop(changed.metadata.key, "")
+        waits_for = "" if new is None else _waits_for(new)
+        if waits_for:
+            self._waiting[changed.metadata.key] = waits_for
+        if waited_for != waits_for:
+            self._pending.update({waits_for: 1} if waits_for else {})
+            self._pending.subtract({waited_for: 1} if waited_for else {})
+            self._pending = +self._pending
+            self._hub.publish(self.pools_topic)
 
 
 def _waits_for(pod: Pod) -> str:

@@ -28,6 +28,7 @@ class LivePage(ABC, Generic[View, Facts]):
     name: ClassVar[str]
     regions: ClassVar[frozenset[str]] = frozenset()
     tick_seconds: ClassVar[float] = 5.0
+    reads_database: ClassVar[bool] = True  # in `read`: one that takes long is followed by a rest
     refusal: ClassVar[str] = "This page is not for your account."
 
     @abstractmethod

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.http import QueryDict
 
 from dashboard.access import Viewer, may_observe, may_read_execution
-from dashboard.pages.execution_pods import execution_of
+from dashboard.pages.execution_pods import execution_of, id_of
 from dashboard.pages.page import LivePage
 from dashboard.viewmodels.events import history
 from dashboard.viewmodels.live import Fragment
@@ -57,8 +57,8 @@ class PodPage(LivePage[PodView, None]):
         found: set[Topic] = {(runtime.pods.name, NAME, view.key), runtime.usage.name}
         found.add(topic_about("Pod", view.name, view.namespace))
         pod = runtime.pods.get(view.key)
-        if pod is not None and (execution := execution_of(runtime, pod)):
-            found.add((EXECUTIONS, NAME, execution.id))
+        if pod is not None and (id := id_of(pod)):  # known here or not yet
+            found.add((EXECUTIONS, NAME, id))
         return found
 
     def fragments(

@@ -43,8 +43,8 @@ class OrderedWindow(Generic[T]):
     def __len__(self) -> int:
         return len(self._items)
 
-    def __contains__(self, key: str) -> bool:
-        return key in self._items
+    def get(self, key: str) -> T | None:
+        return self._items.get(key)
 
     def __iter__(self) -> Iterator[T]:
         """The items, in no order."""
@@ -63,24 +63,23 @@ class OrderedWindow(Generic[T]):
     def put(self, key: str, item: T | None) -> int:
         """Take an item in, in place of the one of that key; None takes it out. Return the first place, counted from the start of the
         list as it is read, from which on it may differ; the length of the list when nothing does."""
-        first = len(self._order)
-        old_position = self._positions.get(key)
+        first, old_position = len(self._order), self._positions.get(key)
+        # Whatever may fail comes before the first change.
+        position = None if item is None else (self._sort_key(item), key)
+        more_rows = (self._height(item) if item is not None else 0) - (
+            self._height(self._items[key]) if old_position is not None else 0
+        )
         if old_position is not None:
             first = self._place(old_position)
-            self.rows -= self._height(self._items[key])
-        if item is None:
-            if old_position is not None:
+            if position != old_position:
                 self._take_out(old_position)
-            return first
-        position = (self._sort_key(item), key)
-        if position != old_position:
-            if old_position is not None:
-                self._take_out(old_position)
-            insort(self._order, position)
-            self._positions[key] = position
-            first = min(first, self._place(position))
-        self._items[key] = item
-        self.rows += self._height(item)
+        if item is not None and position is not None:
+            if position != old_position:
+                insort(self._order, position)
+                self._positions[key] = position
+                first = min(first, self._place(position))
+            self._items[key] = item
+        self.rows += more_rows
         return first
 
     def _take_out(self, position: _Position) -> None:

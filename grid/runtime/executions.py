@@ -225,7 +225,11 @@ class ActiveExecutions:
 
     def _put(self, id: str, new: ExecutionRow | None) -> bool:
         """Take one row in, or forget it; True when it differs, which is told. One that looks the same may be of another version."""
-        old = self._rows.pop(id, None)
+        old = self._rows.get(id)
+        if old is not None and new is not None and old == new:
+            self._rows[id] = self._of_owner[new.owner_id][id] = self._of_project[new.project_id][id] = new
+            return False
+        self._rows.pop(id, None)
         if old is not None:
             _take_out(self._of_owner, old.owner_id, id)
             if _take_out(self._of_project, old.project_id, id):
@@ -235,10 +239,13 @@ class ActiveExecutions:
             self._of_owner.setdefault(new.owner_id, {})[id] = new
             self._of_project.setdefault(new.project_id, {})[id] = new
             self._roles_in[new.project_id] = new.project_roles
-        if old == new:
+        if old is None and new is None:
             return False
         for listener in self._listeners:
-            listener(old, new)
+            try:
+                listener(old, new)
+            except Exception:  # which must not keep the change from the others
+                logger.exception("a change was not taken in execution=%s", id)
         self._hub.publish((TOPIC, NAME, id))
         for owner in {row.owner_id for row in (old, new) if row is not None}:
             self._hub.publish((TOPIC, OWNER, str(owner)))

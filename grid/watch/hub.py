@@ -36,13 +36,14 @@ class Subscription:
         self._hub.discard(self, self._topics)
         self._topics = frozenset()
 
-    def follow(self, topics: Collection[Topic]) -> None:
-        """Follow these from now on, in place of the former ones; what is dirty already stays so."""
+    def follow(self, topics: Collection[Topic]) -> frozenset[Topic]:
+        """Follow these from now on, in place of the former ones, and return those that are new; what is dirty already stays so."""
         new = frozenset(topics)
-        if new != self._topics:
-            self._hub.add(self, new - self._topics)
-            self._hub.discard(self, self._topics - new)
-            self._topics = new
+        added, left = new - self._topics, self._topics - new
+        self._hub.add(self, added)
+        self._hub.discard(self, left)
+        self._topics = new
+        return added
 
     async def changed(self) -> set[Topic]:
         """Wait until a topic is dirty; the topics that became dirty since the last call."""

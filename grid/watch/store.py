@@ -5,6 +5,7 @@ does not await between two reads. Every applied change makes `version` grow by o
 changes nothing counts as none. `freshness` says how far the store may be behind the cluster, and why.
 """
 
+import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
@@ -26,6 +27,8 @@ class HasMetadata(Protocol):
     @property
     def metadata(self) -> Metadata: ...
 
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T", bound=HasMetadata)
 # Called with the object as it was and as it is: the first is None for one that came, the second for one that went.
@@ -151,7 +154,10 @@ class Store(Generic[T]):
     def _tell(self, old: T | None, new: T | None) -> None:
         self.version += 1
         for listener in self._listeners:
-            listener(old, new)
+            try:
+                listener(old, new)
+            except Exception:  # which must not keep the change from the others
+                logger.exception("a change was not taken in store=%s", self.name)
 
     def _unindex(self, key: str, old: T) -> None:
         for index, value_of in self._index_of.items():

@@ -11,9 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dashboard.access import Role, Viewer
+from dashboard.pages import execution_lists
 from dashboard.pages.executions import ExecutionsPage
 from dashboard.pages.infrastructure import InfrastructurePage, ScaleDownAnswers
 from dashboard.pages.page import LivePage
+from dashboard.viewmodels.execution_groups import group_of
+from dashboard.viewmodels.execution_lines import ExecutionLine
 from dashboard.viewmodels.executions_view import ExecutionsView
 from dashboard.viewmodels.infrastructure import InfrastructureView
 from dashboard.viewmodels.live import Fragment
@@ -23,13 +26,14 @@ from grid.kube.objects import Event, Node, Pod
 from grid.labels import NODE_POOL
 from grid.metrics.usage import Measured, Usage
 from grid.runtime import Runtime, new_runtime
+from grid.runtime.executions import ExecutionRow
 from grid.watch.hub import Subscription
 from tests.dashboard.executing import ROW, pod_of
 from tests.dashboard.live import Clock
 from tests.support import builders
 from tests.support.builders import MOMENT, NAMESPACE, decode
 from tests.support.cluster import FakeCluster
-from tests.support.virtual import virtual_time
+from tests.support.virtual import passes, virtual_time
 
 OPERATOR = Viewer(id=90, username="olga", role=Role.OPERATOR)
 ALICE, BOB = (Viewer(id=id, username=name, role=Role.PRACTITIONER) for id, name in ((1, "alice"), (2, "bob")))
@@ -41,8 +45,17 @@ EXECUTION_VIEWS: tuple[tuple[Viewer, dict[str, str]], ...] = (
     (OPERATOR, {"project": "p1", "text": "worker"}),
     (ALICE, {}),
     (BOB, {"kind": "cluster", "sort": "cpu"}),
+    (OPERATOR, {"age": "12 min"}),
+    (OPERATOR, {"age": "12 min", "status": "trouble"}),
 )
-NODE_VIEWS: tuple[dict[str, str], ...] = ({}, {"sort": "-cpu"}, {"pool": "gpu"}, {"state": "trouble"}, {"text": "n1"})
+NODE_VIEWS: tuple[dict[str, str], ...] = (
+    {},
+    {"sort": "-cpu"},
+    {"pool": "gpu"},
+    {"state": "trouble"},
+    {"text": "n1"},
+    {"state": "removable"},
+)
 
 ids = st.sampled_from(["e0", "e1", "e2", "e3"])
 pods = st.fixed_dictionaries(
@@ -53,6 +66,7 @@ pods = st.fixed_dictionaries(
         "phase": st.sampled_from(["Pending", "Running", "Succeeded"]),
         "ready": st.booleans(),
         "restarts": st.integers(0, 2),
+        "minute": st.integers(0, 12),
     }
 )
 rows = st.fixed_dictionaries(
@@ -85,10 +99,18 @@ def apply(runtime: Runtime, what: str, change: Any, number: int) -> None:
     """As reflectors, pollers and the snapshot do it."""
     match what:
         case "pod":
-            fields = {name: value for name, value in change.items() if name not in ("restarts", "execution_id")}
+            fields = {
+                name: value for name, value in change.items() if name not in ("restarts", "execution_id", "minute")
+            }
             status = builders.container_status(ready=change["ready"], restarts=change["restarts"])
             selector = {NODE_POOL: "gpu"} if not change["node"] else {}
-            made = pod_of(change["execution_id"], statuses=[status], requests={"cpu": "1"}, **fields)
+            made = pod_of(
+                change["execution_id"],
+                statuses=[status],
+                requests={"cpu": "1"},
+                created=MOMENT + timedelta(minutes=change["minute"]),
+                **fields,
+            )
             made["spec"]["nodeSelector"] = selector
             made["metadata"]["resourceVersion"] = str(number)
             runtime.pods.apply(decode(made, Pod))
@@ -146,10 +168,10 @@ async def rules() -> ScaleDownRules:
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.lists(st.lists(changes, min_size=1, max_size=4), max_size=8))
+@given(st.lists(st.tuples(st.sampled_from([6, 120]), st.lists(changes, min_size=1, max_size=4)), max_size=8))
 @virtual_time
 async def test_what_is_kept_up_to_date_is_what_one_would_make_anew_and_wakes_who_sees_it(
-    batches: list[list[tuple[str, Any]]],
+    batches: list[tuple[int, list[tuple[str, Any]]]],
 ) -> None:
     clock = Clock(MOMENT + timedelta(minutes=10))
     runtime = new_runtime(FakeCluster(), clock=clock.now, monotonic=clock.monotonic)
@@ -166,14 +188,17 @@ async def test_what_is_kept_up_to_date_is_what_one_would_make_anew_and_wakes_who
     number = 0
     for index, (page, _, viewer, view) in enumerate(looking):
         shown[index] = await look(page, runtime, viewer, view)
-    for batch in batches:
+    for seconds, batch in batches:
+        clock.seconds += seconds
+        for index, (page, anew, viewer, view) in enumerate(looking):
+            shown[index] = await look(page, runtime, viewer, view)
+            assert shown[index][0] == (await look(anew(), runtime, viewer, view))[0], f"{view} after {seconds} s"
         subscriptions = {index: runtime.hub.subscribe(topics) for index, (_, topics) in shown.items()}
         for subscription in subscriptions.values():
             subscription.__enter__()
         for what, change in batch:
             number += 1
             apply(runtime, what, change, number)
-        clock.seconds += 6
         for index, (page, anew, viewer, view) in enumerate(looking):
             before = shown[index][0]
             shown[index] = await look(page, runtime, viewer, view)
@@ -261,3 +286,66 @@ async def test_what_time_alone_brings_into_a_list_comes_within_seconds(query: di
     assert await ids_shown() == []
     clock.seconds = 16 * 60
     assert await ids_shown() == ["row-e1"]
+
+
+@virtual_time
+async def test_what_could_not_be_taken_in_is_tried_again_and_delays_nothing_else(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    runtime = new_runtime(FakeCluster())
+    runtime.executions.replace([ROW, replace(ROW, id="e2")])
+    page, view = ExecutionsPage(), ExecutionsView()
+    await look(page, runtime, OPERATOR, view)
+    made = group_of
+
+    def broken(row: ExecutionRow, *arguments: Any) -> Any:
+        if row.id == "e1":
+            raise ZeroDivisionError
+        return made(row, *arguments)
+
+    monkeypatch.setattr(execution_lists, "group_of", broken)
+    runtime.executions.replace([replace(ROW, title="New"), replace(ROW, id="e2", title="Newer")])
+
+    async def titles() -> set[str]:
+        fragments, _ = await look(page, runtime, OPERATOR, view)
+        return {one.context.name for one in fragments if isinstance(one.context, ExecutionLine)}
+
+    assert await titles() == {"workspace-e1", "Newer"}
+    monkeypatch.undo()
+    await passes(4)
+    assert await titles() == {"New", "Newer"}
+    assert "ZeroDivisionError" in caplog.text
+
+
+@virtual_time
+async def test_a_listener_that_fails_keeps_no_change_from_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    runtime, heard = new_runtime(FakeCluster()), list[str]()
+
+    def fails(old: object, new: object) -> None:
+        raise ZeroDivisionError
+
+    runtime.nodes.subscribe(fails)
+    runtime.nodes.subscribe(lambda old, new: heard.append("node"))
+    runtime.executions.subscribe(fails)
+    runtime.executions.subscribe(lambda old, new: heard.append("execution"))
+    runtime.nodes.apply(decode(builders.node("n0"), Node))
+    runtime.executions.replace([ROW])
+    assert heard == ["node", "execution"]
+    assert caplog.text.count("ZeroDivisionError") >= 2
+
+
+@virtual_time
+async def test_a_list_that_nobody_asks_for_any_more_is_forgotten() -> None:
+    runtime = new_runtime(FakeCluster())
+    runtime.executions.replace([ROW])
+    page = ExecutionsPage()
+    for number in range(1, 5):
+        await look(page, runtime, OPERATOR, ExecutionsView.parse({"page": str(number)}))
+        await look(page, runtime, OPERATOR, ExecutionsView.parse({"text": f"word {number}"}))
+    lists = page._lists
+    assert lists is not None
+    assert len(lists._lists) == 5, "pages of one list are one list"
+    await passes(60)
+    runtime.executions.replace([replace(ROW, title="New")])
+    await passes(0.1)
+    assert len(lists._lists) == 0

@@ -5,9 +5,10 @@ scripts to run (CONTENT_SECURITY_POLICY).
 """
 
 from collections.abc import Awaitable, Callable
+from typing import Any
 from urllib.parse import urlsplit
 
-from asgiref.sync import iscoroutinefunction
+from asgiref.sync import iscoroutinefunction, markcoroutinefunction, sync_to_async
 from csp.constants import SELF
 from csp.middleware import CSPMiddleware, PolicyParts
 from django.conf import settings
@@ -16,6 +17,7 @@ from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.utils import timezone
 from django.utils.decorators import sync_and_async_middleware
+from whitenoise.middleware import WhiteNoiseMiddleware
 
 from grid.databasetrouble import trouble_of
 
@@ -30,6 +32,30 @@ class ContentSecurityPolicyMiddleware(CSPMiddleware):
         if request.path_info.startswith("/admin/"):
             parts.replace = {"script-src": [SELF]}
         return parts
+
+
+class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]
+    """WhiteNoise's, which waits for what follows without holding a thread. Its own knows synchronous work only, so a thread would be held
+    for as long as any view awaits something."""
+
+    async_capable = True
+
+    def __init__(self, get_response: Callable[[HttpRequest], Any]) -> None:
+        super().__init__(get_response)
+        if iscoroutinefunction(get_response):
+            markcoroutinefunction(self)
+
+    def __call__(self, request: HttpRequest) -> Any:
+        if not iscoroutinefunction(self):
+            return super().__call__(request)
+        return self._later(request)
+
+    async def _later(self, request: HttpRequest) -> Any:
+        # As WhiteNoise does it.
+        found = self.find_file(request.path_info) if self.autorefresh else self.files.get(request.path_info)
+        if found is not None:
+            return await sync_to_async(self.serve)(found, request)
+        return await self.get_response(request)
 
 
 class SessionMiddleware(middleware.SessionMiddleware):

@@ -69,12 +69,12 @@ class DatabaseThreads:
     """At most `number` threads for one kind of work, started when they are needed."""
 
     def __init__(self, number: int, name: str) -> None:
-        self._number = number
+        self.number = number
         self._name = name
         self.executor: _Executor | None = None  # while they are open
 
     def open(self) -> None:
-        self.executor = self.executor or _Executor(self._number, self._name)
+        self.executor = self.executor or _Executor(self.number, self._name)
 
     async def close(self) -> None:
         """End the threads, and close their connections; work goes where Django runs it again."""
@@ -111,6 +111,7 @@ class RequestThreads:
     Django does all work of a request in one thread, and asgiref asks for one, for the sake of what a thread keeps. Here each piece of
     work, a middleware or a view, is done in whichever thread is free, so that a request holds none while its client sends or takes its
     bytes. That is safe because a thread keeps connections only, no transaction outlives a piece, and all else follows the context.
+    It needs middleware that is asynchronous throughout: a synchronous one would hold its thread for all that follows it.
     """
 
     def __init__(self, application: Application, *, apart: Collection[str] = ()) -> None:

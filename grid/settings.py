@@ -104,7 +104,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "dashboard.middleware.ContentSecurityPolicyMiddleware",
     "dashboard.middleware.own_origin",
-    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "dashboard.middleware.StaticFilesMiddleware",
     "django.middleware.gzip.GZipMiddleware",
     "dashboard.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",

@@ -7,7 +7,15 @@ from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync, sync_to_async
+from asgiref.testing import ApplicationCommunicator
+from django.conf import settings as django_settings
+from django.contrib.auth.decorators import login_not_required
+from django.core.asgi import get_asgi_application
 from django.db import connection, transaction
+from django.http import HttpRequest, HttpResponse
+from django.urls import path
+from django.utils.module_loading import import_string
+from pytest_django import Settings
 
 from grid import database
 from grid.database import DatabaseThreads, RequestThreads
@@ -123,3 +131,52 @@ async def test_a_probe_waits_for_no_request(two: DatabaseThreads, monkeypatch: p
             await slow.is_running()
         assert "of a test" not in (await ask("/healthz")).name
     await asyncio.gather(*waiting)
+
+
+@login_not_required
+async def slow_view(request: HttpRequest) -> HttpResponse:
+    await asyncio.sleep(3)
+    return HttpResponse("slow")
+
+
+@login_not_required
+def quick_view(request: HttpRequest) -> HttpResponse:
+    return HttpResponse("quick")
+
+
+urlpatterns = [path("slow/", slow_view), path("quick/", quick_view)]
+
+
+async def status_of(application: Any, address: str) -> int:
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": address,
+        "query_string": b"",
+        "headers": [(b"host", b"127.0.0.1:8000")],
+        "client": ("127.0.0.1", 1),
+    }
+    untyped: Any = ApplicationCommunicator
+    browser = untyped(application, scope)
+    await browser.send_input({"type": "http.request", "body": b""})
+    code: int = (await browser.receive_output(timeout=30))["status"]
+    await browser.wait(timeout=30)
+    return code
+
+
+async def test_views_that_wait_for_something_else_than_the_database_hold_no_thread(settings: Settings) -> None:
+    settings.ROOT_URLCONF = __name__
+    database.open_threads()
+    try:
+        application = RequestThreads(get_asgi_application())
+        waiting = [asyncio.create_task(status_of(application, "/slow/")) for _ in range(2 * database.requests.number)]
+        await asyncio.sleep(0.5)
+        assert await status_of(application, "/quick/") == 200
+        assert not any(one.done() for one in waiting)
+        assert set(await asyncio.gather(*waiting)) == {200}
+    finally:
+        await database.close_threads()
+
+
+def test_every_middleware_is_asynchronous() -> None:
+    assert all(import_string(name).async_capable for name in django_settings.MIDDLEWARE)

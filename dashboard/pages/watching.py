@@ -54,6 +54,7 @@ class SessionWatch:
         self._asked_for: Counter[str] = Counter()
         self._readings = 0
         self._reading: asyncio.Task[tuple[int, Mapping[str, Viewer]]] | None = None
+        self._unanswered: asyncio.Future[Mapping[str, Viewer]] | None = None  # its thread waits for the database still
 
     async def viewer(self, session_key: str) -> Viewer | None:
         """Who that session belongs to at the next reading; None when it has ended. DatabaseError after half a minute without one."""
@@ -81,14 +82,26 @@ class SessionWatch:
         while True:
             await asyncio.sleep(self._seconds)
             try:
-                self._readings += 1
-                reading = self._readings
                 async with asyncio.timeout(self._answer_seconds):
-                    return reading, await self._read(set(self._asked_for))
+                    if self._unanswered is not None:
+                        await asyncio.wait({self._unanswered})  # another reading would take another thread
+                    self._readings += 1
+                    reading = self._readings
+                    return reading, await self._answer(set(self._asked_for))
             except (DatabaseError, TimeoutError) as error:
                 if self._monotonic() - start > _PATIENCE_SECONDS:
                     raise OperationalError("The database does not answer.") from error
                 logger.warning("sessions cannot be read, trying again error=%s", type(error).__name__)
+
+    async def _answer(self, session_keys: Collection[str]) -> Mapping[str, Viewer]:
+        self._unanswered = asyncio.ensure_future(self._read(session_keys))
+        self._unanswered.add_done_callback(self._answered)
+        return await asyncio.shield(self._unanswered)
+
+    def _answered(self, answer: "asyncio.Future[Mapping[str, Viewer]]") -> None:
+        self._unanswered = None
+        if not answer.cancelled():
+            answer.exception()  # somebody has been told, or nobody waits any more
 
 
 session_watch = SessionWatch()

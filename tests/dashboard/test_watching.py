@@ -1,7 +1,7 @@
 """Sessions behind live pages are read together, and a database that does not answer for a moment ends no page."""
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import pytest
 from django.conf import settings
@@ -13,6 +13,7 @@ from dashboard.pages import watching
 from dashboard.pages.watching import SessionWatch, read_viewers
 from tests.conftest import People
 from tests.dashboard.browsing import client_of
+from tests.support.virtual import loop_time, passes, virtual_time
 
 ALICE = Viewer(1, "alice", Role.PRACTITIONER)
 
@@ -79,14 +80,18 @@ async def test_who_comes_during_a_reading_gets_the_role_of_now() -> None:
 
 
 async def test_a_database_that_never_answers_counts_as_one_that_fails() -> None:
+    answered = asyncio.Event()
+
     async def never(session_keys: Collection[str]) -> dict[str, Viewer]:
-        await asyncio.Event().wait()
-        raise AssertionError
+        await answered.wait()
+        return {}
 
     seconds = iter(range(0, 1000, 10))
     watch = SessionWatch(never, seconds=0.001, answer_seconds=0.01, monotonic=lambda: float(next(seconds)))
     with pytest.raises(OperationalError):
         await watch.viewer("alive")
+    answered.set()
+    await asyncio.sleep(0.01)
 
 
 async def test_nothing_is_read_and_no_task_runs_when_nobody_asks_any_more() -> None:
@@ -150,3 +155,22 @@ def test_ended_sessions_and_no_others_are_missing_however_many_are_read_at_once(
     assert {key: viewer.username for key, viewer in found.items()} == {
         keys[number]: users[number].username for number in (0, 2, 4)
     }
+
+
+@virtual_time
+async def test_a_database_that_does_not_answer_is_asked_by_one_reading_at_a_time() -> None:
+    asked, answers = 0, asyncio.Event()
+
+    async def read(keys: Collection[str]) -> Mapping[str, Viewer]:
+        nonlocal asked
+        asked += 1
+        await answers.wait()
+        return {"alice": ALICE}
+
+    watch = SessionWatch(read, answer_seconds=2, monotonic=loop_time)
+    waiting = asyncio.create_task(watch.viewer("alice"))
+    await passes(20)
+    assert asked == 1
+    answers.set()
+    assert await waiting == ALICE
+    assert asked == 2, "what was read of the past is not believed"

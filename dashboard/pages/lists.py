@@ -160,7 +160,9 @@ class LiveLists(ABC, Generic[T, L]):
 
     async def known_or(self, key: Hashable, new: L) -> L:
         """The list of that key, up to date; `new`, filled, if nobody has asked for it lately."""
-        self._loop = loop = asyncio.get_running_loop()
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._loop, self._is_processing = loop, False  # a loop that has ended runs nothing any more
         self._forget_unused(loop.time())
         while (known := self._lists.get(key)) is not None and not known.is_filled:
             await known.tried.wait()  # whoever fills it may be cancelled: then it is gone

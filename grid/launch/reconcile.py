@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
-from grid.errors import NotAllowed, NotFound, Rejected
+from grid.databasetrouble import trouble_of
+from grid.errors import GridError, NotAllowed, NotFound, Rejected
 from grid.kube.objects import Event, Pod
 from grid.launch import apply, ledger, progress
 from grid.launch.clusters.reconcile import Clusters
@@ -95,7 +96,7 @@ class Reconciler:
             self.forget(execution_id)
             return None
         await self._note_events(row)
-        await self._usage.record(row)
+        await self._record_usage(row)
         if row.state == State.QUEUED:
             return None
         if row.is_final:
@@ -215,6 +216,17 @@ class Reconciler:
         return self._clusters if row.kind == Kind.CLUSTER else self._runs
 
     # --- The record ---
+
+    async def _record_usage(self, row: Row) -> None:
+        """Raises what trying again helps against; a fault of ours must not keep an execution from going on, and from its stop."""
+        try:
+            await self._usage.record(row)
+        except GridError:
+            raise
+        except Exception as error:
+            if trouble_of(error) is not None:
+                raise
+            logger.exception("execution=%s what its pods use was not recorded", row.id)
 
     async def _write(self, row: Row, change: Change, now: datetime, fields: Mapping[str, Any], log: str = "") -> None:
         if await self._database(ledger.enter, row, change, now=now, fields=fields, log=log):

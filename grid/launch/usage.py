@@ -26,7 +26,10 @@ def record(execution_id: str, changes: Changes) -> None:
         if changes.begun:
             execution = Execution.objects.defer("spec", "status").get(pk=execution_id)
             rows = [_row(execution, one) for one in changes.begun]
-            UsageInterval.objects.bulk_create(rows, batch_size=500, ignore_conflicts=True)
+            # Only who comes second with a uid is forgiven: ignored conflicts would be all mistakes on SQLite.
+            UsageInterval.objects.bulk_create(
+                rows, batch_size=500, update_conflicts=True, unique_fields=["pod_uid"], update_fields=["pod_uid"]
+            )
         if changes.ended:
             _end(execution_id, changes.ended)
 
@@ -49,7 +52,8 @@ def _open(execution_id: str) -> QuerySet[UsageInterval]:
 
 
 def _row(execution: Execution, of: Interval) -> UsageInterval:
-    part = "head_" if of.is_head else ""  # a head has a tier of its own
+    # A head has a tier of its own; the label alone says nothing, anybody may set it.
+    part = "head_" if of.is_head and execution.head_tier_id else ""
     return UsageInterval(
         execution=execution,
         pod_uid=of.pod_uid,

@@ -1,10 +1,12 @@
 """The controller's record of which pod held a node from when to when."""
 
+import sqlite3
+from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 
 import pytest
-from django.db import connection
+from django.db import IntegrityError, OperationalError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from grid.errors import ClusterUnavailable
@@ -272,6 +274,52 @@ async def test_two_controllers_at_once_count_each_pod_once(shop: Shop) -> None:
     assert fresh(execution).settled_at is not None
     assert len(held(execution)) == 3
     assert all(end is not None and end > began for began, end in held(execution))
+
+
+@in_world
+async def test_a_fault_in_recording_is_logged_and_keeps_no_execution_from_its_stop(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*args: object) -> None:
+        raise IntegrityError("NOT NULL constraint failed")
+
+    monkeypatch.setattr(usage, "record", fail)
+    world, execution = World(), shop.launch()
+    controller = world.controller()
+    await to_running(world, controller)
+    request_stop(fresh(execution), by="alice", now=world.now)
+    for _ in range(3):
+        await world.step(controller)
+        world.behave()
+    assert fresh(execution).settled_at is not None
+    assert "what its pods use was not recorded" in caplog.text
+
+
+@in_world
+async def test_a_database_that_is_away_is_waited_for(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*args: object) -> None:
+        error = sqlite3.OperationalError("disk I/O error")
+        error.sqlite_errorname = "SQLITE_IOERR"
+        raise OperationalError("disk I/O error") from error
+
+    world, execution = World(), shop.launch()
+    await to_running(world, world.controller())
+    monkeypatch.setattr(usage, "read_open", fail)
+    with pytest.raises(OperationalError):
+        await world.controller()._reconciler.reconcile(execution.pk)
+
+
+def test_a_pod_that_only_says_that_it_is_a_head_is_counted_as_what_was_launched(shop: Shop) -> None:
+    execution = shop.launch()
+    usage.record(execution.pk, Changes((replace(interval("a"), is_head=True),)))
+    found = UsageInterval.objects.get()
+    assert (found.tier, found.millicores, found.price_per_hour) == (shop.tier, 1000, Decimal("0.05"))
+
+
+def test_a_mistake_in_what_is_written_is_told_and_not_swallowed(shop: Shop) -> None:
+    execution = shop.launch()
+    with pytest.raises(IntegrityError), transaction.atomic():
+        usage.record(execution.pk, Changes((interval("a", -1),)))
 
 
 def interval(uid: str, ended: float | None = None) -> Interval:

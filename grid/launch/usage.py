@@ -30,8 +30,10 @@ def record(execution_id: str, changes: Changes) -> None:
             UsageInterval.objects.bulk_create(
                 rows, batch_size=500, update_conflicts=True, unique_fields=["pod_uid"], update_fields=["pod_uid"]
             )
-        if changes.ended:
-            _end(execution_id, changes.ended)
+        # What is new to this writer and over may be another's that is open.
+        ends = {one.pod_uid: one.ended_at for one in changes.begun if one.ended_at is not None} | dict(changes.ended)
+        if ends:
+            _end(execution_id, ends)
 
 
 def end_all(execution_id: str, at: datetime) -> None:

@@ -337,6 +337,13 @@ def test_writing_twice_changes_nothing(shop: Shop) -> None:
     assert set(UsageInterval.objects.values_list("seconds", flat=True)) == {5, 7}
 
 
+def test_an_interval_that_somebody_else_began_ends_with_who_sees_it_only_when_it_is_over(shop: Shop) -> None:
+    execution = shop.launch()
+    usage.record(execution.pk, Changes((interval("a"),)))
+    usage.record(execution.pk, Changes((interval("a", 7), interval("b", 9)), {}))
+    assert held(execution) == [(0, 7), (0, 9)]
+
+
 def test_an_execution_whose_usage_was_not_added_up_cannot_be_deleted(shop: Shop) -> None:
     execution = shop.launch()
     usage.record(execution.pk, Changes((interval("a", 7),)))

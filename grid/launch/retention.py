@@ -38,21 +38,22 @@ def end_strays(now: datetime, at_most: int) -> int:
 
 
 def drop_logs(now: datetime, at_most: int) -> int:
-    return _drop(ExecutionLog.objects.filter(execution__settled_at__isnull=False), LOG_RETENTION, now, at_most)
+    return _drop_of_ended(ExecutionLog.objects.all(), LOG_RETENTION, now, at_most)
 
 
 def drop_samples(now: datetime, at_most: int) -> int:
-    return _drop(ClusterSample.objects.filter(execution__settled_at__isnull=False), SAMPLE_RETENTION, now, at_most)
+    return _drop_of_ended(ClusterSample.objects.all(), SAMPLE_RETENTION, now, at_most)
 
 
 def drop_lifecycle_entries(now: datetime, at_most: int) -> int:
     """All but the changes of state, without which an execution's page could not say what happened."""
-    events = LifecycleEntry.objects.filter(~Q(source=LifecycleEntry.Source.STATE), execution__settled_at__isnull=False)
-    return _drop(events, LIFECYCLE_RETENTION, now, at_most)
+    events = LifecycleEntry.objects.filter(~Q(source=LifecycleEntry.Source.STATE))
+    return _drop_of_ended(events, LIFECYCLE_RETENTION, now, at_most)
 
 
 def drop_audit_entries(now: datetime, at_most: int) -> int:
-    return _drop(AuditEntry.objects.all(), AUDIT_RETENTION, now, at_most)
+    limit = _limit(AUDIT_RETENTION, now)
+    return 0 if limit is None else _drop(AuditEntry.objects.all(), limit, at_most)
 
 
 def drop_executions(now: datetime, at_most: int) -> int:
@@ -81,15 +82,20 @@ def drop_executions(now: datetime, at_most: int) -> int:
         return len(ids)
 
 
-def _drop(rows: QuerySet[Any], setting: Setting, now: datetime, at_most: int) -> int:
-    """Delete the oldest of these that are older than the setting says; how many."""
+def _drop_of_ended(rows: QuerySet[Any], setting: Setting, now: datetime, at_most: int) -> int:
+    """Delete the oldest of these whose executions ended longer ago than the setting says; how many."""
     limit = _limit(setting, now)
     if limit is None:
         return 0
-    return _delete(
-        rows.model._default_manager,
-        list(rows.filter(at__lt=limit).order_by("at").values_list("pk", flat=True)[:at_most]),
-    )
+    # A subquery by the key, so that the rows are read in their order and never sorted.
+    ended = Execution.objects.filter(pk=OuterRef("execution_id"), settled_at__isnull=False, ended_at__lt=limit)
+    return _drop(rows.filter(Exists(ended)), limit, at_most)
+
+
+def _drop(rows: QuerySet[Any], limit: datetime, at_most: int) -> int:
+    """Delete the oldest of these that are older than the limit; how many."""
+    found = rows.filter(at__lt=limit).order_by("at").values_list("pk", flat=True)[:at_most]
+    return _delete(rows.model._default_manager, list(found))
 
 
 def _limit(setting: Setting, now: datetime) -> datetime | None:

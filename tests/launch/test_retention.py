@@ -219,6 +219,26 @@ def test_parts_go_before_their_execution(
     assert old.lifecycle.filter(source="state").count() == 1, "what states it had stays"
 
 
+@pytest.mark.parametrize(
+    ("chore", "setting"),
+    [
+        (retention.drop_logs, LOG_RETENTION),
+        (retention.drop_samples, SAMPLE_RETENTION),
+        (retention.drop_lifecycle_entries, LIFECYCLE_RETENTION),
+    ],
+    ids=["logs", "samples", "events"],
+)
+def test_parts_of_what_ran_for_long_stay_as_long_after_its_end(
+    shop: Shop, configure: Configure, chore: Chore, setting: Any
+) -> None:
+    configure(setting, 10)
+    execution = ended(shop, 400)
+    Execution.objects.filter(pk=execution.pk).update(ended_at=NOW - 9 * DAY, settled_at=NOW - 9 * DAY)
+    assert whole(chore) == 0
+    Execution.objects.filter(pk=execution.pk).update(ended_at=NOW - 11 * DAY)
+    assert whole(chore) == 1
+
+
 def test_old_audit_entries_go(shop: Shop, configure: Configure) -> None:
     configure(AUDIT_RETENTION, 10)
     for days in (11, 9):

@@ -59,13 +59,15 @@ def drop_audit_entries(now: datetime, at_most: int) -> int:
 def drop_executions(now: datetime, at_most: int) -> int:
     """One step of dropping the oldest executions; how many rows it deleted, at most so many of one table.
 
-    A workspace or job goes after the clusters that were launched with it.
+    A workspace or job goes after the clusters that were launched with it, and any after its open intervals have ended (`end_strays`):
+    only what has ended is added up.
     """
     limit = _limit(EXECUTION_RETENTION, now)
     if limit is None:
         return 0
     has_attached = Exists(Execution.objects.filter(attached_to=OuterRef("pk")))
-    due = Execution.objects.filter(~has_attached, settled_at__isnull=False, ended_at__lt=limit)
+    has_open = Exists(UsageInterval.objects.filter(execution=OuterRef("pk"), ended_at__isnull=True))
+    due = Execution.objects.filter(~has_attached, ~has_open, settled_at__isnull=False, ended_at__lt=limit)
     with transaction.atomic():
         # Locked, so that of two controllers one waits, and then finds the intervals gone: nothing is added up twice.
         locked = due.select_for_update(no_key=True).order_by("ended_at", "pk")

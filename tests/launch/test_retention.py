@@ -186,6 +186,19 @@ def test_a_workspace_stays_until_its_cluster_has_gone(shop: Shop, configure: Con
     assert sum(seconds_of_days().values()) == 2 * 3600
 
 
+def test_one_with_an_open_interval_waits_and_holds_up_no_other(shop: Shop, configure: Configure) -> None:
+    configure(EXECUTION_RETENTION, 30)
+    waits = ended(shop, 40)
+    usage.record(waits.pk, Changes((Interval("open", "open", "node-1", False, NOW - 41 * DAY, None),)))
+    ended(shop, 31)
+    whole(retention.drop_executions)
+    assert Execution.objects.get() == waits
+    assert waits.usage.count() == 2
+    whole(retention.end_strays)
+    whole(retention.drop_executions)
+    assert not Execution.objects.exists()
+
+
 def test_without_a_number_of_days_it_is_kept_for_ever(shop: Shop, configure: Configure) -> None:
     for setting in (EXECUTION_RETENTION, LIFECYCLE_RETENTION, SAMPLE_RETENTION, LOG_RETENTION, AUDIT_RETENTION):
         configure(setting, 0)

@@ -1,8 +1,8 @@
 """Drops what is older than the central configuration says, as chores of `housekeeping`: oldest first, a bounded number of rows in each
 transaction, and only of executions that are settled.
 
-An execution goes in several such steps: its intervals, which are added up into daily usage in the transaction that deletes them, then
-the rest of what hangs on it, then itself. Killed in between, the next step goes on with what is left.
+An execution goes in several such steps: its samples and history, then its intervals, which are added up into daily usage in the transaction
+that deletes them, then itself: its page tells what it cost nearly to the last. Killed in between, the next step goes on with what is left.
 """
 
 from collections.abc import Sequence
@@ -72,14 +72,14 @@ def drop_executions(now: datetime, at_most: int) -> int:
         # Locked, so that of two controllers one waits, and then finds the intervals gone: nothing is added up twice.
         locked = due.select_for_update(no_key=True).order_by("ended_at", "pk")
         ids = list(locked.values_list("pk", flat=True)[:at_most])
-        intervals = list(UsageInterval.objects.filter(execution__in=ids).order_by("pk")[:at_most])
-        if intervals:
-            dailyusage.add(dailyusage.added_up(intervals))
-            return _delete(UsageInterval.objects, [one.pk for one in intervals])
         for rows in (ClusterSample.objects, LifecycleEntry.objects):
             found = list(rows.filter(execution__in=ids).order_by().values_list("pk", flat=True)[:at_most])
             if found:
                 return _delete(rows, found)
+        intervals = list(UsageInterval.objects.filter(execution__in=ids).order_by("pk")[:at_most])
+        if intervals:
+            dailyusage.add(dailyusage.added_up(intervals))
+            return _delete(UsageInterval.objects, [one.pk for one in intervals])
         Execution.objects.filter(pk__in=ids).delete()  # its log and grants go along
         return len(ids)
 

@@ -134,6 +134,15 @@ def test_each_step_is_small_and_a_kill_between_two_loses_and_doubles_nothing(sho
     assert sum(seconds_of_days().values()) == 5 * 3600
 
 
+def test_what_it_cost_goes_last_before_the_execution_itself(shop: Shop, configure: Configure) -> None:
+    configure(EXECUTION_RETENTION, 30)
+    execution = ended(shop, 31)
+    while execution.usage.exists():
+        last = (execution.lifecycle.count(), execution.samples.count())
+        retention.drop_executions(NOW, 1)
+    assert last == (0, 0)
+
+
 def test_a_step_that_fails_half_way_has_done_nothing(
     shop: Shop, configure: Configure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -143,6 +152,8 @@ def test_a_step_that_fails_half_way_has_done_nothing(
     def fail(*args: object) -> int:
         raise OSError("the disk is full")
 
+    ClusterSample.objects.all().delete()
+    LifecycleEntry.objects.all().delete()
     with monkeypatch.context() as patch:
         patch.setattr(retention, "_delete", fail)
         with pytest.raises(OSError, match="full"):

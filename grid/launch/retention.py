@@ -22,7 +22,15 @@ from grid.centralconfig import (
     value_of,
 )
 from grid.launch import dailyusage, usage
-from grid.models import AuditEntry, ClusterSample, Execution, ExecutionLog, LifecycleEntry, UsageInterval
+from grid.models import (
+    AuditEntry,
+    ClusterSample,
+    Execution,
+    ExecutionLog,
+    LifecycleEntry,
+    UsageInterval,
+    WorkspaceGrant,
+)
 
 _STRAY = timedelta(hours=1)
 
@@ -59,15 +67,17 @@ def drop_audit_entries(now: datetime, at_most: int) -> int:
 def drop_executions(now: datetime, at_most: int) -> int:
     """One step of dropping the oldest executions; how many rows it deleted, at most so many of one table.
 
-    A workspace or job goes after the clusters that were launched with it, and any after its open intervals have ended (`end_strays`):
-    only what has ended is added up.
+    A workspace or job goes after the clusters that were launched with it; any after its open intervals have ended (`end_strays`), since
+    only what has ended is added up, and after its grants have gone (`purge_grants`): by them browsers clear what they stored of it.
     """
     limit = _limit(EXECUTION_RETENTION, now)
     if limit is None:
         return 0
     has_attached = Exists(Execution.objects.filter(attached_to=OuterRef("pk")))
     has_open = Exists(UsageInterval.objects.filter(execution=OuterRef("pk"), ended_at__isnull=True))
-    due = Execution.objects.filter(~has_attached, ~has_open, settled_at__isnull=False, ended_at__lt=limit)
+    has_grants = Exists(WorkspaceGrant.objects.filter(execution=OuterRef("pk")))
+    over = Execution.objects.filter(settled_at__isnull=False, ended_at__lt=limit)
+    due = over.filter(~has_attached, ~has_open, ~has_grants)
     with transaction.atomic():
         # Locked, so that of two controllers one waits, and then finds the intervals gone: nothing is added up twice.
         locked = due.select_for_update(no_key=True).order_by("ended_at", "pk")
@@ -80,7 +90,7 @@ def drop_executions(now: datetime, at_most: int) -> int:
         if intervals:
             dailyusage.add(dailyusage.added_up(intervals))
             return _delete(UsageInterval.objects, [one.pk for one in intervals])
-        Execution.objects.filter(pk__in=ids).delete()  # its log and grants go along
+        Execution.objects.filter(pk__in=ids).delete()  # its log goes along
         return len(ids)
 
 

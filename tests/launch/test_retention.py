@@ -293,6 +293,20 @@ def test_grants_go_after_the_configured_days(shop: Shop, configure: Configure) -
     assert WorkspaceGrant.objects.get().ticket_hash == "t1"
 
 
+def test_an_execution_stays_while_a_browser_may_have_to_clear_what_it_stored_of_it(
+    shop: Shop, configure: Configure
+) -> None:
+    configure(EXECUTION_RETENTION, 1)
+    execution = ended(shop, 2)
+    WorkspaceGrant.objects.create(
+        execution=execution, user=execution.owner, session_key="s", ticket_hash="t", secret_hash="s", created_at=NOW - 3 * DAY
+    )  # fmt: skip
+    assert whole(retention.drop_executions) == 0
+    assert purge_grants(NOW + 5 * DAY, 100) == 1
+    whole(retention.drop_executions)
+    assert not Execution.objects.exists()
+
+
 def test_what_a_deposed_controller_began_too_late_ends_with_its_execution(shop: Shop) -> None:
     execution = ended(shop, 1)
     assert execution.settled_at is not None

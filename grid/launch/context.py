@@ -67,13 +67,18 @@ class Context:
     def namespace(self) -> str:
         return self.place.namespace
 
+    def knows_pods(self, execution_id: str) -> bool:
+        """Whether the cache can be believed: it follows the cluster, shows pods of this execution, and was not found wrong about them."""
+        is_invalid = execution_id in self.invalidated or not self.pods.freshness(self.monotonic()).synced
+        return not is_invalid and bool(self.pods.by("execution", execution_id))
+
     async def find_pods(self, execution_id: str) -> Sequence[Pod]:
         """From the cache, or from the cluster itself before anything is concluded from their absence."""
-        known = self.pods.by("execution", execution_id)
-        if not known or execution_id in self.invalidated or not self.pods.freshness(self.monotonic()).synced:
-            known = await apply.find_pods(self.api, execution_id, namespace=self.namespace)
-            self.invalidated.discard(execution_id)
-        return known
+        if self.knows_pods(execution_id):
+            return self.pods.by("execution", execution_id)
+        actual = await apply.find_pods(self.api, execution_id, namespace=self.namespace)
+        self.invalidated.discard(execution_id)
+        return actual
 
     async def log_of(self, pod: Pod) -> str:
         """The end of the log, as far as there is one. An unreachable cluster is an error, so that it is tried again."""

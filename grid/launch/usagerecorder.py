@@ -1,12 +1,12 @@
 """Keeps the record of who held which node in step with the pods, at each look at an execution."""
 
-from collections.abc import Set
 from datetime import datetime
 
 from grid.launch import apply, usage
 from grid.launch.context import Context
 from grid.launch.intervals import Interval, Recorded, after, changes, interval
 from grid.launch.ledger import Row
+from grid.launch.progress import CREATED
 from grid.models import State
 
 
@@ -31,29 +31,36 @@ class UsageRecorder:
         recorded, attended_until = self._recorded.get(row.id), now
         if recorded is None:
             recorded, attended_until = Recorded(await database(usage.read_open, row.id)), self._attended_until or now
-        seen = self._seen(row.id, now)
-        if absent := recorded.open.keys() - seen.keys():
-            seen |= await self._ask_for(row.id, absent, now)
+        cached = self._cached(row.id, now)
+        seen = cached
+        if recorded.open.keys() - cached.keys() or not (_has_no_pods(row) or self._context.knows_pods(row.id)):
+            seen = await self._actual(row.id, now)
         vanished = {uid: at for uid, at in recorded.open.items() if uid not in seen}
         ends = {uid: attended_until if began_at <= attended_until <= now else now for uid, began_at in vanished.items()}
         made = changes(recorded, [one for one in seen.values() if one is not None], ends)
         if made:
             await database(usage.record, row.id, made)
-        self._recorded[row.id] = after(recorded, made, seen.keys())
+        self._recorded[row.id] = after(recorded, made, seen.keys() | cached.keys())
 
     def forget(self, execution_id: str) -> None:
         """It is settled; nothing needs to be remembered."""
         self._recorded.pop(execution_id, None)
 
-    def _seen(self, execution_id: str, now: datetime) -> dict[str, Interval | None]:
+    def _cached(self, execution_id: str, now: datetime) -> dict[str, Interval | None]:
         """By uid, what the cache shows of its pods and of those that went; None for those that never had a node."""
-        pods = self._context.pods
-        found = {pod.metadata.uid: interval(pod, now=now) for pod in pods.by("execution", execution_id)}
-        for uid, gone in pods.deleted_pods.get(execution_id, {}).items():
-            found[uid] = interval(gone.pod, gone_at=gone.at, now=now)
-        return found
+        found = {pod.metadata.uid: interval(pod, now=now) for pod in self._context.pods.by("execution", execution_id)}
+        return found | self._deleted(execution_id, now)
 
-    async def _ask_for(self, execution_id: str, uids: Set[str], now: datetime) -> dict[str, Interval | None]:
-        """The cache may be younger than these pods, or have lost an event: whether they are gone is for the API server to say."""
+    async def _actual(self, execution_id: str, now: datetime) -> dict[str, Interval | None]:
+        """The same by the API server: the cache may be younger than these pods, or have lost an event."""
         actual = await apply.find_pods(self._context.api, execution_id, namespace=self._context.namespace)
-        return {pod.metadata.uid: interval(pod, now=now) for pod in actual if pod.metadata.uid in uids}
+        return {pod.metadata.uid: interval(pod, now=now) for pod in actual} | self._deleted(execution_id, now)
+
+    def _deleted(self, execution_id: str, now: datetime) -> dict[str, Interval | None]:
+        gone = self._context.pods.deleted_pods.get(execution_id, {})
+        return {uid: interval(one.pod, gone_at=one.at, now=now) for uid, one in gone.items()}
+
+
+def _has_no_pods(row: Row) -> bool:
+    """Nothing is made yet, or all was seen gone: an empty cache is no reason to ask then."""
+    return (row.is_final and not row.holds_slots) or (row.state == State.DEPLOYING and row.reason != CREATED)

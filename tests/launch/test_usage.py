@@ -4,6 +4,7 @@ import sqlite3
 from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
+from typing import cast
 
 import pytest
 from django.db import IntegrityError, OperationalError, connection, transaction
@@ -12,10 +13,11 @@ from django.test.utils import CaptureQueriesContext
 from grid.errors import ClusterUnavailable
 from grid.kube.objects import RawObject
 from grid.kube.resources import PODS
-from grid.launch import usage
+from grid.launch import ledger, usage
 from grid.launch.controller import Controller
 from grid.launch.downtime import Downtime
 from grid.launch.intervals import Changes, Interval
+from grid.launch.ledger import Row
 from grid.launch.request import request_stop
 from grid.models import Execution, HardwareTier, UsageInterval
 from tests.launch import test_cluster_life as clusters
@@ -228,6 +230,41 @@ async def test_a_cache_that_lacks_the_pod_ends_nothing(shop: Shop) -> None:
     with pytest.raises(ClusterUnavailable):
         await world.controller()._reconciler.reconcile(execution.pk)
     assert held(execution) == [(10, None)], "who cannot ask concludes nothing"
+
+
+@in_world
+async def test_a_pod_whose_coming_the_cache_has_missed_is_counted(shop: Shop) -> None:
+    world, execution = World(), shop.launch()
+    controller = world.controller()
+    await world.step(controller)
+    world.passes(10)
+    world.behave()
+    world.passes(10)
+    await controller._reconciler.reconcile(execution.pk)
+    assert held(execution) == [(10, None)]
+
+
+@in_world
+async def test_a_pod_whose_going_the_cache_has_missed_counts_until_that_is_found_out(shop: Shop) -> None:
+    world, execution = World(), shop.launch()
+    controller = world.controller()
+    await bound(world, controller)
+    gone(world, world.pod_of(execution))
+    await controller.audit()
+    world.passes(5)
+    await controller._reconciler.reconcile(execution.pk)
+    assert held(execution)[0] == (10, 25)
+    await controller._reconciler._usage.record(cast(Row, ledger.read(execution.pk)))
+    assert held(execution)[0] == (10, 25)
+
+
+@in_world
+async def test_an_execution_at_rest_asks_the_cluster_nothing(shop: Shop) -> None:
+    world, execution = World(), shop.launch()
+    controller = world.controller()
+    await to_running(world, controller)
+    world.cluster.available = False
+    await controller._reconciler.reconcile(execution.pk)
 
 
 @in_world

@@ -90,6 +90,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['-requested_at'],
+                'base_manager_name': 'objects',
             },
         ),
         migrations.CreateModel(

@@ -68,6 +68,11 @@ class ExecutionQuerySet(models.QuerySet["Execution"]):
         _refuse_frozen(columns)
         return super().update(**columns)
 
+    def bulk_create(self, objs: Iterable["Execution"], *args: Any, **options: Any) -> list["Execution"]:
+        """Raise FrozenAtLaunch where stored ones would be given what only the launch may write."""
+        _refuse_frozen(options.get("update_fields") or ())
+        return super().bulk_create(objs, *args, **options)
+
     def unsettled(self) -> Self:
         """Return those that still need somebody: not ended, or ended with pods that nobody has seen gone yet.
 
@@ -191,6 +196,7 @@ class Execution(models.Model):
     objects = ExecutionQuerySet.as_manager()
 
     class Meta:
+        base_manager_name = "objects"  # or it would write past the guard of what is frozen
         ordering = ["-requested_at"]
         indexes = [
             models.Index(
@@ -246,7 +252,7 @@ class Execution(models.Model):
         update_fields: Iterable[str] | None = None,
     ) -> None:
         """Raise FrozenAtLaunch for a stored one, unless `update_fields` names columns that may be written."""
-        if not (self._state.adding or force_insert):
+        if force_update or not (self._state.adding or force_insert):
             _refuse_frozen(FROZEN_AT_LAUNCH if update_fields is None else update_fields)
         super().save(force_insert=force_insert, force_update=force_update, using=using, update_fields=update_fields)
 

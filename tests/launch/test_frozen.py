@@ -78,7 +78,29 @@ def updated_by_the_writer_of_states(execution: Execution) -> None:
     lifecycle.update(execution.pk, {"spec": {}}, revision=execution.revision, now=NOW)
 
 
-WRITES = [saved, saved_by_name, updated, updated_in_bulk, updated_by_the_writer_of_states]
+def saved_as_if_it_were_new(execution: Execution) -> None:
+    execution._state.adding = True
+    execution.save(force_update=True)
+
+
+def created_over_it(execution: Execution) -> None:
+    Execution.objects.bulk_create([execution], update_conflicts=True, unique_fields=["id"], update_fields=["spec"])
+
+
+def updated_by_the_base_manager(execution: Execution) -> None:
+    Execution._base_manager.filter(pk=execution.pk).update(spec={})
+
+
+WRITES = [
+    saved,
+    saved_by_name,
+    saved_as_if_it_were_new,
+    updated,
+    updated_in_bulk,
+    updated_by_the_writer_of_states,
+    updated_by_the_base_manager,
+    created_over_it,
+]
 
 
 @pytest.mark.parametrize("write", WRITES)

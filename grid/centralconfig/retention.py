@@ -7,7 +7,7 @@ _LONGEST = 100 * 365
 GRANT_LONGEST_DAYS = 7  # as long as browsers keep the secret of what they may open
 
 
-def _days(key: str, title: str, default: int, meaning: str) -> Setting:
+def _days(key: str, title: str, default: int, meaning: str, *, keeps: str = "them") -> Setting:
     return Setting(
         key=f"{_RETENTION}.{key}",
         title=title,
@@ -15,7 +15,7 @@ def _days(key: str, title: str, default: int, meaning: str) -> Setting:
         minimum=0,
         maximum=_LONGEST,
         unit="days",
-        meaning=f"{meaning} 0 keeps them for ever.",
+        meaning=f"{meaning} 0 keeps {keeps} for ever.",
     )
 
 
@@ -23,14 +23,15 @@ EXECUTION_RETENTION = _days(
     "executionDays",
     "Ended executions",
     730,
-    "How long an execution is kept after its end, with everything about it. What it used is first added up by day, owner, project "
-    "and tier, and stays.",
+    "An execution is deleted this many days after its end, and its page and its cost with it; a workspace stays and can be resumed. What "
+    "was used is first added up by day, owner, project and tier: these daily totals stay in the database.",
+    keeps="it",
 )
 LIFECYCLE_RETENTION = _days(
     "lifecycleEntryDays",
-    "Events of ended executions",
+    "Events and people's changes of ended executions",
     180,
-    "How long Kubernetes' events and people's changes stay in the history of an execution that has ended. Its states stay as long "
+    "How long Kubernetes' events and people's changes stay in the history of an execution once it has ended. Its states stay as long "
     "as it does.",
 )
 SAMPLE_RETENTION = _days(
@@ -39,7 +40,12 @@ SAMPLE_RETENTION = _days(
     90,
     "How long the samples that a cluster's chart is made of are kept once it has ended. Its cost does not depend on them.",
 )
-LOG_RETENTION = _days("logDays", "Logs of ended executions", 90, "How long the kept ends of logs stay.")
+LOG_RETENTION = _days(
+    "logDays",
+    "Logs of ended executions",
+    90,
+    "The last lines of a log (up to 64 KiB), kept when its pod goes, are deleted this many days after the execution ended.",
+)
 AUDIT_RETENTION = _days("auditDays", "Audit log", 730, "How long the records of who changed what are kept.")
 GRANT_RETENTION = Setting(
     key=f"{_RETENTION}.grantDays",
@@ -48,8 +54,8 @@ GRANT_RETENTION = Setting(
     minimum=1,
     maximum=GRANT_LONGEST_DAYS,
     unit="days",
-    meaning="A browser that opened something so long ago has to open it again from the dashboard. With its session such a right ends "
-    "in any case.",
+    meaning="After this many days a browser must open the workspace from the dashboard again. With its session such a right ends in any "
+    "case.",
 )
 
 RETENTION_SETTINGS = (

@@ -7,7 +7,7 @@ cut to whole seconds, as Kubernetes' own are, so that sums are exact.
 
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from grid.diagnosis.requests import has_ended
 from grid.kube.objects import Pod
@@ -46,14 +46,19 @@ class Changes:
         return bool(self.begun or self.ended)
 
 
-def interval(pod: Pod, *, gone_at: datetime | None = None, now: datetime) -> Interval | None:
-    """The time for which a pod has held its node; None when it never had one. `gone_at` is when it was seen to be gone."""
+def interval(
+    pod: Pod, *, gone_at: datetime | None = None, now: datetime, attended_until: datetime | None = None
+) -> Interval | None:
+    """The time for which a pod has held its node; None when it never had one. `gone_at` is when it was seen to be gone,
+    `attended_until` when anybody last looked: until then one counts that has ended and does not say when."""
     if not pod.spec.node_name:
         return None
     meta, now = pod.metadata, _whole(now)
-    ended_at = _finished_at(pod) or gone_at or now if has_ended(pod) else gone_at
+    ended_at = _ended_at(pod) or gone_at or attended_until or now if has_ended(pod) else gone_at
     # A pod that has ended may not say any more when it began; who has recorded that knows better.
     began_at = min(_whole(_bound_at(pod) or ended_at or now), _whole(gone_at or now), now)
+    if ended_at is not None and has_ended(pod) and ended_at < began_at:
+        ended_at = began_at + _ran_for(pod)  # the node's clock is behind
     return Interval(
         pod_uid=meta.uid,
         pod_name=meta.name,
@@ -89,9 +94,24 @@ def after(recorded: Recorded, made: Changes, visible: Set[str]) -> Recorded:
 
 
 def _bound_at(pod: Pod) -> datetime | None:
-    found = (one for one in pod.status.conditions if one.type == "PodScheduled" and one.status == "True")
-    bound = next(found, None)
-    return (bound.last_transition_time if bound else None) or pod.status.start_time
+    return _transition(pod, "PodScheduled", "True") or pod.status.start_time
+
+
+def _ended_at(pod: Pod) -> datetime | None:
+    return _finished_at(pod) or _transition(pod, "DisruptionTarget", "True") or _transition(pod, "Ready", "False")
+
+
+def _transition(pod: Pod, kind: str, status: str) -> datetime | None:
+    found = (one for one in pod.status.conditions if (one.type, one.status) == (kind, status))
+    return next((one.last_transition_time for one in found), None)
+
+
+def _ran_for(pod: Pod) -> timedelta:
+    """By its node's own clock, from the first container's start to the last one's end; nothing where it does not say."""
+    ends = [one.state.terminated for one in pod.status.container_statuses if one.state.terminated is not None]
+    began = [one.started_at for one in ends if one.started_at is not None]
+    finished = [one.finished_at for one in ends if one.finished_at is not None]
+    return max(timedelta(), max(finished) - min(began)) if began and finished else timedelta()
 
 
 def _finished_at(pod: Pod) -> datetime | None:

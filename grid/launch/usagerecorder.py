@@ -31,10 +31,10 @@ class UsageRecorder:
         recorded, attended_until = self._recorded.get(row.id), now
         if recorded is None:
             recorded, attended_until = Recorded(await database(usage.read_open, row.id)), self._attended_until or now
-        cached = self._cached(row.id, now)
+        cached = self._cached(row.id, now, attended_until)
         seen = cached
         if recorded.open.keys() - cached.keys() or not (_has_no_pods(row) or self._context.knows_pods(row.id)):
-            seen = await self._actual(row.id, now)
+            seen = await self._actual(row.id, now, attended_until)
         vanished = {uid: at for uid, at in recorded.open.items() if uid not in seen}
         ends = {uid: attended_until if began_at <= attended_until <= now else now for uid, began_at in vanished.items()}
         made = changes(recorded, [one for one in seen.values() if one is not None], ends)
@@ -46,15 +46,18 @@ class UsageRecorder:
         """It is settled; nothing needs to be remembered."""
         self._recorded.pop(execution_id, None)
 
-    def _cached(self, execution_id: str, now: datetime) -> dict[str, Interval | None]:
+    def _cached(self, execution_id: str, now: datetime, until: datetime) -> dict[str, Interval | None]:
         """By uid, what the cache shows of its pods and of those that went; None for those that never had a node."""
-        found = {pod.metadata.uid: interval(pod, now=now) for pod in self._context.pods.by("execution", execution_id)}
-        return found | self._deleted(execution_id, now)
+        pods = self._context.pods.by("execution", execution_id)
+        return {pod.metadata.uid: interval(pod, now=now, attended_until=until) for pod in pods} | self._deleted(
+            execution_id, now
+        )
 
-    async def _actual(self, execution_id: str, now: datetime) -> dict[str, Interval | None]:
+    async def _actual(self, execution_id: str, now: datetime, until: datetime) -> dict[str, Interval | None]:
         """The same by the API server: the cache may be younger than these pods, or have lost an event."""
         actual = await apply.find_pods(self._context.api, execution_id, namespace=self._context.namespace)
-        return {pod.metadata.uid: interval(pod, now=now) for pod in actual} | self._deleted(execution_id, now)
+        found = {pod.metadata.uid: interval(pod, now=now, attended_until=until) for pod in actual}
+        return found | self._deleted(execution_id, now)
 
     def _deleted(self, execution_id: str, now: datetime) -> dict[str, Interval | None]:
         gone = self._context.pods.deleted_pods.get(execution_id, {})

@@ -56,6 +56,25 @@ def test_it_ends_when_the_last_container_has_finished() -> None:
     assert held(made(phase="Failed", finished=(30, 20)), gone_at=at(50)) == (at(5), at(30))
 
 
+def test_an_evicted_one_ends_with_its_disruption_or_when_it_was_not_ready_any_more() -> None:
+    scheduled, unready = condition("PodScheduled", "True", at=at(5)), condition("Ready", "False", at=at(20))
+    disrupted = condition("DisruptionTarget", "True", at=at(15))
+    assert held(made(phase="Failed", conditions=[scheduled, unready, disrupted])) == (at(5), at(15))
+    assert held(made(phase="Failed", conditions=[scheduled, unready])) == (at(5), at(20))
+
+
+def test_one_that_does_not_say_when_it_ended_counts_until_anybody_last_looked() -> None:
+    found = interval(made(phase="Failed", reason="Evicted"), now=NOW, attended_until=at(30))
+    assert found is not None
+    assert (found.began_at, found.ended_at) == (at(5), at(30))
+
+
+def test_a_node_whose_clock_is_behind_erases_no_use() -> None:
+    ran = {"terminated": {"exitCode": 0, "startedAt": stamp(at(1)), "finishedAt": stamp(at(11))}}
+    late = made(bound=20, phase="Succeeded", statuses=[container_status(state=ran)])
+    assert held(late) == (at(20), at(30))
+
+
 def test_it_ends_when_it_is_noticed_where_the_containers_say_nothing() -> None:
     assert held(made(phase="Failed", reason="Evicted")) == (at(5), NOW)
     half = [

@@ -78,18 +78,26 @@ class Housekeeping:
             await asyncio.sleep(PERIOD_SECONDS if all_done else RETRY_SECONDS)
 
     async def once(self) -> bool:
-        """Whether every chore was done."""
-        return all([await self._done(name, chore) for name, chore in self._chores.items()])
+        """Whether every chore was done. One batch of each in turn, so that a backlog of one keeps no other waiting."""
+        totals, left, all_done = dict.fromkeys(self._chores, 0), list(self._chores), True
+        while left:
+            for name in tuple(left):
+                cleared = await self._batch(name)
+                if cleared:
+                    totals[name] += cleared
+                    await asyncio.sleep(PAUSE_SECONDS)
+                else:
+                    left.remove(name)
+                    all_done &= cleared is not None
+        for name, total in totals.items():
+            if total:
+                logger.info("cleared away %s=%d", name, total)
+        return all_done
 
-    async def _done(self, name: str, chore: Chore) -> bool:
-        total = 0
+    async def _batch(self, name: str) -> int | None:
+        """How many it cleared away; None when it failed."""
         try:
-            while cleared := await self._database(chore, self._clock(), BATCH):
-                total += cleared
-                await asyncio.sleep(PAUSE_SECONDS)
+            return await self._database(self._chores[name], self._clock(), BATCH)
         except Exception:
             logger.exception("not cleared away, again in %.0f s: %s", RETRY_SECONDS, name)
-            return False
-        if total:
-            logger.info("cleared away %s=%d", name, total)
-        return True
+            return None

@@ -7,7 +7,15 @@ from typing import Any
 import pytest
 
 from grid.centralconfig import SESSION_IDLE, value_of
-from grid.launch.housekeeping import BATCH, FIRST_SECONDS, PERIOD_SECONDS, RETRY_SECONDS, Housekeeping, purge_grants
+from grid.launch.housekeeping import (
+    BATCH,
+    FIRST_SECONDS,
+    PERIOD_SECONDS,
+    RETRY_SECONDS,
+    Chore,
+    Housekeeping,
+    purge_grants,
+)
 from grid.models import Execution, Session, State, User, WorkspaceGrant
 from tests.launch.conftest import NOW, Shop
 from tests.launch.test_running import running
@@ -106,6 +114,23 @@ async def test_all_is_cleared_in_batches_each_hour() -> None:
     await passes(PERIOD_SECONDS)
     assert batches[4:] == [1, 0]
     await cancelled(task)
+
+
+@virtual_time
+async def test_a_backlog_of_one_chore_keeps_no_other_waiting() -> None:
+    done: list[str] = []
+
+    def chore(name: str, batches: int) -> Chore:
+        def clear(now: datetime, at_most: int) -> int:
+            done.append(name)
+            return at_most if done.count(name) <= batches else 0
+
+        return clear
+
+    assert await Housekeeping(
+        at_once, lambda: NOW, chores={"long": chore("long", 3), "short": chore("short", 1)}
+    ).once()
+    assert done == ["long", "short", "long", "short", "long", "long"]
 
 
 @virtual_time

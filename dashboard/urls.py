@@ -1,7 +1,8 @@
 """Every page of the dashboard, in one list."""
 
-from django.urls import URLPattern, path
+from django.urls import URLPattern, path, register_converter
 
+from dashboard.ids import IdConverter
 from dashboard.views import (
     account,
     administration,
@@ -19,6 +20,8 @@ from dashboard.views import (
     workspaces,
 )
 from dashboard.views.administration import ENVIRONMENTS, PROJECTS, TIERS, Catalogue
+
+register_converter(IdConverter, "id")
 
 
 def _catalogue(catalogue: Catalogue) -> list[URLPattern]:
@@ -54,20 +57,20 @@ urlpatterns: list[URLPattern] = [
     path("launch/estimate/", launch_cluster.launch_estimate, name="launch-estimate"),
     path("launch/choices/", launch_cluster.launch_choices, name="launch-choices"),
     path("executions/", executions.executions, name="executions"),
-    path("executions/<str:id>/", executions.execution, name="execution"),
-    path("executions/<str:id>/log/", executions.execution_log, name="execution-log"),
-    path("executions/<str:id>/lifecycle/", executions.execution_lifecycle, name="execution-lifecycle"),
-    path("executions/<str:id>/stop/", executions.execution_stop, name="execution-stop"),
-    path("executions/<str:id>/samples/", clusters.execution_samples, name="execution-samples"),
-    path("executions/<str:id>/resize/", clusters.execution_resize, name="execution-resize"),
-    path("executions/<str:id>/restart-head/", clusters.execution_restart_head, name="execution-restart-head"),
-    path("executions/<str:id>/open/", opening.open_execution, name="execution-open"),
-    path("executions/<str:id>/opening/", opening.continue_opening, name="execution-opening"),
+    path("executions/<id:id>/", executions.execution, name="execution"),
+    path("executions/<id:id>/log/", executions.execution_log, name="execution-log"),
+    path("executions/<id:id>/lifecycle/", executions.execution_lifecycle, name="execution-lifecycle"),
+    path("executions/<id:id>/stop/", executions.execution_stop, name="execution-stop"),
+    path("executions/<id:id>/samples/", clusters.execution_samples, name="execution-samples"),
+    path("executions/<id:id>/resize/", clusters.execution_resize, name="execution-resize"),
+    path("executions/<id:id>/restart-head/", clusters.execution_restart_head, name="execution-restart-head"),
+    path("executions/<id:id>/open/", opening.open_execution, name="execution-open"),
+    path("executions/<id:id>/opening/", opening.continue_opening, name="execution-opening"),
     path("workspaces/", workspaces.workspaces, name="workspaces"),
-    path("workspaces/<str:id>/", workspaces.workspace, name="workspace"),
-    path("workspaces/<str:id>/resume/", workspaces.workspace_resume, name="workspace-resume"),
-    path("workspaces/<str:id>/rename/", workspaces.workspace_rename, name="workspace-rename"),
-    path("workspaces/<str:id>/delete/", workspaces.workspace_delete, name="workspace-delete"),
+    path("workspaces/<id:id>/", workspaces.workspace, name="workspace"),
+    path("workspaces/<id:id>/resume/", workspaces.workspace_resume, name="workspace-resume"),
+    path("workspaces/<id:id>/rename/", workspaces.workspace_rename, name="workspace-rename"),
+    path("workspaces/<id:id>/delete/", workspaces.workspace_delete, name="workspace-delete"),
     *_catalogue(TIERS),
     *_catalogue(ENVIRONMENTS),
     *_catalogue(PROJECTS),

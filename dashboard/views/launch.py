@@ -14,6 +14,7 @@ from django.views.decorators.http import require_http_methods
 
 from dashboard.access import viewer_of
 from dashboard.forms.launch import LaunchForm, new_token
+from dashboard.ids import id_in
 from dashboard.records import visible_executions
 from dashboard.viewmodels.executions_view import KINDS
 from dashboard.viewmodels.launch import Slots, TierOffer, tier_cards
@@ -101,8 +102,8 @@ def _submit(request: HttpRequest, form: LaunchForm) -> Execution | None:
 def _model(request: HttpRequest) -> Execution | None:
     """The execution to launch again, when the person may see it."""
     viewer = viewer_of(request.user)
-    asked = request.GET.get("from", "")
-    return visible_executions(viewer).filter(pk=asked[:16]).first() if viewer and asked else None
+    asked = id_in(request.GET, "from")
+    return visible_executions(viewer).filter(pk=asked).first() if viewer and asked else None
 
 
 def _initial(user: User, kind: str, model: Execution | None) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from dashboard.access import may_manage_workspace, may_see_workspace
 from dashboard.forms.workspaces import RenameForm, ResumeForm
+from dashboard.ids import id_in
 from dashboard.viewmodels.clusters import framework_name
 from dashboard.viewmodels.launch import tier_cards
 from dashboard.viewmodels.my_executions import workspace_card
@@ -35,7 +36,7 @@ _NOT_THERE = "There is no such workspace, or it is not yours to see."
 
 @require_safe
 def workspaces(request: HttpRequest) -> HttpResponse:
-    page = page_of(request.user.pk or 0, request.GET.get("before", "")[:16])
+    page = page_of(request.user.pk or 0, id_in(request.GET, "before"))
     context = {"cards": [workspace_card(one) for one in page.rows], "older": page.older, "now": timezone.now()}
     return render(request, "dashboard/workspaces.html", context)
 
@@ -95,7 +96,7 @@ def _page(request: HttpRequest, record: WorkspaceRecord, form: RenameForm | None
         "card": workspace_card(record) if is_mine else None,
         "is_mine": is_mine,
         "rename": form or RenameForm(initial={"title": record.title}),
-        "lives": lives_of(record.id, request.GET.get("before", "")[:16]),
+        "lives": lives_of(record.id, id_in(request.GET, "before")),
         "now": timezone.now(),
     }
     return render(request, "dashboard/workspace.html", context, status=422 if form else 200)

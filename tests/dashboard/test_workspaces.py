@@ -7,9 +7,11 @@ import html
 import re
 from datetime import timedelta
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from asgiref.sync import sync_to_async
+from django.urls import Resolver404, resolve
 
 from dashboard.viewmodels.workspaces import Life, WorkspaceRecord, fitting_button
 from dashboard.workspace_records import LIVES_PER_PAGE, PER_PAGE
@@ -160,6 +162,17 @@ def test_its_page_lists_its_executions_the_newest_first_in_pages(people: People,
     path = f"/workspaces/{stopped.pk}/"
     assert re.findall(r'href="/executions/(\w+)/"', page(people.teammate, path)) == ids[:0:-1]
     assert re.findall(r'href="/executions/(\w+)/"', page(people.teammate, f"{path}?before={ids[1]}")) == ids[:1]
+
+
+@pytest.mark.parametrize("strange", ["%00", "%00a", "a%00", "%F0%9F%92%A5", "A", "x" * 17, "%27"])
+def test_what_cannot_be_an_id_is_no_page_and_no_cursor(people: People, stopped: Workspace, strange: str) -> None:
+    client = client_of(people.owner)
+    for path in ("workspaces/{}/", "workspaces/{}/resume/", "executions/{}/", "executions/{}/stop/"):
+        with pytest.raises(Resolver404):
+            resolve("/" + unquote(path.format(strange)))
+        assert client.get("/" + path.format(strange)).status_code == 404
+    for path in ("/workspaces/?before={}", f"/workspaces/{stopped.pk}/?before={{}}", "/launch/?from={}"):
+        assert client.get(path.format(strange)).status_code == 200
 
 
 def test_resuming_leads_to_the_new_execution_and_twice_is_once(people: People, stopped: Workspace) -> None:

@@ -61,6 +61,7 @@ def read_record(execution_id: str) -> ExecutionRecord | None:
         cluster=cluster_record(execution, now=timezone.now()),
         companion=companion(execution),
         owner_is_active=execution.owner.is_active,
+        is_settled=execution.settled_at is not None,
         stops_at=lost_at + timedelta(seconds=value_of(ACCESS_LOST_TIMEOUT)) if lost_at else None,
         workspace_id=workspace.pk if workspace else "",
         workspace_name=str(workspace or ""),

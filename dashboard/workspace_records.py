@@ -84,7 +84,7 @@ def _own(rows: Iterable[Workspace], owner_id: int) -> Sequence[WorkspaceRecord]:
 
 def _records(rows: Sequence[Workspace], roles: Mapping[str, Mapping[int, str]]) -> Sequence[WorkspaceRecord]:
     newest = {row.pk: getattr(row, "newest") for row in rows}  # noqa: B009 - annotated
-    lives = Execution.objects.only("state", "state_since", "message").in_bulk([pk for pk in newest.values() if pk])
+    lives = Execution.objects.only("state", "state_since", "message", "settled_at").in_bulk([pk for pk in newest.values() if pk])
     return [_record(row, roles.get(row.project_id, {}), lives.get(newest[row.pk])) for row in rows]
 
 
@@ -102,5 +102,9 @@ def _record(row: Workspace, roles: Mapping[int, str], life: Execution | None) ->
         tier_name=row.tier.name,
         created_at=row.created_at,
         launched_at=row.launched_at,
-        latest=Life(life.pk, life.state, life.state_since, life.message) if life is not None else None,
+        latest=_life(life) if life is not None else None,
     )
+
+
+def _life(life: Execution) -> Life:
+    return Life(life.pk, life.state, life.state_since, life.message, is_settled=life.settled_at is not None)

@@ -3,6 +3,11 @@
 from collections.abc import Iterable
 from datetime import timedelta
 
+POD_STAYS_SENTENCE = (
+    "It cannot be resumed until its last pod is seen gone. On a node that is lost, that lasts until the node is back or removed. "
+    "Launching it again makes a new workspace with the same files."
+)
+
 
 def plural(count: int, one: str, many: str = "") -> str:
     """Return "1 node", "2 nodes", "1,500 nodes"; `many` is for words that do not just add an s."""

@@ -17,7 +17,7 @@ from dashboard.viewmodels.prices import Spending, money, price_words
 from dashboard.viewmodels.states import state_status, state_word
 from grid.diagnosis.pods import Diagnosis
 from grid.quantity import format_bytes, format_cores, millicores, whole
-from grid.wording import plural
+from grid.wording import POD_STAYS_SENTENCE, plural
 
 _FRAGMENTS = "dashboard/fragments/"
 _WAY = ("queued", "deploying", "preparing", "running")
@@ -82,6 +82,7 @@ class ExecutionRecord:
     cluster: ClusterRecord | None = None
     companion: Companion | None = None
     owner_is_active: bool = True
+    is_settled: bool = True  # it has ended, and its pod has been seen gone
     stops_at: datetime | None = None  # because its owner has no access any more
     workspace_id: str = ""  # of a life of a workspace that was not deleted
     workspace_name: str = ""
@@ -153,6 +154,7 @@ class Actions:
     shows_restart: bool
     stopping: str
     resumes: str  # the workspace that its owner may resume; "" when it may be launched again, by anybody
+    why_not_resume: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +230,7 @@ def actions(record: ExecutionRecord, person: Person, *, is_ready: bool) -> Fragm
     shows_open = person.may_open and record.kind in _OPENED_KINDS and not record.is_final
     shows_change = person.may_change and record.cluster is not None and not record.is_final and not stop_asked
     by = record.stop_requested_by
+    may_resume = bool(record.workspace_id) and record.is_final and person.is_owner
     return Fragment(
         "actions",
         f"{_FRAGMENTS}execution_actions.html",
@@ -242,7 +245,8 @@ def actions(record: ExecutionRecord, person: Person, *, is_ready: bool) -> Fragm
             stopping=(f"Stop asked for by {by}." if by else "It is stopping.")
             if stop_asked and not record.is_final
             else "",
-            resumes=record.workspace_id if record.is_final and person.is_owner else "",
+            resumes=record.workspace_id if may_resume and record.is_settled else "",
+            why_not_resume=POD_STAYS_SENTENCE if may_resume and not record.is_settled else "",
         ),
     )
 

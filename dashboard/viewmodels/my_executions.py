@@ -29,6 +29,8 @@ class MyExecution:
     status: Status
     since: datetime
     button: Button
+    why_not_resume: str = ""
+    launched_as: str = ""  # what "Launch again" takes as its model
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,8 @@ def workspace_card(workspace: WorkspaceRecord) -> MyExecution:
         status=workspace.status,
         since=workspace.since,
         button=workspace.button(workspace.owner_id),
+        why_not_resume=workspace.why_not_resume,
+        launched_as=life.id if life is not None else "",
     )
 
 

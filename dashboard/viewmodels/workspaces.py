@@ -8,8 +8,9 @@ from typing import Literal
 from dashboard.viewmodels.execution import CONTRIBUTING
 from dashboard.viewmodels.nodes import Status
 from dashboard.viewmodels.states import ACTIVE_STATES, state_status
+from grid.wording import POD_STAYS_SENTENCE
 
-Button = Literal["open", "stop", "resume", ""]
+Button = Literal["open", "stop", "resume", "again", ""]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,7 @@ class Life:
     state: str
     since: datetime
     message: str
+    is_settled: bool = True  # it has ended, and its pod has been seen gone
 
     @property
     def is_active(self) -> bool:
@@ -62,12 +64,18 @@ class WorkspaceRecord:
     def since(self) -> datetime:
         return self.launched_at if self.latest is None else self.latest.since
 
+    @property
+    def why_not_resume(self) -> str:
+        """What it has ended of still holds it; "" when not."""
+        holds = self.latest is not None and not self.latest.is_active and not self.latest.is_settled
+        return POD_STAYS_SENTENCE if holds else ""
+
     def button(self, user_id: int) -> Button:
         """Only its owner works in it; whoever else may stop it does so on its execution's page."""
         if user_id != self.owner_id:
             return ""
         if self.latest is None or not self.latest.is_active:
-            return "resume"
+            return "resume" if self.why_not_resume == "" else "again"
         return fitting_button(self.latest.state, contributes=self.project_roles.get(user_id) in CONTRIBUTING)
 
 

@@ -103,7 +103,7 @@ def _page(request: HttpRequest, record: WorkspaceRecord, form: RenameForm | None
 
 
 def _resume(request: HttpRequest, id: str, nodes: Mapping[str, int] | None, facts: ClusterFacts) -> HttpResponse:
-    _managed(request, id)
+    record = _managed(request, id)
     assert isinstance(request.user, User)
     asked = Workspace.objects.select_related("owner", "project", "environment", "tier").get(pk=id)
     initial = {"environment": asked.environment_id, "tier": asked.tier_id}
@@ -115,7 +115,7 @@ def _resume(request: HttpRequest, id: str, nodes: Mapping[str, int] | None, fact
         except Rejected as refused:
             form.add_problems(refused.problems)
             # Another click, or another page, was faster.
-            closed = next((one for one in refused.problems if one.code in (rules.ACTIVE, rules.STOPPING)), None)
+            closed = next((one for one in refused.problems if one.code in (rules.ACTIVE, rules.STOPPING, rules.POD_STAYS)), None)
     if closed is not None and closed.code == rules.ACTIVE:
         life = Execution.objects.unsettled().filter(workspace=id).first()
         if life is None:
@@ -123,7 +123,7 @@ def _resume(request: HttpRequest, id: str, nodes: Mapping[str, int] | None, fact
         messages.info(request, "This workspace has not ended: here it is.")
         return redirect("execution", id=life.pk)
     context = _form_context(form, asked, nodes, facts) if closed is None else {}
-    context |= {"workspace": asked, "closed": closed, "slots": slots_of(request.user)}
+    context |= {"workspace": asked, "closed": closed, "latest": record.latest, "slots": slots_of(request.user)}
     return render(request, "dashboard/workspace_resume.html", context, status=422 if form.is_bound else 200)
 
 

@@ -14,16 +14,17 @@ from grid.launch.request import LaunchRequest, submit, validate, wrong_title
 from grid.models import Environment, Execution, HardwareTier, State, Workspace
 from grid.models.environment import Kind
 from grid.models.execution import FINAL_STATES
+from grid.wording import POD_STAYS_SENTENCE
 
-ACTIVE, STOPPING, DELETED = "active", "stopping", "deleted"
+ACTIVE, STOPPING, POD_STAYS, DELETED = "active", "stopping", "pod_stays", "deleted"
 
 
 def why_busy(state: str, *, stop_wanted: bool) -> Problem:
     """Why nothing can be done to a workspace whose latest execution, in this state, is not settled yet."""
     if state in FINAL_STATES:
-        return Problem("", "Its last pod is still being removed; try again in a moment.", STOPPING)
+        return Problem("", POD_STAYS_SENTENCE, POD_STAYS)
     if stop_wanted or state in (State.STOPPING, State.FINISHING):
-        return Problem("", "It is still stopping; try again in a moment.", STOPPING)
+        return Problem("", "It is still stopping. Wait until it has ended.", STOPPING)
     return Problem("", "It has not ended yet. Stop it first.", ACTIVE)
 
 
@@ -117,9 +118,10 @@ def _request(
 
 
 def _stopped(workspace_id: str) -> Workspace:
+    """One whose latest execution has ended, even if its pod has not been seen gone: that may last until a lost node is back."""
     workspace = _locked(workspace_id)
     busy = _busy(workspace)
-    if busy is not None:
+    if busy is not None and busy.code != POD_STAYS:
         raise Rejected([busy])
     return workspace
 

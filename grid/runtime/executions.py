@@ -70,6 +70,7 @@ class ExecutionRow:
     framework: str = ""  # of a cluster
     attached_to: str = ""  # of a cluster: the workspace or job that it belongs to
     workspace_id: str = ""  # of the workspace that it is a life of
+    is_settled: bool = True  # it has ended, and its pod has been seen gone
     version: Version | None = field(default=None, compare=False)
 
     @property
@@ -367,5 +368,6 @@ def _row(execution: Execution, roles: Mapping[int, str]) -> ExecutionRow:
         framework=execution.framework,
         attached_to=execution.attached_to_id or "",
         workspace_id=execution.workspace_id or "",
+        is_settled=execution.settled_at is not None,
         version=(execution.revision, execution.updated_at),
     )

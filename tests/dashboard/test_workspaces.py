@@ -201,7 +201,7 @@ def test_an_ended_execution_offers_its_owner_to_resume_and_others_to_launch_the_
 
 def test_while_it_still_stops_it_says_so(people: People, stopped: Workspace) -> None:
     Execution.objects.update(state=State.STOPPING, ended_at=None, settled_at=None)
-    sentence = "It is still stopping; try again in a moment."
+    sentence = "It is still stopping. Wait until it has ended."
     assert sentence in page(people.owner, f"/workspaces/{stopped.pk}/resume/")
     status, shown = resume(people.owner, stopped)
     assert (status, sentence in shown) == (422, True)
@@ -235,6 +235,29 @@ def test_who_left_the_project_is_told_and_resumes_when_he_is_back(people: People
     assert sentence in resume(people.teammate, workspace)[1]
     project.members.add(people.teammate, through_defaults={"role": "contributor"})
     assert resume(people.teammate, workspace)[0] == 302
+
+
+def test_on_a_lost_node_it_says_why_it_is_not_resumed_and_offers_to_launch_it_again(
+    people: People, project: Project, runtime: Runtime
+) -> None:
+    lost: dict[str, Any] = {"state": State.ERROR, "settled_at": None, "slots_reserved_at": MOMENT}
+    workspace = make_workspace(people.owner, project, **lost)
+    read_executions(runtime)
+    own, again = f"/workspaces/{workspace.pk}/", f'href="/launch/?from={workspace.pk}"'
+    for path in ("/", "/workspaces/", own, f"/executions/{workspace.pk}/", f"{own}resume/"):
+        shown = page(people.owner, path)
+        assert "It cannot be resumed until its last pod is seen gone." in shown, path
+        assert again in shown, path
+        assert ">Resume<" not in shown, path
+    assert "in a moment" not in resume(people.owner, workspace)[1]
+    assert sent(people.owner, f"{own}rename/", title="Lost") == (302, own)
+    Execution.objects.update(settled_at=MOMENT, slots_reserved_at=None)
+    read_executions(runtime)
+    for path in ("/", "/workspaces/", own, f"/executions/{workspace.pk}/"):
+        shown = page(people.owner, path)
+        assert f'href="{own}resume/"' in shown, path
+        assert "until its last pod" not in shown, path
+    assert resume(people.owner, workspace)[0] == 302
 
 
 def test_over_the_quota_it_is_told_that_it_will_wait(people: People, stopped: Workspace) -> None:

@@ -132,7 +132,7 @@ def test_a_cluster_whose_tier_is_gone_is_told_and_left_out_if_wanted(shop: Shop,
         ("running", True, "stopping"),
         ("stopping", False, "stopping"),
         ("finishing", False, "stopping"),
-        ("error", False, "stopping"),
+        ("error", False, "pod_stays"),
     ],
 )
 def test_what_has_not_ended_is_told_apart_from_what_still_stops(state: str, stop_wanted: bool, code: str) -> None:
@@ -146,10 +146,18 @@ def test_it_cannot_be_resumed_while_it_lives_or_its_pod_is_still_there(shop: Sho
         resumed(workspace)
     assert code_of(refused) == ("", "active")
     Execution.objects.filter(pk=life.pk).update(state=State.STOPPED, slots_reserved_at=NOW, ended_at=NOW)
-    with pytest.raises(Rejected, match="still being removed") as refused:
+    with pytest.raises(Rejected, match="until its last pod is seen gone") as refused:
         resumed(workspace)
-    assert code_of(refused) == ("", "stopping")
+    assert code_of(refused) == ("", "pod_stays")
     assert Execution.objects.count() == 1
+
+
+def test_what_has_ended_on_a_lost_node_is_renamed_and_deleted_though_its_pod_is_not_seen_gone(shop: Shop) -> None:
+    life = shop.launch()
+    Execution.objects.filter(pk=life.pk).update(state=State.ERROR, slots_reserved_at=NOW, ended_at=NOW)
+    rename(life.pk, "Lost")
+    delete(life.pk, now=LATER)
+    assert Workspace.objects.filter(title="Lost", deleted_at=LATER).exists()
 
 
 def test_the_database_refuses_a_second_life_at_the_same_time(shop: Shop) -> None:

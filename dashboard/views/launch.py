@@ -9,6 +9,7 @@ from django.contrib import messages
 from django.db import IntegrityError, transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
@@ -30,7 +31,7 @@ from dashboard.workspace_records import has_stopped
 from grid.errors import Rejected
 from grid.launch.clusters.request import ClusterFacts
 from grid.launch.request import LAUNCHABLE_KINDS, environments_for, submit
-from grid.models import Execution, HardwareTier, User
+from grid.models import Execution, HardwareTier, User, Workspace
 from grid.models.environment import Kind
 from grid.runtime import Runtime, get_runtime
 
@@ -70,9 +71,9 @@ def _launch(request: HttpRequest, nodes: Mapping[str, int] | None, facts: Cluste
     if request.method == "POST":
         form = LaunchForm(request.POST, user=request.user, kind=kind, facts=facts)
         if "check" not in request.POST and form.is_valid():
-            execution = _submit(request, form)
-            if execution is not None:
-                return redirect("execution", id=execution.pk)
+            launched = _submit(request, form)
+            if launched is not None:
+                return launched
     else:
         initial, left = _initial(request.user, kind, model), workers_left(held, kind)
         form = LaunchForm(initial=initial, user=request.user, kind=kind, cluster_slots=left, facts=facts)
@@ -81,22 +82,38 @@ def _launch(request: HttpRequest, nodes: Mapping[str, int] | None, facts: Cluste
     return render(request, "dashboard/launch.html", context, status=422 if refused else 200)
 
 
-def _submit(request: HttpRequest, form: LaunchForm) -> Execution | None:
-    """The new execution, or the one that this very form has launched already; None, and errors in the form, when refused."""
+def _submit(request: HttpRequest, form: LaunchForm) -> HttpResponse | None:
+    """To the new execution, or to what this very form has launched already; None, and errors in the form, when refused."""
     wanted = form.execution_id()
     try:
         with transaction.atomic():
-            return submit(form.request(), now=timezone.now(), execution_id=wanted, facts=form.facts)
+            execution = submit(form.request(), now=timezone.now(), execution_id=wanted, facts=form.facts)
+        return redirect("execution", id=execution.pk)
     except Rejected as refused:
         form.add_problems(refused.problems)
         return None
     except IntegrityError:
         # The id is made from this form: who has it already is its first sending.
-        earlier = Execution.objects.filter(pk=wanted, owner=form.user.pk).first()
-        if earlier is None:
+        address = _launched_before(wanted, form.user)
+        if address is None:
             raise
+        if not address:
+            sentence = "This form was sent before, and the workspace that it launched was deleted. Open the form anew to launch another."
+            form.add_error(None, sentence)
+            return None
         messages.info(request, "This form was sent twice; it was launched once.")
-        return earlier
+        return redirect(address)
+
+
+def _launched_before(id: str, owner: User) -> str | None:
+    """Where it is shown; "" when it was deleted, and None when there is no such thing of theirs. The history may have dropped the
+    execution of a workspace."""
+    if Execution.objects.filter(pk=id, owner=owner).exists():
+        return reverse("execution", kwargs={"id": id})
+    workspace = Workspace.objects.filter(pk=id, owner=owner).first()
+    if workspace is None:
+        return None
+    return reverse("workspace", kwargs={"id": id}) if workspace.deleted_at is None else ""
 
 
 def _model(request: HttpRequest) -> Execution | None:

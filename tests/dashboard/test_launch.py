@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from grid.centralconfig import GLOBAL_QUEUE_LIMIT, MAXIMUM_EXECUTIONS_PER_USER, NAMESPACE
 from grid.kube.resources import NODES
-from grid.models import ConfigRecord, Environment, Execution, HardwareTier, Project, State, User
+from grid.models import ConfigRecord, Environment, Execution, HardwareTier, Project, State, User, Workspace
 from grid.runtime import Runtime
 from tests.conftest import People
 from tests.dashboard.browsing import client_of
@@ -154,6 +154,21 @@ def test_sending_a_form_twice_launches_once(people: People, offered: Project) ->
     assert Execution.objects.count() == 1
     assert first["Location"] == second["Location"]
     assert "launched once" in client.get(second["Location"]).content.decode()
+
+
+def test_an_old_form_leads_to_its_workspace_when_the_history_has_dropped_the_execution(
+    people: People, offered: Project
+) -> None:
+    client = client_of(people.owner)
+    client.post("/launch/", filled())
+    Execution.objects.all().delete()
+    workspace = Workspace.objects.get()
+    assert client.post("/launch/", filled())["Location"] == f"/workspaces/{workspace.pk}/"
+    Workspace.objects.update(deleted_at=timezone.now())
+    answer = client.post("/launch/", filled())
+    assert answer.status_code == 422
+    assert "This form was sent before, and the workspace that it launched was deleted." in answer.content.decode()
+    assert not Execution.objects.exists()
 
 
 def test_going_back_and_choosing_differently_launches_again(people: People, offered: Project) -> None:

@@ -84,7 +84,9 @@ def _own(rows: Iterable[Workspace], owner_id: int) -> Sequence[WorkspaceRecord]:
 
 def _records(rows: Sequence[Workspace], roles: Mapping[str, Mapping[int, str]]) -> Sequence[WorkspaceRecord]:
     newest = {row.pk: getattr(row, "newest") for row in rows}  # noqa: B009 - annotated
-    lives = Execution.objects.only("state", "state_since", "message", "settled_at").in_bulk([pk for pk in newest.values() if pk])
+    lives = Execution.objects.only("state", "state_since", "message", "settled_at").in_bulk(
+        [pk for pk in newest.values() if pk]
+    )
     return [_record(row, roles.get(row.project_id, {}), lives.get(newest[row.pk])) for row in rows]
 
 

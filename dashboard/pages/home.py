@@ -1,7 +1,7 @@
 """The first page after login, live: one's own executions and stopped workspaces."""
 
 import asyncio
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Collection, Hashable, Sequence
 from datetime import datetime
 
@@ -27,6 +27,7 @@ class HomePage(LivePage[None, Sequence[WorkspaceRecord]]):
 
     def __init__(self) -> None:
         self._read: OrderedDict[int, tuple[float, object, Sequence[WorkspaceRecord]]] = OrderedDict()
+        self._forgotten: Counter[int] = Counter()  # how often, by person
 
     def view(self, query: QueryDict) -> None:
         return None
@@ -40,6 +41,7 @@ class HomePage(LivePage[None, Sequence[WorkspaceRecord]]):
     def forget(self, user_id: int) -> None:
         """Read this person's workspaces again at the next look: somebody asks for the page anew."""
         self._read.pop(user_id, None)
+        self._forgotten[user_id] += 1
 
     async def read(self, runtime: Runtime, viewer: Viewer, view: None) -> Sequence[WorkspaceRecord]:
         return await self._workspaces(runtime, viewer.id, list(runtime.executions.of_owner(viewer.id)))
@@ -64,7 +66,10 @@ class HomePage(LivePage[None, Sequence[WorkspaceRecord]]):
             return known[2]
         # Those that run are among the latest, and one more tells that there are more.
         count = SHOWN + 1 + sum(bool(row.workspace_id) for row in mine)
+        before = self._forgotten[user_id]
         found = await database.pages.run(latest_of, user_id, count)
+        if self._forgotten[user_id] != before:
+            return found  # it may be older than what was forgotten, so nobody else gets it
         self._read[user_id] = (at, key, found)
         self._read.move_to_end(user_id)
         if len(self._read) > _READ_KEPT:

@@ -122,14 +122,16 @@ async def execution_lifecycle(request: HttpRequest, id: str) -> HttpResponse:
 async def execution_stop(request: HttpRequest, id: str) -> HttpResponse:
     """Asks first, so that it works without a script; stopping twice changes nothing."""
     viewer, record = await seen(request, id)
-    if not person(viewer, record).may_stop:
+    who = person(viewer, record)
+    if not who.may_stop:
         raise PermissionDenied("Only its owner, the project's owner, operators and admins can stop an execution.")
     if request.method == "POST":
         await sync_to_async(_stop)(id, viewer.username)
         get_runtime().executions.hint()
         messages.info(request, f"{record.name} was asked to stop.")
         return redirect("execution", id=id)
-    return await sync_to_async(render)(request, "dashboard/execution_stop.html", {"record": record})
+    context = {"record": record, "person": who}
+    return await sync_to_async(render)(request, "dashboard/execution_stop.html", context)
 
 
 def _stop(execution_id: str, username: str) -> None:

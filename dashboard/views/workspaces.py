@@ -26,7 +26,7 @@ from dashboard.views.launch_cluster import facts_of, slots_of
 from dashboard.workspace_records import lives_of, page_of, read_workspace
 from grid.errors import Problem, Rejected
 from grid.launch import workspaces as rules
-from grid.launch.clusters.request import ClusterFacts
+from grid.launch.clusters.request import ClusterFacts, stored_settings
 from grid.models import Execution, User, Workspace
 from grid.runtime import get_runtime
 from grid.wording import plural
@@ -74,13 +74,17 @@ def workspace_rename(request: HttpRequest, id: str) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def workspace_delete(request: HttpRequest, id: str) -> HttpResponse:
-    """Asks first, so that it works without a script."""
+    """Asks first, so that it works without a script; deleting twice changes nothing."""
+    if request.method == "POST" and _is_deleted(request, id):
+        return redirect("workspaces")
     record = _managed(request, id)
     problems: tuple[Problem, ...] = ()
     if request.method == "POST":
         try:
             rules.delete(id, now=timezone.now())
         except Rejected as refused:
+            if refused.problems[0].code == rules.DELETED:
+                return redirect("workspaces")
             problems = refused.problems
         else:
             messages.info(request, f"{record.name} was deleted. Its files stay.")
@@ -115,7 +119,9 @@ def _resume(request: HttpRequest, id: str, nodes: Mapping[str, int] | None, fact
         except Rejected as refused:
             form.add_problems(refused.problems)
             # Another click, or another page, was faster.
-            closed = next((one for one in refused.problems if one.code in (rules.ACTIVE, rules.STOPPING, rules.POD_STAYS)), None)
+            closed = next(
+                (one for one in refused.problems if one.code in (rules.ACTIVE, rules.STOPPING, rules.POD_STAYS)), None
+            )
     if closed is not None and closed.code == rules.ACTIVE:
         life = Execution.objects.unsettled().filter(workspace=id).first()
         if life is None:
@@ -159,11 +165,13 @@ def _form_context(
 
 def _cluster_words(stored: Mapping[str, Any]) -> str:
     """Such as "Dask, 1 to 5 workers"."""
-    least, most = stored["workers_minimum"], stored["workers_maximum"]
-    workers = (
-        f"{least} to {plural(most, 'worker')}" if stored["autoscale"] and most > least else plural(least, "worker")
-    )
-    return f"{framework_name(stored['framework'])}, {workers}"
+    try:
+        known = stored_settings(stored)
+    except Rejected:
+        return "A cluster"
+    least, most = known.workers_minimum, known.workers_maximum
+    workers = f"{least} to {plural(most, 'worker')}" if known.autoscale and most > least else plural(least, "worker")
+    return f"{framework_name(known.framework)}, {workers}"
 
 
 def _seen(request: HttpRequest, workspace_id: str) -> WorkspaceRecord:
@@ -171,6 +179,12 @@ def _seen(request: HttpRequest, workspace_id: str) -> WorkspaceRecord:
     if record is None or not may_see_workspace(request.user, record):
         raise Http404(_NOT_THERE)
     return record
+
+
+def _is_deleted(request: HttpRequest, workspace_id: str) -> bool:
+    """Whether it was one of their own."""
+    own = Workspace.objects.filter(pk=workspace_id, owner=request.user.pk or 0)
+    return own.filter(deleted_at__isnull=False).exists()
 
 
 def _managed(request: HttpRequest, workspace_id: str) -> WorkspaceRecord:

@@ -3,9 +3,10 @@
 Each is one transaction that locks the workspace, so of two at the same moment the second sees what the first has done.
 """
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.db import transaction
+from django.db.models import Max
 
 from grid.errors import Problem, Rejected
 from grid.launch.clusters.request import UNKNOWN, ClusterFacts, read_cluster_settings
@@ -75,6 +76,9 @@ def resume(
         problem = why_not_resume(workspace)
         if problem is not None:
             raise Rejected([problem])
+        # The newest life is the one launched last, also when this replica's clock is behind another's.
+        newest = workspace.executions.aggregate(at=Max("requested_at"))["at"]
+        now = max(now, newest + timedelta(microseconds=1)) if newest else now
         request = _request(workspace, environment, tier, with_cluster=with_cluster)
         execution = submit(request, now=now, facts=facts)
         workspace.environment_id, workspace.tier_id, workspace.launched_at = environment.pk, tier.pk, now

@@ -3,6 +3,7 @@
 Who gets which answer is told by `tests/access/table.py`.
 """
 
+import asyncio
 import html
 import re
 from datetime import timedelta
@@ -13,6 +14,8 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.urls import Resolver404, resolve
 
+from dashboard.access import viewer_of
+from dashboard.pages.home import HomePage
 from dashboard.viewmodels.workspaces import Life, WorkspaceRecord, fitting_button
 from dashboard.workspace_records import LIVES_PER_PAGE, PER_PAGE
 from grid.centralconfig import MAXIMUM_EXECUTIONS_PER_USER, NAMESPACE
@@ -331,6 +334,44 @@ def test_deleting_asks_first_and_says_what_stays(people: People, stopped: Worksp
     assert client_of(people.owner).get(f"/workspaces/{stopped.pk}/").status_code == 404
 
 
+def test_deleting_twice_leads_to_the_list_and_only_its_owner_there(people: People, stopped: Workspace) -> None:
+    path = f"/workspaces/{stopped.pk}/delete/"
+    assert sent(people.owner, path) == sent(people.owner, path) == (302, "/workspaces/")
+    assert sent(people.teammate, path)[0] == 404
+    assert client_of(people.owner).get(path).status_code == 404
+
+
+async def test_what_was_read_before_somebody_asked_anew_is_not_shown_to_the_next(
+    people: People, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, released, answers = HomePage(), asyncio.Event(), [["old"], []]
+
+    async def slow(*_: Any) -> list[str]:
+        answer = answers.pop(0)
+        if answer:
+            await released.wait()
+        return answer
+
+    monkeypatch.setattr("dashboard.pages.home.database.pages.run", slow)
+    viewer = await sync_to_async(viewer_of)(people.owner)
+    assert viewer is not None
+    first = asyncio.create_task(home.read(runtime, viewer, None))
+    await asyncio.sleep(0)
+    home.forget(viewer.id)
+    assert await home.read(runtime, viewer, None) == []
+    released.set()
+    await first
+    assert await home.read(runtime, viewer, None) == []
+
+
+def test_a_cluster_that_cannot_be_read_any_more_may_be_left_out(people: People, stopped: Workspace) -> None:
+    Workspace.objects.update(cluster={"framework": "dask"})
+    told = page(people.owner, f"/workspaces/{stopped.pk}/resume/")
+    assert "What its cluster was made of cannot be read any more." in told
+    assert resume(people.owner, stopped, with_cluster="on")[0] == 422
+    assert resume(people.owner, stopped)[0] == 302
+
+
 def test_a_foreign_site_can_do_nothing(people: People, stopped: Workspace) -> None:
     client = client_of(people.owner, enforce_csrf_checks=True)
     for action in ("resume", "rename", "delete"):
@@ -338,7 +379,11 @@ def test_a_foreign_site_can_do_nothing(people: People, stopped: Workspace) -> No
 
 
 def test_stopping_says_that_it_can_be_resumed(people: People, stopped: Workspace) -> None:
-    assert "You can resume it later" in page(people.owner, f"/executions/{live(stopped).pk}/stop/")
+    path = f"/executions/{live(stopped).pk}/stop/"
+    assert "You can resume it later, with the same files and settings." in page(people.owner, path)
+    assert "Its owner can resume it later." in page(people.admin, path)
+    stopped.project.memberships.filter(user=people.owner).delete()
+    assert "You can resume it later if you contribute to that project again." in page(people.owner, path)
 
 
 def test_the_launch_form_leads_to_stopped_workspaces(people: People, stopped: Workspace) -> None:

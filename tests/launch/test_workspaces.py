@@ -124,6 +124,33 @@ def test_a_cluster_whose_tier_is_gone_is_told_and_left_out_if_wanted(shop: Shop,
     assert resumed(workspace, with_cluster=False).state == State.QUEUED
 
 
+def test_a_cluster_stored_by_another_release_is_read_where_it_can_be_and_told_where_not(shop: Shop) -> None:
+    execution, _ = shop.launch_with_cluster()
+    request_stop(execution, by="alice", now=NOW)
+    workspace = Workspace.objects.get()
+    stored = workspace.cluster
+    assert stored is not None
+    workspace.cluster = {name: value for name, value in stored.items() if name != "local_storage"} | {"newer": 1}
+    assert problems_as_launched(workspace) == []
+    for broken in ({"framework": "dask"}, stored | {"workers_minimum": "many"}, [1]):
+        workspace.cluster = broken
+        workspace.save()
+        (problem,) = problems_as_launched(workspace)
+        assert (problem.path, problem.code) == ("with_cluster", "unreadable")
+        with pytest.raises(Rejected) as refused:
+            resumed(workspace)
+        assert code_of(refused) == ("with_cluster", "unreadable")
+    assert resumed(workspace, with_cluster=False).state == State.QUEUED
+
+
+def test_the_newest_life_is_the_one_that_was_launched_last_also_by_a_clock_that_is_behind(shop: Shop) -> None:
+    workspace = stopped(shop)
+    life = resumed(workspace, now=NOW - timedelta(minutes=1))
+    workspace.refresh_from_db()
+    assert life.requested_at == workspace.launched_at == NOW + timedelta(microseconds=1)
+    assert workspace.executions.order_by("-requested_at").first() == life
+
+
 @pytest.mark.parametrize(
     ("state", "stop_wanted", "code"),
     [

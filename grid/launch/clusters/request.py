@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from django.conf import settings
 
 from grid.centralconfig import MAXIMUM_EXECUTIONS_PER_USER, ClusterPolicy, cluster_policy, value_of
@@ -48,21 +49,49 @@ class ClusterRequest:
         return 1 + self.most_workers
 
 
+class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """A request as it is stored, its rows by id. What another release did not store has a default; what only it knows is passed over."""
+
+    framework: str
+    environment: str
+    head_tier: str
+    tier: str
+    workers_minimum: int = 1
+    workers_maximum: int = 1
+    autoscale: bool = False
+    target_cpu: int = 0
+    target_memory: int = 0
+    on_demand: bool = False
+    local_storage: str = ""
+
+
 def cluster_settings(request: ClusterRequest) -> dict[str, Any]:
     """Return the request as JSON, its rows by id, to be asked for again later with `read_cluster_settings`."""
     rows = {"environment": request.environment.pk, "head_tier": request.head_tier.pk, "tier": request.tier.pk}
-    return vars(request) | rows
+    found: dict[str, Any] = msgspec.to_builtins(ClusterSettings(**(vars(request) | rows)))
+    return found
+
+
+def stored_settings(stored: Mapping[str, Any]) -> ClusterSettings:
+    """Raises Rejected when they cannot be read."""
+    try:
+        return msgspec.convert(stored, ClusterSettings)
+    except msgspec.ValidationError as error:
+        sentence = "What its cluster was made of cannot be read any more."
+        raise Rejected([Problem("with_cluster", sentence, "unreadable")]) from error
 
 
 def read_cluster_settings(stored: Mapping[str, Any]) -> ClusterRequest:
     """Return the request with its rows as they are now. Raises Rejected when one of them is not there any more."""
-    environment = Environment.objects.filter(pk=stored["environment"]).first()
-    tiers = HardwareTier.objects.in_bulk([stored["head_tier"], stored["tier"]])
-    head_tier, tier = tiers.get(stored["head_tier"]), tiers.get(stored["tier"])
+    known = stored_settings(stored)
+    environment = Environment.objects.filter(pk=known.environment).first()
+    tiers = HardwareTier.objects.in_bulk([known.head_tier, known.tier])
+    head_tier, tier = tiers.get(known.head_tier), tiers.get(known.tier)
     if environment is None or head_tier is None or tier is None:
         gone = "The environment or a hardware tier of its cluster is not there any more."
         raise Rejected([Problem("with_cluster", gone, "not_offered")])
-    return ClusterRequest(**{**stored, "environment": environment, "head_tier": head_tier, "tier": tier})
+    rows = {"environment": environment, "head_tier": head_tier, "tier": tier}
+    return ClusterRequest(**(msgspec.structs.asdict(known) | rows))
 
 
 @dataclass(frozen=True, slots=True)

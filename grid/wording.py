@@ -20,6 +20,11 @@ def listed(parts: Iterable[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
+def again(kind: str) -> str:
+    """Return what its owner does with something of this kind that has ended, as the button there says it."""
+    return "resume it" if kind == "workspace" else "launch it again"
+
+
 def duration(span: timedelta) -> str:
     """Return a time in the unit in which it is two or more: "40 seconds", "3 minutes", "2 hours"."""
     seconds = max(0, int(span.total_seconds()))

@@ -39,11 +39,13 @@ class MyExecutions:
 
     lines: tuple[MyExecution, ...]
     more: bool
+    has_workspaces: bool
 
 
 def my_executions(mine: Collection[ExecutionRow], workspaces: Iterable[WorkspaceRecord]) -> Fragment:
     """What runs or waits first, then what ended and the stopped workspaces; each the newest first. Of `workspaces`, those that the rows
     show as active are passed over, so that each is shown once and as live as everything else."""
+    workspaces = list(workspaces)
     active = [row for row in mine if row.state in ACTIVE_STATES]
     busy = {row.workspace_id for row in active}
     ended = [
@@ -52,7 +54,8 @@ def my_executions(mine: Collection[ExecutionRow], workspaces: Iterable[Workspace
     ended += [(one.launched_at, workspace_card(one)) for one in workspaces if one.id not in busy]
     lines = [_row_card(row) for row in sorted(active, key=lambda row: row.requested_at, reverse=True)]
     lines += [card for _, card in sorted(ended, key=lambda pair: pair[0], reverse=True)]
-    shown = MyExecutions(tuple(lines[:SHOWN]), more=len(lines) > SHOWN)
+    has_workspaces = bool(workspaces) or any(busy)
+    shown = MyExecutions(tuple(lines[:SHOWN]), more=len(lines) > SHOWN, has_workspaces=has_workspaces)
     return Fragment("my-executions", "dashboard/fragments/my_executions.html", shown)
 
 

@@ -67,7 +67,8 @@ def workspace_rename(request: HttpRequest, id: str) -> HttpResponse:
             for problem in refused.problems:
                 form.add_error(problem.path or None, problem.message)
         else:
-            messages.info(request, "It has its new title.")
+            title = form.cleaned_data["title"].strip()
+            messages.info(request, f"Renamed to {title}." if title else "It has no title any more.")
             return redirect("workspace", id=id)
     return _page(request, record, form)
 

@@ -14,7 +14,7 @@ from grid.launch.lifecycle import Change
 from grid.launch.quota import Refused, admit
 from grid.launch.snapshot import Unit
 from grid.models import Execution, LastAdmission, State
-from grid.wording import duration
+from grid.wording import again, duration
 
 ADMITTED = Change(State.DEPLOYING, "admitted", "Has a slot; its objects are being created in the cluster.")
 
@@ -69,7 +69,7 @@ def _keep_waiting(unit: Unit, refused: Refused, timeout: timedelta, now: datetim
 
 def _wrote(row: Execution, refused: Refused, is_late: bool, timeout: timedelta, now: datetime) -> bool:
     if is_late:
-        message = f"No slot became free within {duration(timeout)}. Launch it again when there is room."
+        message = f"No slot became free within {duration(timeout)}. {again(row.kind).capitalize()} when there is room."
         change = Change(State.ERROR, "over_quota_timeout", message, level="Warning")
         return lifecycle.enter(row.pk, change, revision=row.revision, left=row.state, now=now)
     if (row.reason, row.message) == (refused.code, refused.message):

@@ -15,7 +15,7 @@ from grid.kube.objects import Event, Pod
 from grid.launch.ledger import Row
 from grid.launch.lifecycle import Change
 from grid.models import State
-from grid.wording import duration
+from grid.wording import again, duration
 
 CREATED = "created"  # reason of a deploying execution whose objects were all created once
 COMPLETED = "completed"
@@ -50,7 +50,8 @@ def next_change(row: Row, seen: Seen, *, timeouts: Mapping[State, int], now: dat
         return Change(
             State.ERROR,
             "pod_gone",
-            "Its pod is gone: its node was removed, or somebody deleted it. The project's files are kept; launch it again.",
+            "Its pod is gone: its node was removed, or somebody deleted it. "
+            f"The project's files are kept; {again(row.kind)}.",
             level="Warning",
         )
     if row.state == State.DEPLOYING and pod.spec.node_name:
@@ -62,7 +63,7 @@ def next_change(row: Row, seen: Seen, *, timeouts: Mapping[State, int], now: dat
         return Change(
             State.ERROR,
             "pod_deleted",
-            f"The cluster or somebody ended its pod{_because(pod)}. The project's files are kept; launch it again.",
+            f"The cluster or somebody ended its pod{_because(pod)}. The project's files are kept; {again(row.kind)}.",
             level="Warning",
         )
     if row.state == State.PREPARING and is_ready(pod):

@@ -81,6 +81,19 @@ def test_home_shows_a_workspace_once_with_the_button_that_fits(
     assert resume_link not in shown
 
 
+def test_home_leads_to_all_workspaces_of_whoever_has_one(people: People, stopped: Workspace, runtime: Runtime) -> None:
+    read_executions(runtime)
+    link = '<a href="/workspaces/">All your workspaces</a>'
+    assert link in page(people.owner, "/")
+    assert link not in page(people.teammate, "/")
+    live(stopped)
+    read_executions(runtime)
+    shown = page(people.owner, "/")
+    assert link in shown
+    assert "Your workspaces and executions" in shown
+    assert "and resume it when you need it again" in shown
+
+
 def test_home_is_of_ones_own(people: People, stopped: Workspace, runtime: Runtime) -> None:
     make_execution(people.owner, stopped.project, title="Busy")
     read_executions(runtime)
@@ -137,7 +150,7 @@ def test_the_button_fits_the_state(state: str, contributes: bool, button: str) -
 
 def test_a_workspace_without_executions_is_stopped_and_can_be_resumed(people: People, stopped: Workspace) -> None:
     Execution.objects.all().delete()
-    assert "None is left in the history." in page(people.owner, f"/workspaces/{stopped.pk}/")
+    assert "No executions are left in the history." in page(people.owner, f"/workspaces/{stopped.pk}/")
     assert f'href="/workspaces/{stopped.pk}/resume/"' in page(people.owner, "/")
     assert resume(people.owner, stopped)[0] == 302
 
@@ -309,11 +322,15 @@ def test_a_hostile_title_is_shown_as_text_everywhere(people: People, project: Pr
 def test_it_is_renamed_while_it_is_stopped(people: People, stopped: Workspace) -> None:
     path = f"/workspaces/{stopped.pk}/rename/"
     assert sent(people.owner, path, title=" Second try ") == (302, f"/workspaces/{stopped.pk}/")
+    renamed = client_of(people.owner).post(path, {"title": "Second try"}, follow=True)
+    assert "Renamed to Second try." in renamed.content.decode()
     status, refusal = sent(people.owner, path, title="x" * 121)
     assert status == 422
     assert "Use at most 120 characters; these are 121." in refusal
     live(stopped)
-    assert "rename" not in page(people.owner, f"/workspaces/{stopped.pk}/")
+    shown = page(people.owner, f"/workspaces/{stopped.pk}/")
+    assert "rename" not in shown
+    assert "This workspace is running." in shown
     status, refusal = sent(people.owner, path, title="Third")
     assert (status, "It has not ended yet. Stop it first." in refusal) == (422, True)
     stopped.refresh_from_db()

@@ -168,7 +168,12 @@ async def test_the_three_timeouts_end_it_as_an_error_and_clean_up(shop: Shop, co
     for setting, slots, reason, words in (
         (DEPLOYING_TIMEOUT, 1, "deploying_timeout", "No node took it within 90 seconds. Last known: Nobody has looked"),
         (PREPARING_TIMEOUT, 1, "preparing_timeout", "Not ready within 90 seconds. Last known: Node node-1 was chosen"),
-        (OVER_QUOTA_TIMEOUT, 0, "over_quota_timeout", "No slot became free within 90 seconds."),
+        (
+            OVER_QUOTA_TIMEOUT,
+            0,
+            "over_quota_timeout",
+            "No slot became free within 90 seconds. Resume it when there is room.",
+        ),
     ):
         configure(MAXIMUM_EXECUTIONS_PER_USER, slots)
         world = World()

@@ -44,6 +44,7 @@ async def test_an_eviction_is_told_with_its_reason_and_the_slot_waits_for_the_po
     await world.step(controller)
     assert (fresh(execution).state, execution.reason) == ("error", "pod_deleted")
     assert "(node is drained)" in execution.message
+    assert execution.message.endswith("files are kept; resume it.")
     assert execution.slots_freed_at is None
     world.behave()
     await world.step(controller)

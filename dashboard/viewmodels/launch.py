@@ -110,6 +110,17 @@ def slots(*, used: int, queued: int, maximum: int) -> Slots:
     return Slots(used, maximum, sentence, note)
 
 
+def slots_together(needed: int, held: Slots) -> str:
+    """How many slots a workspace with its cluster takes, and that it waits when fewer are free."""
+    free = max(0, held.maximum - held.used)
+    if needed <= free:
+        return f"Together they take {plural(needed, 'slot')}."
+    are = "is" if free == 1 else "are"
+    return (
+        f"Together they take {plural(needed, 'slot')}; {free:,} of yours {are} free, so they wait until {needed:,} are."
+    )
+
+
 def _tier_note(offer: TierOffer, ready_nodes: Mapping[str, int] | None) -> str:
     if offer.maximum is not None and offer.running >= offer.maximum:
         taken = (

@@ -18,15 +18,16 @@ from dashboard.access import may_manage_workspace, may_see_workspace
 from dashboard.forms.workspaces import RenameForm, ResumeForm
 from dashboard.ids import id_in
 from dashboard.viewmodels.clusters import framework_name
-from dashboard.viewmodels.launch import tier_cards
+from dashboard.viewmodels.launch import Slots, slots_together, tier_cards, tier_option
 from dashboard.viewmodels.my_executions import workspace_card
+from dashboard.viewmodels.prices import price_words
 from dashboard.viewmodels.workspaces import WorkspaceRecord
 from dashboard.views.launch import ready_nodes, tier_offers
 from dashboard.views.launch_cluster import facts_of, slots_of
 from dashboard.workspace_records import lives_of, page_of, read_workspace
 from grid.errors import Problem, Rejected
 from grid.launch import workspaces as rules
-from grid.launch.clusters.request import ClusterFacts, stored_settings
+from grid.launch.clusters.request import ClusterFacts, read_cluster_settings, stored_settings, version_mismatch
 from grid.models import Execution, User, Workspace
 from grid.runtime import get_runtime
 from grid.wording import plural
@@ -129,8 +130,9 @@ def _resume(request: HttpRequest, id: str, nodes: Mapping[str, int] | None, fact
             return redirect("workspace", id=id)
         messages.info(request, "This workspace has not ended: here it is.")
         return redirect("execution", id=life.pk)
-    context = _form_context(form, asked, nodes, facts) if closed is None else {}
-    context |= {"workspace": asked, "closed": closed, "latest": record.latest, "slots": slots_of(request.user)}
+    held = slots_of(request.user)
+    context = _form_context(form, asked, nodes, facts) | _cluster_context(form, asked, held) if closed is None else {}
+    context |= {"workspace": asked, "closed": closed, "latest": record.latest, "slots": held}
     return render(request, "dashboard/workspace_resume.html", context, status=422 if form.is_bound else 200)
 
 
@@ -153,14 +155,40 @@ def _form_context(
     notes: dict[str, str] = {}
     if not form.is_bound:
         for problem in rules.problems_as_launched(asked, facts=facts):
-            notes[problem.path if problem.path in form.fields else "with_cluster"] = problem.message
+            path = problem.path if problem.path in form.fields else "with_cluster"
+            notes[path] = f"{notes[path]} {problem.message}" if path in notes else problem.message
+        form.initial["with_cluster"] = "with_cluster" not in notes
     return {
         "form": form,
         "notes": notes,
         "environments": list(form.environments),
         "chosen_environment": form.chosen("environment"),
         "tiers": tier_cards(tier_offers(form.tiers), chosen=form.chosen("tier"), ready_nodes=nodes),
-        "cluster": _cluster_words(asked.cluster) if asked.cluster else "",
+    }
+
+
+def _cluster_context(form: ResumeForm, asked: Workspace, held: Slots) -> dict[str, Any]:
+    """What starting its cluster too comes to, with tiers and prices as they are today."""
+    if not asked.cluster:
+        return {}
+    words = {"cluster": _cluster_words(asked.cluster)}
+    try:
+        cluster = read_cluster_settings(asked.cluster)
+    except Rejected:
+        return words
+    ours = form.environments.filter(pk=form.chosen("environment")).first()
+    prices = [
+        f"{price_words(cluster.head_tier.cost_per_hour + cluster.tier.cost_per_hour * count)} with {plural(count, 'worker')}"
+        for count in dict.fromkeys((cluster.workers_minimum, cluster.most_workers))
+    ]
+    return words | {
+        "cluster_facts": {
+            "Head": tier_option(cluster.head_tier),
+            "Each worker": tier_option(cluster.tier),
+            "Cluster's price": ", ".join(prices),
+        },
+        "cluster_slots": slots_together(1 + cluster.slots, held),
+        "mismatch": version_mismatch(ours, cluster.environment, cluster.framework) if ours else "",
     }
 
 

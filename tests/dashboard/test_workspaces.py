@@ -294,18 +294,52 @@ def test_its_cluster_is_attached_again_or_left_out(people: People) -> None:
         Execution.objects.update(state=State.STOPPED, ended_at=MOMENT, settled_at=MOMENT)
 
     stop_all()
-    assert "Dask, 1 to 5 workers, as it was launched." in page(people.owner, f"/workspaces/{workspace.pk}/resume/")
+    shown = page(people.owner, f"/workspaces/{workspace.pk}/resume/")
+    assert "Dask, 1 to 5 workers, as it was launched." in shown
+    assert re.search('id="id_with_cluster" checked', shown)
     assert resume(people.owner, workspace, with_cluster="on")[0] == 302
     assert Execution.objects.unsettled().filter(kind="cluster").exclude(attached_to=first).count() == 1
     stop_all()
     HardwareTier.objects.filter(pk="medium").update(is_archived=True)
     told = page(people.owner, f"/workspaces/{workspace.pk}/resume/")
     assert "Its cluster cannot start as it was: This hardware tier is not offered any more" in told
+    assert not re.search('id="id_with_cluster" checked', told)
     status, refusal = resume(people.owner, workspace, with_cluster="on")
     assert status == 422
     assert re.search(r'id="id_with_cluster_error"><p>This hardware tier is not offered any more', refusal)
     assert resume(people.owner, workspace)[0] == 302
     assert not Execution.objects.unsettled().filter(kind="cluster").exists()
+
+
+def test_starting_its_cluster_too_says_what_that_takes_and_what_does_not_fit(people: People) -> None:
+    offer_clusters(people)
+    client_of(people.owner).post("/launch/", ATTACHED)
+    Execution.objects.update(state=State.STOPPED, ended_at=MOMENT, settled_at=MOMENT)
+    workspace = Workspace.objects.get()
+    path = f"/workspaces/{workspace.pk}/resume/"
+    shown = page(people.owner, path)
+    assert "Small: 1 core, 4 GiB, $0.05 an hour" in shown
+    assert "$0.24 an hour with 1 worker, $1.00 an hour with 5 workers" in shown
+    assert "Together they take 7 slots." in shown
+    assert "different versions" not in shown
+    ConfigRecord.objects.create(namespace=NAMESPACE, key=MAXIMUM_EXECUTIONS_PER_USER.key, value="7")
+    make_execution(people.owner, workspace.project, slots_reserved_at=MOMENT)
+    Environment.objects.filter(pk="jupyterlab").update(frameworks={"dask": "2025.1.0"})
+    shown = page(people.owner, path)
+    assert "Together they take 7 slots; 6 of yours are free, so they wait until 7 are." in shown
+    assert "has Dask 2025.1.0 and the cluster would have 2026.8.0" in shown
+
+
+def test_all_that_is_wrong_with_its_cluster_is_said_at_once(people: People) -> None:
+    offer_clusters(people)
+    client_of(people.owner).post("/launch/", ATTACHED)
+    Execution.objects.update(state=State.STOPPED, ended_at=MOMENT, settled_at=MOMENT)
+    HardwareTier.objects.filter(pk="medium").update(is_archived=True)
+    Environment.objects.filter(pk="dask-cluster").update(is_archived=True)
+    told = page(people.owner, f"/workspaces/{Workspace.objects.get().pk}/resume/")
+    assert re.search(
+        "environment is not offered any more.*hardware tier is not offered any more.*Resume it without", told
+    )
 
 
 def test_a_hostile_title_is_shown_as_text_everywhere(people: People, project: Project, runtime: Runtime) -> None:

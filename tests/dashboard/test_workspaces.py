@@ -4,7 +4,6 @@ Who gets which answer is told by `tests/access/table.py`.
 """
 
 import asyncio
-import html
 import re
 from datetime import timedelta
 from typing import Any
@@ -19,13 +18,13 @@ from dashboard.pages.home import HomePage
 from dashboard.viewmodels.workspaces import Life, WorkspaceRecord, fitting_button
 from dashboard.workspace_records import LIVES_PER_PAGE, PER_PAGE
 from grid.centralconfig import MAXIMUM_EXECUTIONS_PER_USER, NAMESPACE
-from grid.models import ConfigRecord, Environment, Execution, HardwareTier, Project, State, User, Workspace
+from grid.models import ConfigRecord, Environment, Execution, HardwareTier, Project, State, Workspace
 from grid.runtime import Runtime
 from tests.conftest import People
 from tests.dashboard.browsing import client_of, execution_page
 from tests.dashboard.executing import make_execution, make_project, make_tier, make_workspace, read_executions
-from tests.dashboard.launching import ATTACHED, offer_clusters
 from tests.dashboard.live import connected
+from tests.dashboard.workspaces import live, page, resume, sent
 from tests.support.builders import MOMENT
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runtime")]
@@ -40,28 +39,6 @@ def project(people: People) -> Project:
 @pytest.fixture
 def stopped(people: People, project: Project) -> Workspace:
     return make_workspace(people.owner, project)
-
-
-def page(user: User, path: str) -> str:
-    answer = client_of(user).get(path)
-    assert answer.status_code == 200, answer
-    return html.unescape(re.sub(r"\s+", " ", answer.content.decode()))
-
-
-def sent(user: User, path: str, **fields: str) -> tuple[int, str]:
-    answer = client_of(user).post(path, fields)
-    return answer.status_code, answer.get("Location") or html.unescape(answer.content.decode())
-
-
-def resume(user: User, workspace: Workspace, **fields: str) -> tuple[int, str]:
-    return sent(user, f"/workspaces/{workspace.pk}/resume/", **{"environment": "jupyterlab", "tier": "small", **fields})
-
-
-def live(workspace: Workspace, state: State = State.RUNNING, **fields: Any) -> Execution:
-    """A further life of it."""
-    later = MOMENT + timedelta(minutes=1)
-    values: dict[str, Any] = {"workspace": workspace, "requested_at": later, "title": workspace.title, **fields}
-    return make_execution(workspace.owner, workspace.project, state=state, **values)
 
 
 def test_home_shows_a_workspace_once_with_the_button_that_fits(
@@ -284,64 +261,6 @@ def test_over_the_quota_it_is_told_that_it_will_wait(people: People, stopped: Wo
     assert resume(people.owner, stopped)[0] == 302
 
 
-def test_its_cluster_is_attached_again_or_left_out(people: People) -> None:
-    offer_clusters(people)
-    client_of(people.owner).post("/launch/", ATTACHED)
-    first = Execution.objects.get(kind="workspace")
-    workspace = Workspace.objects.get()
-
-    def stop_all() -> None:
-        Execution.objects.update(state=State.STOPPED, ended_at=MOMENT, settled_at=MOMENT)
-
-    stop_all()
-    shown = page(people.owner, f"/workspaces/{workspace.pk}/resume/")
-    assert "Dask, 1 to 5 workers, as it was launched." in shown
-    assert re.search('id="id_with_cluster" checked', shown)
-    assert resume(people.owner, workspace, with_cluster="on")[0] == 302
-    assert Execution.objects.unsettled().filter(kind="cluster").exclude(attached_to=first).count() == 1
-    stop_all()
-    HardwareTier.objects.filter(pk="medium").update(is_archived=True)
-    told = page(people.owner, f"/workspaces/{workspace.pk}/resume/")
-    assert "Its cluster cannot start as it was: This hardware tier is not offered any more" in told
-    assert not re.search('id="id_with_cluster" checked', told)
-    status, refusal = resume(people.owner, workspace, with_cluster="on")
-    assert status == 422
-    assert re.search(r'id="id_with_cluster_error"><p>This hardware tier is not offered any more', refusal)
-    assert resume(people.owner, workspace)[0] == 302
-    assert not Execution.objects.unsettled().filter(kind="cluster").exists()
-
-
-def test_starting_its_cluster_too_says_what_that_takes_and_what_does_not_fit(people: People) -> None:
-    offer_clusters(people)
-    client_of(people.owner).post("/launch/", ATTACHED)
-    Execution.objects.update(state=State.STOPPED, ended_at=MOMENT, settled_at=MOMENT)
-    workspace = Workspace.objects.get()
-    path = f"/workspaces/{workspace.pk}/resume/"
-    shown = page(people.owner, path)
-    assert "Small: 1 core, 4 GiB, $0.05 an hour" in shown
-    assert "$0.24 an hour with 1 worker, $1.00 an hour with 5 workers" in shown
-    assert "Together they take 7 slots." in shown
-    assert "different versions" not in shown
-    ConfigRecord.objects.create(namespace=NAMESPACE, key=MAXIMUM_EXECUTIONS_PER_USER.key, value="7")
-    make_execution(people.owner, workspace.project, slots_reserved_at=MOMENT)
-    Environment.objects.filter(pk="jupyterlab").update(frameworks={"dask": "2025.1.0"})
-    shown = page(people.owner, path)
-    assert "Together they take 7 slots; 6 of yours are free, so they wait until 7 are." in shown
-    assert "has Dask 2025.1.0 and the cluster would have 2026.8.0" in shown
-
-
-def test_all_that_is_wrong_with_its_cluster_is_said_at_once(people: People) -> None:
-    offer_clusters(people)
-    client_of(people.owner).post("/launch/", ATTACHED)
-    Execution.objects.update(state=State.STOPPED, ended_at=MOMENT, settled_at=MOMENT)
-    HardwareTier.objects.filter(pk="medium").update(is_archived=True)
-    Environment.objects.filter(pk="dask-cluster").update(is_archived=True)
-    told = page(people.owner, f"/workspaces/{Workspace.objects.get().pk}/resume/")
-    assert re.search(
-        "environment is not offered any more.*hardware tier is not offered any more.*Resume it without", told
-    )
-
-
 def test_a_hostile_title_is_shown_as_text_everywhere(people: People, project: Project, runtime: Runtime) -> None:
     workspace = make_workspace(people.owner, project, title=HOSTILE)
     read_executions(runtime)
@@ -413,14 +332,6 @@ async def test_what_was_read_before_somebody_asked_anew_is_not_shown_to_the_next
     released.set()
     await first
     assert await home.read(runtime, viewer, None) == []
-
-
-def test_a_cluster_that_cannot_be_read_any_more_may_be_left_out(people: People, stopped: Workspace) -> None:
-    Workspace.objects.update(cluster={"framework": "dask"})
-    told = page(people.owner, f"/workspaces/{stopped.pk}/resume/")
-    assert "What its cluster was made of cannot be read any more." in told
-    assert resume(people.owner, stopped, with_cluster="on")[0] == 422
-    assert resume(people.owner, stopped)[0] == 302
 
 
 def test_a_foreign_site_can_do_nothing(people: People, stopped: Workspace) -> None:

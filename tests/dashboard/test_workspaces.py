@@ -110,6 +110,27 @@ async def test_home_follows_a_workspace_that_stops(
         assert f"/workspaces/{life.workspace_id}/resume/" in await socket.message_about("Resume")
 
 
+async def test_home_offers_to_resume_as_soon_as_the_last_pod_is_seen_gone(
+    people: People, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dashboard.pages.home.READ_SECONDS", 1e9)
+
+    def lost() -> Workspace:
+        made = make_workspace(people.owner, make_project(people.owner), state=State.ERROR, settled_at=None)
+        read_executions(runtime)
+        return made
+
+    def settle() -> None:
+        Execution.objects.update(settled_at=MOMENT)
+        read_executions(runtime)
+
+    workspace = await sync_to_async(lost)()
+    async with connected("/live/home/", people.owner) as socket:
+        assert "until its last pod is seen gone" in await socket.message()
+        await sync_to_async(settle)()
+        assert f"/workspaces/{workspace.pk}/resume/" in await socket.message_about("Resume")
+
+
 @pytest.mark.parametrize(
     ("state", "contributes", "button"),
     [

@@ -199,6 +199,17 @@ async def test_more_pods_bring_nodes_and_fewer_go_at_once() -> None:
 
 
 @virtual_time
+async def test_pods_that_wait_without_a_node_go_too_when_fewer_are_asked_for() -> None:
+    async with populated(Size(1, 900)) as population:
+        for node in tuple(population.rooms.nodes):
+            for key in population.rooms.pods_on(node):
+                population.remove("pods", key)
+        population.resize(pods=0)
+        await passes(5)
+        assert pods(population) == []
+
+
+@virtual_time
 async def test_a_pool_out_of_stock_keeps_its_new_pods_waiting_for_two_minutes() -> None:
     async with populated(Size(20, 300)) as population:
         population.stock_out("cpu", 5)

@@ -160,18 +160,21 @@ class Population:
                 yield
         while len(self.rooms) > self._size.pods:
             found = next(self.rooms.draw(self.plan.rng, 1, part=f"-{WORKER}-"), None)
-            key = found or next(self.rooms.draw(self.plan.rng, 1), None)
-            if key is None:
-                return
+            key = found or self.rooms.draw_any(self.plan.rng)
             self.remove(PODS, key)
             if found is None:
                 self.remove("configmaps", key)
             yield
 
     async def _churn(self) -> None:
-        """Make changes at the rate that is asked for, and return when much is missing or too many pods are there."""
+        """Make changes at the rate that is asked for, and return when much is missing or too many pods are there.
+
+        It lasts a tick at least, so that others always get their turn.
+        """
         budget, at, beats = 0.0, self._clock.monotonic(), 0.0
-        while self._is_about_right():
+        is_first = True
+        while is_first or self._is_about_right():
+            is_first = False
             await self._clock.sleep(_TICK_SECONDS)
             now = self._clock.monotonic()
             passed, at = min(now - at, _MOST_BEHIND_SECONDS), now

@@ -145,6 +145,10 @@ class Rooms:
                 found.add(key)
                 yield key
 
+    def draw_any(self, rng: random.Random) -> str:
+        """One pod of all, on a node or not; there must be one."""
+        return self._keys[rng.randrange(len(self._keys))]
+
     def _release(self, place: _Place) -> None:
         room = self.nodes.get(place.node)
         if room is not None:

@@ -14,6 +14,7 @@ import resource
 import sqlite3
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -138,7 +139,7 @@ async def run_cluster(settings: ClusterSettings, stop: asyncio.Event, ready: Cal
         population = Population(server.registry, settings.population, namespace=settings.namespace)
         control = Control(server, population)
         server.beside = control.answer
-        played = asyncio.create_task(population.run(), name="population")
+        played = asyncio.create_task(supervise("population", population.run), name="population")
         try:
             url = await _listen(server, settings)
             ready(url)
@@ -249,7 +250,13 @@ async def run_parts(
     parts: Sequence[Part], kubeconfig: Path, stop: asyncio.Event, *, restart_seconds: float = _RESTART_SECONDS
 ) -> None:
     """Runs all parts until `stop` is set, and ends them."""
-    tasks = [asyncio.create_task(_supervise(part, kubeconfig, restart_seconds), name=part.name) for part in parts]
+    tasks = [
+        asyncio.create_task(
+            supervise(part.name, partial(_with_client, part, kubeconfig), restart_seconds=restart_seconds),
+            name=part.name,
+        )
+        for part in parts
+    ]
     try:
         await stop.wait()
     finally:
@@ -258,13 +265,19 @@ async def run_parts(
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _supervise(part: Part, kubeconfig: Path, restart_seconds: float) -> None:
-    """Runs a part for ever: when it fails or ends, it is started again."""
+async def _with_client(part: Part, kubeconfig: Path) -> None:
+    async with Client.from_kubeconfig(kubeconfig, part.context) as client:
+        await part.run(client)
+
+
+async def supervise(
+    name: str, run: Callable[[], Awaitable[None]], *, restart_seconds: float = _RESTART_SECONDS
+) -> None:
+    """Runs it for ever: when it fails or ends, it is started again."""
     while True:
         try:
-            async with Client.from_kubeconfig(kubeconfig, part.context) as client:
-                await part.run(client)
-            log.warning("the %s ended; starting it again in %s s", part.name, restart_seconds)
+            await run()
+            log.warning("the %s ended; starting it again in %s s", name, restart_seconds)
         except Exception:
-            log.exception("the %s failed; starting it again in %s s", part.name, restart_seconds)
+            log.exception("the %s failed; starting it again in %s s", name, restart_seconds)
         await asyncio.sleep(restart_seconds)

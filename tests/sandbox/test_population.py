@@ -3,11 +3,12 @@
 import asyncio
 import random
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -21,6 +22,7 @@ from grid.sandbox.apiserver.furnishing import furnish
 from grid.sandbox.apiserver.kinds import Object, stored_kinds
 from grid.sandbox.apiserver.registry import Registry
 from grid.sandbox.apiserver.store import Store
+from grid.sandbox.cluster import supervise
 from grid.sandbox.population import Population, Size, objects
 from grid.sandbox.population.plan import TIERS, Environment, Execution
 from tests.support.virtual import loop_time, passes, virtual_time
@@ -207,6 +209,60 @@ async def test_pods_that_wait_without_a_node_go_too_when_fewer_are_asked_for() -
         population.resize(pods=0)
         await passes(5)
         assert pods(population) == []
+
+
+@virtual_time
+async def test_more_nodes_can_be_asked_for_while_others_are_still_made() -> None:
+    async with populated(Size()) as population:
+        population.resize(pods=3000)
+        filling = population._missing()
+        next(filling)
+        population.resize(pods=6000)
+        for _ in filling:
+            pass
+        assert len(nodes(population)) == 200
+
+
+@virtual_time
+async def test_a_pod_whose_annotations_somebody_removed_is_replaced_like_any_other() -> None:
+    async with populated(Size(20, 300)) as population:
+        for key in [record.key for record in store_of(population).records("pods")]:
+            pod = population.read("pods", key)
+            assert pod is not None
+            del pod["metadata"]["annotations"]
+            population.write("pods", key, pod)
+        population.bad_image(3)
+        await passes(8)
+        assert states(population)["ImagePullBackOff"] == 3
+
+
+@virtual_time
+async def test_a_story_that_fails_ends_alone() -> None:
+    def fails() -> Iterator[float]:
+        yield 0.0
+        raise KeyError("annotations")
+
+    async with populated(Size(20, 300)) as population:
+        population._asked.add(fails())
+        population.out_of_memory(3)
+        await passes(5)
+        assert states(population)["CrashLoopBackOff"] == 3
+
+
+@virtual_time
+async def test_a_population_that_cannot_be_filled_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = LoopClock()
+    population = Population(
+        Registry(Store(), clock=clock.now, rng=random.Random(1)), Size(2, 20), namespace=NAMESPACE, clock=clock
+    )
+    monkeypatch.setattr(population, "add_node", Mock(side_effect=RuntimeError("no room")))
+    task = asyncio.create_task(supervise("population", population.run))
+    await passes(1)
+    monkeypatch.undo()
+    await passes(5)
+    assert len(pods(population)) == 20
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 @virtual_time

@@ -148,8 +148,10 @@ class Population:
 
     def _missing(self) -> Iterator[None]:
         pools = pools_of(self._size.nodes)
-        while len(self.rooms.nodes) < self._size.nodes:
-            self.add_node(pools[len(self.rooms.nodes)].name)
+        while (count := len(self.rooms.nodes)) < self._size.nodes:
+            if count >= len(pools):  # more were asked for meanwhile
+                pools = pools_of(self._size.nodes)
+            self.add_node(pools[count].name)
             yield
         while (lacking := self._size.pods - len(self.rooms)) > 0:
             when = timestamp(
@@ -232,10 +234,15 @@ class Population:
         self._coming += execution.pods
 
         def story() -> Story:
-            for pod in self._launch(execution, self.now()):
-                self._coming -= 1
-                yield 0.0
-                yield from stories.comes_up(self, self.add_pod(pod))
+            left = execution.pods
+            try:
+                for pod in self._launch(execution, self.now()):
+                    left -= 1
+                    self._coming -= 1
+                    yield 0.0
+                    yield from stories.comes_up(self, self.add_pod(pod))
+            finally:
+                self._coming -= left
 
         return story()
 
@@ -272,8 +279,8 @@ class Population:
     def add_node(self, pool: str) -> None:
         template = next(one for one, _, _ in POOLS if one.name == pool)
         name, number = self.plan.node_name(pool), next(self._numbers)
-        self.rooms.add_node(Room.of(name, template, number))
         self.write(NODES, name, objects.node(name, self.plan.uid(), template, number, self.now()))
+        self.rooms.add_node(Room.of(name, template, number))
 
     def has_stock(self, pool: str) -> bool:
         return self._out_of_stock.get(pool, 0.0) <= self._clock.monotonic()
@@ -326,6 +333,8 @@ class Population:
         self.write(PODS, key, pod)
 
     def _beat(self) -> None:
+        if not self.rooms.nodes:
+            return
         name = self.plan.rng.choice(list(self.rooms.nodes))
         node = self.read(NODES, name)
         if node is not None and self.rooms.nodes[name].is_open:

@@ -234,9 +234,9 @@ def _successor(world: World, before: Object, image: str) -> Object:
     pod["status"] = {"phase": "Pending", "qosClass": pod["status"].get("qosClass", "Burstable")}
     container = pod["spec"]["containers"][0]
     if image:
-        metadata["annotations"].setdefault(_USUAL_IMAGE, container["image"])
+        metadata.setdefault("annotations", {}).setdefault(_USUAL_IMAGE, container["image"])
         container["image"] = image
-    elif _USUAL_IMAGE in metadata["annotations"]:
+    elif _USUAL_IMAGE in metadata.get("annotations", {}):
         container["image"] = metadata["annotations"].pop(_USUAL_IMAGE)
     return pod
 

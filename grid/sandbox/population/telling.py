@@ -2,9 +2,11 @@
 
 import heapq
 import itertools
+import logging
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+
+log = logging.getLogger(__name__)
 
 Story = Iterator[float]
 
@@ -30,12 +32,16 @@ class Teller:
             heapq.heappush(self._waiting, (self._clock() + after, next(self._order), story))
 
     def tell(self) -> bool:
-        """The next step of the story whose turn it is. False when none can go on now."""
+        """The next step of the story whose turn it is; one that fails is logged and left. False when none can go on now."""
         while self._waiting and self._waiting[0][0] <= self._clock():
             self._ready.append(heapq.heappop(self._waiting)[2])
         if not self._ready:
             return False
         story = self._ready.popleft()
-        with suppress(StopIteration):
+        try:
             self.add(story, after=next(story))
+        except StopIteration:
+            pass
+        except Exception:
+            log.exception("a story of the population failed; the others go on")
         return True

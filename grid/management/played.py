@@ -32,7 +32,7 @@ def record_played(pods: Iterable[Pod], *, with_clusters: bool, now: datetime) ->
         is_wanted = with_clusters or pod.metadata.labels[KEYS.workload_type] != Kind.CLUSTER
         if is_wanted and pod.metadata.deletion_timestamp is None and pod.status.phase not in _OVER:
             executions[pod.metadata.labels[KEYS.execution]].append(pod)
-    known = set(Execution.objects.unsettled().values_list("pk", flat=True))
+    known = _ids_among(list(executions))
     new = {id: _main_first(pods) for id, pods in executions.items() if id not in known}
     mains = [pods[0] for pods in new.values()]
     _make_things(mains)
@@ -68,6 +68,14 @@ def record_played(pods: Iterable[Pod], *, with_clusters: bool, now: datetime) ->
         rows.append(row)
     Execution.objects.bulk_create(rows, batch_size=_BATCH)
     return len(rows)
+
+
+def _ids_among(ids: Sequence[str]) -> set[str]:
+    """Those that have a row, ended ones too: the same seed names the same executions at the next start."""
+    found: set[str] = set()
+    for first in range(0, len(ids), _BATCH):
+        found |= set(Execution.objects.filter(pk__in=ids[first : first + _BATCH]).values_list("pk", flat=True))
+    return found
 
 
 def _main_first(pods: Sequence[Pod]) -> Sequence[Pod]:

@@ -1,10 +1,12 @@
 """Rows for executions that are only played, read from their pods."""
 
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
+from django.db import OperationalError
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
@@ -12,6 +14,7 @@ from grid.kube.objects import Pod
 from grid.labels import KEYS, NODE_POOL
 from grid.launch import departures
 from grid.launch.spec import parse_spec
+from grid.management.commands import played as command
 from grid.management.played import record_played
 from grid.models import Execution, HardwareTier, Membership, Project, State, User
 from tests.support.builders import decode, pod
@@ -56,6 +59,31 @@ def test_a_second_time_only_what_is_new_is_made() -> None:
     assert record(played("aaaaaaaaaa")) == 1
     assert record(played("aaaaaaaaaa"), played("bbbbbbbbbb", user="bilal-2")) == 1
     assert (Execution.objects.count(), Project.objects.count(), HardwareTier.objects.count()) == (2, 1, 1)
+
+
+def test_an_execution_that_has_ended_is_known_when_the_next_start_shows_its_pod_again() -> None:
+    record(played("aaaaaaaaaa"))
+    now = timezone.now()
+    Execution.objects.update(state=State.SUCCEEDED, slots_reserved_at=None, ended_at=now, settled_at=now)
+    assert record(played("aaaaaaaaaa"), played("bbbbbbbbbb")) == 1
+
+
+def test_a_database_that_does_not_answer_is_tried_again(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
+    settings.DEMO = True
+
+    class Enough(Exception):
+        """So that the endless loop ends."""
+
+    async def no_pods(**_: bool) -> list[Pod]:
+        return []
+
+    asked = Mock(side_effect=[OperationalError("database is locked"), Enough])
+    monkeypatch.setattr(command, "record_played", asked)
+    monkeypatch.setattr(command, "_pods", no_pods)
+    monkeypatch.setattr(command, "connection", Mock())
+    with pytest.raises(Enough):
+        call_command("played", every=0.001)
+    assert asked.call_count == 2
 
 
 def test_who_launches_is_a_member_so_that_nothing_is_stopped_and_cannot_log_in() -> None:

@@ -1,11 +1,13 @@
 """Rows in the database for the executions that the embedded cluster's population shows, so that the list of executions shows them too."""
 
 import asyncio
+import logging
 import time
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import DatabaseError, connection
 from django.utils import timezone
 
 from grid.errors import GridError
@@ -17,6 +19,8 @@ from grid.labels import KEYS, PLAYED
 from grid.launch.apply import list_all
 from grid.management.played import record_played
 from grid.models.environment import Kind
+
+log = logging.getLogger(__name__)
 
 
 class Command(BaseCommand):
@@ -38,7 +42,14 @@ class Command(BaseCommand):
                 if not options["every"]:
                     raise CommandError(str(error)) from error
                 pods = []
-            count = record_played(pods, with_clusters=options["clusters"], now=timezone.now())
+            try:
+                count = record_played(pods, with_clusters=options["clusters"], now=timezone.now())
+            except DatabaseError:
+                if not options["every"]:
+                    raise
+                log.exception("the rows could not be made; trying again in %s s", options["every"])
+                connection.close()
+                count = 0
             if count or not options["every"]:
                 self.stdout.write(f"{count} executions of {len(pods)} pods are in the database now.")
                 self.stdout.flush()

@@ -211,6 +211,29 @@ async def test_pods_that_wait_without_a_node_go_too_when_fewer_are_asked_for() -
         assert pods(population) == []
 
 
+@pytest.mark.parametrize(("count", "churn"), [(100, 0), (300, 20)])
+def test_a_few_pods_asked_of_an_empty_population_come_with_their_nodes(count: int, churn: float) -> None:
+    @virtual_time
+    async def comes() -> None:
+        async with populated(Size()) as population:
+            population.resize(pods=count, churn=churn)
+            await passes(2)
+            assert len(nodes(population)) == -(-count // 30)
+            assert len(pods(population)) == pytest.approx(count, abs=20 if churn else 0)
+            assert states(population)["Running"] > count / 2
+
+    comes()
+
+
+@virtual_time
+async def test_an_empty_population_is_asked_for_and_nothing_comes_any_more() -> None:
+    async with populated(Size(20, 400, churn=50)) as population:
+        await passes(5)
+        population.resize(pods=0)
+        await passes(20)
+        assert pods(population) == []
+
+
 @virtual_time
 async def test_more_nodes_can_be_asked_for_while_others_are_still_made() -> None:
     async with populated(Size()) as population:

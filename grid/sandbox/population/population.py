@@ -58,6 +58,7 @@ class Population:
         self._stands = asyncio.Event()
         self._coming = 0
         self._is_ours = False
+        self._is_resized = False  # since it was filled last
         self._store.listen(PODS, self._noticed)
 
     # What is asked for
@@ -71,6 +72,7 @@ class Population:
         pods = self._size.pods if pods is None else pods
         nodes = max(self._size.nodes, -(-pods // PODS_OF_A_NODE))
         self._size = replace(self._size, nodes=nodes, pods=pods, churn=self._size.churn if churn is None else churn)
+        self._is_resized = True
 
     def state(self) -> Object:
         """How it is now, for who steers it."""
@@ -140,6 +142,7 @@ class Population:
 
     async def _fill(self) -> None:
         """Bring nodes and pods to what is asked for, in slices."""
+        self._is_resized = False
         slice_ends = time.monotonic() + _SLICE_SECONDS
         for _ in self._missing():
             if time.monotonic() >= slice_ends:
@@ -194,6 +197,9 @@ class Population:
                 self._beat()
 
     def _is_about_right(self) -> bool:
+        """Whether what comes and goes anyway makes up the difference; what somebody has just asked for does not wait for that."""
+        if self._is_resized:
+            return False
         unfinished = _FEW + self._coming + self._size.churn * _OPEN_SECONDS
         return abs(self._size.pods - len(self.rooms)) <= unfinished and len(self.rooms.nodes) >= self._size.nodes - _FEW
 
@@ -237,6 +243,8 @@ class Population:
             left = execution.pods
             try:
                 for pod in self._launch(execution, self.now()):
+                    if len(self.rooms) >= self._size.pods:  # fewer were asked for meanwhile
+                        return
                     left -= 1
                     self._coming -= 1
                     yield 0.0

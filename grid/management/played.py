@@ -122,7 +122,7 @@ def _make_people(pods: Iterable[Pod]) -> None:
 
 
 def _make_things(pods: Iterable[Pod]) -> None:
-    """Projects, tiers and environments that are not there yet."""
+    """Projects, tiers and environments that are not there yet. Nobody is offered them: what is launched on them would only wait."""
     projects, tiers, environments = {}, {}, {}
     for pod in pods:
         project, tier, environment = (_label(pod, key) for key in (KEYS.project, KEYS.tier, APP_NAME))
@@ -133,7 +133,9 @@ def _make_things(pods: Iterable[Pod]) -> None:
         if environment not in environments:
             name = environment.replace("-", " ").capitalize()
             image, kind = pod.spec.containers[0].image, _label(pod, KEYS.workload_type)
-            environments[environment] = Environment(id=environment, name=name, image=image, kind=kind, port=8888)
+            environments[environment] = Environment(
+                id=environment, name=name, image=image, kind=kind, port=8888, is_visible=False
+            )
     Project.objects.bulk_create(projects.values(), batch_size=_BATCH, ignore_conflicts=True)
     HardwareTier.objects.bulk_create(tiers.values(), ignore_conflicts=True)
     Environment.objects.bulk_create(environments.values(), ignore_conflicts=True)
@@ -150,4 +152,5 @@ def _tier(id: str, pod: Pod) -> HardwareTier:
         memory=requests["memory"],
         gpus=int(requests.get("nvidia.com/gpu", 0)),
         cost_per_hour=f"{int(cores.removesuffix('m')) / 1000 * _COST_OF_A_CORE:.2f}",
+        is_visible=False,
     )

@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from grid.centralconfig import GLOBAL_QUEUE_LIMIT, MAXIMUM_EXECUTIONS_PER_USER, NAMESPACE
 from grid.kube.resources import NODES
+from grid.labels import PLAYED
 from grid.models import ConfigRecord, Environment, Execution, HardwareTier, Project, State, User, Workspace
 from grid.runtime import Runtime
 from tests.conftest import People
@@ -219,6 +220,14 @@ def test_a_pool_without_a_machine_is_said_at_its_tier(
     cluster.put(NODES, builders.node("node-a", pool="default"))
     fill(runtime, cluster)
     assert page(people.owner).count("one is started for you") == 1
+
+
+def test_a_node_that_is_only_played_takes_no_work(
+    people: People, offered: Project, cluster: FakeCluster, runtime: Runtime
+) -> None:
+    cluster.put(NODES, builders.node("node-a", pool="default", labels={PLAYED: "true"}))
+    fill(runtime, cluster)
+    assert page(people.owner).count("one is started for you") == 2
 
 
 def test_launch_again_fills_the_form_in(people: People, offered: Project) -> None:

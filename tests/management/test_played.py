@@ -13,6 +13,7 @@ from pytest_django.fixtures import Settings
 from grid.kube.objects import Pod
 from grid.labels import KEYS, NODE_POOL
 from grid.launch import departures
+from grid.launch.offers import environments_for, tiers_for
 from grid.launch.spec import parse_spec
 from grid.management.commands import played as command
 from grid.management.played import record_played
@@ -92,6 +93,12 @@ def test_who_launches_is_a_member_so_that_nothing_is_stopped_and_cannot_log_in()
     assert roles == {"amara-1": "owner", "bilal-2": "contributor"}
     assert departures.stop_departed(now=timezone.now()) == []
     assert not User.objects.get(username="amara-1").has_usable_password()
+
+
+def test_nobody_is_offered_what_only_played_executions_run_on() -> None:
+    record(played("aaaaaaaaaa"))
+    user = User.objects.get(username="amara-1")
+    assert (list(tiers_for(user, "workspace")), list(environments_for(user, "workspace"))) == ([], [])
 
 
 def test_a_cluster_is_recorded_only_on_demand_with_all_its_pods_as_slots() -> None:

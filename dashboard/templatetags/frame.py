@@ -10,6 +10,7 @@ from django.template import Context
 from django.urls import NoReverseMatch, reverse
 
 from dashboard.access import PERMISSIONS, Permission, role_of
+from grid.runtime import has_sandbox
 
 register = template.Library()
 
@@ -44,7 +45,7 @@ def places(context: Context) -> list[Place]:
         return []
     granted = PERMISSIONS[role_of(user)]
     found: list[Place] = []
-    for name, title, permission in (*_PLACES, _DEMONSTRATION) if settings.DEMO else _PLACES:
+    for name, title, permission in (*_PLACES, _DEMONSTRATION) if settings.DEMO and has_sandbox() else _PLACES:
         url = _address(name)
         if url and (permission is None or permission in granted):
             found.append(Place(url, title, is_current=request.path == url or request.path.startswith(url)))

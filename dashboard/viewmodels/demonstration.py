@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
 from typing import Any
 
 from grid.wording import plural
 
-MOST_PODS, MOST_CHURN = 150_000, 200
+MOST_PODS, MOST_CHURN = 150_000, 1000  # what the embedded cluster takes
 _PODS_STEP = 100
 
 
@@ -26,13 +27,14 @@ class Slider:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One button: what it does, and where that is to be seen. `choice` names the further field that it needs."""
+    """One button: what it does, and where that is to be seen. `choice` names the further field that it needs; some happen to pods."""
 
     name: str
     title: str
     meaning: str
     seen: str
     choice: str = ""
+    needs_pods: bool = True
 
 
 FAILURES: Sequence[Failure] = (
@@ -79,6 +81,7 @@ FAILURES: Sequence[Failure] = (
         "For so long it answers nothing, and no connection ends.",
         "Every live page says how far behind it is, and catches up by itself.",
         "seconds",
+        needs_pods=False,
     ),
     Failure(
         "restart",
@@ -86,12 +89,14 @@ FAILURES: Sequence[Failure] = (
         "All connections end, for so long none is taken, and what was watched is forgotten.",
         "Every live page says that the cluster cannot be reached, and then is right again without a reload.",
         "seconds",
+        needs_pods=False,
     ),
     Failure(
         "history-dropped",
         "The watch history is dropped",
         "All watches end and cannot be resumed, so every cache has to read everything anew.",
         "Every live page stays as it is; nothing is missing and nothing is shown twice.",
+        needs_pods=False,
     ),
 )
 
@@ -99,6 +104,7 @@ FAILURES: Sequence[Failure] = (
 @dataclass(frozen=True, slots=True)
 class DemonstrationView:
     now: str
+    is_empty: bool
     out_of_stock: str
     pools: Sequence[str]
     sliders: Sequence[Slider]
@@ -110,22 +116,33 @@ def demonstration_view(state: Mapping[str, Any]) -> DemonstrationView:
     wanted = state["wanted"]
     return DemonstrationView(
         now=f"Now {_many(state, 'nodes')} and {_many(state, 'pods')}; {_many(state, 'changes')} since the start.",
+        is_empty=not state["pods"],
         out_of_stock=", ".join(state["outOfStock"]),
         pools=state["pools"],
         sliders=(
             Slider(
-                "pods", "Pods", "More than 30 for each node bring more nodes.", wanted["pods"], MOST_PODS, _PODS_STEP
+                "pods",
+                "Pods",
+                "More than 30 for each node bring more nodes.",
+                wanted["pods"],
+                MOST_PODS,
+                _step(wanted["pods"]),
             ),
             Slider(
                 "churn",
                 "Changes a second",
                 "Workers that come and go, jobs that end, failures.",
-                round(wanted["churn"]),
+                ceil(wanted["churn"]),
                 MOST_CHURN,
                 1,
             ),
         ),
     )
+
+
+def _step(pods: int) -> int:
+    """A browser moves a slider to the nearest step, and who applies something else would change the number unseen."""
+    return 1 if pods % _PODS_STEP else _PODS_STEP
 
 
 def _many(state: Mapping[str, Any], what: str) -> str:

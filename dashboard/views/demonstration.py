@@ -11,7 +11,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.access import admin_required
 from dashboard.viewmodels.demonstration import FAILURES, MOST_CHURN, MOST_PODS, demonstration_view
-from grid.errors import GridError, NotAllowed, NotFound
+from grid.errors import Conflict, GridError, NotAllowed, NotFound
 from grid.kube.objects import RawObject
 from grid.runtime import get_runtime
 
@@ -40,7 +40,7 @@ async def demonstration_size(request: HttpRequest) -> HttpResponse:
     _only_in_demonstrations()
     pods, churn = _number(request, "pods", MOST_PODS), _number(request, "churn", MOST_CHURN)
     if pods is None or churn is None:
-        said = f"Choose between 0 and {MOST_PODS:,} pods, and between 0 and {MOST_CHURN} changes a second."
+        said = f"Choose between 0 and {MOST_PODS:,} pods, and between 0 and {MOST_CHURN:,} changes a second."
         messages.error(request, said)
         return redirect("demonstration")
     said = f"On the way to {pods:,} pods with {churn} changes a second."
@@ -68,6 +68,8 @@ async def _asked(request: HttpRequest, method: str, path: str, body: RawObject, 
         await get_runtime().api.ask_sandbox("PATCH" if method == "PATCH" else "POST", path, body)
     except (NotFound, NotAllowed) as error:
         raise Http404(_NOT_HERE) from error
+    except Conflict as error:
+        messages.error(request, str(error))
     except GridError as error:
         messages.error(request, f"The embedded cluster did not take it: {error}")
     else:

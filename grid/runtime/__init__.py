@@ -11,11 +11,13 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import TypeVar
 
 from django.conf import settings
 
 from grid.changefeed import ChangeFeed, feed_of
+from grid.errors import GridError, NotAllowed, NotFound
 from grid.kube.api import KubeApi
 from grid.kube.credentials import Source
 from grid.kube.http import HttpKubeApi
@@ -65,6 +67,7 @@ class Runtime:
     hub: Hub
     clock: Callable[[], datetime] = _now
     monotonic: Callable[[], float] = field(default=time.monotonic)
+    has_sandbox: bool = False  # the embedded cluster's own answers; known once it was asked
 
     def caches(self) -> dict[str, Freshness]:
         """How fresh each watch cache is, by its name."""
@@ -127,6 +130,11 @@ def get_runtime() -> Runtime:
     if not _current:
         raise RuntimeError("The runtime is not started; the ASGI server's lifespan does that.")
     return _current[-1]
+
+
+def has_sandbox() -> bool:
+    """Whether the embedded cluster is known to be what runs below; False before the runtime is started."""
+    return bool(_current) and _current[-1].has_sandbox
 
 
 @contextmanager
@@ -223,7 +231,22 @@ def lives_of(runtime: Runtime, usage: UsageSource) -> dict[str, Life]:
         "autoscalers": follow(scaling, runtime.autoscalers).run,
         "usage": UsagePoller(usage, runtime.usage, runtime.hub.publish).run,
         "executions": runtime.executions.run,
+        **({"sandbox": partial(look_for_sandbox, runtime)} if settings.DEMO else {}),
     }
+
+
+async def look_for_sandbox(runtime: Runtime, *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
+    """Ask until the cluster answers whether it is the embedded one; that does not change while the process lives."""
+    while True:
+        try:
+            await runtime.api.ask_sandbox("GET", "population")
+            runtime.has_sandbox = True
+            break
+        except (NotFound, NotAllowed):
+            break
+        except GridError:
+            await sleep(RESTART_SECONDS)
+    await asyncio.Event().wait()
 
 
 def started(lives: Mapping[str, Life]) -> list["asyncio.Task[None]"]:

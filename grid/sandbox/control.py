@@ -4,7 +4,8 @@
     PATCH /sandbox/population            {"pods": 500, "churn": 20}, either of them
     POST  /sandbox/failures/NAME         {"pool": "cpu", "count": 10, "seconds": 15}, as the failure needs
 
-Whoever has a token may ask. Answers are JSON; what is wrong with a request is said with 400 and {"message": ...}.
+Whoever has a token may ask. Answers are JSON; what is wrong with a request is said with 400 and {"message": ...}, and a failure
+that finds no pods with 409.
 """
 
 import asyncio
@@ -14,9 +15,9 @@ import msgspec
 from aiohttp import web
 
 from grid.sandbox.apiserver import ApiServer
-from grid.sandbox.population import Population
+from grid.sandbox.population import Population, wrong_size
 
-MOST_PODS, MOST_CHURN, MOST_COUNT, MOST_SECONDS = 150_000, 1000.0, 1000, 300.0
+MOST_COUNT, MOST_SECONDS = 1000, 300.0
 _ANSWER_FIRST_SECONDS = 0.2
 
 
@@ -70,17 +71,20 @@ class Control:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _resize(self, wish: _Wish) -> web.Response:
-        if not 0 <= (wish.pods or 0) <= MOST_PODS or not 0 <= (wish.churn or 0) <= MOST_CHURN:
-            return _wrong(f"Between 0 and {MOST_PODS:,} pods, and between 0 and {MOST_CHURN:,.0f} changes a second.")
+        if problem := wrong_size(pods=wish.pods or 0, churn=wish.churn or 0.0):
+            return _wrong(problem)
         self._population.resize(pods=wish.pods, churn=wish.churn)
         return web.json_response(self._population.state())
 
     def _fail(self, name: str, wanted: _Failure) -> web.Response:
         if not 0 < wanted.count <= MOST_COUNT or not 0 < wanted.seconds <= MOST_SECONDS:
             return _wrong(f"Between 1 and {MOST_COUNT:,} pods, and up to {MOST_SECONDS:.0f} seconds.")
-        if name == "stock-out" and wanted.pool not in self._population.rooms.pools:
+        pools = self._population.rooms.pools
+        if name == "stock-out" and pools and wanted.pool not in pools:
             return _wrong(f"There is no pool {wanted.pool!r} in the population.")
         about = self._failures[name](wanted)
+        if about in (0, ""):
+            return web.json_response({"message": "There is nothing to fail yet: ask for some pods first."}, status=409)
         return web.json_response({"about": about if isinstance(about, str) else ""}, status=202)
 
     def _later(self, seconds: float) -> None:

@@ -1,15 +1,20 @@
 """The demonstration's page: there only where it may be, and each button asks the embedded cluster for what it says."""
 
+import asyncio
 from html import unescape
+from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 from django.template.loader import render_to_string
 from django.test import Client
 from pytest_django.fixtures import Settings
 
+from dashboard.viewmodels import demonstration as viewmodel
 from dashboard.viewmodels.demonstration import FAILURES, Failure, demonstration_view
-from grid.errors import ClusterUnavailable
-from grid.runtime import Runtime
+from grid.errors import ClusterUnavailable, Conflict
+from grid.runtime import Runtime, look_for_sandbox, new_runtime
+from grid.sandbox.population import plan
 from tests.conftest import People
 from tests.dashboard.browsing import client_of
 from tests.support.cluster import POPULATION, FakeCluster
@@ -19,7 +24,7 @@ from tests.support.golden import assert_golden
 @pytest.fixture
 def embedded(cluster: FakeCluster, runtime: Runtime, settings: Settings) -> FakeCluster:
     settings.DEMO = True
-    cluster.sandbox = POPULATION
+    cluster.sandbox, runtime.has_sandbox = POPULATION, True
     return cluster
 
 
@@ -83,12 +88,71 @@ def test_there_is_no_such_page_without_the_demonstration_or_on_another_cluster(
 
 
 def test_only_admins_of_a_demonstration_find_it_in_the_navigation(
-    embedded: FakeCluster, admin: Client, people: People, settings: Settings
+    embedded: FakeCluster, admin: Client, people: People, settings: Settings, runtime: Runtime
 ) -> None:
     assert "/demonstration/" in admin.get("/account/").content.decode()
     assert "/demonstration/" not in client_of(people.operator).get("/account/").content.decode()
-    settings.DEMO = False
+    runtime.has_sandbox = False
     assert "/demonstration/" not in admin.get("/account/").content.decode()
+    runtime.has_sandbox, settings.DEMO = True, False
+    assert "/demonstration/" not in admin.get("/account/").content.decode()
+
+
+@pytest.mark.parametrize("sandbox", [POPULATION, None])
+async def test_whether_the_cluster_is_the_embedded_one_is_asked_until_it_answers(
+    sandbox: dict[str, object] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster, waited = FakeCluster(), asyncio.Event()
+    cluster.sandbox = sandbox
+    runtime = new_runtime(cluster)
+    answering = cluster.ask_sandbox
+    monkeypatch.setattr(cluster, "ask_sandbox", AsyncMock(side_effect=ClusterUnavailable("Not yet.")))
+
+    async def wait(_: float) -> None:
+        monkeypatch.setattr(cluster, "ask_sandbox", answering)
+        waited.set()
+
+    looking = asyncio.create_task(look_for_sandbox(runtime, sleep=wait))
+    await waited.wait()
+    await asyncio.sleep(0.01)
+    assert runtime.has_sandbox is (sandbox is not None)
+    assert not looking.done()
+    looking.cancel()
+
+
+def test_nothing_can_fail_in_an_empty_population_and_the_page_says_so(embedded: FakeCluster, admin: Client) -> None:
+    embedded.sandbox = {**POPULATION, "nodes": 0, "pods": 0, "pools": []}
+    page = admin.get("/demonstration/").content.decode()
+    assert "There is nothing to fail yet: ask for some pods first." in page
+    assert page.count('<button type="submit" disabled>') == 6
+    assert "<option>No pool yet</option>" in page
+
+
+def test_a_failure_that_found_nothing_is_told_in_the_words_of_the_cluster(
+    embedded: FakeCluster, admin: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answering = embedded.ask_sandbox
+
+    async def refuse(method: Any, path: str, body: Any = None) -> dict[str, Any]:
+        if method == "POST":
+            raise Conflict("There is nothing to fail yet: ask for some pods first.")
+        return await answering(method, path, body)
+
+    monkeypatch.setattr(embedded, "ask_sandbox", refuse)
+    page = admin.post("/demonstration/failure/", {"failure": "taint"}, follow=True).content.decode()
+    assert "There is nothing to fail yet: ask for some pods first." in page
+    assert "did not take it" not in page
+
+
+def test_a_slider_never_shows_less_than_there_is() -> None:
+    wanted = {"nodes": 50, "pods": 1550, "churn": 500.4}
+    pods, churn = demonstration_view({**POPULATION, "wanted": wanted}).sliders
+    assert (pods.value, pods.value % pods.step) == (1550, 0)
+    assert churn.most >= churn.value == 501
+
+
+def test_the_page_asks_for_as_much_as_the_embedded_cluster_takes() -> None:
+    assert (viewmodel.MOST_PODS, viewmodel.MOST_CHURN) == (plan.MOST_PODS, plan.MOST_CHURN)
 
 
 def test_a_cluster_that_does_not_answer_is_said_in_words(

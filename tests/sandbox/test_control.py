@@ -10,6 +10,9 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from pytest_django.fixtures import Settings
 
 from benchmarks.embedded import process
 from grid.labels import PLAYED
@@ -87,6 +90,24 @@ async def test_each_failure_changes_the_cluster(
     async with asyncio.timeout(10):
         while population.state()["changes"] == before:  # noqa: ASYNC110  nobody tells of it
             await asyncio.sleep(0.02)
+
+
+@pytest.mark.parametrize("name", ["stock-out", "bad-image", "out-of-memory", "crash-loop", "node-lost", "taint"])
+async def test_a_failure_of_an_empty_population_is_refused(api: Api, name: str) -> None:
+    api.server.beside = Control(api.server, Population(api.server.registry, Size(), namespace="compute-grid")).answer
+    answer = await api.ask("POST", f"/sandbox/failures/{name}", {})
+    assert (answer.status, answer.body["message"][:26]) == (409, "There is nothing to fail y")
+
+
+@pytest.mark.parametrize("command", ["sandbox", "up"])
+@pytest.mark.parametrize("wrong", ["--churn=nan", "--churn=-1", "--churn=1e9", "--nodes=1000000", "--pods=-1"])
+def test_a_population_that_makes_no_sense_is_refused_on_the_command_line(
+    command: str, wrong: str, tmp_path: Path, settings: Settings
+) -> None:
+    settings.DEMO, settings.VAR_DIR = True, tmp_path
+    data = [f"--data={tmp_path}"] if command == "sandbox" else []
+    with pytest.raises(CommandError, match="A population has between 0 and 5,000 nodes"):
+        call_command(command, *data, wrong)
 
 
 async def test_a_paused_server_answers_late_and_loses_no_connection(api: Api, population: Population) -> None:

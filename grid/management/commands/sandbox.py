@@ -14,7 +14,7 @@ from grid.sandbox.controllers.autoscaler import Settings as AutoscalerSettings
 from grid.sandbox.controllers.scaling.model import Settings as ScalingSettings
 from grid.sandbox.kubelet import FleetSettings
 from grid.sandbox.pools import DEFAULT_POOLS, with_maximum
-from grid.sandbox.population import Size
+from grid.sandbox.population import Size, wrong_size
 
 
 class Command(BaseCommand):
@@ -59,8 +59,8 @@ class Command(BaseCommand):
             raise CommandError("--hpa-sync-seconds must be above 0, and --hpa-down-seconds 0 or more.")
         if options["maximum_nodes"] is not None and options["maximum_nodes"] < 1:
             raise CommandError("--maximum-nodes must be 1 or more.")
-        if min(options["nodes"], options["pods"], options["churn"]) < 0:
-            raise CommandError("--nodes, --pods and --churn must be 0 or more.")
+        if wrong := wrong_size(nodes=options["nodes"], pods=options["pods"], churn=options["churn"]):
+            raise CommandError(wrong)
         if options["pods"] and not options["nodes"]:
             raise CommandError("--pods needs --nodes: they are on these nodes and on no others.")
         settings = ClusterSettings(

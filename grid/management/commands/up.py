@@ -28,6 +28,7 @@ from grid.management.demo import create_demo_data, new_accounts
 from grid.management.supervisor import Program, StartFailed, Supervisor, end_leftovers
 from grid.management.varfiles import refuse_damage, refuse_former_database
 from grid.models import ConfigRecord
+from grid.sandbox.population import wrong_size
 
 _HOST = "127.0.0.1"
 
@@ -54,6 +55,8 @@ class Command(BaseCommand):
             raise CommandError(
                 "The embedded cluster needs Linux; elsewhere use a cluster of yours: docs/installation.md."
             )
+        if problem := wrong_size(nodes=options["nodes"], pods=options["pods"], churn=options["churn"]):
+            raise CommandError(problem)
         started = time.monotonic()
         var: Path = settings.VAR_DIR
         port: int = options["port"]

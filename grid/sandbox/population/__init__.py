@@ -5,7 +5,7 @@
 controllers leave it alone, and is in memory only.
 """
 
-from grid.sandbox.population.plan import Size
+from grid.sandbox.population.plan import Size, wrong_size
 from grid.sandbox.population.population import Population
 
-__all__ = ["Population", "Size"]
+__all__ = ["Population", "Size", "wrong_size"]

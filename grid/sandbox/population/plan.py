@@ -9,7 +9,8 @@ from grid.sandbox.pools import NodePool, Taint
 
 ID_ALPHABET = "abcdefghijkmnpqrstvwxyz23456789"
 _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
-PODS_OF_A_NODE = 30  # Kubernetes' own limits: 150,000 pods on 5,000 nodes
+PODS_OF_A_NODE = 30
+MOST_NODES, MOST_PODS, MOST_CHURN = 5000, 150_000, 1000.0  # as many nodes and pods as Kubernetes itself allows
 _FIRST_NAMES = (
     "amara",
     "bilal",
@@ -38,6 +39,16 @@ class Size:
     pods: int = 0
     churn: float = 0.0
     seed: int = 1
+
+
+def wrong_size(*, nodes: int = 0, pods: int = 0, churn: float = 0.0) -> str:
+    """What is wrong with it, as a sentence; "" when nothing is."""
+    if 0 <= nodes <= MOST_NODES and 0 <= pods <= MOST_PODS and 0 <= churn <= MOST_CHURN:  # not so of a NaN
+        return ""
+    return (
+        f"A population has between 0 and {MOST_NODES:,} nodes, between 0 and {MOST_PODS:,} pods, "
+        f"and between 0 and {MOST_CHURN:,.0f} changes a second."
+    )
 
 
 @dataclass(frozen=True, slots=True)

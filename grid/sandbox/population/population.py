@@ -91,29 +91,35 @@ class Population:
 
     # What goes wrong on demand
 
-    def stock_out(self, pool: str, count: int) -> None:
+    # What happens to workers returns to how many.
+
+    def stock_out(self, pool: str, count: int) -> int:
         """For two minutes the pool gets no pods; so many of its pods are made anew, and wait."""
-        self._out_of_stock[pool] = self._clock.monotonic() + stories.STOCK_OUT_SECONDS
-        for key in self.rooms.draw(self.plan.rng, count, part=f"-{WORKER}-", pool=pool):
-            self._asked.add(stories.is_replaced(self, key))
+        found = self._with_workers(count, lambda key: stories.is_replaced(self, key), pool=pool)
+        if found:
+            self._out_of_stock[pool] = self._clock.monotonic() + stories.STOCK_OUT_SECONDS
+        return found
 
-    def bad_image(self, count: int) -> None:
-        for key in self.rooms.draw(self.plan.rng, count, part=f"-{WORKER}-"):
-            self._asked.add(stories.is_replaced(self, key, image=happenings.MISSING_IMAGE))
+    def bad_image(self, count: int) -> int:
+        return self._with_workers(count, lambda key: stories.is_replaced(self, key, image=happenings.MISSING_IMAGE))
 
-    def out_of_memory(self, count: int) -> None:
-        for key in self.rooms.draw(self.plan.rng, count, part=f"-{WORKER}-"):
-            self._asked.add(stories.crashes(self, key, 137, "OOMKilled"))
+    def out_of_memory(self, count: int) -> int:
+        return self._with_workers(count, lambda key: stories.crashes(self, key, 137, "OOMKilled"))
 
-    def crash_loop(self, count: int) -> None:
-        for key in self.rooms.draw(self.plan.rng, count, part=f"-{WORKER}-"):
-            self._asked.add(stories.crashes(self, key, 1, "Error", times=5))
+    def crash_loop(self, count: int) -> int:
+        return self._with_workers(count, lambda key: stories.crashes(self, key, 1, "Error", times=5))
 
     def lose_node(self) -> str:
         return self._with_node(stories.node_is_lost)
 
     def taint_node(self) -> str:
         return self._with_node(stories.node_is_tainted)
+
+    def _with_workers(self, count: int, story: Callable[[str], Story], *, pool: str = "") -> int:
+        keys = tuple(self.rooms.draw(self.plan.rng, count, part=f"-{WORKER}-", pool=pool))
+        for key in keys:
+            self._asked.add(story(key))
+        return len(keys)
 
     def _with_node(self, story: Callable[[stories.World, str], Story]) -> str:
         """The node that it happens to, "" when there is none."""

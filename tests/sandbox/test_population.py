@@ -235,6 +235,29 @@ async def test_an_empty_population_is_asked_for_and_nothing_comes_any_more() -> 
 
 
 @virtual_time
+async def test_what_goes_leaves_nothing_behind_and_empty_nodes_go_down_to_those_at_the_start() -> None:
+    async with populated(Size(2, 20)) as population:
+        store = store_of(population)
+        others = {record.key for record in store.records("configmaps") if PLAYED not in record.labels}
+        for _ in range(2):
+            population.resize(pods=900)
+            await passes(5)
+            assert len(nodes(population)) == 30
+            population.resize(pods=0)
+            await passes(5)
+        assert (store.count("pods"), store.count("nodes"), store.count("replicasets.apps")) == (0, 2, 0)
+        assert {record.key for record in store.records("configmaps")} == others
+
+
+@virtual_time
+async def test_exactly_so_many_go_that_as_many_are_left_as_are_asked_for() -> None:
+    async with populated(Size(10, 300)) as population:
+        population.resize(pods=123)
+        await passes(5)
+        assert len(pods(population)) == 123
+
+
+@virtual_time
 async def test_more_nodes_can_be_asked_for_while_others_are_still_made() -> None:
     async with populated(Size()) as population:
         population.resize(pods=3000)

@@ -2,7 +2,7 @@
 
 import random
 import uuid
-from collections.abc import Sequence
+from collections import Counter
 from dataclasses import dataclass
 
 from grid.sandbox.pools import NodePool, Taint
@@ -182,11 +182,9 @@ class Plan:
         )
 
 
-def pools_of(nodes: int) -> Sequence[NodePool]:
-    """The pool of each of so many nodes: the shares are right at any number, so more can be added later."""
-    found, counts = [], dict.fromkeys((pool.name for pool, _, _ in POOLS), 0)
+def pools_of(nodes: int) -> Counter[str]:
+    """How many of so many nodes are in each pool: the shares are right at any number, so more can be added later."""
+    counts: Counter[str] = Counter()
     for number in range(nodes):
-        pool = max(POOLS, key=lambda one: one[1] * (number + 1) - counts[one[0].name])[0]
-        counts[pool.name] += 1
-        found.append(pool)
-    return found
+        counts[max(POOLS, key=lambda one: one[1] * (number + 1) - counts[one[0].name])[0].name] += 1
+    return counts

@@ -46,6 +46,7 @@ class Population:
         self.plan = Plan(size)
         self.rooms = Rooms()
         self._size = size
+        self._nodes_at_start = size.nodes
         self._registry = registry
         self._store = registry.store
         self._namespace = namespace
@@ -68,9 +69,9 @@ class Population:
         return self._size
 
     def resize(self, *, pods: int | None = None, churn: float | None = None) -> None:
-        """More pods than the nodes hold bring more nodes."""
+        """More pods than the nodes hold bring more nodes; fewer let those go again that are empty, down to the number at the start."""
         pods = self._size.pods if pods is None else pods
-        nodes = max(self._size.nodes, -(-pods // PODS_OF_A_NODE))
+        nodes = max(self._nodes_at_start, -(-pods // PODS_OF_A_NODE))
         self._size = replace(self._size, nodes=nodes, pods=pods, churn=self._size.churn if churn is None else churn)
         self._is_resized = True
 
@@ -156,12 +157,10 @@ class Population:
                 slice_ends = time.monotonic() + _SLICE_SECONDS
 
     def _missing(self) -> Iterator[None]:
-        pools = pools_of(self._size.nodes)
-        while (count := len(self.rooms.nodes)) < self._size.nodes:
-            if count >= len(pools):  # more were asked for meanwhile
-                pools = pools_of(self._size.nodes)
-            self.add_node(pools[count].name)
-            yield
+        while pools := self.rooms.lacking(pools_of(self._size.nodes)):
+            for pool in pools:
+                self.add_node(pool)
+                yield
         while (lacking := self._size.pods - len(self.rooms)) > 0:
             when = timestamp(
                 self._registry.clock() - timedelta(seconds=self.plan.rng.expovariate(1 / _MEAN_AGE_SECONDS))
@@ -169,13 +168,27 @@ class Population:
             for pod in self._launch(self.plan.execution(lacking), when):
                 self._was_there(pod, when)
                 yield
-        while len(self.rooms) > self._size.pods:
-            found = next(self.rooms.draw(self.plan.rng, 1, part=f"-{WORKER}-"), None)
-            key = found or self.rooms.draw_any(self.plan.rng)
-            self.remove(PODS, key)
-            if found is None:
-                self.remove("configmaps", key)
+        while (excess := len(self.rooms) - self._size.pods) > 0:
+            self._withdraw(excess)
             yield
+        for name in self.rooms.spare(pools_of(self._size.nodes)):
+            self.remove(NODES, name)
+            yield
+
+    def _withdraw(self, most: int) -> None:
+        """Take an execution away with all that it has; of one that has more pods than `most` so many, workers first."""
+        drawn = self.rooms.draw_any(self.plan.rng)
+        anchor = "-".join(drawn.rpartition("/")[2].split("-")[:2])
+        prefix = f"{self._namespace}/{anchor}"
+        keys = [record.key for record in self._store.records(PODS, prefix=prefix) if record.key in self.rooms]
+        for key in sorted(keys, key=lambda key: f"-{HEAD}-" in key)[:most]:
+            self.remove(PODS, key)
+        if len(keys) <= most:
+            for record in tuple(self._store.records("replicasets.apps", prefix=prefix)):
+                self.remove("replicasets.apps", record.key)
+            self.remove("configmaps", prefix)
+        if drawn in self.rooms and self._store.get(PODS, drawn) is None:
+            self.rooms.remove_pod(drawn)  # it could not be written
 
     async def _churn(self) -> None:
         """Make changes at the rate that is asked for, and return when much is missing or too many pods are there.
@@ -248,9 +261,8 @@ class Population:
         def story() -> Story:
             left = execution.pods
             try:
-                for pod in self._launch(execution, self.now()):
-                    if len(self.rooms) >= self._size.pods:  # fewer were asked for meanwhile
-                        return
+                launching = self._launch(execution, self.now())
+                while len(self.rooms) < self._size.pods and (pod := next(launching, None)) is not None:
                     left -= 1
                     self._coming -= 1
                     yield 0.0
@@ -291,6 +303,8 @@ class Population:
         return key
 
     def add_node(self, pool: str) -> None:
+        if len(self.rooms.nodes) >= self._size.nodes:
+            return
         template = next(one for one, _, _ in POOLS if one.name == pool)
         name, number = self.plan.node_name(pool), next(self._numbers)
         self.write(NODES, name, objects.node(name, self.plan.uid(), template, number, self.now()))

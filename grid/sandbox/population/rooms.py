@@ -1,9 +1,10 @@
 """Which pod of the population is on which node, and where the next one fits. Pure bookkeeping, without Kubernetes' objects."""
 
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from grid.quantity import millicores, whole
 from grid.sandbox.kubelet.capacity import allocatable_of
@@ -132,6 +133,22 @@ class Rooms:
 
     def pods_on(self, node: str) -> Sequence[str]:
         return [key for key, place in self._pods.items() if place.node == node]
+
+    def lacking(self, wanted: Counter[str]) -> Sequence[str]:
+        """The pool of each node that has to come, when so many are wanted of each."""
+        there = Counter(room.pool for room in self.nodes.values())
+        return tuple(islice((wanted - there).elements(), max(0, wanted.total() - there.total())))
+
+    def spare(self, wanted: Counter[str]) -> Sequence[str]:
+        """Nodes without pods that are too many, of pools that have more than are wanted."""
+        surplus = Counter(room.pool for room in self.nodes.values()) - wanted
+        used = {place.node for place in self._pods.values()} if surplus else ()
+        found: list[str] = []
+        for name, room in self.nodes.items():
+            if surplus[room.pool] > 0 and name not in used and len(found) < len(self.nodes) - wanted.total():
+                surplus[room.pool] -= 1
+                found.append(name)
+        return found
 
     def draw(self, rng: random.Random, count: int, *, part: str = "", pool: str = "") -> Iterator[str]:
         """Up to so many different pods that are on a node: those with `part` in their name, of that pool."""

@@ -356,6 +356,17 @@ async def test_a_lost_node_is_unreachable_then_gone_and_its_pods_are_elsewhere()
 
 
 @virtual_time
+async def test_a_node_that_somebody_deletes_and_its_pods_are_made_anew() -> None:
+    async with populated(Size(6, 100)) as population:
+        name = next(name for name in population.rooms.nodes if population.rooms.pods_on(name))
+        population._registry.delete(stored_kinds()["nodes"], name, DeleteOptions())
+        assert name not in population.rooms.nodes
+        await passes(10)
+        assert len(nodes(population)) == len(population.rooms.nodes) == 6
+        assert name not in {pod["spec"].get("nodeName") for pod in pods(population)}
+
+
+@virtual_time
 async def test_a_node_in_maintenance_is_emptied_and_comes_back() -> None:
     async with populated(Size(20, 300, churn=0)) as population:
         name = population.taint_node()

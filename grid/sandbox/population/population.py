@@ -61,6 +61,7 @@ class Population:
         self._is_ours = False
         self._is_resized = False  # since it was filled last
         self._store.listen(PODS, self._noticed)
+        self._store.listen(NODES, self._noticed_node)
 
     # What is asked for
 
@@ -294,8 +295,6 @@ class Population:
             return
         self._changes += 1
         self._store.remove(resource, key)
-        if resource == NODES:
-            self.rooms.remove_node(key)
 
     def add_pod(self, obj: Object) -> str:
         key = self._take_in(obj)
@@ -377,6 +376,15 @@ class Population:
             self.rooms.remove_pod(change.key)
         elif not self._is_ours and "deletionTimestamp" in change.now.obj["metadata"] and not _was_going(change):
             self._asked.add(stories.goes(self, change.key), after=2.0)
+
+    def _noticed_node(self, change: Change) -> None:
+        """Of a node that is gone, whoever removed it: its pods are made anew elsewhere, and after a while so is it."""
+        if change.now is None and change.key in self.rooms.nodes:
+            pool, keys = self.rooms.nodes[change.key].pool, self.rooms.pods_on(change.key)
+            self.rooms.remove_node(change.key)
+            for key in keys:
+                self._asked.add(stories.is_replaced(self, key))
+            self._asked.add(stories.node_comes(self, pool), after=stories.NODE_SECONDS)
 
 
 def _was_going(change: Change) -> bool:

@@ -19,6 +19,7 @@ from grid.sandbox.population.telling import Story
 PODS, NODES, EVENTS = "pods", "nodes", "events"
 STOCK_OUT_SECONDS = TROUBLE_SECONDS = 120.0
 _RETRY_SECONDS = 15.0
+NODE_SECONDS = 5.0  # until there is another one in place of a node that is gone
 _LOST_SECONDS = 40.0  # real clusters wait five minutes before they take pods from a silent node
 _MAINTENANCE = {"key": f"{PREFIX}/maintenance", "value": "demo", "effect": "NoExecute"}
 _BACK_OFFS = ("10s", "20s", "40s", "1m20s", "2m40s", "5m0s")
@@ -188,8 +189,12 @@ def node_is_lost(world: World, name: str) -> Story:
     for key in pods:
         yield from is_replaced(world, key)
     world.remove(NODES, name)
-    yield 5.0
-    world.add_node(room.pool)
+    yield 0.0
+
+
+def node_comes(world: World, pool: str) -> Story:
+    world.add_node(pool)
+    yield 0.0
 
 
 def node_is_tainted(world: World, name: str) -> Story:

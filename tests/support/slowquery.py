@@ -3,10 +3,12 @@
 import asyncio
 import threading
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.db import connection
+from psycopg import AsyncConnection
 
 _LOCK = 4711  # an advisory lock of PostgreSQL's
 
@@ -41,17 +43,18 @@ class SlowQuery:
     @asynccontextmanager
     async def unanswered(self) -> AsyncIterator[None]:
         """No such query is answered within this."""
-        is_server = connection.vendor == "postgresql"
-        if is_server:
-            await sync_to_async(self._say)(f"SELECT pg_advisory_lock({_LOCK})")
-        try:
-            yield
-        finally:
-            self._may_end.set()
-            if is_server:
-                await sync_to_async(self._say)(f"SELECT pg_advisory_unlock({_LOCK})")
+        async with AsyncExitStack() as stack:
+            if connection.vendor == "postgresql":
+                # Over a connection of its own: Django closes its own, and the lock is gone, as soon as one is old.
+                parameters = await sync_to_async(connection.get_connection_params)()
+                lock = await stack.enter_async_context(await AsyncConnection.connect(**_plain(parameters)))
+                await lock.execute("SELECT pg_advisory_lock(%s)", [_LOCK])
+            try:
+                yield
+            finally:
+                self._may_end.set()
 
-    @staticmethod
-    def _say(sql: str) -> None:
-        with connection.cursor() as cursor:
-            cursor.execute(sql)
+
+def _plain(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Without what is for connections of Django's own kind."""
+    return {name: value for name, value in parameters.items() if name not in ("context", "cursor_factory")}

@@ -40,7 +40,8 @@ class LivePage(ABC, Generic[View, Facts]):
         """May this person see this view? Asked for the page and at connect."""
 
     def still_allowed(self, runtime: Runtime, viewer: Viewer, view: View) -> bool:
-        """Asked again every half minute. Differs from `allowed` where the right hangs on an object that may be gone by then."""
+        """May this person go on seeing it? Asked about once a second and before each update. Differs from `allowed` where the right depends
+        on an object that may be gone by then."""
         return self.allowed(runtime, viewer, view)
 
     @abstractmethod

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 
 POD_STAYS_SENTENCE = (
-    "It cannot be resumed until its last pod is seen gone. On a node that is lost, that lasts until the node is back or removed. "
+    "It cannot be resumed yet: its last pod is not confirmed gone. On a lost node this takes until the node is back or removed. "
     "Launching it again makes a new workspace with the same files."
 )
 

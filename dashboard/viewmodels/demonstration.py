@@ -41,14 +41,14 @@ FAILURES: Sequence[Failure] = (
     Failure(
         "stock-out",
         "A pool is out of stock",
-        "Ten workers of a pool are made anew, and for two minutes nothing new gets a node there.",
+        "Ten workers of a pool are replaced, and for two minutes nothing new gets a node there.",
         "Infrastructure: these pods wait, and their pages say that no node has room and that none can be added.",
         "pool",
     ),
     Failure(
         "bad-image",
         "A bad image",
-        "Ten workers are made anew with an image that is in no registry, for two minutes.",
+        "Ten workers are replaced by ones with an image that is in no registry, for two minutes.",
         "Infrastructure: these pods cannot pull their image; a pod's page says what to do.",
     ),
     Failure(
@@ -66,7 +66,7 @@ FAILURES: Sequence[Failure] = (
     Failure(
         "node-lost",
         "A node is lost",
-        "One node falls silent. After 40 seconds its pods are made anew elsewhere, and it is replaced.",
+        "One node falls silent. After 40 seconds its pods are replaced elsewhere, and it is replaced.",
         "Infrastructure: the node is lost, its pods are not ready; then both have successors.",
     ),
     Failure(
@@ -78,7 +78,7 @@ FAILURES: Sequence[Failure] = (
     Failure(
         "pause",
         "The API server is stuck",
-        "For so long it answers nothing, and no connection ends.",
+        "It answers nothing for the chosen time; connections stay open.",
         "Every live page says how far behind it is, and catches up by itself.",
         "seconds",
         needs_pods=False,
@@ -86,7 +86,7 @@ FAILURES: Sequence[Failure] = (
     Failure(
         "restart",
         "The API server restarts",
-        "All connections end, for so long none is taken, and what was watched is forgotten.",
+        "All connections end, none is accepted for the chosen time, and the watch history is lost.",
         "Every live page says that the cluster cannot be reached, and then is right again without a reload.",
         "seconds",
         needs_pods=False,
@@ -123,7 +123,7 @@ def demonstration_view(state: Mapping[str, Any]) -> DemonstrationView:
             Slider(
                 "pods",
                 "Pods",
-                "More than 30 for each node bring more nodes.",
+                "Nodes are added above 30 pods for each node.",
                 wanted["pods"],
                 MOST_PODS,
                 _step(wanted["pods"]),

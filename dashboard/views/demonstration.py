@@ -43,7 +43,7 @@ async def demonstration_size(request: HttpRequest) -> HttpResponse:
         said = f"Choose between 0 and {MOST_PODS:,} pods, and between 0 and {MOST_CHURN:,} changes a second."
         messages.error(request, said)
         return redirect("demonstration")
-    said = f"On the way to {pods:,} pods with {churn} changes a second."
+    said = f"Changing to {pods:,} pods and {churn} changes a second."
     return await _asked(request, "PATCH", "population", {"pods": pods, "churn": churn}, said)
 
 

@@ -39,7 +39,7 @@ def test_the_page_shows_how_it_is_and_all_that_can_go_wrong(embedded: FakeCluste
 def test_the_sliders_ask_for_another_size_and_rate(embedded: FakeCluster, admin: Client) -> None:
     page = admin.post("/demonstration/size/", {"pods": "3000", "churn": "40"}, follow=True).content.decode()
     assert embedded.asked_of_sandbox[0] == ("PATCH", "population", {"pods": 3000, "churn": 40})
-    assert "On the way to 3,000 pods with 40 changes a second." in page
+    assert "Changing to 3,000 pods and 40 changes a second." in page
 
 
 @pytest.mark.parametrize(

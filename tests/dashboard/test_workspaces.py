@@ -126,7 +126,7 @@ async def test_home_offers_to_resume_as_soon_as_the_last_pod_is_seen_gone(
 
     workspace = await sync_to_async(lost)()
     async with connected("/live/home/", people.owner) as socket:
-        assert "until its last pod is seen gone" in await socket.message()
+        assert "its last pod is not confirmed gone" in await socket.message()
         await sync_to_async(settle)()
         assert f"/workspaces/{workspace.pk}/resume/" in await socket.message_about("Resume")
 
@@ -260,7 +260,7 @@ def test_on_a_lost_node_it_says_why_it_is_not_resumed_and_offers_to_launch_it_ag
     own, again = f"/workspaces/{workspace.pk}/", f'href="/launch/?from={workspace.pk}"'
     for path in ("/", "/workspaces/", own, f"/executions/{workspace.pk}/", f"{own}resume/"):
         shown = page(people.owner, path)
-        assert "It cannot be resumed until its last pod is seen gone." in shown, path
+        assert "It cannot be resumed yet: its last pod is not confirmed gone." in shown, path
         assert again in shown, path
         assert ">Resume<" not in shown, path
     assert "in a moment" not in resume(people.owner, workspace)[1]

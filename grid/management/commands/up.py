@@ -57,6 +57,8 @@ class Command(BaseCommand):
             )
         if problem := wrong_size(nodes=options["nodes"], pods=options["pods"], churn=options["churn"]):
             raise CommandError(problem)
+        if options["pods"] and not options["nodes"]:
+            raise CommandError("--pods needs --nodes: they are on these nodes and on no others.")
         started = time.monotonic()
         var: Path = settings.VAR_DIR
         port: int = options["port"]

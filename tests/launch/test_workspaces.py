@@ -173,7 +173,7 @@ def test_it_cannot_be_resumed_while_it_lives_or_its_pod_is_still_there(shop: Sho
         resumed(workspace)
     assert code_of(refused) == ("", "active")
     Execution.objects.filter(pk=life.pk).update(state=State.STOPPED, slots_reserved_at=NOW, ended_at=NOW)
-    with pytest.raises(Rejected, match="until its last pod is seen gone") as refused:
+    with pytest.raises(Rejected, match="its last pod is not confirmed gone") as refused:
         resumed(workspace)
     assert code_of(refused) == ("", "pod_stays")
     assert Execution.objects.count() == 1

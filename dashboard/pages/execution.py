@@ -34,6 +34,7 @@ from grid.diagnosis.diagnosis import Diagnosis
 from grid.kube.objects import Event, Pod
 from grid.runtime import Runtime
 from grid.runtime.executions import TOPIC as EXECUTIONS
+from grid.runtime.executions import ExecutionRow
 from grid.watch.events import topic_about
 from grid.watch.hub import NAME, Topic
 
@@ -86,6 +87,16 @@ class ExecutionPage(LivePage[ExecutionView, ExecutionRecord | None]):
     def audience(self, viewer: Viewer) -> Hashable:
         return viewer
 
+    def remember(
+        self, runtime: Runtime, execution_id: str, record: ExecutionRecord | None, before: ExecutionRow | None
+    ) -> None:
+        """Show what was just read, also while the snapshot has not taken in what was written: whoever stops something without a script
+        sees one page and no change of it. `before` is the snapshot's row when the reading began: with a later one it is read again."""
+        self._records[execution_id] = (asyncio.get_running_loop().time(), (id(runtime), before), record)
+        self._records.move_to_end(execution_id)
+        if len(self._records) > _RECORDS_KEPT:
+            self._records.popitem(last=False)
+
     async def read(self, runtime: Runtime, viewer: Viewer, view: ExecutionView) -> ExecutionRecord | None:
         return await self._record(runtime, view.id)
 
@@ -119,10 +130,7 @@ class ExecutionPage(LivePage[ExecutionView, ExecutionRecord | None]):
         if known is not None and known[1] == (id(runtime), row) and 0 <= at - known[0] < RECORD_SECONDS:
             return known[2]
         record = await database.pages.run(read_record, execution_id)
-        self._records[execution_id] = (at, (id(runtime), row), record)
-        self._records.move_to_end(execution_id)
-        if len(self._records) > _RECORDS_KEPT:
-            self._records.popitem(last=False)
+        self.remember(runtime, execution_id, record, row)
         return record
 
 

@@ -72,8 +72,9 @@ async def executions(request: HttpRequest) -> HttpResponse:
 @require_safe
 async def execution(request: HttpRequest, id: str) -> HttpResponse:
     """Live while it is active and an hour longer; after that what is stored, which nothing changes any more."""
-    viewer, record = await seen(request, id)
     runtime = get_runtime()
+    before = runtime.executions.get(id)
+    viewer, record = await seen(request, id)
     if runtime.executions.get(id) is None and not record.is_final:
         await runtime.executions.look_at([Change(execution=id)])  # it was launched a moment ago
     tab = request.GET.get("tab", "")
@@ -87,6 +88,7 @@ async def execution(request: HttpRequest, id: str) -> HttpResponse:
         context |= {"phases": LEGEND, "sample_rows": await sync_to_async(samples_table)(record)}
     if runtime.executions.get(id) is not None:
         query = QueryDict(urlencode({"id": id, "tab": tab} if tab else {"id": id}))
+        EXECUTION.remember(runtime, id, record, before)
         return await live_page(request, EXECUTION, "dashboard/execution.html", query=query, context=context)
     now = runtime.clock()
     context |= {

@@ -102,6 +102,15 @@ def test_stopping_asks_first_and_twice_is_once(people: People, running: Executio
     assert f'href="/executions/{running.pk}/stop/"' not in page
 
 
+def test_page_that_is_asked_for_shows_what_was_written_also_before_the_snapshot_has_it(
+    people: People, running: Execution
+) -> None:
+    """Without a script nothing would put it right."""
+    assert "Stop asked for" not in text(people.owner, running)
+    client_of(people.owner).post(f"/executions/{running.pk}/stop/")
+    assert f"Stop asked for by {people.owner.username}." in text(people.owner, running)
+
+
 def test_a_foreign_site_cannot_stop(people: People, running: Execution) -> None:
     client = client_of(people.owner, enforce_csrf_checks=True)
     assert client.post(f"/executions/{running.pk}/stop/").status_code == 403

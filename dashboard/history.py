@@ -1,27 +1,31 @@
 """Executions that have ended, newest first; sync reads of the database that cost the same however many there are.
 
-A page begins where the one before ended, and an index finds that place: nothing is counted or skipped. A filter looks through a bounded
-number of executions at a time, and says how far back it has looked.
+A page begins where the one before ended, and an index finds that place: nothing is counted or skipped. A text is found anywhere in the
+history by PostgreSQL's index of trigrams; any other filter looks through a bounded number of executions at a time, and says how far back
+it has looked.
 """
 
 import operator
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from django.db.models import Q, QuerySet
+from django.db import connection
+from django.db.models import Model, Q, QuerySet
 
 from dashboard.access import Viewer, may_observe
 from dashboard.viewmodels.executions_view import Choices, ExecutionsView, offered
-from grid.models import Execution, Membership, User
+from grid.models import Execution, HardwareTier, Membership, Project, State, User
+from grid.models.environment import Kind
 
 PER_PAGE = 50
 SEARCHED = 5000
 _CHOICES_FROM = 1000
-_TEXT_COLUMNS = (
-    *("title", "id", "message", "kind", "state", "node_name"),
-    *("owner__username", "project__name", "tier__name"),
-)
+_OWN_TEXT = ("title", "id", "message", "node_name")  # what the index of trigrams holds
+_OTHER_TEXT = ("kind", "state", "owner__username", "project__name", "tier__name")
+_HAS_TRIGRAM = re.compile(r"[^\W_]{3}")
+_MOST_NAMES = 100  # of people and projects that a text may mean, for the index to be of use
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -96,7 +100,7 @@ def _read(
     viewer: Viewer, view: ExecutionsView, start: Position | None, searched: int, *, towards_newer: bool = False
 ) -> tuple[list[Execution], Position | None]:
     """Return at most a page from `start` on, in the order of reading, and where to read on; None when there is nothing more."""
-    wanted = _wanted(view)
+    wanted, is_indexed = _wanted(view)
     order = ("ended_at", "pk") if towards_newer else ("-ended_at", "-pk")
     found: dict[str, Execution] = {}
     limits: list[Position] = []
@@ -105,7 +109,9 @@ def _read(
     for source in sources:
         line = _from(source, start, towards_newer).order_by(*order)
         rows = line
-        if wanted:
+        if is_indexed:
+            rows = line.filter(wanted)
+        elif wanted:
             rows = Execution.objects.filter(wanted, pk__in=line.values("pk")[:each]).order_by(*order)
             limits += [_position(last) for last in line.only("ended_at")[each - 1 : each]]
         joined = rows.select_related("owner", "project", "tier").defer("spec")
@@ -138,7 +144,8 @@ def _sources(viewer: Viewer, view: ExecutionsView) -> Iterator[QuerySet[Executio
             yield ended.filter(project=project)
 
 
-def _wanted(view: ExecutionsView) -> Q:
+def _wanted(view: ExecutionsView) -> tuple[Q, bool]:
+    """Return what the filter asks for, and whether an index finds it in the whole history."""
     exact = {
         "kind": view.kind,
         "tier": view.tier,
@@ -146,15 +153,45 @@ def _wanted(view: ExecutionsView) -> Q:
         "project": view.project,
         "state": view.status,
     }
-    wanted = Q(**{name: value for name, value in exact.items() if value})
+    wanted, is_indexed = Q(**{name: value for name, value in exact.items() if value}), False
     if view.node:
         wanted &= Q(node_name__icontains=view.node)
+        is_indexed = _has_index(view.node)
     if view.text:
-        anywhere = Q()
-        for column in _TEXT_COLUMNS:
-            anywhere |= Q(**{f"{column}__icontains": view.text})
-        wanted &= anywhere
-    return wanted
+        found = _found_by_index(view.text) if _has_index(view.text) else None
+        is_indexed |= found is not None
+        wanted &= found or _any_of((*_OWN_TEXT, *_OTHER_TEXT), view.text)
+    return wanted, is_indexed
+
+
+def _has_index(text: str) -> bool:
+    return connection.vendor == "postgresql" and _HAS_TRIGRAM.search(text) is not None
+
+
+def _found_by_index(text: str) -> Q | None:
+    """Return the same as for all columns, of such that have an index; None where a kind, a state, a tier or too many names match."""
+    lower = text.lower()
+    if any(lower in value for value in (*Kind.values, *State.values)) or _named(HardwareTier, name__icontains=text):
+        return None
+    owners, projects = _named(User, username__icontains=text), _named(Project, name__icontains=text)
+    if len(owners) + len(projects) > _MOST_NAMES:
+        return None
+    found = _any_of(_OWN_TEXT, text)
+    for name, ids in (("owner__in", owners), ("project__in", projects)):
+        if ids:
+            found |= Q(**{name: ids})
+    return found
+
+
+def _named(model: type[Model], **text: str) -> list[object]:
+    return list(model._default_manager.filter(**text).values_list("pk", flat=True)[: _MOST_NAMES + 1])
+
+
+def _any_of(columns: Iterable[str], text: str) -> Q:
+    anywhere = Q()
+    for column in columns:
+        anywhere |= Q(**{f"{column}__icontains": text})
+    return anywhere
 
 
 def _from(source: QuerySet[Execution], start: Position | None, towards_newer: bool) -> QuerySet[Execution]:

@@ -3,6 +3,8 @@
 from datetime import timedelta
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from dashboard.access import Viewer, viewer_of
 from dashboard.history import PER_PAGE, ended_page
@@ -117,3 +119,48 @@ def test_filters_choose_among_what_is_visible(history: People, filter: dict[str,
         page = ended_page(viewer, ExecutionsView(show="ended", **filter))  # type: ignore[arg-type]
         wanted = expected(viewer, **{columns[name]: value for name, value in filter.items()})
         assert ids(page.rows) == wanted[:PER_PAGE]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("needle", 3),
+        ("NEEDLE", 3),
+        ("e0167", 1),
+        ("nee%le", 0),
+        ("ee", 3),
+        ("failed", 470),
+        ("small", 470),
+        ("Fraud", 156),
+    ],
+)
+def test_text_is_found_whatever_it_is_found_in(history: People, text: str, found: int) -> None:
+    viewer = seen_by(history.operator)
+    count, before = 0, ""
+    while True:
+        page = ended_page(viewer, ExecutionsView(show="ended", text=text, before=before))
+        count, before = count + len(page.rows), page.older
+        if not before:
+            break
+    assert count == found
+
+
+def test_postgresql_finds_a_rare_text_in_all_of_the_history_by_its_index(history: People) -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("SQLite's search is bounded.")
+    some = Execution.objects.filter(ended_at__isnull=False)[0]
+    Execution.objects.bulk_create(
+        Execution(
+            id=f"f{number:05}", kind="job", title=f"hay of bale {number}", owner=some.owner, project=some.project,
+            environment=some.environment, state=State.FAILED, ended_at=MOMENT + timedelta(minutes=number), **on_tier(some.tier),
+        )
+        for number in range(6000)
+    )  # fmt: skip
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT gin_clean_pending_list('history_by_text')")  # as autovacuum does
+        cursor.execute("ANALYZE grid_execution")
+        with CaptureQueriesContext(connection) as queries:
+            page = ended_page(seen_by(history.operator), ExecutionsView(show="ended", text="needle"), searched=50)
+        assert (len(page.rows), page.older, page.searched_to) == (3, "", None)
+        cursor.execute(f"EXPLAIN {queries.captured_queries[-1]['sql']}")
+        assert "history_by_text" in str(cursor.fetchall())

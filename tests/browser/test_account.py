@@ -45,9 +45,8 @@ def lock_out(page: Page) -> None:
             page.get_by_role("button", name="Log in").click()
 
 
-@pytest.mark.parametrize(
-    ("width", "scheme"), [pytest.param(1440, "light", marks=pytest.mark.slow), (390, "dark")], ids=["wide", "phone"]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")], ids=["wide", "phone"])
 def test_the_pages_are_accessible_and_fit(visit: Visit, forgiven: list[str], width: int, scheme: str) -> None:
     visit(ADMIN, "/account/")
     page = visit(ADMIN, "/account/", width=width, scheme=scheme)

@@ -77,6 +77,7 @@ def state_of(status: Object) -> Object:
     return states
 
 
+@pytest.mark.slow
 async def test_many_pods_run_on_nodes_that_come_for_them(client: Client) -> None:
     labels = {"app": "many"}
     template = {"metadata": {"labels": labels}, "spec": {"containers": [container()]}}

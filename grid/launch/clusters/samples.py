@@ -20,7 +20,7 @@ _LARGEST = 2**31 - 1  # of the column; what a head says is its user's word
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """See `ClusterSample`."""
+    """A `ClusterSample` that is not stored yet."""
 
     ready: int
     wanted: int

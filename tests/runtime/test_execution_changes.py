@@ -1,0 +1,261 @@
+"""How the snapshot of active executions follows the change feed, and what it reads from the database for that."""
+
+import asyncio
+import random
+from collections.abc import AsyncGenerator, AsyncIterator, Collection
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any
+
+import pytest
+from django.db import OperationalError
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from grid.changefeed import EVERYTHING, Change
+from grid.runtime.executions import ActiveExecutions, ExecutionRow, Marks, read_marks
+from grid.watch.hub import Hub
+from tests.dashboard.executing import ROW
+from tests.support.changefeed import Feed
+from tests.support.virtual import cancelled, passes, virtual_time
+
+NOW = datetime(2026, 3, 4, 9, 0, tzinfo=UTC)
+
+
+class Database:
+    """Executions by id, as rows, and every read of it."""
+
+    def __init__(self, *rows: ExecutionRow) -> None:
+        self.rows = {row.id: row for row in rows}
+        self.reads: list[object] = []
+        self._writes = 0
+
+    def write(self, id: str, **fields: Any) -> None:
+        self._writes += 1
+        self.rows[id] = replace(self.rows.get(id, ROW), id=id, version=(self._writes, NOW), **fields)
+
+    async def ask(self, read: Any, now: datetime) -> Any:
+        await asyncio.sleep(0.001)
+        if read is read_marks:
+            self.reads.append("versions")
+            roles = sorted((row.project_id, *row.project_roles) for row in self.rows.values())
+            return Marks({id: row.version for id, row in self.rows.items() if row.version}, roles)
+        wanted = getattr(read, "keywords", {}).get("ids")
+        self.reads.append("all" if wanted is None else sorted(wanted))
+        return [row for id, row in self.rows.items() if wanted is None or id in wanted]
+
+
+@asynccontextmanager
+async def following(database: Database, feed: Feed | None) -> AsyncIterator[ActiveExecutions]:
+    executions = ActiveExecutions(Hub(), clock=lambda: NOW, feed=feed, ask=database.ask, rng=random.Random(1))
+    task = asyncio.create_task(executions.run())
+    await passes(0.5)
+    try:
+        yield executions
+    finally:
+        await cancelled(task)
+
+
+@virtual_time
+async def test_what_a_feed_tells_of_is_read_at_once_and_nothing_else() -> None:
+    database, feed = Database(), Feed()
+    for number in range(100):
+        database.write(f"e{number}")
+    async with following(database, feed) as executions:
+        database.reads.clear()
+        database.write("e7", state="failed")
+        database.write("new", requested_at=NOW + timedelta(hours=1))
+        del database.rows["e8"]
+        feed.told.put_nowait({Change("e7"), Change("new"), Change("e8")})
+        await passes(0.1)
+        assert database.reads == [["e7", "e8", "new"]]
+        assert (row := executions.get("e7")) is not None
+        assert row.state == "failed"
+        assert executions.get("e8") is None
+        assert len(executions.values()) == 100
+
+
+@virtual_time
+async def test_who_joins_a_project_makes_its_executions_be_read_again() -> None:
+    database, feed = Database(), Feed()
+    database.write("ours")
+    database.write("theirs", project_id="theirs")
+    async with following(database, feed) as executions:
+        database.reads.clear()
+        database.write("ours", project_roles={7: "viewer"})
+        feed.told.put_nowait({Change(project=ROW.project_id)})
+        await passes(0.1)
+        assert database.reads == [["ours"]]
+        assert (row := executions.get("ours")) is not None
+        assert 7 in row.project_member_ids
+
+
+@virtual_time
+async def test_a_name_that_changed_is_read_with_all_rows() -> None:
+    database, feed = Database(), Feed()
+    database.write("one")
+    async with following(database, feed) as executions:
+        database.rows["one"] = replace(database.rows["one"], tier_name="Tiny")
+        feed.told.put_nowait({EVERYTHING})
+        await passes(0.1)
+        assert database.reads[-1] == "all"
+        assert (row := executions.get("one")) is not None
+        assert row.tier_name == "Tiny"
+
+
+@virtual_time
+async def test_while_a_feed_tells_the_versions_are_compared_seldom_and_no_row_is_read() -> None:
+    database, feed = Database(), Feed()
+    database.write("one")
+    async with following(database, feed) as executions:
+        database.reads.clear()
+        with executions._hub.subscribe({"executions"}):
+            await passes(100)
+        assert 8 <= len(database.reads) <= 11
+        assert set(map(str, database.reads)) == {"versions"}
+        database.write("one", state="failed")  # which the feed does not tell
+        await passes(11)
+        assert (row := executions.get("one")) is not None
+        assert row.state == "failed"
+
+
+@virtual_time
+async def test_when_the_feed_is_lost_the_database_is_asked_each_second_until_it_is_back(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    database, feed = Database(), Feed()
+    async with following(database, feed) as executions:
+        with executions._hub.subscribe({"executions"}):
+            for _ in range(6):  # it is lost as soon as it has begun, again and again
+                feed.told.put_nowait("server closed the connection")
+            database.write("one")
+            await passes(1.5)
+            assert executions.get("one") is not None
+            await passes(60)
+            database.write("two")
+            feed.told.put_nowait({Change("two")})
+            await passes(0.1)
+            assert executions.get("two") is not None
+    assert [record.levelname for record in caplog.records].count("WARNING") == 1
+
+
+@virtual_time
+async def test_a_database_that_does_not_answer_when_something_is_told_is_asked_again() -> None:
+    database, feed = Database(), Feed()
+    is_away = [True]
+
+    class Away(Database):
+        async def ask(self, read: Any, now: datetime) -> Any:
+            if is_away and isinstance(read, partial):
+                raise OperationalError("the database is locked")
+            return await database.ask(read, now)
+
+    async with following(Away(), feed) as executions:
+        database.write("one")
+        feed.told.put_nowait({Change("one")})
+        await passes(0.5)
+        assert executions.get("one") is None
+        is_away.clear()
+        await passes(3)
+        assert executions.get("one") is not None
+
+
+@virtual_time
+async def test_a_name_told_of_while_all_are_compared_is_read_too() -> None:
+    database, feed = Database(), Feed()
+    database.write("one")
+    async with following(database, feed) as executions:
+        for second in range(30):  # so that one of them comes when a comparison is due
+            database.rows["one"] = replace(database.rows["one"], tier_name=f"T{second}")
+            feed.told.put_nowait({EVERYTHING})
+            await passes(1)
+            assert (row := executions.get("one")) is not None
+            assert row.tier_name == f"T{second}"
+
+
+@virtual_time
+async def test_a_name_that_changed_while_the_feed_was_lost_is_read_when_it_is_back() -> None:
+    database, feed = Database(), Feed()
+    database.write("one")
+    async with following(database, feed) as executions:
+        feed.told.put_nowait("server closed the connection")
+        await asyncio.sleep(0)
+        database.rows["one"] = replace(database.rows["one"], tier_name="Tiny")
+        await passes(2)
+        assert (row := executions.get("one")) is not None
+        assert row.tier_name == "Tiny"
+
+
+@virtual_time
+async def test_a_hint_that_the_feed_does_not_confirm_is_followed_within_a_second() -> None:
+    database, feed = Database(), Feed()
+    async with following(database, feed) as executions:
+        await passes(2)
+        database.write("one")
+        executions.hint()
+        await passes(1.2)
+        assert executions.get("one") is not None
+
+
+@virtual_time
+async def test_a_feed_that_fails_in_a_way_nobody_foresaw_leaves_asking_as_it_was() -> None:
+    class Broken:
+        async def changes(self) -> AsyncGenerator[Collection[Change]]:
+            for unforeseen in (ValueError("nobody expected this"),):
+                raise unforeseen
+            yield set()
+
+    database = Database()
+    database.write("one")
+    executions = ActiveExecutions(Hub(), clock=lambda: NOW, feed=Broken(), ask=database.ask, rng=random.Random(1))
+    task = asyncio.create_task(executions.run())
+    await passes(0.1)
+    assert executions.get("one") is not None
+    await cancelled(task)
+
+
+@given(seed=st.integers(0, 10_000))
+@settings(max_examples=60, deadline=None)
+@virtual_time
+async def test_however_looks_overlap_the_last_state_is_shown(seed: int) -> None:
+    """Each read takes a time of its own, so the one that began first may be done last."""
+    rng, database = random.Random(seed), Database()
+
+    async def ask(read: Any, now: datetime) -> Any:
+        await asyncio.sleep(rng.uniform(0, 0.3))
+        found = await database.ask(read, now)
+        await asyncio.sleep(rng.uniform(0, 0.3))
+        return found
+
+    executions = ActiveExecutions(Hub(), clock=lambda: NOW, ask=ask)
+    async with asyncio.TaskGroup() as looks:
+        for _ in range(30):
+            id = f"e{rng.randrange(4)}"
+            if rng.random() < 0.2:
+                database.rows.pop(id, None)
+            else:
+                database.write(id, title=str(rng.random()))
+            looks.create_task(executions.look_at([Change(id)]))
+            if rng.random() < 0.2:
+                looks.create_task(executions.refresh())
+            await asyncio.sleep(rng.uniform(0, 0.1))
+    assert {row.id: row.title for row in executions.values()} == {id: row.title for id, row in database.rows.items()}
+
+
+@virtual_time
+async def test_many_who_ask_for_what_is_not_there_wait_for_one_comparison_and_all_see_it() -> None:
+    database = Database()
+    executions = ActiveExecutions(Hub(), clock=lambda: NOW, ask=database.ask)
+    reading = asyncio.create_task(executions.look_at([Change("other")]))
+    await asyncio.sleep(0)
+    database.write("new")
+
+    async def somebody() -> bool:
+        await executions.catch_up()
+        return executions.get("new") is not None
+
+    assert await asyncio.gather(*(somebody() for _ in range(20))) == [True] * 20
+    await reading
+    assert database.reads.count("versions") == 1

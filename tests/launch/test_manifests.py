@@ -192,6 +192,62 @@ def test_storage_is_chosen_by_the_installation() -> None:
         assert (claim["accessModes"], claim["storageClassName"]) == (["ReadWriteOnce"], "local-path")
 
 
+GPU_CONTAINER = {
+    "name": "run",
+    "image": "lab:4",
+    "command": [
+        "lab",
+        "--ip=$(POD_IP)",
+        "--port=8888",
+        "--base=/",
+        "--json={}",
+        "--root=/mnt/project",
+    ],
+    "workingDir": "/home/grid",
+    "env": [
+        {"name": "GRID_EXECUTION_ID", "value": "abc"},
+        {"name": "GRID_BASE_URL", "value": "/"},
+        {"name": "GRID_PROJECT_PATH", "value": "/mnt/project"},
+        {"name": "HOME", "value": "/home/grid"},
+        {"name": "JUPYTER_RUNTIME_DIR", "value": "/run/grid"},
+        {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
+        {
+            "name": "JUPYTER_TOKEN",
+            "valueFrom": {"secretKeyRef": {"name": "workspace-abc", "key": "token"}},
+        },
+        {
+            "name": "THREADS",
+            "valueFrom": {"secretKeyRef": {"name": "workspace-abc", "key": "variable.THREADS"}},
+        },
+        {"name": "URL", "value": "http://$(POD_IP):1/"},
+    ],
+    "ports": [{"name": "http", "containerPort": 8888, "protocol": "TCP"}],
+    "readinessProbe": {
+        "tcpSocket": {"port": 8888},
+        "periodSeconds": 2,
+        "timeoutSeconds": 2,
+        "failureThreshold": 3,
+    },
+    "resources": {
+        "requests": {
+            "cpu": "3",
+            "memory": "12Gi",
+            "ephemeral-storage": "2Gi",
+            "nvidia.com/gpu": "1",
+        },
+        "limits": {"cpu": "4", "memory": "14Gi", "ephemeral-storage": "20Gi", "nvidia.com/gpu": "1"},
+    },
+    "volumeMounts": [
+        {"name": "project", "mountPath": "/mnt/project"},
+        {"name": "home", "mountPath": "/home/grid"},
+        {"name": "runtime", "mountPath": "/run/grid"},
+        {"name": "shared-memory", "mountPath": "/dev/shm"},
+    ],
+    "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+    "terminationMessagePolicy": "FallbackToLogsOnError",
+}
+
+
 def test_the_pod_of_a_workspace_on_a_gpu() -> None:
     assert objects(spec())[PODS] == {
         "apiVersion": "v1",
@@ -208,62 +264,7 @@ def test_the_pod_of_a_workspace_on_a_gpu() -> None:
             "ownerReferences": [OWNER],
         },
         "spec": {
-            "containers": [
-                {
-                    "name": "run",
-                    "image": "lab:4",
-                    "command": [
-                        "lab",
-                        "--ip=$(POD_IP)",
-                        "--port=8888",
-                        "--base=/",
-                        "--json={}",
-                        "--root=/mnt/project",
-                    ],
-                    "workingDir": "/home/grid",
-                    "env": [
-                        {"name": "GRID_EXECUTION_ID", "value": "abc"},
-                        {"name": "GRID_BASE_URL", "value": "/"},
-                        {"name": "GRID_PROJECT_PATH", "value": "/mnt/project"},
-                        {"name": "HOME", "value": "/home/grid"},
-                        {"name": "JUPYTER_RUNTIME_DIR", "value": "/run/grid"},
-                        {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
-                        {
-                            "name": "JUPYTER_TOKEN",
-                            "valueFrom": {"secretKeyRef": {"name": "workspace-abc", "key": "token"}},
-                        },
-                        {
-                            "name": "THREADS",
-                            "valueFrom": {"secretKeyRef": {"name": "workspace-abc", "key": "variable.THREADS"}},
-                        },
-                        {"name": "URL", "value": "http://$(POD_IP):1/"},
-                    ],
-                    "ports": [{"name": "http", "containerPort": 8888, "protocol": "TCP"}],
-                    "readinessProbe": {
-                        "tcpSocket": {"port": 8888},
-                        "periodSeconds": 2,
-                        "timeoutSeconds": 2,
-                        "failureThreshold": 3,
-                    },
-                    "resources": {
-                        "requests": {
-                            "cpu": "3",
-                            "memory": "12Gi",
-                            "ephemeral-storage": "2Gi",
-                            "nvidia.com/gpu": "1",
-                        },
-                        "limits": {"cpu": "4", "memory": "14Gi", "ephemeral-storage": "20Gi", "nvidia.com/gpu": "1"},
-                    },
-                    "volumeMounts": [
-                        {"name": "project", "mountPath": "/mnt/project"},
-                        {"name": "home", "mountPath": "/home/grid"},
-                        {"name": "runtime", "mountPath": "/run/grid"},
-                        {"name": "shared-memory", "mountPath": "/dev/shm"},
-                    ],
-                    "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
-                    "terminationMessagePolicy": "FallbackToLogsOnError",
-                }
-            ],
+            "containers": [GPU_CONTAINER],
             "volumes": [
                 {"name": "project", "persistentVolumeClaim": {"claimName": "project-churn"}},
                 {"name": "home", "persistentVolumeClaim": {"claimName": "home-churn-7"}},

@@ -307,7 +307,7 @@ class Population:
         template = next(one for one, _, _ in POOLS if one.name == pool)
         name, number = self.plan.node_name(pool), next(self._numbers)
         self.write(NODES, name, objects.node(name, self.plan.uid(), template, number, self.now()))
-        self.rooms.add_node(Room.of(name, template, number))
+        self.rooms.add_node(Room.of(name, template))
 
     def has_stock(self, pool: str) -> bool:
         return self._out_of_stock.get(pool, 0.0) <= self._clock.monotonic()

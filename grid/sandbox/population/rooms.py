@@ -20,7 +20,6 @@ class Room:
 
     name: str
     pool: str
-    number: int
     millicores: int
     mebibytes: int
     gpus: int
@@ -28,12 +27,11 @@ class Room:
     is_open: bool = True
 
     @classmethod
-    def of(cls, name: str, pool: NodePool, number: int) -> "Room":
+    def of(cls, name: str, pool: NodePool) -> "Room":
         offered = allocatable_of(pool.capacity)
         return cls(
             name,
             pool.name,
-            number,
             millicores(offered["cpu"]),
             whole(offered["memory"]) // _MEBIBYTE,
             int(offered.get("nvidia.com/gpu", 0)),

@@ -33,6 +33,7 @@ from grid.runtime import frontproxy
 from grid.runtime.demand import DemandServer
 from grid.runtime.executions import ActiveExecutions
 from grid.runtime.frontproxy import front_proxy_of
+from grid.runtime.loopwatch import LoopWatch
 from grid.runtime.metrics import MetricsServer
 from grid.watch.events import EventStore
 from grid.watch.hub import Hub
@@ -166,7 +167,9 @@ async def start_runtime() -> Runtime:
         servers.append(demand)
         lives |= demand_lives
     if settings.METRICS_PORT:
-        metrics = MetricsServer(runtime.caches)
+        loop = LoopWatch()
+        lives["loop"] = loop.run
+        metrics = MetricsServer(runtime.caches, loop.longest)
         await metrics.start(settings.METRICS_HOST, settings.METRICS_PORT)
         servers.append(metrics)
     _running.append(Running(runtime, started(lives), servers))

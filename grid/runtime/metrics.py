@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 
 from aiohttp import web
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, ProcessCollector, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Gauge, ProcessCollector, generate_latest
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -40,11 +40,13 @@ class CacheCollector(Collector):
 
 
 class MetricsServer:
-    """`/metrics` over HTTP, in Prometheus' text format."""
+    """`/metrics` over HTTP, in Prometheus' text format. `longest_wait` gives the seconds of `LoopWatch`."""
 
-    def __init__(self, caches: Callable[[], Mapping[str, Freshness]]) -> None:
+    def __init__(self, caches: Callable[[], Mapping[str, Freshness]], longest_wait: Callable[[], float]) -> None:
         self._registry = CollectorRegistry()
         self._registry.register(CacheCollector(caches))
+        waited = "How long something due had to wait for the event loop, at most, within the last minute."
+        Gauge("compute_grid_loop_longest_wait_seconds", waited, registry=self._registry).set_function(longest_wait)
         ProcessCollector(registry=self._registry)
         self._runner: web.AppRunner | None = None
 

@@ -17,13 +17,13 @@ CACHES = {
 
 @pytest.fixture
 async def url() -> AsyncIterator[str]:
-    server = MetricsServer(lambda: CACHES)
+    server = MetricsServer(lambda: CACHES, lambda: 0.25)
     port = await server.start("127.0.0.1", 0)
     yield f"http://127.0.0.1:{port}"
     await server.stop()
 
 
-async def test_each_cache_says_how_far_it_is_behind_unless_it_was_never_filled(url: str) -> None:
+async def test_each_cache_says_how_far_it_is_behind_unless_it_was_never_filled_and_the_loop_its_longest_wait(url: str) -> None:
     async with aiohttp.ClientSession() as session, session.get(f"{url}/metrics") as answer:
         assert answer.status == 200
         assert answer.headers["Content-Type"].startswith("text/plain; version=")
@@ -34,6 +34,7 @@ async def test_each_cache_says_how_far_it_is_behind_unless_it_was_never_filled(u
         'compute_grid_cache_synced{cache="events"} 0.0',
         'compute_grid_cache_behind_seconds{cache="pods"} 0.0',
         'compute_grid_cache_behind_seconds{cache="nodes"} 12.5',
+        "compute_grid_loop_longest_wait_seconds 0.25",
     ]
     assert any(line.startswith("process_resident_memory_bytes ") for line in lines)
 

@@ -54,7 +54,7 @@ format: ## put the code into its one form
 
 bench: ## measure; figures go into docs/performance.md
 	@$(SETUP) dev
-	@$(VENV)/python -m benchmarks.live
+	@$(VENV)/python -m benchmarks.scale live
 
 lock: ## resolve the dependencies of pyproject.toml again
 	$(VENV)/pip-compile --quiet --generate-hashes --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-trusted-host -o requirements.lock pyproject.toml

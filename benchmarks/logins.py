@@ -20,7 +20,7 @@ from pathlib import Path
 
 import aiohttp
 
-from benchmarks.live import log_in
+from benchmarks.wholegrid import log_in
 from tests.end_to_end.grid import Grid
 
 _TOKEN = re.compile(r'name="csrfmiddlewaretoken" value="([^"]+)"')

@@ -27,7 +27,8 @@ from pathlib import Path
 
 import aiohttp
 
-from benchmarks.live import change, connect, create_executions, follow_page, log_in, percentile, pod, running
+from benchmarks.marks import connect, percentile, running
+from benchmarks.wholegrid import change, create_executions, follow_page, log_in, pod
 from tests.end_to_end.grid import Grid, wait_until
 from tests.end_to_end.scripts import Session
 from tests.support.ports import free_ports
@@ -163,7 +164,7 @@ async def busy_echoes(grid: Grid, ways: Mapping[str, Way], options: argparse.Nam
         for execution_id in ids:
             async with api.post(f"{server}/api/v1/namespaces/{_NAMESPACE}/pods", json=pod(execution_id)) as answer:
                 assert answer.status == 201, await answer.text()
-        pages = [asyncio.create_task(follow_page(browser, grid, cookie, {})) for _ in range(options.pages)]
+        pages = [asyncio.create_task(follow_page(browser, grid, cookie)) for _ in range(options.pages)]
 
         async def changing() -> None:
             number = 0

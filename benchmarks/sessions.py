@@ -14,9 +14,14 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from datetime import timedelta
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.stage import log_in
+
+if TYPE_CHECKING:
+    from grid.models import User
 
 CHECKS = 10
 
@@ -33,34 +38,15 @@ def main(sockets: int, seconds: int) -> None:
         from django.db import connection
 
         call_command("migrate", verbosity=0)
-        keys = log_in(sockets)
+        keys = log_in(users(sockets))
         print(f"{connection.vendor}: {sockets:,} sockets, each with a session of its own")
         asyncio.run(measured(keys, seconds))
 
 
-def log_in(number: int) -> list[str]:
-    """The cookies' keys of as many sessions, each another person's."""
-    from django.utils import timezone
+def users(number: int) -> Sequence["User"]:
+    from grid.models import User
 
-    from grid.models import Session, User
-    from grid.sessions import stored_key
-
-    now = timezone.now()
-    users = User.objects.bulk_create(User(username=f"person-{n}", password=f"hash-{n}") for n in range(number))
-    keys = [f"key-{n}" for n in range(number)]
-    Session.objects.bulk_create(
-        Session(
-            session_key=stored_key(key),
-            session_data="",
-            expire_date=now + timedelta(days=1),
-            created_at=now,
-            seen_at=now,
-            user=user,
-            auth_hash=user.get_session_auth_hash(),
-        )
-        for key, user in zip(keys, users, strict=True)
-    )
-    return keys
+    return User.objects.bulk_create(User(username=f"person-{n}", password=f"hash-{n}") for n in range(number))
 
 
 async def measured(keys: list[str], seconds: int) -> None:

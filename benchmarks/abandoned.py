@@ -87,25 +87,28 @@ def verdict(sizes: Sequence[float]) -> str:
 async def abandon(ready: Stage, screens: Sequence[Screen]) -> None:
     """For ever: open them, read nothing more, and close our end long after."""
     batches: deque[list[aiohttp.ClientSession]] = deque()
+    pages: deque[list[aiohttp.ClientWebSocketResponse]] = deque()  # one that nobody holds is closed
     addresses = (f"127.0.2.{number}" for number in cycle(range(1, 255)))
     try:
         while True:
             batches.append([])
+            pages.append([])
             for place, screen in enumerate(screens):
                 if place % OF_AN_ADDRESS == 0:
                     connector = aiohttp.TCPConnector(local_addr=(next(addresses), 0), limit=0)
                     batches[-1].append(aiohttp.ClientSession(connector=connector))
-                await _open_and_leave(ready, batches[-1][-1], screen)
+                pages[-1].append(await _open_and_leave(ready, batches[-1][-1], screen))
             await asyncio.sleep(_ABANDON_SECONDS)
             if len(batches) >= _FORGET_BATCHES:
                 for http in batches.popleft():
                     await http.close()
+                pages.popleft()
     finally:
         for http in chain(*batches):
             await http.close()
 
 
-async def _open_and_leave(ready: Stage, http: aiohttp.ClientSession, screen: Screen) -> None:
+async def _open_and_leave(ready: Stage, http: aiohttp.ClientSession, screen: Screen) -> aiohttp.ClientWebSocketResponse:
     url = f"{ready.url.replace('http', 'ws', 1)}/live/{screen.page}/{screen.query}"
     page = await http.ws_connect(
         url, headers={"Cookie": screen.cookie}, origin=ready.url, max_msg_size=0, autoping=False, autoclose=False
@@ -115,3 +118,4 @@ async def _open_and_leave(ready: Stage, http: aiohttp.ClientSession, screen: Scr
     assert isinstance(transport, asyncio.Transport)
     transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _SMALL_BUFFER)
     transport.pause_reading()
+    return page

@@ -80,6 +80,7 @@ def people() -> None:
 def executions(first: int, count: int, *, is_ended: bool) -> None:
     """Half of the active ones run and half wait; the ended ones ended a minute after one another."""
     from grid.models import Execution, LifecycleEntry, State, User
+    from grid.models.dataplane import LOCAL
 
     users = list(User.objects.order_by("pk").values_list("pk", flat=True))
 
@@ -95,7 +96,7 @@ def executions(first: int, count: int, *, is_ended: bool) -> None:
         place = number % USERS
         return Execution(
             id=f"e{number:09}", kind="workspace", title=f"Run {number}", owner_id=users[place], environment_id="lab",
-            project_id=f"p{place % PROJECTS}", tier_id=f"t{number % TIERS}", requested_at=asked,
+            project_id=f"p{place % PROJECTS}", tier_id=f"t{number % TIERS}", data_plane_id=LOCAL, requested_at=asked,
             spec={"tier": {"name": "T"}, "environment": {"name": "Lab"}}, node_pool="default", millicores=1000,
             memory_bytes=2**30, gpus=0, price_per_hour="0.5", **columns,
         )  # fmt: skip
@@ -113,17 +114,18 @@ def work() -> Mapping[str, Callable[[], object]]:
     from grid.launch.clusters import attached
     from grid.launch.request import LaunchRequest, submit
     from grid.models import Environment, HardwareTier, Project, User
+    from grid.models.dataplane import LOCAL
     from grid.runtime.executions import read_marks, read_rows
 
     owner, project = User.objects.get(username="user-7"), Project.objects.get(pk="p7")
     launch = LaunchRequest(owner, project, Environment.objects.get(), HardwareTier.objects.get(pk="t0"), "workspace")
     return {
         "launch": lambda: submit(launch, now=NOW),
-        "what admission decides on": snapshot.take,
-        "controller: what changed": ledger.row_versions,
+        "what admission decides on": lambda: snapshot.take(LOCAL),
+        "controller: what changed": lambda: ledger.row_versions(LOCAL),
         "controller: one execution": lambda: ledger.read("e000000001"),
-        "controller: clusters alone": lambda: attached.stop_with_parents(now=NOW),
-        "controller: who has left": lambda: departures.stop_departed(now=NOW),
+        "controller: clusters alone": lambda: attached.stop_with_parents(LOCAL, now=NOW),
+        "controller: who has left": lambda: departures.stop_departed(LOCAL, now=NOW),
         "web: whether a list changed": lambda: read_marks(NOW),
         "web: all that lists show": lambda: read_rows(NOW),
         "web: one row that was written": lambda: read_rows(NOW, ids={"e000000001"}),

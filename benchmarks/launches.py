@@ -36,6 +36,7 @@ def measure(launches: int) -> None:
     from grid.launch import admission
     from grid.launch.request import LaunchRequest, submit
     from grid.models import Environment, Execution, HardwareTier, Project, User
+    from grid.models.dataplane import LOCAL
 
     call_command("migrate", verbosity=0)
     environment = Environment.objects.create(id="lab", name="Lab", image="lab:4", port=8888)
@@ -48,7 +49,7 @@ def measure(launches: int) -> None:
         submit(LaunchRequest(owner, project, environment, tier, "workspace"), now=datetime.now(UTC))
     written = time.perf_counter() - began
     began = time.perf_counter()
-    admitted = len(admission.admit_waiting(now=datetime.now(UTC)))
+    admitted = len(admission.admit_waiting(LOCAL, now=datetime.now(UTC)))
     admission_took = time.perf_counter() - began
     created_took = asyncio.run(create(admitted))
     held = Execution.objects.filter(slots_reserved_at__isnull=False).values("owner").annotate(slots=Count("pk"))
@@ -66,10 +67,11 @@ async def create(expected: int) -> float:
     from grid.launch.context import Place
     from grid.launch.controller import Controller
     from grid.models import Execution
+    from grid.models.dataplane import LOCAL
     from tests.support.cluster import FakeCluster
 
     noted = sync_to_async(lambda: Execution.objects.filter(reason="created").count())
-    controller = Controller(FakeCluster(), Place("compute-grid", lambda id: "token"))
+    controller = Controller(FakeCluster(), Place(LOCAL, "compute-grid", lambda id: "token"))
     began = time.perf_counter()
     task = asyncio.create_task(controller.run())
     while await noted() < expected:  # noqa: ASYNC110 - a row cannot wake anybody

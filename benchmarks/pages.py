@@ -129,13 +129,14 @@ def view_of(number: int, people: int) -> Any:
 def filled(pods: int) -> tuple[Any, int]:
     """A runtime with that many pods of executions: single ones, and one in eight a cluster of 20."""
     from grid.kube.objects import Node, Pod
+    from grid.models.dataplane import LOCAL
     from grid.runtime import new_runtime
     from tests.dashboard.executing import ROW, pod_of
     from tests.support import builders
     from tests.support.builders import decode
     from tests.support.cluster import FakeCluster
 
-    runtime = new_runtime(FakeCluster())
+    runtime = new_runtime({LOCAL: FakeCluster()})
     people = max(1, pods // 150)
     rows, made, number = [], 0, 0
     while made < pods:

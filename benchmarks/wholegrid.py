@@ -47,6 +47,7 @@ def create_executions(grid: Grid, count: int, *, port: int = 0) -> list[str]:
             environment=Environment.objects.get(id="jupyterlab"),
             tier=tier,
             spec={"port": port},
+            data_plane=tier.data_plane,
             **pod_columns(tier_spec(tier)),
             state=State.DEPLOYING,
             slots_reserved_at=timezone.now(),

@@ -20,7 +20,7 @@ from grid.egress import read_egress
 _PUBLIC = frozenset({"ac", "co", "com", "edu", "gov", "net", "or", "org"})
 # The first migration of versions whose databases cannot be carried over.
 _FORMER_BEGINNING = ("grid", "0001_initial")
-_BEGINNING, _LATEST_TABLE = ("grid", "0001_foundation"), "grid_membership"
+_BEGINNING, _LATEST_TABLE = ("grid", "0001_foundation"), "grid_dataplane"
 
 
 @register(Tags.database)

@@ -22,8 +22,8 @@ from dashboard.proxy.app import WorkspaceProxy  # noqa: E402
 from dashboard.proxy.gate import GrantGate  # noqa: E402
 from dashboard.proxy.own_cookies import OwnCookies  # noqa: E402
 from grid import database, sessions  # noqa: E402
+from grid.dataplanes import api_of, data_planes  # noqa: E402
 from grid.edge.limits import Limits  # noqa: E402
-from grid.kube.credentials import Source  # noqa: E402
 from grid.kube.http import HttpKubeApi  # noqa: E402
 from grid.kube.objects import Pod  # noqa: E402
 from grid.kube.resources import PODS  # noqa: E402
@@ -32,7 +32,8 @@ from grid.launch import grants  # noqa: E402
 from grid.launch.addresses import workspace_origins  # noqa: E402
 from grid.launch.token import access_token  # noqa: E402
 from grid.models import WorkspaceGrant  # noqa: E402
-from grid.runtime import supervised  # noqa: E402
+from grid.runtime import started  # noqa: E402
+from grid.runtime.caches import Life  # noqa: E402
 from grid.runtime.lifespan import Lifespan  # noqa: E402
 from grid.watch.hub import Hub  # noqa: E402
 from grid.watch.reflector import Feed, Reflector  # noqa: E402
@@ -52,13 +53,19 @@ class StoredGrants:
         await database.background.run(sessions.touch, session_keys, datetime.now(UTC))
 
 
-_execution = Keys.under(settings.LABEL_PREFIX).execution
-pods: Store[Pod] = Store("pods", indexes={"execution": lambda pod: pod.metadata.labels.get(_execution, "")})
-gate = GrantGate(
-    StoredGrants(), lambda execution_id: pods.by("execution", execution_id), namespace=settings.GRID_NAMESPACE
-)
+_EXECUTION = Keys.under(settings.LABEL_PREFIX).execution
+_stores: list[Store[Pod]] = []  # one for each data plane, as `_apis`
+_apis: list[HttpKubeApi] = []
 _lives: list["asyncio.Task[None]"] = []
-_api: list[HttpKubeApi] = []
+gate = GrantGate(
+    StoredGrants(),
+    lambda execution_id: [pod for pods in _stores for pod in pods.by("execution", execution_id)],
+    namespace=settings.GRID_NAMESPACE,
+)
+
+
+def _execution_of(pod: Pod) -> str:
+    return pod.metadata.labels.get(_EXECUTION, "")
 
 
 async def _problem() -> str:
@@ -67,8 +74,8 @@ async def _problem() -> str:
         await database.background.run(WorkspaceGrant.objects.exists)
     except Exception as error:
         return f"The database does not answer as it should; has it been migrated? ({type(error).__name__})"
-    freshness = pods.freshness(time.monotonic())
-    return "" if freshness.synced else freshness.error or "The first list of pods has not come yet."
+    each = [pods.freshness(time.monotonic()) for pods in _stores]
+    return next((one.error or "The first list of pods has not come yet." for one in each if not one.synced), "")
 
 
 proxy = WorkspaceProxy(
@@ -81,13 +88,15 @@ proxy = WorkspaceProxy(
 
 
 async def start() -> None:
-    """Never fails for want of a cluster or a database: both are waited for."""
+    """Never fails for want of a cluster or a database: both are waited for. Raises UnsupportedDataPlanes."""
     database.open_threads()
-    api = HttpKubeApi(Source(settings.KUBECONFIG, settings.KUBE_CONTEXT))
-    _api.append(api)
-    follow = Reflector(api, Feed(PODS, Pod, settings.GRID_NAMESPACE), pods, Hub())
-    for name, life in (("pods", follow.run), ("grants", gate.run)):
-        _lives.append(asyncio.create_task(supervised(name, life), name=f"proxy {name}"))
+    lives: dict[str, Life] = {"grants": gate.run}
+    for id in await database.background.run(data_planes):
+        api, pods = api_of(id), Store[Pod]("pods", indexes={"execution": _execution_of})
+        _apis.append(api)
+        _stores.append(pods)
+        lives[f"pods of {id}"] = Reflector(api, Feed(PODS, Pod, settings.GRID_NAMESPACE), pods, Hub()).run
+    _lives.extend(started(lives))
 
 
 async def stop() -> None:
@@ -97,8 +106,9 @@ async def stop() -> None:
         task.cancel()
     await asyncio.gather(*_lives, return_exceptions=True)
     _lives.clear()
-    while _api:
-        await _api.pop().close()
+    _stores.clear()
+    while _apis:
+        await _apis.pop().close()
     await database.close_threads()
 
 

@@ -21,6 +21,7 @@ from grid.launch.clusters import attached
 from grid.launch.intervals import Changes, Interval
 from grid.launch.request import submit
 from grid.models import ClusterSample, Execution, ExecutionLog, LifecycleEntry, State, UsageInterval, User
+from grid.models.dataplane import LOCAL
 from grid.runtime.executions import read_marks, read_rows
 from tests.launch.conftest import NOW, Shop
 from tests.launch.conftest import shop as shop
@@ -98,13 +99,13 @@ def used(**by: object) -> object:
 
 
 WORK: dict[str, Callable[[Shop], object]] = {
-    "clusters that end with their parents": lambda shop: attached.stop_with_parents(now=NOW),
-    "people who left": lambda shop: departures.stop_departed(now=NOW),
-    "the controller's poll": lambda shop: ledger.row_versions(),
-    "running clusters": lambda shop: ledger.running_clusters(),
+    "clusters that end with their parents": lambda shop: attached.stop_with_parents(LOCAL, now=NOW),
+    "people who left": lambda shop: departures.stop_departed(LOCAL, now=NOW),
+    "the controller's poll": lambda shop: ledger.row_versions(LOCAL),
+    "running clusters": lambda shop: ledger.running_clusters(LOCAL),
     "one execution": lambda shop: ledger.read(Execution.objects.unsettled()[0].pk),
     "the cluster of a workspace": lambda shop: ledger.attached_cluster(Execution.objects.unsettled()[0].pk),
-    "admission": lambda shop: admission.admit_waiting(now=NOW + timedelta(minutes=1)),
+    "admission": lambda shop: admission.admit_waiting(LOCAL, now=NOW + timedelta(minutes=1)),
     "a launch": lambda shop: shop.launch(after=60),
     "whether a list has changed": lambda shop: read_marks(NOW),
     "a list": lambda shop: read_rows(NOW),

@@ -19,15 +19,15 @@ from grid.wording import again, duration
 ADMITTED = Change(State.DEPLOYING, "admitted", "Has a slot; its objects are being created in the cluster.")
 
 
-def admit_waiting(*, now: datetime) -> Sequence[str]:
-    """The ids of those admitted, in order; a workspace or job and its cluster one after the other.
+def admit_waiting(data_plane: str, *, now: datetime) -> Sequence[str]:
+    """The ids of those admitted to the data plane, in order; a workspace or job and its cluster one after the other.
 
     Who waits too long ends as an error; everybody else learns why and where he stands.
     """
-    if not Execution.objects.queued().exists():
+    if not Execution.objects.in_data_plane(data_plane).queued().exists():
         return []
     with transaction.atomic():
-        queue = snapshot.take()
+        queue = snapshot.take(data_plane)
         decisions = admit(queue.snapshot)
         timeout = timedelta(seconds=value_of(OVER_QUOTA_TIMEOUT))
         admitted = [row for id in decisions.admitted for row in _reserve(queue.units[id], now)]

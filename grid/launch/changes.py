@@ -134,7 +134,7 @@ def _without_room(row: Execution, wanted: int) -> list[Problem]:
     if not row.holds_slots:
         pair = Execution.objects.queued().filter(pk=row.attached_to_id).first()
         return list(beyond_slots("workers_maximum", wanted, limit, pair.kind if pair else ""))
-    held = Execution.objects.holding_slots().filter(owner_id=row.owner_id)
+    held = Execution.objects.in_data_plane(row.data_plane_id).holding_slots().filter(owner_id=row.owner_id)
     free = limit - (held.order_by().aggregate(Sum("slots"))["slots__sum"] or 0)
     more = wanted - row.slots
     if more <= max(free, 0):

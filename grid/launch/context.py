@@ -37,8 +37,9 @@ class Database(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where executions live in the cluster, and how their program is reached."""
+    """Where executions live in the cluster, which is a data plane, and how their program is reached."""
 
+    data_plane: str
     namespace: str
     token: Callable[[str], str]
     storage: Storage = field(default_factory=Storage)

@@ -70,7 +70,7 @@ async def in_thread(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) 
 
 
 class Controller:
-    """One term of leadership: `run` until cancelled. Made anew for the next, so nothing is remembered that may be wrong."""
+    """One term of leadership in a data plane: `run` until cancelled. Made anew for the next, so nothing wrong is remembered."""
 
     def __init__(
         self,
@@ -87,6 +87,7 @@ class Controller:
         """`away`: for how long nobody led before this term."""
         self._api = api
         self._place = place
+        self._data_plane = place.data_plane
         self._database = database
         self._clock = clock
         self._monotonic = monotonic
@@ -141,11 +142,11 @@ class Controller:
     async def poll(self) -> None:
         """Ask the database once: end the clusters of what ended and what people left behind, enqueue what was written since and
         what may have waited too long, and admit who waits."""
-        for id in await self._database(attached.stop_with_parents, now=self._clock()):
+        for id in await self._database(attached.stop_with_parents, self._data_plane, now=self._clock()):
             logger.info("execution=%s ends with what it was attached to", id)
-        for id in await self._database(departures.stop_departed, now=self._clock()):
+        for id in await self._database(departures.stop_departed, self._data_plane, now=self._clock()):
             logger.info("execution=%s ends, its owner has lost access to the project", id)
-        versions = await self._database(ledger.row_versions)
+        versions = await self._database(ledger.row_versions, self._data_plane)
         await self._take_versions(versions)
         for id in self._known.keys() - {version.id for version in versions}:
             self._settled(id)
@@ -160,12 +161,12 @@ class Controller:
         if EVERYTHING in changes:
             await self.poll()
             return
-        for id in await self._database(attached.stop_with_parents, now=self._clock()):
+        for id in await self._database(attached.stop_with_parents, self._data_plane, now=self._clock()):
             logger.info("execution=%s ends with what it was attached to", id)
         if any(change.project for change in changes):
-            for id in await self._database(departures.stop_departed, now=self._clock()):
+            for id in await self._database(departures.stop_departed, self._data_plane, now=self._clock()):
                 logger.info("execution=%s ends, its owner has lost access to the project", id)
-        versions = await self._database(ledger.row_versions, ids)
+        versions = await self._database(ledger.row_versions, self._data_plane, ids)
         await self._take_versions(versions)
         for id in ids - {version.id for version in versions}:
             self._settled(id)
@@ -182,7 +183,7 @@ class Controller:
         self._queue.add(id)
 
     async def _admit(self) -> None:
-        for id in await self._database(admission.admit_waiting, now=self._clock()):
+        for id in await self._database(admission.admit_waiting, self._data_plane, now=self._clock()):
             logger.info("execution=%s admitted", id)
             self._queue.add(id)
 
@@ -233,7 +234,7 @@ class Controller:
 
     async def _record_downtime(self) -> None:
         while self._untold:
-            await self._database(ledger.note_for_all, downtime.history_entry(self._untold[0]))
+            await self._database(ledger.note_for_all, self._data_plane, downtime.history_entry(self._untold[0]))
             del self._untold[0]
 
     # --- Loops ---

@@ -22,14 +22,14 @@ _MEMBERSHIPS = Membership.objects.filter(project_id=OuterRef("project_id"), user
 _HAS_ACCESS = Q(owner__is_active=True) & Q(Exists(_MEMBERSHIPS.filter(role__in=Membership.CONTRIBUTING)))
 
 
-def stop_departed(*, now: datetime) -> Sequence[str]:
-    """Note those whose owner has lost access, forget it of those whose owner is back, and ask for the end of those that have had
-    their time, or wait in the queue, where there is nothing to lose yet; the ids of the stopped.
+def stop_departed(data_plane: str, *, now: datetime) -> Sequence[str]:
+    """Note those in the data plane whose owner has lost access, forget it of those whose owner is back, and ask for the end of those
+    that have had their time, or wait in the queue, where there is nothing to lose yet; the ids of the stopped.
 
     A cluster that was launched with a workspace or job ends with it.
     """
     stopped = []
-    for execution in _concerned():
+    for execution in _concerned(data_plane):
         if getattr(execution, "has_access"):  # noqa: B009 - annotated, so the type does not know it
             record_change(execution, {"access_lost_at": None}, **_back(execution), by="", now=now)
             continue
@@ -44,9 +44,10 @@ def stop_departed(*, now: datetime) -> Sequence[str]:
     return stopped
 
 
-def _concerned() -> Iterable[Execution]:
+def _concerned(data_plane: str) -> Iterable[Execution]:
     found = (
-        Execution.objects.unsettled()
+        Execution.objects.in_data_plane(data_plane)
+        .unsettled()
         .filter(_LIVES)
         .annotate(has_access=ExpressionWrapper(_HAS_ACCESS, output_field=BooleanField()))
     )

@@ -38,6 +38,7 @@ class Row:
     """One execution as the controller sees it. `holds_slots` until its pods were seen gone; `attached_to` is "" for most."""
 
     id: str
+    data_plane: str
     kind: str
     object_name: str
     state: State
@@ -88,9 +89,9 @@ class EventRecord:
     count: int
 
 
-def row_versions(ids: Collection[str] | None = None) -> Sequence[RowVersion]:
-    """Every execution that is not settled (not ended, or ended with slots that are not free yet), or those of these ids."""
-    found = Execution.objects.unsettled().order_by("requested_at", "pk")
+def row_versions(data_plane: str, ids: Collection[str] | None = None) -> Sequence[RowVersion]:
+    """Every execution of the data plane that is not settled (not ended, or ended with slots in use), or those of these ids."""
+    found = Execution.objects.in_data_plane(data_plane).unsettled().order_by("requested_at", "pk")
     if ids is not None:
         found = found.filter(pk__in=ids)
     return [
@@ -99,8 +100,9 @@ def row_versions(ids: Collection[str] | None = None) -> Sequence[RowVersion]:
     ]
 
 
-def running_clusters() -> Sequence[RunningCluster]:
-    found = Execution.objects.unsettled().filter(kind=Kind.CLUSTER, state=State.RUNNING, stop_requested_at__isnull=True)
+def running_clusters(data_plane: str) -> Sequence[RunningCluster]:
+    unsettled = Execution.objects.in_data_plane(data_plane).unsettled()
+    found = unsettled.filter(kind=Kind.CLUSTER, state=State.RUNNING, stop_requested_at__isnull=True)
     columns = ("pk", "revision", "spec", "workers_minimum", "workers_maximum")
     return [RunningCluster(*values) for values in found.order_by("requested_at", "pk").values_list(*columns)]
 
@@ -125,6 +127,7 @@ def _row(found: Execution | None) -> Row | None:
         return None
     return Row(
         id=found.pk,
+        data_plane=found.data_plane_id,
         kind=found.kind,
         object_name=found.object_name,
         state=State(found.state),
@@ -179,9 +182,10 @@ def note_events(execution_id: str, events: Sequence[EventRecord]) -> None:
                 rows.filter(event_uid=event.uid).update(count=event.count, message=message)
 
 
-def note_for_all(event: EventRecord) -> None:
-    """Add a line to the history of each execution that has not ended; of those launched since, at the time of their launch."""
-    rows = Execution.objects.unsettled().order_by("requested_at", "pk").values_list("pk", "requested_at")
+def note_for_all(data_plane: str, event: EventRecord) -> None:
+    """Add a line to the history of each execution of the data plane that has not ended, not before the time of its launch."""
+    unsettled = Execution.objects.in_data_plane(data_plane).unsettled()
+    rows = unsettled.order_by("requested_at", "pk").values_list("pk", "requested_at")
     lines = [LifecycleEntry(execution_id=id, **_entry(event) | {"at": max(event.at, since)}) for id, since in rows]
     LifecycleEntry.objects.bulk_create(lines, batch_size=500, ignore_conflicts=True)
 

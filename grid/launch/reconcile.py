@@ -82,7 +82,8 @@ class Reconciler:
     async def reconcile(self, execution_id: str) -> float | None:
         """The whole procedure:
 
-        1. Read the row. Without one there is nothing to do: objects of another installation are none of ours.
+        1. Read the row. Without one of this data plane there is nothing to do: what is another installation's, or another data
+           plane's, is none of ours.
         2. Keep its new Kubernetes events in its history, and the times for which its pods held nodes.
         3. Queued: nothing; admission is decided for all at once.
         4. Ended: remove what is left in the cluster, and free the slots when nothing is left.
@@ -92,7 +93,7 @@ class Reconciler:
         8. Otherwise look at the pods and enter the next state, if it is time.
         """
         row = await self._database(ledger.read, execution_id)
-        if row is None:
+        if row is None or row.data_plane != self._context.place.data_plane:
             self.forget(execution_id)
             return None
         await self._note_events(row)

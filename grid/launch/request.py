@@ -99,10 +99,11 @@ def validate_cluster(request: LaunchRequest, *, facts: ClusterFacts) -> list[Pro
         missing = request.kind == Kind.CLUSTER
         return [Problem("framework", "Say what the cluster runs: Dask, Ray or Spark.", "required")] if missing else []
     if request.kind == Kind.CLUSTER:
-        return Check(cluster, request.owner, "", facts).problems()
+        return [*Check(cluster, request.owner, "", facts).problems(), *_apart(request, cluster)]
     if request.kind not in _HAVE_CLUSTERS:
         return [Problem("with_cluster", "Only a workspace or a job can have a cluster of its own.", "kind")]
-    return [*Check(cluster, request.owner, request.kind, facts).problems(), *_too_many_places(request, cluster)]
+    alone = Check(cluster, request.owner, request.kind, facts).problems()
+    return [*alone, *_too_many_places(request, cluster), *_apart(request, cluster)]
 
 
 def submit(
@@ -153,6 +154,21 @@ def _too_many_places(request: LaunchRequest, cluster: ClusterRequest) -> Iterato
                 "at once. Choose another tier for one of them."
             )
             yield Problem(path, sentence, "places")
+
+
+def _apart(request: LaunchRequest, cluster: ClusterRequest) -> Iterator[Problem]:
+    """Where the pods of a cluster, or of its workspace or job, could not reach each other."""
+    asked = {"head_tier": cluster.head_tier.pk, "worker_tier": cluster.tier.pk}
+    beside = cluster.head_tier.pk if request.kind == Kind.CLUSTER else request.tier.pk
+    stored = HardwareTier.objects.select_related("data_plane").in_bulk({beside, *asked.values()})
+    for path, pk in asked.items():
+        tier, other = stored.get(pk), stored.get(beside)
+        if tier is not None and other is not None and tier.data_plane != other.data_plane:
+            sentence = (
+                f"{tier.name} is in the data plane “{tier.data_plane}” and {other.name} in “{other.data_plane}”, and pods cannot reach "
+                "each other from one to the other. Choose tiers of one data plane."
+            )
+            yield Problem(path, sentence, "data_plane")
 
 
 def _execution(request: LaunchRequest, id: str, now: datetime) -> Execution:

@@ -11,6 +11,7 @@ from grid.launch.queue import Part, Waiting
 from grid.launch.quota import Holding, Snapshot, admit
 from grid.models import Execution, HardwareTier, LastAdmission, User
 from grid.models.environment import Kind
+from grid.models.execution import ExecutionQuerySet
 
 Unit = tuple[Execution, ...]
 
@@ -25,14 +26,15 @@ class Queue:
     units: dict[str, Unit]
 
 
-def take(extra: Sequence[Execution] = ()) -> Queue:
-    """The queue now, with `extra` as if it stood in it.
+def take(data_plane: str, extra: Sequence[Execution] = ()) -> Queue:
+    """The queue of the data plane now, with `extra` as if it stood in it.
 
     The waiting rows are locked before the holders are read: on a database with row locks a second admission at the same
     time waits here, and then sees as holders what the first has admitted. Their owners are locked as well, for clusters that
     take more slots while they run. (SQLite has one writer at a time anyway.) Call it in a transaction.
     """
-    locked = Execution.objects.select_for_update(no_key=True).queued().order_by("requested_at", "pk")
+    executions = Execution.objects.in_data_plane(data_plane)
+    locked = executions.select_for_update(no_key=True).queued().order_by("requested_at", "pk")
     units = {unit[0].pk: unit for unit in _units([*locked.defer("spec"), *extra])}
     users = {unit[0].owner_id for unit in units.values()}
     # One after the other in the same order everywhere, so that two admissions cannot wait for each other.
@@ -41,7 +43,7 @@ def take(extra: Sequence[Execution] = ()) -> Queue:
     maxima = list(limited.values_list("pk", "maximum_simultaneous", "name"))
     snapshot = Snapshot(
         waiting=tuple(_waiting(unit) for unit in units.values()),
-        holding=tuple(_holding()),
+        holding=tuple(_holding(executions)),
         slots_per_user=value_of(MAXIMUM_EXECUTIONS_PER_USER),
         tier_maximum={tier: most for tier, most, _ in maxima if most is not None},
         tier_names={tier: name for tier, _, name in maxima},
@@ -52,11 +54,11 @@ def take(extra: Sequence[Execution] = ()) -> Queue:
 
 def why_queue_is_full(launch: Sequence[Execution]) -> str:
     """Why `launch`, one unit not stored yet, has to be refused; "" when it may start at once or there is room to wait."""
-    limit = value_of(GLOBAL_QUEUE_LIMIT)
+    limit, data_plane = value_of(GLOBAL_QUEUE_LIMIT), launch[0].data_plane_id
     # Those who will be admitted within the next second do not count as waiting, but looking closer is only worth it here.
-    if Execution.objects.queued().count() < limit:
+    if Execution.objects.in_data_plane(data_plane).queued().count() < limit:
         return ""
-    decisions = admit(take(extra=launch).snapshot)
+    decisions = admit(take(data_plane, extra=launch).snapshot)
     if launch[0].pk in decisions.admitted or len(decisions.refused) <= limit:
         return ""
     return (
@@ -87,8 +89,8 @@ def tiers_of(row: Execution) -> tuple[str, ...]:
     return (head_tier, row.tier_id) if head_tier and head_tier != row.tier_id else (row.tier_id,)
 
 
-def _holding() -> Iterator[Holding]:
-    holders = Execution.objects.holding_slots().order_by()
+def _holding(executions: ExecutionQuerySet) -> Iterator[Holding]:
+    holders = executions.holding_slots().order_by()
     for user, tier, count, slots in holders.values_list("owner_id", "tier_id").annotate(Count("pk"), Sum("slots")):
         yield Holding(user, tier, count, slots)
     heads = holders.filter(_ON_ANOTHER_HEAD_TIER)

@@ -156,7 +156,8 @@ def freeze(execution: Execution, *, cluster: ClusterSpec | None = None) -> None:
         cluster=cluster,
     )
     execution.spec = msgspec.to_builtins(spec)
-    for name, value in columns_of(spec).items():
+    columns = {"data_plane_id": execution.tier.data_plane_id, **columns_of(spec)}
+    for name, value in columns.items():
         setattr(execution, name, value)
 
 

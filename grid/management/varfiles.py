@@ -9,6 +9,7 @@ from django.core.management.base import CommandError
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, InterfaceError, connection
 
 from grid.checks import former_databases
+from grid.dataplanes import UnsupportedDataPlanes, data_planes
 from grid.keptfiles import LEAST_ROOM, SECRET_KEY, KeptFile, damages, database_rows, json_of, lack_of_room
 from grid.sandbox.keptfiles import KEPT_FILES as CLUSTER_FILES
 
@@ -65,6 +66,12 @@ def refuse_unusable_database() -> None:
         if problems := damages(path.parent, rows):
             raise CommandError("\n".join(problems))
     refuse_former_database()
+    try:
+        data_planes()
+    except UnsupportedDataPlanes as error:
+        raise CommandError(str(error)) from error
+    finally:
+        connection.close()
 
 
 def refuse_former_database() -> None:

@@ -6,6 +6,7 @@ Live state is Kubernetes' and is never stored here; see `grid.watch`.
 from grid.models.admission import LastAdmission
 from grid.models.audit import AuditEntry
 from grid.models.configuration import ConfigRecord
+from grid.models.dataplane import DataPlane
 from grid.models.environment import Environment, Framework, Kind
 from grid.models.execution import ClusterSample, Execution, ExecutionLog, LifecycleEntry, State
 from grid.models.grant import WorkspaceGrant
@@ -21,6 +22,7 @@ __all__ = [
     "ClusterSample",
     "ConfigRecord",
     "DailyUsage",
+    "DataPlane",
     "Environment",
     "Execution",
     "ExecutionLog",

@@ -9,6 +9,7 @@ from django.db import models
 from django.db.models.base import ModelBase
 from django.utils import timezone
 
+from grid.models.dataplane import DataPlane
 from grid.models.environment import Environment, Framework, Kind
 from grid.models.project import Project
 from grid.models.tier import HardwareTier
@@ -55,7 +56,9 @@ _WITHOUT_HEAD = models.Q(
     head_price_per_hour=0,
 )
 _OF_A_POD = ("node_pool", "millicores", "memory_bytes", "gpus", "gpu_resource", "price_per_hour")
-FROZEN_AT_LAUNCH = frozenset({"spec", "framework", *_OF_A_POD, *(f"head_{name}" for name in _OF_A_POD)})
+FROZEN_AT_LAUNCH = frozenset(
+    {"spec", "data_plane", "data_plane_id", "framework", *_OF_A_POD, *(f"head_{name}" for name in _OF_A_POD)}
+)
 
 
 class FrozenAtLaunch(Exception):
@@ -72,6 +75,10 @@ class ExecutionQuerySet(models.QuerySet["Execution"]):
         """Raise FrozenAtLaunch where stored ones would be given what only the launch may write."""
         _refuse_frozen(options.get("update_fields") or ())
         return super().bulk_create(objs, *args, **options)
+
+    def in_data_plane(self, data_plane: str) -> Self:
+        """Return those of one data plane, given by its id."""
+        return self.filter(data_plane=data_plane)
 
     def unsettled(self) -> Self:
         """Return those that still need somebody: not ended, or ended with pods that nobody has seen gone yet.
@@ -117,6 +124,13 @@ class Execution(models.Model):
         null=True,
         blank=True,
         help_text="Of a cluster: the tier of its head; `tier` is its workers'.",
+    )
+    data_plane = models.ForeignKey(
+        DataPlane,
+        on_delete=models.PROTECT,
+        related_name="+",
+        db_index=False,
+        help_text="That of its tiers at launch.",
     )
     attached_to = models.ForeignKey(
         "self",
@@ -200,7 +214,9 @@ class Execution(models.Model):
         ordering = ["-requested_at"]
         indexes = [
             models.Index(
-                fields=["requested_at", "id"], condition=models.Q(settled_at__isnull=True), name="unsettled_by_time"
+                fields=["data_plane", "requested_at", "id"],
+                condition=models.Q(settled_at__isnull=True),
+                name="unsettled_by_time",
             ),
             models.Index(
                 fields=["owner", "state"], condition=models.Q(settled_at__isnull=True), name="unsettled_by_owner"

@@ -8,6 +8,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import MinValueValidator
 from django.db import models
 
+from grid.models.dataplane import LOCAL, DataPlane
 from grid.models.fields import validate_quantity, validate_slug_name
 from grid.quantity import parse_quantity
 
@@ -18,6 +19,7 @@ class HardwareTier(models.Model):
     id = models.CharField(primary_key=True, max_length=40, validators=[validate_slug_name])
     name = models.CharField(max_length=80)
     description = models.CharField(max_length=300, blank=True)
+    data_plane = models.ForeignKey(DataPlane, on_delete=models.PROTECT, related_name="+", default=LOCAL)
     node_pool = models.CharField(max_length=63, help_text="Value of the node-pool label of the nodes to run on.")
     cores = models.CharField(max_length=20, validators=[validate_quantity])
     cores_limit = models.CharField(max_length=20, blank=True, validators=[validate_quantity])

@@ -1,4 +1,4 @@
-"""Everything of one web process that lives as long as the process: the cluster's client, the watch caches, the hub.
+"""Everything of one web process that lives as long as the process: the client and the watch caches of each data plane, the hub.
 
 `start_runtime` is called once by the server's lifespan and returns at once, whether the cluster answers or not; the caches
 then fill, and say how fresh they are. Views and pages ask `get_runtime()`.
@@ -12,24 +12,23 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from typing import TypeVar
 
 from django.conf import settings
 
+from grid import database
 from grid.changefeed import ChangeFeed, feed_of
+from grid.dataplanes import api_of, data_planes
 from grid.errors import GridError, NotAllowed, NotFound
 from grid.kube.api import KubeApi
-from grid.kube.credentials import Source
-from grid.kube.http import HttpKubeApi
-from grid.kube.objects import Autoscaler, ConfigMap, Event, Node, Pod
-from grid.kube.resources import AUTOSCALERS, CONFIG_MAPS, EVENTS, NODES, PODS
-from grid.labels import MANAGED_BY, MANAGER, Keys
+from grid.kube.objects import Autoscaler, ConfigMap, Node, Pod
+from grid.kube.resources import CONFIG_MAPS
 from grid.metrics.external import Authority, ServiceReference
-from grid.metrics.poller import UsagePoller
 from grid.metrics.sources import MetricsApi, Prometheus
 from grid.metrics.sources import Source as UsageSource
 from grid.metrics.usage import UsageStore
+from grid.models.dataplane import LOCAL
 from grid.runtime import frontproxy
+from grid.runtime.caches import DataPlaneCaches, Life, followers, new_caches
 from grid.runtime.demand import DemandServer
 from grid.runtime.executions import ActiveExecutions
 from grid.runtime.frontproxy import front_proxy_of
@@ -38,15 +37,11 @@ from grid.runtime.metrics import MetricsServer
 from grid.watch.events import EventStore
 from grid.watch.hub import Hub
 from grid.watch.reflector import Feed, Reflector
-from grid.watch.store import Freshness, HasMetadata, Store, announce
+from grid.watch.store import Freshness, Store
 
 logger = logging.getLogger(__name__)
 
-T = TypeVar("T", bound=HasMetadata)
-Life = Callable[[], Awaitable[None]]
 RESTART_SECONDS = 5.0
-AUTOSCALER_NAMESPACE = "kube-system"
-AUTOSCALER_STATUS = "cluster-autoscaler-status"
 
 
 def _now() -> datetime:
@@ -55,26 +50,53 @@ def _now() -> datetime:
 
 @dataclass
 class Runtime:
-    """What pages read. Built whole by `new_runtime`; tests put objects into its stores themselves."""
+    """What pages read. Built whole by `new_runtime`; tests put objects into its stores themselves.
 
-    api: KubeApi
-    pods: Store[Pod]
-    nodes: Store[Node]
-    events: EventStore
-    config_maps: Store[ConfigMap]
-    autoscalers: Store[Autoscaler]
-    usage: UsageStore
+    Its stores and its client are those of the one data plane that there is.
+    """
+
+    data_planes: Mapping[str, DataPlaneCaches]
     executions: ActiveExecutions
     hub: Hub
     clock: Callable[[], datetime] = _now
     monotonic: Callable[[], float] = field(default=time.monotonic)
     has_sandbox: bool = False  # the embedded cluster's own answers; known once it was asked
 
+    @property
+    def _local(self) -> DataPlaneCaches:
+        return self.data_planes[LOCAL]
+
+    @property
+    def api(self) -> KubeApi:
+        return self._local.api
+
+    @property
+    def pods(self) -> Store[Pod]:
+        return self._local.pods
+
+    @property
+    def nodes(self) -> Store[Node]:
+        return self._local.nodes
+
+    @property
+    def events(self) -> EventStore:
+        return self._local.events
+
+    @property
+    def config_maps(self) -> Store[ConfigMap]:
+        return self._local.config_maps
+
+    @property
+    def autoscalers(self) -> Store[Autoscaler]:
+        return self._local.autoscalers
+
+    @property
+    def usage(self) -> UsageStore:
+        return self._local.usage
+
     def caches(self) -> dict[str, Freshness]:
         """How fresh each watch cache is, by its name."""
-        now = self.monotonic()
-        stores = (self.pods, self.nodes, self.events, self.config_maps, self.autoscalers)
-        return {store.name: store.freshness(now) for store in stores}
+        return self._local.freshness(self.monotonic())
 
     def freshness(self) -> Freshness:
         """The worst of the caches: not synced if one is not, as far behind as the one furthest behind."""
@@ -84,42 +106,21 @@ class Runtime:
 
 
 def new_runtime(
-    api: KubeApi,
+    apis: Mapping[str, KubeApi],
     *,
     clock: Callable[[], datetime] = _now,
     monotonic: Callable[[], float] = time.monotonic,
     feed: ChangeFeed | None = None,
 ) -> Runtime:
-    """Empty stores around an API; nothing runs yet."""
+    """Empty stores around the API of each data plane, given by its id; nothing runs yet."""
     hub = Hub()
-    execution = Keys.under(settings.LABEL_PREFIX).execution
-    runtime = Runtime(
-        api=api,
-        pods=Store(
-            "pods",
-            indexes={
-                "node": lambda pod: pod.spec.node_name,
-                "execution": lambda pod: pod.metadata.labels.get(execution, ""),
-            },
-        ),
-        nodes=Store("nodes", indexes={"pool": lambda node: node.metadata.labels.get(settings.NODE_POOL_LABEL, "")}),
-        events=EventStore(),
-        config_maps=Store("config_maps"),
-        autoscalers=Store(
-            "autoscalers", indexes={"execution": lambda autoscaler: autoscaler.metadata.labels.get(execution, "")}
-        ),
-        usage=UsageStore(),
+    return Runtime(
+        data_planes={id: new_caches(api, hub) for id, api in apis.items()},
         executions=ActiveExecutions(hub, clock=clock, feed=feed),
         hub=hub,
         clock=clock,
         monotonic=monotonic,
     )
-    announce(runtime.pods, hub)
-    announce(runtime.nodes, hub)
-    announce(runtime.events, hub)
-    announce(runtime.config_maps, hub)
-    announce(runtime.autoscalers, hub)
-    return runtime
 
 
 _current: list[Runtime] = []
@@ -151,16 +152,14 @@ def using_runtime(runtime: Runtime) -> Iterator[Runtime]:
 async def start_runtime() -> Runtime:
     """Build the runtime from the settings and start filling its caches; the one that runs already if there is one.
 
-    Never fails for want of a cluster: the stores then say what is wrong, and fill when it comes.
+    Never fails for want of a cluster: the stores then say what is wrong, and fill when it comes. Raises UnsupportedDataPlanes.
     """
     if _running:
         return _running[-1].runtime
-    runtime = new_runtime(HttpKubeApi(Source(settings.KUBECONFIG, settings.KUBE_CONTEXT)), feed=feed_of())
-    usage: UsageSource = MetricsApi(runtime.api, clock=runtime.clock)
-    if settings.PROMETHEUS_URL:
-        usage = Prometheus(settings.PROMETHEUS_URL, clock=runtime.clock)
+    apis = {id: api_of(id) for id in await database.background.run(data_planes)}
+    runtime = new_runtime(apis, feed=feed_of())
     servers: list[DemandServer | MetricsServer] = []
-    lives = lives_of(runtime, usage)
+    lives = lives_of(runtime, partial(_usage_source, clock=runtime.clock))
     if settings.DEMAND_PORT:
         demand, demand_lives = _demand_of(runtime)
         await demand.start(settings.DEMAND_HOST, settings.DEMAND_PORT)
@@ -175,6 +174,12 @@ async def start_runtime() -> Runtime:
     _running.append(Running(runtime, started(lives), servers))
     _current.append(runtime)
     return runtime
+
+
+def _usage_source(api: KubeApi, *, clock: Callable[[], datetime]) -> UsageSource:
+    if settings.PROMETHEUS_URL:
+        return Prometheus(settings.PROMETHEUS_URL, clock=clock)
+    return MetricsApi(api, clock=clock)
 
 
 def _demand_of(runtime: Runtime) -> tuple[DemandServer, dict[str, Life]]:
@@ -215,27 +220,19 @@ class Running:
         for task in self.tasks:
             task.cancel()
         await asyncio.gather(*self.tasks, return_exceptions=True)
-        await self.runtime.api.close()
+        for caches in self.runtime.data_planes.values():
+            await caches.api.close()
 
 
-def lives_of(runtime: Runtime, usage: UsageSource) -> dict[str, Life]:
+def lives_of(runtime: Runtime, usage_source: Callable[[KubeApi], UsageSource]) -> dict[str, Life]:
     """Everything that keeps the runtime true, by name."""
-
-    def follow(feed: Feed[T], store: Store[T]) -> Reflector[T]:
-        return Reflector(runtime.api, feed, store, runtime.hub, clock=runtime.monotonic)
-
-    status = Feed(CONFIG_MAPS, ConfigMap, AUTOSCALER_NAMESPACE, field_selector=f"metadata.name={AUTOSCALER_STATUS}")
-    scaling = Feed(AUTOSCALERS, Autoscaler, settings.GRID_NAMESPACE, f"{MANAGED_BY}={MANAGER}")
-    return {
-        "pods": follow(Feed(PODS, Pod), runtime.pods).run,
-        "nodes": follow(Feed(NODES, Node), runtime.nodes).run,
-        "events": follow(Feed(EVENTS, Event), runtime.events).run,
-        "config_maps": follow(status, runtime.config_maps).run,
-        "autoscalers": follow(scaling, runtime.autoscalers).run,
-        "usage": UsagePoller(usage, runtime.usage, runtime.hub.publish).run,
-        "executions": runtime.executions.run,
-        **({"sandbox": partial(look_for_sandbox, runtime)} if settings.DEMO else {}),
-    }
+    lives: dict[str, Life] = {"executions": runtime.executions.run}
+    for id, caches in runtime.data_planes.items():
+        following = followers(caches, usage_source(caches.api), runtime.hub, monotonic=runtime.monotonic)
+        lives |= {f"{name} of {id}": life for name, life in following.items()}
+    if settings.DEMO:
+        lives["sandbox"] = partial(look_for_sandbox, runtime)
+    return lives
 
 
 async def look_for_sandbox(runtime: Runtime, *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:

@@ -56,16 +56,17 @@ def prepare_database() -> None:
 
 async def serve(port: int) -> None:
     from grid.asgi import application
+    from grid.models.dataplane import LOCAL
     from grid.runtime import lives_of, new_runtime, started, using_runtime
 
     cluster = FakeCluster()
-    runtime = new_runtime(cluster)
+    runtime = new_runtime({LOCAL: cluster})
     stage = Stage(cluster, runtime)
     tls = os.environ.get("GRID_TEST_TLS")  # a file with a key and its certificate
     config = uvicorn.Config(application, port=port, lifespan="off", log_level="warning", ssl_certfile=tls)
     server = uvicorn.Server(config)
     with using_runtime(runtime):
-        tasks = started(lives_of(runtime, stage))
+        tasks = started(lives_of(runtime, lambda api: stage))
         serving = asyncio.create_task(server.serve())
         while not server.started:
             if serving.done():

@@ -8,6 +8,7 @@ from django.test import Client
 from grid.kube.objects import Node
 from grid.labels import NODE_POOL
 from grid.models import HardwareTier
+from grid.models.dataplane import LOCAL
 from grid.runtime import Runtime, new_runtime, using_runtime
 from tests.conftest import People
 from tests.dashboard.live import Clock
@@ -29,7 +30,7 @@ def cluster() -> FakeCluster:
 @pytest.fixture
 def runtime(cluster: FakeCluster, clock: Clock) -> Iterator[Runtime]:
     """Filled from the cluster at first, and by `fill(runtime, cluster)` after each change; no task runs."""
-    built = new_runtime(cluster, clock=clock.now, monotonic=clock.monotonic)
+    built = new_runtime({LOCAL: cluster}, clock=clock.now, monotonic=clock.monotonic)
     fill(built, cluster)
     with using_runtime(built):
         yield built
@@ -38,7 +39,7 @@ def runtime(cluster: FakeCluster, clock: Clock) -> Iterator[Runtime]:
 @pytest.fixture
 def two_pools() -> Iterator[Runtime]:
     """A runtime that knows two pools of nodes, for the pages of admins."""
-    runtime = new_runtime(FakeCluster())
+    runtime = new_runtime({LOCAL: FakeCluster()})
     nodes = [decode(node(f"n-{pool}", pool=pool), Node) for pool in ("default", "default-gpu")]
     runtime.nodes.replace(nodes)
     runtime.nodes.mark_synced(runtime.monotonic())

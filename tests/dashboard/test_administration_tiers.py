@@ -7,6 +7,7 @@ from django.contrib.auth.models import Group
 from django.test import Client
 
 from grid.models import AuditEntry, Environment, Execution, HardwareTier, Project
+from grid.models.dataplane import LOCAL
 from grid.runtime import new_runtime, using_runtime
 from tests.conftest import People
 from tests.dashboard.administering import CLUSTER_ENVIRONMENT, TIER, version_of
@@ -59,7 +60,7 @@ def test_a_wrong_entry_is_said_at_its_field_and_nothing_is_saved(
 
 
 def test_while_the_cluster_is_unknown_any_pool_is_accepted(admin: Client) -> None:
-    with using_runtime(new_runtime(FakeCluster())):
+    with using_runtime(new_runtime({LOCAL: FakeCluster()})):
         assert admin.post("/tiers/new/", {**TIER, "node_pool": "later"}).status_code == 302
 
 
@@ -171,7 +172,7 @@ def test_the_fit_is_told_for_what_is_being_typed(admin: Client) -> None:
 
 
 def test_nothing_is_said_of_the_fit_while_the_cluster_is_unknown(admin: Client, tier: HardwareTier) -> None:
-    with using_runtime(new_runtime(FakeCluster())):
+    with using_runtime(new_runtime({LOCAL: FakeCluster()})):
         assert admin.get("/tiers/small/").context["fit"] is None
         assert admin.get("/tiers/").status_code == 200
 

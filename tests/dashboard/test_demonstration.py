@@ -13,6 +13,7 @@ from pytest_django.fixtures import Settings
 from dashboard.viewmodels import demonstration as viewmodel
 from dashboard.viewmodels.demonstration import FAILURES, Failure, demonstration_view
 from grid.errors import ClusterUnavailable, Conflict
+from grid.models.dataplane import LOCAL
 from grid.runtime import Runtime, look_for_sandbox, new_runtime
 from grid.sandbox.population import plan
 from tests.conftest import People
@@ -104,7 +105,7 @@ async def test_whether_the_cluster_is_the_embedded_one_is_asked_until_it_answers
 ) -> None:
     cluster, waited = FakeCluster(), asyncio.Event()
     cluster.sandbox = sandbox
-    runtime = new_runtime(cluster)
+    runtime = new_runtime({LOCAL: cluster})
     answering = cluster.ask_sandbox
     monkeypatch.setattr(cluster, "ask_sandbox", AsyncMock(side_effect=ClusterUnavailable("Not yet.")))
 

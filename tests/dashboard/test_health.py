@@ -4,6 +4,7 @@ reason when not."""
 import html
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from django.test import Client
 
 from grid.kube.resources import EVENTS
 from grid.metrics.sources import MetricsApi
+from grid.models.dataplane import LOCAL
 from grid.runtime import Runtime, lives_of, new_runtime, started, using_runtime
 from tests.support.cluster import FakeCluster
 from tests.support.virtual import cancelled, until, virtual_time
@@ -19,7 +21,7 @@ from tests.support.virtual import cancelled, until, virtual_time
 
 @pytest.fixture
 def runtime() -> Iterator[Runtime]:
-    runtime = new_runtime(FakeCluster())
+    runtime = new_runtime({LOCAL: FakeCluster()})
     with using_runtime(runtime):
         yield runtime
 
@@ -84,7 +86,7 @@ def test_with_one_right_missing_it_is_ready_and_its_pages_say_which(admin_client
 
     @virtual_time
     async def follow(runtime: Runtime) -> None:
-        lives = lives_of(runtime, MetricsApi(runtime.api, clock=runtime.clock))
+        lives = lives_of(runtime, partial(MetricsApi, clock=runtime.clock))
         del lives["executions"]  # the database is the test's
         tasks = started(lives)
         await until(lambda: runtime.pods.freshness(0).synced and sentence in runtime.events.freshness(0).error)
@@ -93,7 +95,7 @@ def test_with_one_right_missing_it_is_ready_and_its_pages_say_which(admin_client
 
     cluster = FakeCluster()
     cluster.forbidden[EVENTS] = sentence
-    with using_runtime(new_runtime(cluster, monotonic=lambda: 0.0)) as runtime:
+    with using_runtime(new_runtime({LOCAL: cluster}, monotonic=lambda: 0.0)) as runtime:
         follow(runtime)
         assert admin_client.get("/readyz").status_code == 200
         assert admin_client.get("/freshz").json()["problems"] == ["The cache events has not been filled yet."]

@@ -12,6 +12,7 @@ from grid.kube.resources import NODES
 from grid.launch.quota import admit
 from grid.launch.snapshot import take
 from grid.models import Execution, HardwareTier, Project
+from grid.models.dataplane import LOCAL
 from grid.runtime import Runtime
 from tests.conftest import People
 from tests.dashboard.browsing import client_of
@@ -75,7 +76,7 @@ def test_what_the_form_says_of_places_is_what_the_queue_does(people: People, off
     on_one_tier = ALONE | {"head_tier": "medium"}
     assert "on the tier Medium" not in sent(people.owner, on_one_tier, "/launch/estimate/")[1]
     assert sent(people.owner, on_one_tier)[0] == 302
-    queue = take()
+    queue = take(LOCAL)
     assert admit(queue.snapshot).admitted == tuple(queue.units)
     Execution.objects.update(slots_reserved_at=timezone.now())
     assert running_by_tier() == {"medium": 1}

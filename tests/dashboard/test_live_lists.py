@@ -25,6 +25,7 @@ from grid.diagnosis.scaledown import ScaleDownRules
 from grid.kube.objects import Event, Node, Pod
 from grid.labels import NODE_POOL
 from grid.metrics.usage import Measured, Usage
+from grid.models.dataplane import LOCAL
 from grid.runtime import Runtime, new_runtime
 from grid.runtime.executions import ExecutionRow
 from grid.watch.hub import Subscription
@@ -174,7 +175,7 @@ async def test_what_is_kept_up_to_date_is_what_one_would_make_anew_and_wakes_who
     batches: list[tuple[int, list[tuple[str, Any]]]],
 ) -> None:
     clock = Clock(MOMENT + timedelta(minutes=10))
-    runtime = new_runtime(FakeCluster(), clock=clock.now, monotonic=clock.monotonic)
+    runtime = new_runtime({LOCAL: FakeCluster()}, clock=clock.now, monotonic=clock.monotonic)
     answers = ScaleDownAnswers(rules)
     kept_executions, kept_nodes = ExecutionsPage(), InfrastructurePage(answers)
     looking: list[tuple[LivePage[Any, Any], Callable[[], LivePage[Any, Any]], Viewer, Any]] = [
@@ -256,7 +257,7 @@ def test_a_window_is_the_sorted_list_and_tells_from_where_it_differs(
 
 @virtual_time
 async def test_a_list_whose_first_asker_leaves_while_it_is_filled_is_filled_for_the_next() -> None:
-    runtime = new_runtime(FakeCluster())
+    runtime = new_runtime({LOCAL: FakeCluster()})
     runtime.executions.replace([ROW])
     page, view = ExecutionsPage(), ExecutionsView()
     leaves = asyncio.create_task(look(page, runtime, OPERATOR, view))
@@ -273,7 +274,7 @@ async def test_a_list_whose_first_asker_leaves_while_it_is_filled_is_filled_for_
 @virtual_time
 async def test_what_time_alone_brings_into_a_list_comes_within_seconds(query: dict[str, str]) -> None:
     clock = Clock(MOMENT)
-    runtime = new_runtime(FakeCluster(), clock=clock.now, monotonic=clock.monotonic)
+    runtime = new_runtime({LOCAL: FakeCluster()}, clock=clock.now, monotonic=clock.monotonic)
     runtime.executions.replace([replace(ROW, state="deploying", requested_at=MOMENT)])
     deleted = pod_of("e1", node="n0", phase="Running", deletionTimestamp=builders.stamp(MOMENT))
     runtime.pods.apply(decode(deleted, Pod))
@@ -292,7 +293,7 @@ async def test_what_time_alone_brings_into_a_list_comes_within_seconds(query: di
 async def test_what_could_not_be_taken_in_is_tried_again_and_delays_nothing_else(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    runtime = new_runtime(FakeCluster())
+    runtime = new_runtime({LOCAL: FakeCluster()})
     runtime.executions.replace([ROW, replace(ROW, id="e2")])
     page, view = ExecutionsPage(), ExecutionsView()
     await look(page, runtime, OPERATOR, view)
@@ -319,7 +320,7 @@ async def test_what_could_not_be_taken_in_is_tried_again_and_delays_nothing_else
 
 @virtual_time
 async def test_a_listener_that_fails_keeps_no_change_from_the_others(caplog: pytest.LogCaptureFixture) -> None:
-    runtime, heard = new_runtime(FakeCluster()), list[str]()
+    runtime, heard = new_runtime({LOCAL: FakeCluster()}), list[str]()
 
     def fails(old: object, new: object) -> None:
         raise ZeroDivisionError
@@ -336,7 +337,7 @@ async def test_a_listener_that_fails_keeps_no_change_from_the_others(caplog: pyt
 
 @virtual_time
 async def test_a_list_that_nobody_asks_for_any_more_is_forgotten() -> None:
-    runtime = new_runtime(FakeCluster())
+    runtime = new_runtime({LOCAL: FakeCluster()})
     runtime.executions.replace([ROW])
     page = ExecutionsPage()
     for number in range(1, 5):

@@ -16,6 +16,7 @@ from grid.launch.request import request_stop, resize
 from grid.launch.retention import drop_executions
 from grid.launch.workspaces import delete, resume
 from grid.models import DailyUsage, Execution, State, Workspace
+from grid.models.dataplane import LOCAL
 from tests.launch.conftest import NOW, Shop
 from tests.support.database import database_on_file
 
@@ -63,7 +64,7 @@ def test_two_admissions_give_no_slot_twice_and_no_pair_by_half(on_file: Shop) ->
         on_file.launch(after=place + 0.5)
     admitted: list[str] = []
 
-    at_once(*[lambda: admitted.extend(admit_waiting(now=NOW))] * 3)
+    at_once(*[lambda: admitted.extend(admit_waiting(LOCAL, now=NOW))] * 3)
 
     # In turn: a pair of 7, one, a pair, one, a pair, one: 24. The fourth pair waits, and what stands behind it.
     assert len(admitted) == len(set(admitted)) == 9
@@ -76,13 +77,13 @@ def test_two_admissions_give_no_slot_twice_and_no_pair_by_half(on_file: Shop) ->
 def test_two_resizes_and_an_admission_stay_within_the_limit(on_file: Shop) -> None:
     """12 of 25 slots are held; each of the three wants 10 more, and there is room for one of them."""
     both = [on_file.launch_cluster(), on_file.launch_cluster(after=1)]
-    admit_waiting(now=NOW)
+    admit_waiting(LOCAL, now=NOW)
     on_file.launch_cluster(after=2, workers_maximum=9)
 
     def grow(execution: Execution) -> Callable[[], None]:
         return lambda: resize(execution, minimum=1, maximum=15, by="alice", now=NOW)
 
-    refusals = at_once(grow(both[0]), grow(both[1]), lambda: admit_waiting(now=NOW))
+    refusals = at_once(grow(both[0]), grow(both[1]), lambda: admit_waiting(LOCAL, now=NOW))
 
     assert held() == 22
     assert len(refusals) in (1, 2)
@@ -114,7 +115,7 @@ def test_a_workspace_that_is_resumed_and_deleted_is_one_of_both(on_file: Shop) -
 
 def test_a_stop_and_an_admission_leave_no_half_of_a_pair(on_file: Shop) -> None:
     workspace, cluster = on_file.launch_with_cluster()
-    at_once(lambda: request_stop(workspace, by="alice", now=NOW), lambda: admit_waiting(now=NOW))
+    at_once(lambda: request_stop(workspace, by="alice", now=NOW), lambda: admit_waiting(LOCAL, now=NOW))
     workspace.refresh_from_db()
     cluster.refresh_from_db()
     assert workspace.stop_requested_at == NOW

@@ -13,6 +13,7 @@ from grid.launch.admission import admit_waiting
 from grid.launch.request import request_stop, resize, restart_head, slots_to_keep
 from grid.launch.spec import ClusterSpec, parse_spec
 from grid.models import Execution, LifecycleEntry
+from grid.models.dataplane import LOCAL
 from tests.launch.conftest import NOW, Shop
 from tests.support.frozen import write_frozen
 
@@ -38,7 +39,7 @@ def refused(execution: Execution, minimum: int, maximum: int) -> dict[str, str]:
 def running(shop: Shop) -> Execution:
     """2 to 5 workers, 6 slots."""
     execution = shop.launch_cluster()
-    admit_waiting(now=NOW)
+    admit_waiting(LOCAL, now=NOW)
     Execution.objects.filter(pk=execution.pk).update(state="running")
     execution.refresh_from_db()
     return execution
@@ -81,7 +82,7 @@ def test_slots_that_are_kept_cover_what_is_there_and_never_grow(slots: int, maxi
 def test_growing_needs_free_slots_now(shop: Shop, running: Execution, configure: Configure) -> None:
     configure(MAXIMUM_EXECUTIONS_PER_USER, 10)
     shop.launch()
-    admit_waiting(now=NOW)
+    admit_waiting(LOCAL, now=NOW)
     assert refused(running, 2, 9) == {
         "workers_maximum": (
             "This takes 4 more slots, and of 10 only 3 are free. "
@@ -118,7 +119,7 @@ def test_sizes_are_checked_as_at_launch(running: Execution, minimum: int, maximu
 
 def test_a_fixed_cluster_keeps_one_number(shop: Shop) -> None:
     execution = shop.launch_cluster(autoscale=False, workers_minimum=3, workers_maximum=3)
-    admit_waiting(now=NOW)
+    admit_waiting(LOCAL, now=NOW)
     assert "does not grow by itself" in refused(execution, 2, 4)["workers_maximum"]
     resize(execution, minimum=4, maximum=4, by="alice", now=NOW)
     assert (cluster_of(execution).workers_minimum, execution.slots) == (4, 5)
@@ -135,7 +136,7 @@ def test_the_same_size_again_writes_nothing(running: Execution) -> None:
 def test_what_waits_takes_any_size_that_can_start_some_day(shop: Shop, configure: Configure) -> None:
     configure(MAXIMUM_EXECUTIONS_PER_USER, 10)
     shop.launch_with_cluster()
-    admit_waiting(now=NOW)
+    admit_waiting(LOCAL, now=NOW)
     _, cluster = shop.launch_with_cluster(after=1)
     resize(cluster, minimum=1, maximum=8, by="alice", now=NOW)
     assert cluster.slots == 9

@@ -12,6 +12,7 @@ from grid.centralconfig import ACCESS_LOST_TIMEOUT
 from grid.launch.departures import stop_departed
 from grid.launch.request import request_stop
 from grid.models import Execution, Membership, State, User
+from grid.models.dataplane import LOCAL
 from tests.launch.conftest import Shop
 from tests.launch.test_cluster_attached import both_running
 from tests.launch.test_cluster_life import left, notes, to_end
@@ -75,7 +76,7 @@ def test_who_comes_back_while_another_one_is_being_stopped_goes_on(shop: Shop, t
         return found
 
     with connection.execute_wrapper(back_after_the_first):
-        (stopped,) = stop_departed(now=timezone.now())
+        (stopped,) = stop_departed(LOCAL, now=timezone.now())
     assert stopped in (theirs.pk, second.pk)
 
 

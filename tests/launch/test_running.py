@@ -13,6 +13,7 @@ from grid.launch.controller import Controller, to_reconcile
 from grid.launch.ledger import RowVersion
 from grid.launch.request import request_stop
 from grid.models import ConfigRecord, Execution, State
+from grid.models.dataplane import LOCAL
 from tests.launch.conftest import NOW, Shop
 from tests.launch.world import World, fresh, in_world
 from tests.support.builders import NAMESPACE
@@ -35,7 +36,7 @@ class Database:
 
 @asynccontextmanager
 async def running(world: World, database: Database | None = None) -> AsyncIterator[Controller]:
-    place = Place(NAMESPACE, lambda id: f"token-of-{id}")
+    place = Place(LOCAL, NAMESPACE, lambda id: f"token-of-{id}")
     chosen: Any = database or Database()
     controller = Controller(world.cluster, place, database=chosen, clock=lambda: world.now, monotonic=loop_time)
     task = asyncio.create_task(controller.run())

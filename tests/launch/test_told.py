@@ -43,9 +43,9 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     found: list[object] = []
     read = ledger.row_versions
 
-    def noted(ids: Any = None) -> Sequence[RowVersion]:
+    def noted(data_plane: str, ids: Any = None) -> Sequence[RowVersion]:
         found.append(None if ids is None else sorted(ids))
-        return read(ids)
+        return read(data_plane, ids)
 
     monkeypatch.setattr(ledger, "row_versions", noted)
     return found
@@ -129,7 +129,7 @@ async def test_what_was_told_while_the_database_was_away_is_not_lost(
     async with polling(world, feed):
         execution = shop.launch()
 
-        def away(ids: Any = None) -> Sequence[RowVersion]:
+        def away(data_plane: str, ids: Any = None) -> Sequence[RowVersion]:
             raise OperationalError("server closed the connection")
 
         monkeypatch.setattr(ledger, "row_versions", away)

@@ -23,6 +23,7 @@ from grid.launch.downtime import Downtime
 from grid.launch.frameworks import framework
 from grid.launch.frameworks.base import Framework
 from grid.models import Execution, LifecycleEntry
+from grid.models.dataplane import LOCAL
 from tests.launch.conftest import NOW
 from tests.launch.deployments import Deployments
 from tests.support.builders import NAMESPACE, condition, container_status, decode, event, stamp
@@ -111,6 +112,7 @@ class World:
         monotonic: Callable[[], float] = lambda: 0.0,
         framework_of: Callable[[str], Framework] = framework,
         away: Downtime | None = None,
+        data_plane: str = LOCAL,
     ) -> Controller:
         fault = fault or Fault()
 
@@ -121,7 +123,7 @@ class World:
             return await fault.around(call)
 
         api = cast(KubeApi, FaultyApi(self.cluster, fault))
-        place = Place(NAMESPACE, lambda id: f"token-of-{id}")
+        place = Place(data_plane, NAMESPACE, lambda id: f"token-of-{id}")
         return Controller(
             api,
             place,

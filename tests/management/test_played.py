@@ -18,6 +18,7 @@ from grid.launch.spec import parse_spec
 from grid.management.commands import played as command
 from grid.management.played import record_played
 from grid.models import Execution, HardwareTier, Membership, Project, State, User
+from grid.models.dataplane import LOCAL
 from tests.support.builders import decode, pod
 
 pytestmark = pytest.mark.django_db
@@ -91,7 +92,7 @@ def test_who_launches_is_a_member_so_that_nothing_is_stopped_and_cannot_log_in()
     record(played("aaaaaaaaaa"), played("bbbbbbbbbb", user="bilal-2"))
     roles = dict(Membership.objects.values_list("user__username", "role"))
     assert roles == {"amara-1": "owner", "bilal-2": "contributor"}
-    assert departures.stop_departed(now=timezone.now()) == []
+    assert departures.stop_departed(LOCAL, now=timezone.now()) == []
     assert not User.objects.get(username="amara-1").has_usable_password()
 
 

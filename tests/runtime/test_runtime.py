@@ -1,12 +1,14 @@
 """The runtime as a whole: starting without a cluster, following one, stopping, and its lifespan in the server."""
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import pytest
 
 from grid.kube.resources import CONFIG_MAPS, EVENTS, NODES, PODS
 from grid.metrics.sources import MetricsApi
+from grid.models.dataplane import LOCAL
 from grid.runtime import (
     Running,
     get_runtime,
@@ -69,8 +71,8 @@ async def test_it_follows_what_pages_read_and_nothing_more() -> None:
         (CONFIG_MAPS, config_map("somebody-elses", namespace="kube-system")),
     ):
         cluster.put(resource, obj)
-    runtime = new_runtime(cluster, monotonic=loop_time)
-    lives = lives_of(runtime, MetricsApi(cluster, clock=runtime.clock))
+    runtime = new_runtime({LOCAL: cluster}, monotonic=loop_time)
+    lives = lives_of(runtime, partial(MetricsApi, clock=runtime.clock))
     del lives["executions"]  # of the database
     tasks = started(lives)
     running = Running(runtime, tasks)
@@ -87,7 +89,7 @@ async def test_it_follows_what_pages_read_and_nothing_more() -> None:
 @virtual_time
 async def test_its_freshness_is_that_of_its_worst_store() -> None:
     cluster = FakeCluster()
-    runtime = new_runtime(cluster, monotonic=loop_time)
+    runtime = new_runtime({LOCAL: cluster}, monotonic=loop_time)
     assert not runtime.freshness().synced
     fill(runtime, cluster)
     assert runtime.freshness().synced

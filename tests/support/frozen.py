@@ -10,7 +10,7 @@ from grid.models import Execution, HardwareTier
 
 def on_tier(tier: HardwareTier) -> dict[str, Any]:
     """Return the columns that say of an execution that it was launched on this tier."""
-    return {"tier": tier, **pod_columns(tier_spec(tier))}
+    return {"tier": tier, "data_plane_id": tier.data_plane_id, **pod_columns(tier_spec(tier))}
 
 
 def write_frozen(execution: Execution, **columns: Any) -> None:

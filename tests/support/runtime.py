@@ -5,6 +5,7 @@ from typing import TypeVar
 
 from grid.kube.objects import Autoscaler, ConfigMap, Event, Node, Pod
 from grid.kube.resources import AUTOSCALERS, CONFIG_MAPS, EVENTS, NODES, PODS, Resource
+from grid.models.dataplane import LOCAL
 from grid.runtime import Runtime, new_runtime
 from grid.watch.store import HasMetadata, Store
 from tests.support.builders import decode
@@ -15,7 +16,7 @@ T = TypeVar("T", bound=HasMetadata)
 
 def runtime_of(cluster: FakeCluster, *, now: datetime | None = None) -> Runtime:
     """`now` stops its clock."""
-    runtime = new_runtime(cluster, clock=lambda: now or datetime.now(UTC))
+    runtime = new_runtime({LOCAL: cluster}, clock=lambda: now or datetime.now(UTC))
     fill(runtime, cluster)
     return runtime
 

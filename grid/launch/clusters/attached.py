@@ -17,14 +17,15 @@ _BY = {kind: f"its {kind.value}" for kind in Kind}
 PARENTS = frozenset(_BY.values())
 
 
-def stop_with_parents(*, now: datetime) -> Sequence[str]:
-    """Ask for the end of each cluster whose workspace or job ends or has ended, however it did; their ids.
+def stop_with_parents(data_plane: str, *, now: datetime) -> Sequence[str]:
+    """Ask for the end of each cluster in the data plane whose workspace or job ends or has ended, however it did; their ids.
 
     Asked of the database each time and not told by an event, so nothing that dies in between is forgotten.
     """
     ends = Q(attached_to__state__in=_ENDING) | Q(attached_to__stop_requested_at__isnull=False)
     found = (
-        Execution.objects.unsettled()
+        Execution.objects.in_data_plane(data_plane)
+        .unsettled()
         .filter(ends, kind=Kind.CLUSTER, state__in=ACTIVE_STATES, stop_requested_at__isnull=True)
         .select_related("attached_to")
     )

@@ -9,15 +9,17 @@ import random
 import secrets
 import signal
 import socket
+from collections.abc import Sequence
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
+from django.db import connection
 
 from grid.changefeed import feed_of
+from grid.dataplanes import api_of, data_planes
 from grid.egress import read_egress
 from grid.errors import GridError, NotAllowed
-from grid.kube.credentials import Source
 from grid.kube.http import HttpKubeApi
 from grid.launch.apply import ensure_namespace
 from grid.launch.context import Place
@@ -41,29 +43,37 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         refuse_unusable_database()
-        asyncio.run(_serve())
+        places = [_place(id) for id in data_planes()]
+        connection.close()  # which the work, in another thread, would not use
+        asyncio.run(_serve(places))
 
 
-async def _serve() -> None:
+async def _serve(places: Sequence[Place]) -> None:
     """Until SIGTERM or Ctrl-C; an unreachable cluster or database is waited for."""
     task = asyncio.current_task()
     assert task is not None, "runs as a task of asyncio.run"
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, task.cancel)
-    api = HttpKubeApi(Source(settings.KUBECONFIG, settings.KUBE_CONTEXT))
-    place = Place(settings.GRID_NAMESPACE, access_token, _storage(), _network())
+    with contextlib.suppress(asyncio.CancelledError):
+        async with asyncio.TaskGroup() as tasks:
+            for place in places:
+                tasks.create_task(_serve_data_plane(place))
+
+
+async def _serve_data_plane(place: Place) -> None:
+    """Lead it whenever nobody else does; its own lease says who does."""
+    api = api_of(place.data_plane)
     # The host's name tells an operator which process leads; the rest makes two processes of one host differ.
     identity = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
     election = Election(api, name="compute-grid-controller", namespace=place.namespace, identity=identity)
-    logger.info("controller started namespace=%s", place.namespace)
+    logger.info("controller started data_plane=%s namespace=%s", place.data_plane, place.namespace)
     try:
-        with contextlib.suppress(asyncio.CancelledError):
-            await _make_ready(api, place.namespace)
-            await election.lead(lambda: _lead(Controller(api, place, away=election.away), _registration(api)))
+        await _make_ready(api, place.namespace)
+        await election.lead(lambda: _lead(Controller(api, place, away=election.away), _registration(api)))
     finally:
         await api.close()
-        logger.info("controller ended")
+        logger.info("controller ended data_plane=%s", place.data_plane)
 
 
 async def _lead(controller: Controller, registration: Registration) -> None:
@@ -94,6 +104,10 @@ async def _make_ready(api: HttpKubeApi, namespace: str) -> None:
             await asyncio.sleep(backoff.next())
             continue
         return
+
+
+def _place(data_plane: str) -> Place:
+    return Place(data_plane, settings.GRID_NAMESPACE, access_token, _storage(), _network())
 
 
 def _network() -> Network:

@@ -10,14 +10,14 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError, connection
 from django.utils import timezone
 
+from grid.dataplanes import api_of
 from grid.errors import GridError
-from grid.kube.credentials import Source
-from grid.kube.http import HttpKubeApi
 from grid.kube.objects import Pod
 from grid.kube.resources import PODS
 from grid.labels import KEYS, PLAYED
 from grid.launch.apply import list_all
 from grid.management.played import record_played
+from grid.models.dataplane import LOCAL
 from grid.models.environment import Kind
 
 log = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ class Command(BaseCommand):
 
 async def _pods(*, with_clusters: bool) -> list[Pod]:
     selector = PLAYED if with_clusters else f"{PLAYED},{KEYS.workload_type}!={Kind.CLUSTER.value}"
-    api = HttpKubeApi(Source(settings.KUBECONFIG, settings.KUBE_CONTEXT))
+    api = api_of(LOCAL)
     try:
         return list(await list_all(api, PODS, Pod, namespace=settings.GRID_NAMESPACE, label_selector=selector))
     finally:

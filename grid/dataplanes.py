@@ -1,0 +1,59 @@
+"""Which data planes there are, and the client of each. What a process keeps of a Kubernetes cluster, it makes for each of them.
+
+There is one now, which is reached as the settings say. Whoever starts while the database has others is refused.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.apps import apps as installed_apps
+from django.apps.registry import Apps
+from django.conf import settings
+from django.db import DatabaseError, InterfaceError
+
+from grid.kube.credentials import Source
+from grid.kube.http import HttpKubeApi
+from grid.models import DataPlane
+from grid.models.dataplane import LOCAL
+
+
+class UnsupportedDataPlanes(Exception):
+    """The database has other data planes than the one that can be served; the message says what to do."""
+
+
+def make_local(using: str, apps: Apps = installed_apps, **kwargs: Any) -> None:
+    """Make the row of this cluster after migrations and after a flush, unless it is there."""
+    try:
+        model: Any = apps.get_model("grid", "DataPlane")
+    except LookupError:  # migrated back to where there was no such table
+        return
+    model.objects.using(using).get_or_create(pk=LOCAL, defaults={"name": "This cluster"})
+
+
+def data_planes() -> Sequence[str]:
+    """Return the ids of all data planes; while the database does not answer, of the one that each database has.
+
+    Raises UnsupportedDataPlanes.
+    """
+    try:
+        ids = list(DataPlane.objects.order_by("pk").values_list("pk", flat=True))
+    except (DatabaseError, InterfaceError):
+        return [LOCAL]
+    if LOCAL not in ids:
+        raise UnsupportedDataPlanes(
+            f"The database has no data plane “{LOCAL}”, which is this cluster: make it with manage.py migrate."
+        )
+    if len(ids) > 1:
+        others = ", ".join(f"“{id}”" for id in ids if id != LOCAL)
+        raise UnsupportedDataPlanes(
+            f"A second data plane is not supported yet, and the database has {others} beside “{LOCAL}”. "
+            "Remove it from the table grid_dataplane, with the tiers and executions that point to it, and start again."
+        )
+    return ids
+
+
+def api_of(data_plane: str) -> HttpKubeApi:
+    """Return a client of its Kubernetes API, which has asked nothing yet. Raises UnsupportedDataPlanes for what no setting reaches."""
+    if data_plane != LOCAL:
+        raise UnsupportedDataPlanes(f"No setting says how to reach the data plane “{data_plane}”.")
+    return HttpKubeApi(Source(settings.KUBECONFIG, settings.KUBE_CONTEXT))

@@ -1,0 +1,90 @@
+"""What a web process keeps of one data plane: the client of its API server, the watch caches, and what fills these."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from django.conf import settings
+
+from grid.kube.api import KubeApi
+from grid.kube.objects import Autoscaler, ConfigMap, Event, Node, Pod
+from grid.kube.resources import AUTOSCALERS, CONFIG_MAPS, EVENTS, NODES, PODS
+from grid.labels import MANAGED_BY, MANAGER, Keys
+from grid.metrics.poller import UsagePoller
+from grid.metrics.sources import Source as UsageSource
+from grid.metrics.usage import UsageStore
+from grid.watch.events import EventStore
+from grid.watch.hub import Hub
+from grid.watch.reflector import Feed, Reflector
+from grid.watch.store import Freshness, HasMetadata, Store, announce
+
+T = TypeVar("T", bound=HasMetadata)
+Life = Callable[[], Awaitable[None]]
+AUTOSCALER_NAMESPACE = "kube-system"
+AUTOSCALER_STATUS = "cluster-autoscaler-status"
+
+
+@dataclass(frozen=True, slots=True)
+class DataPlaneCaches:
+    """Built whole and empty by `new_caches`."""
+
+    api: KubeApi
+    pods: Store[Pod]
+    nodes: Store[Node]
+    events: EventStore
+    config_maps: Store[ConfigMap]
+    autoscalers: Store[Autoscaler]
+    usage: UsageStore
+
+    def freshness(self, now: float) -> dict[str, Freshness]:
+        """Return how fresh each watch cache is, by its name."""
+        stores = (self.pods, self.nodes, self.events, self.config_maps, self.autoscalers)
+        return {store.name: store.freshness(now) for store in stores}
+
+
+def new_caches(api: KubeApi, hub: Hub) -> DataPlaneCaches:
+    """Return empty stores around an API, which tell the hub what changes; nothing runs yet."""
+    execution = Keys.under(settings.LABEL_PREFIX).execution
+    caches = DataPlaneCaches(
+        api=api,
+        pods=Store(
+            "pods",
+            indexes={
+                "node": lambda pod: pod.spec.node_name,
+                "execution": lambda pod: pod.metadata.labels.get(execution, ""),
+            },
+        ),
+        nodes=Store("nodes", indexes={"pool": lambda node: node.metadata.labels.get(settings.NODE_POOL_LABEL, "")}),
+        events=EventStore(),
+        config_maps=Store("config_maps"),
+        autoscalers=Store(
+            "autoscalers", indexes={"execution": lambda autoscaler: autoscaler.metadata.labels.get(execution, "")}
+        ),
+        usage=UsageStore(),
+    )
+    announce(caches.pods, hub)
+    announce(caches.nodes, hub)
+    announce(caches.events, hub)
+    announce(caches.config_maps, hub)
+    announce(caches.autoscalers, hub)
+    return caches
+
+
+def followers(
+    caches: DataPlaneCaches, usage: UsageSource, hub: Hub, *, monotonic: Callable[[], float]
+) -> dict[str, Life]:
+    """Return what keeps the caches true, by name."""
+
+    def follow(feed: Feed[T], store: Store[T]) -> Life:
+        return Reflector(caches.api, feed, store, hub, clock=monotonic).run
+
+    status = Feed(CONFIG_MAPS, ConfigMap, AUTOSCALER_NAMESPACE, field_selector=f"metadata.name={AUTOSCALER_STATUS}")
+    scaling = Feed(AUTOSCALERS, Autoscaler, settings.GRID_NAMESPACE, f"{MANAGED_BY}={MANAGER}")
+    return {
+        "pods": follow(Feed(PODS, Pod), caches.pods),
+        "nodes": follow(Feed(NODES, Node), caches.nodes),
+        "events": follow(Feed(EVENTS, Event), caches.events),
+        "config_maps": follow(status, caches.config_maps),
+        "autoscalers": follow(scaling, caches.autoscalers),
+        "usage": UsagePoller(usage, caches.usage, hub.publish).run,
+    }

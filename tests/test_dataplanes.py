@@ -1,0 +1,108 @@
+"""The data plane that each database has, and that nothing starts beside a second one."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.conf import settings
+from django.core.management import call_command
+from django.db import OperationalError, connection
+from django.db.models import QuerySet
+
+from grid import proxy_asgi
+from grid.dataplanes import UnsupportedDataPlanes, api_of, data_planes
+from grid.models import DataPlane
+from grid.models.dataplane import LOCAL
+from grid.runtime import start_runtime, stop_runtime
+from tests.support.database import database_on_file
+
+REFUSAL = (
+    "A second data plane is not supported yet, and the database has “west” beside “local”. Remove it from the table grid_dataplane, "
+    "with the tiers and executions that point to it, and start again."
+)
+
+
+@pytest.mark.django_db
+def test_a_migrated_database_has_the_data_plane_of_this_cluster() -> None:
+    assert list(DataPlane.objects.values_list("id", "name")) == [(LOCAL, "This cluster")]
+    assert data_planes() == [LOCAL]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_flushed_database_has_it_again() -> None:
+    DataPlane.objects.create(id="west", name="West")
+    call_command("flush", interactive=False, verbosity=0)
+    assert data_planes() == [LOCAL]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_another_migration_leaves_its_name_as_it_is() -> None:
+    DataPlane.objects.update(name="Berlin")
+    call_command("migrate", verbosity=0)
+    assert DataPlane.objects.get().name == "Berlin"
+
+
+@pytest.mark.django_db
+def test_a_second_data_plane_is_refused_with_what_to_do() -> None:
+    DataPlane.objects.create(id="west", name="West")
+    with pytest.raises(UnsupportedDataPlanes) as refused:
+        data_planes()
+    assert str(refused.value) == REFUSAL
+
+
+@pytest.mark.django_db
+def test_a_database_without_that_of_this_cluster_is_refused_with_what_to_do() -> None:
+    DataPlane.objects.all().delete()
+    with pytest.raises(UnsupportedDataPlanes, match=r"no data plane “local”.*: make it with manage\.py migrate"):
+        data_planes()
+
+
+@pytest.mark.django_db
+def test_while_the_database_does_not_answer_it_is_taken_to_have_that_of_this_cluster(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def away(self: Any, *args: Any) -> Any:
+        raise OperationalError("could not connect to server")
+
+    monkeypatch.setattr(QuerySet, "order_by", away)
+    assert data_planes() == [LOCAL]
+
+
+def test_no_client_is_made_for_a_data_plane_that_no_setting_reaches() -> None:
+    with pytest.raises(UnsupportedDataPlanes, match="No setting says how to reach the data plane “west”"):
+        api_of("west")
+
+
+@pytest.mark.parametrize("start", [start_runtime, proxy_asgi.start])
+@pytest.mark.django_db(transaction=True)
+async def test_neither_pages_nor_the_proxy_start_with_two(start: Any) -> None:
+    await sync_to_async(DataPlane.objects.create)(id="west", name="West")
+    try:
+        with pytest.raises(UnsupportedDataPlanes):
+            await start()
+    finally:
+        await stop_runtime()
+        await proxy_asgi.stop()
+
+
+@pytest.mark.parametrize("command", ["controller", "web", "proxy"])
+@pytest.mark.django_db(transaction=True)
+def test_no_command_starts_with_two(command: str, tmp_path: Path) -> None:
+    if connection.vendor != "sqlite":
+        pytest.skip("the command is given a copy of the database, as a file")
+    DataPlane.objects.create(id="west", name="West")
+    with database_on_file(tmp_path / "grid.sqlite3"):
+        environment = {"GRID_VAR": str(tmp_path), "DATABASE_URL": f"sqlite:///{tmp_path / 'grid.sqlite3'}"}
+        answer = subprocess.run(
+            [sys.executable, "manage.py", command],
+            cwd=settings.BASE_DIR,
+            env=os.environ | environment | {"DJANGO_SETTINGS_MODULE": "grid.settings", "GRID_DEMO": "1"},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+    assert (answer.returncode, answer.stderr.strip()) == (1, f"CommandError: {REFUSAL}")

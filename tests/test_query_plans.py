@@ -102,6 +102,7 @@ WORK: dict[str, Callable[[Shop], object]] = {
     "clusters that end with their parents": lambda shop: attached.stop_with_parents(LOCAL, now=NOW),
     "people who left": lambda shop: departures.stop_departed(LOCAL, now=NOW),
     "the controller's poll": lambda shop: ledger.row_versions(LOCAL),
+    "who is in a state for too long": lambda shop: ledger.overdue(LOCAL, now=LATER),
     "running clusters": lambda shop: ledger.running_clusters(LOCAL),
     "one execution": lambda shop: ledger.read(Execution.objects.unsettled()[0].pk),
     "the cluster of a workspace": lambda shop: ledger.attached_cluster(Execution.objects.unsettled()[0].pk),

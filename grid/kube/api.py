@@ -25,8 +25,10 @@ class KubeApi(Protocol):
         field_selector: str = "",
         limit: int = 500,
         continue_token: str = "",
+        metadata_only: bool = False,
     ) -> bytes:
-        """One page of a list as raw JSON. Raises Expired when the continue token is too old."""
+        """One page of a list as raw JSON, of each object only its metadata if that is enough. Raises Expired when the continue token is
+        too old."""
         ...
 
     def watch(

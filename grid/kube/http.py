@@ -35,6 +35,7 @@ _LONGEST_LINE = 64 * 2**20
 _MERGE_PATCH = "application/merge-patch+json"
 # Compression of lists costs both sides more than a cluster's network does.
 _HEADERS = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": FIELD_MANAGER}
+_METADATA_LIST = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json"
 _decode_object = msgspec.json.Decoder(RawObject).decode
 
 
@@ -98,12 +99,14 @@ class HttpKubeApi:
         field_selector: str = "",
         limit: int = 500,
         continue_token: str = "",
+        metadata_only: bool = False,
     ) -> bytes:
         query = _query(labelSelector=label_selector, fieldSelector=field_selector, **{"continue": continue_token})
         if limit:
             query["limit"] = str(limit)
         path = resource.path(namespace=namespace)
-        async with self._request("GET", path, query=query, read_seconds=LIST_SECONDS) as response:
+        accept = _METADATA_LIST if metadata_only else _HEADERS["Accept"]
+        async with self._request("GET", path, query=query, read_seconds=LIST_SECONDS, accept=accept) as response:
             return await response.read()
 
     async def watch(
@@ -232,6 +235,7 @@ class HttpKubeApi:
         body: object = None,
         content_type: str = "application/json",
         read_seconds: float = 0.0,
+        accept: str = _HEADERS["Accept"],
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """One successful response, being read. Refused credentials are read again once, and the request repeated."""
         connection = await self._connected()
@@ -241,7 +245,7 @@ class HttpKubeApi:
         )
 
         async def send() -> aiohttp.ClientResponse:
-            headers = _HEADERS | await connection.headers()
+            headers = _HEADERS | {"Accept": accept} | await connection.headers()
             if data is not None:
                 headers["Content-Type"] = content_type
             return await connection.session.request(

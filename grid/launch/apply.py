@@ -38,7 +38,7 @@ class Attached:
     head_address: str
 
 
-class _Versioned(msgspec.Struct):
+class _Described(msgspec.Struct):
     metadata: Metadata
 
 
@@ -103,20 +103,34 @@ async def find_pods(api: KubeApi, execution_id: str, *, namespace: str) -> Seque
     return await list_all(api, PODS, Pod, namespace=namespace, label_selector=f"{KEYS.execution}={execution_id}")
 
 
-async def pod_versions(api: KubeApi, *, namespace: str, label_selector: str) -> dict[str, str]:
-    """Key and version of every pod that the selector finds, as the API server knows them now."""
-    found = await list_all(api, PODS, _Versioned, namespace=namespace, label_selector=label_selector)
-    return {item.metadata.key: item.metadata.resource_version for item in found}
+async def pod_metadata(api: KubeApi, *, namespace: str, label_selector: str) -> dict[str, Metadata]:
+    """Return the metadata of every pod that the selector finds by its key, as the API server knows them now; nothing else is sent."""
+    found = await list_all(
+        api, PODS, _Described, namespace=namespace, label_selector=label_selector, metadata_only=True
+    )
+    return {item.metadata.key: item.metadata for item in found}
 
 
 async def list_all(
-    api: KubeApi, resource: Resource, kind: type[T], *, namespace: str, label_selector: str
+    api: KubeApi,
+    resource: Resource,
+    kind: type[T],
+    *,
+    namespace: str,
+    label_selector: str,
+    metadata_only: bool = False,
 ) -> Sequence[T]:
     """Every page of a list, as objects of that kind."""
     found: list[T] = []
     token = ""
     while True:
-        body = await api.list_page(resource, namespace=namespace, label_selector=label_selector, continue_token=token)
+        body = await api.list_page(
+            resource,
+            namespace=namespace,
+            label_selector=label_selector,
+            continue_token=token,
+            metadata_only=metadata_only,
+        )
         page = msgspec.json.decode(body, type=_Page[kind])  # type: ignore[valid-type]
         found += page.items
         token = page.metadata.continue_token

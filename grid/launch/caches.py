@@ -7,7 +7,7 @@ from datetime import datetime
 
 import msgspec
 
-from grid.kube.objects import Autoscaler, Event, Pod
+from grid.kube.objects import Autoscaler, Event, Metadata, Pod
 from grid.labels import HEAD, KEYS, WORKER
 from grid.models.environment import Kind
 from grid.watch.events import EventStore, age_order
@@ -21,8 +21,9 @@ _OBJECT_NAME = re.compile(
 Enqueue = Callable[[str], None]
 
 
-def execution_of(labelled: Pod | Autoscaler) -> str:
-    return labelled.metadata.labels.get(KEYS.execution, "")
+def execution_of(labelled: Pod | Autoscaler | Metadata) -> str:
+    metadata = labelled if isinstance(labelled, Metadata) else labelled.metadata
+    return metadata.labels.get(KEYS.execution, "")
 
 
 def execution_of_event(event: Event) -> str:

@@ -5,7 +5,7 @@ Shared by the pod of a run and the objects of a cluster, so that both conclude f
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import ParamSpec, Protocol, TypeVar
@@ -18,6 +18,7 @@ from grid.launch.caches import AutoscalerCache, EventCache, PodCache
 from grid.launch.manifests import CONTAINER
 from grid.launch.policykeeper import Network
 from grid.launch.storage import Storage
+from grid.models import State
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +53,8 @@ class NotYet(GridError):
 
 @dataclass(slots=True)
 class Context:
-    """One per term of leadership. `invalidated` are executions whose cached pods have turned out wrong."""
+    """One per term of leadership. `invalidated` are executions whose cached pods have turned out wrong; `limits` is after how many
+    seconds a state is given up, as the controller has read it last; without any, nothing is given up yet."""
 
     api: KubeApi
     database: Database
@@ -63,6 +65,7 @@ class Context:
     clock: Callable[[], datetime]
     monotonic: Callable[[], float]
     invalidated: set[str] = field(default_factory=set)
+    limits: Mapping[State, int] = field(default_factory=dict)
 
     @property
     def namespace(self) -> str:

@@ -11,7 +11,8 @@ import contextlib
 import logging
 import random
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from datetime import UTC, datetime
 from typing import TypeVar
 
@@ -34,11 +35,9 @@ from grid.launch.downtime import Downtime, Outage
 from grid.launch.frameworks import framework
 from grid.launch.frameworks.base import Framework
 from grid.launch.housekeeping import Housekeeping
-from grid.launch.ledger import RowVersion
 from grid.launch.policykeeper import PolicyKeeper
 from grid.launch.reconcile import Reconciler
 from grid.launch.workqueue import WorkQueue
-from grid.models import State
 from grid.watch.backoff import Backoff
 from grid.watch.hub import Hub
 from grid.watch.reflector import Feed, Reflector
@@ -49,12 +48,17 @@ logger = logging.getLogger(__name__)
 K = TypeVar("K", bound=HasMetadata)
 SELECTOR = f"{MANAGED_BY}={MANAGER}"
 POLL_SECONDS = 1.0
-TOLD_SECONDS = 5.0  # between two polls while a feed tells what is written: for what time alone decides
+OVERDUE_SECONDS = 5.0  # between two questions, while a feed tells what is written, who has waited too long
+TOLD_SECONDS = 60.0  # between two polls of everything while a feed tells: it can lose a word without knowing
 MERGE_SECONDS = 0.02  # what is written so soon after one another is looked at together
 REST = 3.0  # times as long as a poll took nothing is polled, so that many writes, each of which is told, leave time for the rest
 MOST_BY_ID = 500  # more than so many at once are read with all others
 # Watches can lose an event without knowing; one list of all pods finds that out.
 AUDIT_SECONDS = 60.0
+# All that a look goes by is audited more often: rows by polling, pods and clusters' objects each minute; and time-outs are asked for. So
+# looking at what has not changed finds only what nobody has thought of, and may cost as little as this, one after the other.
+ROUND_SECONDS = 1200.0
+TICK_SECONDS = 1.0
 WORKERS = 8
 
 
@@ -95,6 +99,8 @@ class Controller:
         self._queue = WorkQueue()
         self._backoffs: dict[str, Backoff] = {}
         self._known: dict[str, int] = {}
+        self._round: deque[str] = deque()  # who is still to be looked at in this round
+        self._owed = 0.0  # of a look
         self._news: set[Change] = set()
         self._has_news = asyncio.Event()
         self._listener: Listener | None = None
@@ -105,6 +111,7 @@ class Controller:
         self.events = EventCache(self._enqueue)
         self.autoscalers = AutoscalerCache(self._enqueue)
         context = Context(api, database, place, self.pods, self.events, self.autoscalers, clock, monotonic)
+        self._context = context
         self._reconciler = Reconciler(context, attended_until=away.since if away is not None else None)
         self.framework_poller = FrameworkPoller(context, rng=self._rng, framework_of=framework_of)
         self.policies = PolicyKeeper(api, place.namespace, place.network, rng=self._rng)
@@ -131,6 +138,7 @@ class Controller:
                     tasks.create_task(self._listener.run())
                 tasks.create_task(self._poll_for_ever())
                 tasks.create_task(self._audit_for_ever())
+                tasks.create_task(self._go_round_for_ever())
                 tasks.create_task(self.framework_poller.run())
                 tasks.create_task(Housekeeping(self._database, self._clock).run())
                 tasks.create_task(self.policies.run())
@@ -147,11 +155,17 @@ class Controller:
         for id in await self._database(departures.stop_departed, self._data_plane, now=self._clock()):
             logger.info("execution=%s ends, its owner has lost access to the project", id)
         versions = await self._database(ledger.row_versions, self._data_plane)
-        await self._take_versions(versions)
-        for id in self._known.keys() - {version.id for version in versions}:
+        self._take_versions(versions)
+        for id in self._known.keys() - versions.keys():
             self._settled(id)
-        if any(version.state == State.QUEUED for version in versions):
-            await self._admit()
+        await self.poll_overdue()
+
+    async def poll_overdue(self) -> None:
+        """Ask the database for what time alone decides: who is in a state for longer than is allowed now, and who waits in the queue."""
+        self._context.limits, overdue = await self._database(ledger.overdue, self._data_plane, now=self._clock())
+        for id in overdue:
+            self._queue.add(id)
+        await self._admit()
         self._notice_outage()
         await self._record_downtime()
 
@@ -167,16 +181,15 @@ class Controller:
             for id in await self._database(departures.stop_departed, self._data_plane, now=self._clock()):
                 logger.info("execution=%s ends, its owner has lost access to the project", id)
         versions = await self._database(ledger.row_versions, self._data_plane, ids)
-        await self._take_versions(versions)
-        for id in ids - {version.id for version in versions}:
+        self._take_versions(versions)
+        for id in ids - versions.keys():
             self._settled(id)
         await self._admit()
 
-    async def _take_versions(self, versions: Sequence[RowVersion]) -> None:
-        limits = await self._database(ledger.timeouts)
-        for id in to_reconcile(versions, self._known, limits, now=self._clock()):
+    def _take_versions(self, versions: Mapping[str, int]) -> None:
+        for id in to_reconcile(versions, self._known):
             self._queue.add(id)
-        self._known |= {version.id: version.revision for version in versions}
+        self._known.update(versions)
 
     def _settled(self, id: str) -> None:
         self._known.pop(id, None)
@@ -188,16 +201,28 @@ class Controller:
             self._queue.add(id)
 
     async def audit(self) -> None:
-        """Compare the pods' cache with the cluster; where they differ, the cluster is asked at the next look. And compare clusters'
-        objects with what they must be."""
-        actual = await apply.pod_versions(self._api, namespace=self._place.namespace, label_selector=SELECTOR)
-        for pod in list(self.pods.values()):
-            if actual.get(pod.metadata.key) != pod.metadata.resource_version:
-                self._reconciler.invalidate(execution_of(pod))
-        for id in self._known:
-            self._queue.add(id)
+        """Compare the pods' cache with the cluster; where they differ, the execution is looked at, by what the cluster itself says. And
+        compare clusters' objects with what they must be."""
+        actual = await apply.pod_metadata(self._api, namespace=self._place.namespace, label_selector=SELECTOR)
+        cached = {pod.metadata.key: pod.metadata for pod in self.pods.values()}
+        for key in cached.keys() | actual.keys():
+            one, other = cached.get(key), actual.get(key)
+            if one is None or other is None or one.resource_version != other.resource_version:
+                for id in {execution_of(metadata) for metadata in (one, other) if metadata is not None}:
+                    self._reconciler.invalidate(id)
+                    self._enqueue(id)
         for id in await self._reconciler.audit():
             self._queue.add(id)
+
+    def go_round(self, seconds: float) -> None:
+        """Enqueue so many of all as are due after these seconds, so that each comes once in `ROUND_SECONDS`."""
+        self._owed += len(self._known) * seconds / ROUND_SECONDS
+        while self._owed >= 1 and self._known:
+            self._owed -= 1
+            if not self._round:
+                self._round.extend(self._known)
+            if (id := self._round.popleft()) in self._known:
+                self._queue.add(id)
 
     async def work(self) -> None:
         """Take one execution and look at it; a failure is repeated after a growing delay."""
@@ -241,7 +266,7 @@ class Controller:
 
     async def _poll_for_ever(self) -> None:
         backoff, loop = Backoff(rng=self._rng), asyncio.get_running_loop()
-        failing, polled_at = False, float("-inf")
+        failing, polled_at, overdue_at = False, float("-inf"), float("-inf")
         while True:
             self._has_news.clear()
             news, self._news = self._news, set()
@@ -249,10 +274,14 @@ class Controller:
             self._notice_outage()
             try:
                 if began - polled_at >= self._period:
-                    polled_at = began
+                    polled_at = overdue_at = began
                     await self.poll()
-                elif news:
-                    await self.poll_told(news)
+                else:
+                    if news:
+                        await self.poll_told(news)
+                    if began - overdue_at >= OVERDUE_SECONDS:
+                        overdue_at = began
+                        await self.poll_overdue()
                 backoff.reset()
                 self._troubles.tell_if_over()
                 if failing:
@@ -269,7 +298,8 @@ class Controller:
                 failing, pause = True, max(POLL_SECONDS, backoff.next())
             await asyncio.sleep(pause)
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout_at(min(polled_at + self._period, loop.time() + POLL_SECONDS)):
+                due = min(polled_at + self._period, overdue_at + OVERDUE_SECONDS, loop.time() + POLL_SECONDS)
+                async with asyncio.timeout_at(due):
                     await self._has_news.wait()
 
     @property
@@ -292,6 +322,11 @@ class Controller:
             except Exception:
                 logger.exception("pods not audited")
 
+    async def _go_round_for_ever(self) -> None:
+        while True:
+            await asyncio.sleep(TICK_SECONDS)
+            self.go_round(TICK_SECONDS)
+
     async def _work_for_ever(self) -> None:
         while True:
             await self.work()
@@ -304,13 +339,6 @@ class Controller:
         return self._backoffs.setdefault(id, Backoff(longest=30.0, rng=self._rng))
 
 
-def to_reconcile(
-    versions: Iterable[RowVersion], known: Mapping[str, int], limits: Mapping[State, int], *, now: datetime
-) -> list[str]:
-    """Written since the last time, or in a state for longer than is allowed now."""
-    return [
-        version.id
-        for version in versions
-        if known.get(version.id) != version.revision
-        or (version.state in limits and (now - version.state_since).total_seconds() > limits[version.state])
-    ]
+def to_reconcile(versions: Mapping[str, int], known: Mapping[str, int]) -> list[str]:
+    """Return the ids of those that were written since the last time."""
+    return [id for id, revision in versions.items() if known.get(id) != revision]

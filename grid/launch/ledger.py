@@ -5,11 +5,11 @@ Synchronous: the controller runs each function in Django's thread. See `lifecycl
 
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from grid.centralconfig import DEPLOYING_TIMEOUT, PREPARING_TIMEOUT, all_values
 from grid.launch import lifecycle
@@ -21,16 +21,6 @@ from grid.models.execution import FINAL_STATES
 MOST_NOTED = 500
 _MESSAGE_LENGTH = 4000
 _REASON_LENGTH = 80
-
-
-@dataclass(frozen=True, slots=True)
-class RowVersion:
-    """Enough to see whether an execution needs a look."""
-
-    id: str
-    revision: int
-    state: State
-    state_since: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +79,22 @@ class EventRecord:
     count: int
 
 
-def row_versions(data_plane: str, ids: Collection[str] | None = None) -> Sequence[RowVersion]:
-    """Every execution of the data plane that is not settled (not ended, or ended with slots in use), or those of these ids."""
+def row_versions(data_plane: str, ids: Collection[str] | None = None) -> dict[str, int]:
+    """Return the revision of every execution of the data plane that is not settled (not ended, or ended with slots in use), or of those
+    of these ids; in the order of asking."""
     found = Execution.objects.in_data_plane(data_plane).unsettled().order_by("requested_at", "pk")
     if ids is not None:
         found = found.filter(pk__in=ids)
-    return [
-        RowVersion(id, revision, State(state), since)
-        for id, revision, state, since in found.values_list("pk", "revision", "state", "state_since")
-    ]
+    return dict(found.values_list("pk", "revision"))
+
+
+def overdue(data_plane: str, *, now: datetime) -> tuple[Mapping[State, int], Sequence[str]]:
+    """Return the time-outs as configured now, and the ids of those that are in their state for longer."""
+    limits, too_long = timeouts(), Q()
+    for state, seconds in limits.items():
+        too_long |= Q(state=state, state_since__lt=now - timedelta(seconds=seconds))
+    found = Execution.objects.in_data_plane(data_plane).unsettled().filter(too_long).order_by()
+    return limits, list(found.values_list("pk", flat=True))
 
 
 def running_clusters(data_plane: str) -> Sequence[RunningCluster]:

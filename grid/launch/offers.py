@@ -42,15 +42,17 @@ def tiers_for(user: User, kind: str, framework: str = "") -> QuerySet[HardwareTi
     """The tiers that the user may choose for `kind`; of clusters for the framework, or for any framework without one."""
     if not user.is_active:
         return HardwareTier.objects.none()
-    offered = HardwareTier.objects.filter(is_visible=True, is_archived=False)
-    allowed = offered.filter(Q(groups__isnull=True) | Q(groups__in=user.groups.all())).values_list("pk", "kinds")
+    allowed = _allowed(user).values_list("pk", "kinds")
     # SQLite cannot search in JSON lists; there are a few dozen tiers at most.
     return HardwareTier.objects.filter(pk__in={pk for pk, kinds in allowed if _is_for(kinds, kind, framework)})
 
 
 def wrong_tier(user: User, tier: HardwareTier, kind: str, framework: str = "", *, path: str = "tier") -> Problem | None:
     """Why the user may not choose the tier; None when he may. Told of the stored row, whatever the given one says."""
-    if not user.is_active or tiers_for(user, kind, framework).filter(pk=tier.pk).exists():
+    if not user.is_active:
+        return None
+    allowed = _allowed(user).filter(pk=tier.pk).values_list("kinds", flat=True).first()
+    if allowed is not None and _is_for(allowed, kind, framework):
         return None
     stored = HardwareTier.objects.filter(pk=tier.pk).first()
     if stored is None or stored.is_archived or not stored.is_visible:
@@ -59,6 +61,12 @@ def wrong_tier(user: User, tier: HardwareTier, kind: str, framework: str = "", *
         work = f"{Framework(framework).label} clusters" if framework in Framework.values else "this kind of work"
         return Problem(path, f"{stored.name} is not for {work}; choose another tier.", "kind")
     return Problem(path, f"{stored.name} is kept for certain groups; choose another, or ask your admin.", "group")
+
+
+def _allowed(user: User) -> QuerySet[HardwareTier]:
+    """The tiers that are offered to one of the user's groups or to everybody, for whatever kind."""
+    offered = HardwareTier.objects.filter(is_visible=True, is_archived=False)
+    return offered.filter(Q(groups__isnull=True) | Q(groups__in=user.groups.all()))
 
 
 def _is_for(kinds: list[str], kind: str, framework: str) -> bool:

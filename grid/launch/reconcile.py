@@ -161,8 +161,8 @@ class Reconciler:
 
     async def _try_again(self, row: Row, reason: str, message: str, seconds: float) -> float:
         """Until it is too late for it; while its cluster is on its way, that is the cluster's matter."""
-        timeouts, now = await self._database(ledger.timeouts), self._context.clock()
-        limit = timedelta(seconds=timeouts[State.DEPLOYING])
+        seconds_allowed, now = self._context.limits.get(State.DEPLOYING), self._context.clock()
+        limit = timedelta.max if seconds_allowed is None else timedelta(seconds=seconds_allowed)
         if AWAITS_CLUSTER not in (reason, row.reason) and now - row.state_since > limit:
             message = f"Gave up after {duration(limit)}. Last known: {message}"
             return await self._enter(row, Change(State.ERROR, reason, message, level="Warning"), None)

@@ -49,8 +49,7 @@ class Runs:
         context, name = self._context, row.object_name
         pod = await self.main_pod(row)
         seen = Seen(pod, context.events.about(kind="Pod", name=name, namespace=context.namespace))
-        timeouts = await context.database(ledger.timeouts)
-        return Finding(progress.next_change(row, seen, timeouts=timeouts, now=context.clock()), pod)
+        return Finding(progress.next_change(row, seen, timeouts=context.limits, now=context.clock()), pod)
 
     async def main_pod(self, row: Row) -> Pod | None:
         known = await self._context.find_pods(row.id)

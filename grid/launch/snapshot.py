@@ -15,6 +15,11 @@ from grid.models.execution import ExecutionQuerySet
 
 Unit = tuple[Execution, ...]
 
+# All that is decided on, and what a decision is written on; a queue may be long, and rows are wide.
+_COLUMNS = (
+    *("kind", "owner_id", "tier_id", "head_tier_id", "attached_to_id", "slots", "requested_at"),
+    *("revision", "state", "state_since", "reason", "message"),
+)
 _ON_ANOTHER_HEAD_TIER = Q(head_tier__isnull=False) & ~Q(head_tier=F("tier"))
 
 
@@ -35,7 +40,7 @@ def take(data_plane: str, extra: Sequence[Execution] = ()) -> Queue:
     """
     executions = Execution.objects.in_data_plane(data_plane)
     locked = executions.select_for_update(no_key=True).queued().order_by("requested_at", "pk")
-    units = {unit[0].pk: unit for unit in _units([*locked.defer("spec"), *extra])}
+    units = {unit[0].pk: unit for unit in _units([*locked.only(*_COLUMNS), *extra])}
     users = {unit[0].owner_id for unit in units.values()}
     # One after the other in the same order everywhere, so that two admissions cannot wait for each other.
     list(User.objects.select_for_update(no_key=True).filter(pk__in=users).order_by("pk").values_list("pk"))

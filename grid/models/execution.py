@@ -221,6 +221,14 @@ class Execution(models.Model):
             models.Index(
                 fields=["owner", "state"], condition=models.Q(settled_at__isnull=True), name="unsettled_by_owner"
             ),
+            models.Index(
+                fields=["state", "state_since"],
+                condition=models.Q(settled_at__isnull=True),
+                name="unsettled_by_state",
+            ),
+            models.Index(
+                fields=["kind", "state"], condition=models.Q(settled_at__isnull=True), name="unsettled_by_kind"
+            ),
             models.Index(fields=["owner", "-requested_at"], name="launches_by_owner"),
             # The history is read in the order of the ends: all of it, of one person, of one project.
             models.Index(fields=["ended_at", "id"], name="history"),

@@ -124,6 +124,14 @@ async def test_a_patch_merges_and_none_deletes(api: KubeApi, namespace: str) -> 
     assert patched["data"] == {"k": "v", "m": "1"}
 
 
+async def test_of_a_list_only_the_metadata_is_sent_where_that_is_enough(api: KubeApi, namespace: str) -> None:
+    made = await api.create(CONFIG_MAPS, bare("a", {"k": "v"}), namespace=namespace)
+    body = msgspec.json.decode(await api.list_page(CONFIG_MAPS, namespace=namespace, metadata_only=True))
+    (found,) = [item for item in body["items"] if item["metadata"]["name"] == "a"]
+    assert found["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
+    assert "data" not in found
+
+
 async def test_a_list_comes_in_pages_of_one_moment(api: KubeApi, namespace: str) -> None:
     for name in "abcde":
         await api.create(

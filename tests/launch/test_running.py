@@ -1,16 +1,18 @@
 """The controller's own loops, with real reflectors on the fake cluster and virtual time."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from grid.centralconfig import MAXIMUM_EXECUTIONS_PER_USER
 from grid.kube.resources import PODS
+from grid.launch import ledger
 from grid.launch.context import Place
-from grid.launch.controller import Controller, to_reconcile
-from grid.launch.ledger import RowVersion
+from grid.launch.controller import ROUND_SECONDS, Controller, to_reconcile
 from grid.launch.request import request_stop
 from grid.models import ConfigRecord, Execution, State
 from grid.models.dataplane import LOCAL
@@ -135,17 +137,70 @@ async def test_a_limit_that_is_raised_lets_those_in_who_wait(shop: Shop) -> None
         await until(lambda: in_state(execution, "deploying"), within=2)
 
 
-def test_what_is_marked_is_what_was_written_or_waits_too_long() -> None:
-    versions = [
-        RowVersion("old", 3, State.DEPLOYING, NOW),
-        RowVersion("new", 1, State.RUNNING, NOW),
-        RowVersion("same", 2, State.RUNNING, NOW),
-    ]
-    known = {"old": 3, "same": 2}
-    limits = {State.DEPLOYING: 60, State.PREPARING: 60}
+def test_what_was_written_since_is_looked_at() -> None:
+    assert to_reconcile({"old": 3, "new": 1, "same": 2}, {"old": 2, "same": 2}) == ["old", "new"]
 
-    def marked(seconds: float) -> list[str]:
-        return to_reconcile(versions, known, limits, now=NOW + timedelta(seconds=seconds))
 
-    assert marked(60) == ["new"]
-    assert marked(61) == ["old", "new"]
+@pytest.mark.django_db
+def test_what_is_in_a_state_for_too_long_is_found(shop: Shop) -> None:
+    waits, runs = shop.launch(), shop.launch()
+    Execution.objects.filter(pk=waits.pk).update(state=State.DEPLOYING, state_since=NOW)
+    Execution.objects.filter(pk=runs.pk).update(state=State.RUNNING, state_since=NOW)
+
+    def found(seconds: float) -> Sequence[str]:
+        return ledger.overdue(LOCAL, now=NOW + timedelta(seconds=seconds))[1]
+
+    limit = ledger.timeouts()[State.DEPLOYING]
+    assert found(limit) == []
+    assert found(limit + 1) == [waits.pk]
+
+
+@in_world
+async def test_at_rest_each_execution_is_looked_at_once_in_a_round_one_after_the_other(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    controller = World().controller()
+    looks: list[str] = []
+    controller._known = dict.fromkeys(map(str, range(4800)), 1)
+    monkeypatch.setattr(controller._queue, "add", looks.append)
+    for _ in range(int(ROUND_SECONDS)):
+        before = len(looks)
+        controller.go_round(1.0)
+        assert len(looks) - before == 4
+    assert sorted(looks) == sorted(controller._known)
+
+
+@in_world
+async def test_few_executions_are_not_looked_at_more_often_than_once_in_a_round(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    controller = World().controller()
+    controller._known = {"one": 1}
+    looks: list[str] = []
+    monkeypatch.setattr(controller._queue, "add", looks.append)
+    for _ in range(3 * int(ROUND_SECONDS)):
+        controller.go_round(1.0)
+    assert looks == ["one"] * 3
+
+
+@in_world
+async def test_an_audit_looks_only_at_pods_that_the_cache_has_wrong_or_not_at_all(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World()
+    controller = world.controller()
+    kept, changed, missed = (shop.launch(after=second) for second in range(3))
+    for _ in range(3):
+        await world.step(controller)
+        world.behave()
+    await world.step(controller)
+    for execution in (kept, changed, missed):
+        assert in_state(execution, "running")
+    looks: list[str] = []
+    monkeypatch.setattr(controller._queue, "add", looks.append)
+    world.finish(world.pod_of(changed), 0)
+    missing = next(pod.metadata.key for pod in controller.pods.by("execution", missed.pk))
+    controller.pods.discard(missing)
+    looks.clear()
+    await controller.audit()
+    assert sorted(looks) == sorted([changed.pk, missed.pk])

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
@@ -12,8 +12,8 @@ from django.db import OperationalError
 
 from grid.changefeed import Change
 from grid.launch import ledger
+from grid.launch.clusters import attached
 from grid.launch.controller import Controller
-from grid.launch.ledger import RowVersion
 from grid.launch.request import request_stop
 from grid.models import Execution, Membership
 from tests.launch.conftest import Shop
@@ -43,7 +43,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     found: list[object] = []
     read = ledger.row_versions
 
-    def noted(data_plane: str, ids: Any = None) -> Sequence[RowVersion]:
+    def noted(data_plane: str, ids: Any = None) -> dict[str, int]:
         found.append(None if ids is None else sorted(ids))
         return read(data_plane, ids)
 
@@ -73,12 +73,26 @@ async def test_without_a_feed_it_is_found_within_a_second(shop: Shop) -> None:
 
 
 @in_world
-async def test_at_rest_the_database_is_asked_every_five_seconds(shop: Shop, reads: list[object]) -> None:
+async def test_at_rest_all_are_read_once_a_minute(shop: Shop, reads: list[object]) -> None:
     async with polling(World(), Feed()):
         reads.clear()
-        await passes(60)
+        await passes(600)
         assert reads == [None] * len(reads)
-        assert 11 <= len(reads) <= 13
+        assert 9 <= len(reads) <= 11
+
+
+@in_world
+async def test_who_has_waited_too_long_is_noticed_within_seconds_while_nothing_is_told(shop: Shop) -> None:
+    world, feed = World(), Feed()
+    async with polling(world, feed) as controller:
+        execution = shop.launch()
+        feed.told.put_nowait({Change(execution.pk)})
+        await passes(0.1)
+        assert await controller._queue.get() == execution.pk
+        controller._queue.done(execution.pk)
+        world.passes(timedelta(days=10).total_seconds())
+        await passes(6)
+        assert not controller.idle
 
 
 @in_world
@@ -129,7 +143,7 @@ async def test_what_was_told_while_the_database_was_away_is_not_lost(
     async with polling(world, feed):
         execution = shop.launch()
 
-        def away(data_plane: str, ids: Any = None) -> Sequence[RowVersion]:
+        def away(data_plane: str, ids: Any = None) -> dict[str, int]:
             raise OperationalError("server closed the connection")
 
         monkeypatch.setattr(ledger, "row_versions", away)
@@ -162,7 +176,7 @@ async def test_a_slow_poll_is_followed_by_a_pause_of_a_second_at_most(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world, feed = World(), Feed()
-    read = ledger.timeouts
+    read = attached.stop_with_parents
     async with polling(world, feed) as controller:
         database = controller._database
 

@@ -162,6 +162,7 @@ class FakeCluster:
         field_selector: str = "",
         limit: int = 500,
         continue_token: str = "",
+        metadata_only: bool = False,
     ) -> bytes:
         if self.list_seconds:
             await asyncio.sleep(self.list_seconds)
@@ -178,6 +179,9 @@ class FakeCluster:
         if rest:
             metadata |= {"continue": f"page-{version}-{len(rest)}", "remainingItemCount": len(rest)}
             self._pages[metadata["continue"]] = (version, rest)
+        if metadata_only:
+            head = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
+            return msgspec.json.encode(head | {"items": [{"metadata": item["metadata"]} for item in page]})
         return msgspec.json.encode(
             {
                 "kind": f"{resource.kind}List",

@@ -51,8 +51,7 @@ class Clusters:
         the slots. 4. Write the status. 5. Execute a request for a new head. 6. Give back slots after its maximum was lowered."""
         context = self._context
         seen = Seen(await context.find_pods(row.id), context.events.of(row.id))
-        timeouts = await context.database(ledger.timeouts)
-        change = progress.next_change(row, seen, timeouts=timeouts, now=context.clock())
+        change = progress.next_change(row, seen, timeouts=context.limits, now=context.clock())
         if change is not None:
             return Finding(change, seen.head)
         spec = parse_spec(row)

@@ -43,7 +43,7 @@ def main(options: argparse.Namespace) -> None:
 def running(count: int) -> "Sequence[Execution]":
     """Executions that run, each with a slot of its owner's."""
     from grid.launch.progress import CREATED
-    from grid.launch.spec import freeze
+    from grid.launch.spec import serialize_spec
     from grid.models import Environment, Execution, HardwareTier, Project, State, User
 
     environment = Environment.objects.create(id="lab", name="Lab", image="lab:4", port=8888)
@@ -59,7 +59,7 @@ def running(count: int) -> "Sequence[Execution]":
                 reason=CREATED, requested_at=now, state_since=now, started_at=now, slots_reserved_at=now,
                 node_name=f"node-{len(rows) % NODES}",
             )  # fmt: skip
-            freeze(row)
+            serialize_spec(row)
             rows.append(row)
     return Execution.objects.bulk_create(rows, batch_size=500)
 
@@ -92,7 +92,7 @@ def cluster_of(executions: "Sequence[Execution]") -> "FakeCluster":
 
 async def measure(executions: "Sequence[Execution]", options: argparse.Namespace) -> None:
     from grid.changefeed import feed_of
-    from grid.launch.context import Place
+    from grid.launch.context import LaunchTarget
     from grid.launch.controller import Controller, in_thread
     from grid.launch.reconcile import Reconciler
     from grid.models import UsageInterval
@@ -113,7 +113,7 @@ async def measure(executions: "Sequence[Execution]", options: argparse.Namespace
 
     Reconciler.reconcile = looked  # type: ignore[method-assign]
     cluster, feed = cluster_of(executions), feed_of()
-    controller = Controller(cluster, Place(LOCAL, NAMESPACE, lambda id: "token"), database=counted)
+    controller = Controller(cluster, LaunchTarget(LOCAL, NAMESPACE, lambda id: "token"), database=counted)
     assert feed is not None, "a file has a feed"
     controller.listen_to(feed)
     began, cpu = time.perf_counter(), time.process_time()

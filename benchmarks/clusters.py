@@ -2,7 +2,7 @@
 
     python -m benchmarks.clusters [--clusters 200] [--workers 3] [--rounds ours,gateway,unlimited] [--gateway VENV]
 
-Containers are only played (`benchmarks.embedded`), so what is measured is the controllers and the API server, and no framework
+Containers are only simulated (`benchmarks.embedded`), so what is measured is the controllers and the API server, and no framework
 answers when our controller asks. Ours is the real process (`manage.py controller`) with a SQLite file; each cluster is requested
 with `grid.launch.request.submit`. For dask-gateway a DaskCluster is created for each, with as many workers; `unlimited` is the same
 without its limit of 50 requests a second. Between rounds everything is deleted. Without --gateway its environment is made first.

@@ -1,4 +1,4 @@
-"""An embedded cluster of its own process for benchmarks: containers only played, nodes there from the start, requests counted.
+"""An embedded cluster of its own process for benchmarks: containers only simulated, nodes there from the start, requests counted.
 
     python -m benchmarks.embedded FOLDER NODES
 

@@ -15,13 +15,13 @@ import msgspec
 import psutil
 
 from benchmarks.stage import Population, add_size, population
-from grid.kube.credentials import Source
+from grid.kube.credentials import CredentialSource
 from grid.kube.http import HttpKubeApi
 from grid.kube.objects import Node, Pod
 from grid.kube.resources import NODES, PODS
 from grid.labels import KEYS
 from grid.watch.hub import Hub
-from grid.watch.reflector import Feed, Reflector
+from grid.watch.reflector import ListWatch, Reflector
 from grid.watch.store import Store
 
 
@@ -56,7 +56,7 @@ async def first_sync(api: HttpKubeApi) -> tuple[Store[Pod], Store[Node]]:
     )
     nodes: Store[Node] = Store("nodes")
     hub = Hub()
-    reflectors = (Reflector(api, Feed(PODS, Pod), pods, hub), Reflector(api, Feed(NODES, Node), nodes, hub))
+    reflectors = (Reflector(api, ListWatch(PODS, Pod), pods, hub), Reflector(api, ListWatch(NODES, Node), nodes, hub))
     tasks = [asyncio.create_task(reflector.run()) for reflector in reflectors]
     while not all(store.freshness(time.monotonic()).synced for store in (pods, nodes)):  # noqa: ASYNC110  no event of it
         await asyncio.sleep(0.01)
@@ -73,7 +73,7 @@ async def timed(work: Callable[[], Awaitable[object]]) -> tuple[float, object]:
 
 
 async def measure(full: Population, options: argparse.Namespace) -> None:
-    api = HttpKubeApi(Source(str(full.kubeconfig)))
+    api = HttpKubeApi(CredentialSource(str(full.kubeconfig)))
     try:
         bare = [await timed(lambda: download(api)) for _ in range(2)]
         before = psutil.Process().memory_info().rss

@@ -64,14 +64,14 @@ async def create(expected: int) -> float:
     """Seconds from the controller's start until all pods exist and are noted."""
     from asgiref.sync import sync_to_async
 
-    from grid.launch.context import Place
+    from grid.launch.context import LaunchTarget
     from grid.launch.controller import Controller
     from grid.models import Execution
     from grid.models.dataplane import LOCAL
     from tests.support.cluster import FakeCluster
 
     noted = sync_to_async(lambda: Execution.objects.filter(reason="created").count())
-    controller = Controller(FakeCluster(), Place(LOCAL, "compute-grid", lambda id: "token"))
+    controller = Controller(FakeCluster(), LaunchTarget(LOCAL, "compute-grid", lambda id: "token"))
     began = time.perf_counter()
     task = asyncio.create_task(controller.run())
     while await noted() < expected:  # noqa: ASYNC110 - a row cannot wake anybody

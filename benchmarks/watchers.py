@@ -40,12 +40,12 @@ async def closed_input() -> None:
 
 async def ours(kubeconfig: str, namespace: str) -> int:
     """Reflector and store of a web process."""
-    from grid.kube.credentials import Source
+    from grid.kube.credentials import CredentialSource
     from grid.kube.http import HttpKubeApi
     from grid.kube.objects import Pod
     from grid.kube.resources import PODS
     from grid.watch.hub import Hub
-    from grid.watch.reflector import Feed, Reflector
+    from grid.watch.reflector import ListWatch, Reflector
     from grid.watch.store import Store
 
     class Noting(Store[Pod]):
@@ -55,8 +55,8 @@ async def ours(kubeconfig: str, namespace: str) -> int:
             return result
 
     store = Noting("pods", indexes={"node": lambda pod: pod.spec.node_name})
-    api = HttpKubeApi(Source(kubeconfig))
-    task = asyncio.create_task(Reflector(api, Feed(PODS, Pod, namespace), store, Hub()).run())
+    api = HttpKubeApi(CredentialSource(kubeconfig))
+    task = asyncio.create_task(Reflector(api, ListWatch(PODS, Pod, namespace), store, Hub()).run())
     while not store.freshness(time.monotonic()).synced:  # noqa: ASYNC110  no event of it
         await asyncio.sleep(0.01)
     print("synced", flush=True)

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from django.template.loader import get_template
 
-from dashboard.viewmodels.live import Change, Fragment
+from dashboard.viewmodels.live import Fragment, PageUpdate
 
 _SWAPS = {
     "replace": "outerMorph",
@@ -47,7 +47,7 @@ class RenderedFragments:
             self._rendered.popitem(last=False)
         return rendered
 
-    def message(self, changes: Iterable[Change], *, now: datetime) -> str:
+    def message(self, changes: Iterable[PageUpdate], *, now: datetime) -> str:
         """One websocket message; each change is a partial of its own, so that rows parse as rows whatever stands beside them."""
         return "".join(
             f'<hx-partial hx-target="[id=&quot;{change.target}&quot;]" hx-swap="{_SWAPS[change.kind]}">'

@@ -57,7 +57,7 @@ class Position:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class HistoryPage:
     """`older` and `newer` are positions at which the neighbouring pages begin, "" where there is none. `searched_to` is set when a
     filter has not looked at everything that is older, or newer where the page was reached by its `after`."""
 
@@ -67,7 +67,7 @@ class Page:
     searched_to: datetime | None = None
 
 
-def ended_page(viewer: Viewer, view: ExecutionsView, *, searched: int = SEARCHED) -> Page:
+def ended_page(viewer: Viewer, view: ExecutionsView, *, searched: int = SEARCHED) -> HistoryPage:
     """Return the page that the view's `before` or `after` names, the newest without them. A filter looks through some `searched`
     executions."""
     after, before = Position.parse(view.after), Position.parse(view.before)
@@ -76,11 +76,11 @@ def ended_page(viewer: Viewer, view: ExecutionsView, *, searched: int = SEARCHED
         if further is not None:
             rows.reverse()
             older = _position(rows[-1]) if rows else after.just_newer
-            return Page(rows, str(older), str(further), further.ended_at if len(rows) < PER_PAGE else None)
+            return HistoryPage(rows, str(older), str(further), further.ended_at if len(rows) < PER_PAGE else None)
         before = None  # fewer than a page are newer, and the newest page shows them
     rows, further = _read(viewer, view, before, searched)
     newer = str(_position(rows[0]) if rows else before) if before else ""
-    return Page(rows, str(further or ""), newer, further.ended_at if further and len(rows) < PER_PAGE else None)
+    return HistoryPage(rows, str(further or ""), newer, further.ended_at if further and len(rows) < PER_PAGE else None)
 
 
 def ended_choices(viewer: Viewer, view: ExecutionsView) -> Choices:

@@ -5,17 +5,17 @@ from dataclasses import dataclass
 
 from django.db.models import Exists, OuterRef, QuerySet, Subquery
 
-from dashboard.viewmodels.workspaces import Life, WorkspaceRecord
+from dashboard.viewmodels.workspaces import WorkspaceExecution, WorkspaceRecord
 from grid.models import Execution, Membership, Workspace
 
 PER_PAGE = 24
-LIVES_PER_PAGE = 20
+EXECUTIONS_PER_PAGE = 20
 
-_NEWEST_LIFE = Execution.objects.filter(workspace=OuterRef("pk")).order_by("-requested_at", "-pk").values("pk")[:1]
+_NEWEST_EXECUTION = Execution.objects.filter(workspace=OuterRef("pk")).order_by("-requested_at", "-pk").values("pk")[:1]
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class WorkspacesPage:
     """`older` is what the next page begins `before`; "" when there is none."""
 
     rows: Sequence[WorkspaceRecord]
@@ -23,7 +23,7 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
-class LivesPage:
+class WorkspaceExecutionsPage:
     rows: Sequence[Execution]
     older: str = ""
 
@@ -42,38 +42,40 @@ def latest_of(owner_id: int, most: int) -> Sequence[WorkspaceRecord]:
     return _own(_present().filter(owner=owner_id)[:most], owner_id)
 
 
-def page_of(owner_id: int, before: str) -> Page:
+def page_of(owner_id: int, before: str) -> WorkspacesPage:
     """A page of a person's workspaces: those behind `before`, the id of a workspace; the newest when that is nobody's."""
     rows = _present().filter(owner=owner_id)
     last = Workspace.objects.filter(pk=before, owner=owner_id).first() if before else None
     if last is not None:
         rows = rows.filter(launched_at__lte=last.launched_at).exclude(launched_at=last.launched_at, pk__gte=last.pk)
     found = _own(rows[: PER_PAGE + 1], owner_id)
-    return Page(found[:PER_PAGE], found[PER_PAGE - 1].id if len(found) > PER_PAGE else "")
+    return WorkspacesPage(found[:PER_PAGE], found[PER_PAGE - 1].id if len(found) > PER_PAGE else "")
 
 
-def lives_of(workspace_id: str, before: str) -> LivesPage:
+def executions_of(workspace_id: str, before: str) -> WorkspaceExecutionsPage:
     """A page of a workspace's executions, the newest first: those behind `before`, the id of one of them."""
     rows = Execution.objects.filter(workspace=workspace_id)
     last = rows.filter(pk=before).first() if before else None
     if last is not None:
         rows = rows.filter(requested_at__lte=last.requested_at).exclude(requested_at=last.requested_at, pk__gte=last.pk)
     ordered = rows.order_by("-requested_at", "-pk").select_related("tier", "environment").defer("spec")
-    found = list(ordered[: LIVES_PER_PAGE + 1])
-    return LivesPage(found[:LIVES_PER_PAGE], found[LIVES_PER_PAGE - 1].pk if len(found) > LIVES_PER_PAGE else "")
+    found = list(ordered[: EXECUTIONS_PER_PAGE + 1])
+    return WorkspaceExecutionsPage(
+        found[:EXECUTIONS_PER_PAGE], found[EXECUTIONS_PER_PAGE - 1].pk if len(found) > EXECUTIONS_PER_PAGE else ""
+    )
 
 
 def has_stopped(owner_id: int) -> bool:
     """Whether the person has a workspace to resume."""
-    life = Execution.objects.unsettled().filter(workspace=OuterRef("pk"))
-    return Workspace.objects.filter(~Exists(life), owner=owner_id, deleted_at__isnull=True).exists()
+    execution = Execution.objects.unsettled().filter(workspace=OuterRef("pk"))
+    return Workspace.objects.filter(~Exists(execution), owner=owner_id, deleted_at__isnull=True).exists()
 
 
 def _present() -> QuerySet[Workspace]:
     related = Workspace.objects.filter(deleted_at__isnull=True).select_related(
         "owner", "project", "environment", "tier"
     )
-    return related.annotate(newest=Subquery(_NEWEST_LIFE)).order_by("-launched_at", "-pk")
+    return related.annotate(newest=Subquery(_NEWEST_EXECUTION)).order_by("-launched_at", "-pk")
 
 
 def _own(rows: Iterable[Workspace], owner_id: int) -> Sequence[WorkspaceRecord]:
@@ -84,13 +86,13 @@ def _own(rows: Iterable[Workspace], owner_id: int) -> Sequence[WorkspaceRecord]:
 
 def _records(rows: Sequence[Workspace], roles: Mapping[str, Mapping[int, str]]) -> Sequence[WorkspaceRecord]:
     newest = {row.pk: getattr(row, "newest") for row in rows}  # noqa: B009 - annotated
-    lives = Execution.objects.only("state", "state_since", "message", "settled_at").in_bulk(
+    executions = Execution.objects.only("state", "state_since", "message", "settled_at").in_bulk(
         [pk for pk in newest.values() if pk]
     )
-    return [_record(row, roles.get(row.project_id, {}), lives.get(newest[row.pk])) for row in rows]
+    return [_record(row, roles.get(row.project_id, {}), executions.get(newest[row.pk])) for row in rows]
 
 
-def _record(row: Workspace, roles: Mapping[int, str], life: Execution | None) -> WorkspaceRecord:
+def _record(row: Workspace, roles: Mapping[int, str], execution: Execution | None) -> WorkspaceRecord:
     return WorkspaceRecord(
         id=row.pk,
         name=str(row),
@@ -104,9 +106,15 @@ def _record(row: Workspace, roles: Mapping[int, str], life: Execution | None) ->
         tier_name=row.tier.name,
         created_at=row.created_at,
         launched_at=row.launched_at,
-        latest=_life(life) if life is not None else None,
+        latest=_execution(execution) if execution is not None else None,
     )
 
 
-def _life(life: Execution) -> Life:
-    return Life(life.pk, life.state, life.state_since, life.message, is_settled=life.settled_at is not None)
+def _execution(execution: Execution) -> WorkspaceExecution:
+    return WorkspaceExecution(
+        execution.pk,
+        execution.state,
+        execution.state_since,
+        execution.message,
+        is_settled=execution.settled_at is not None,
+    )

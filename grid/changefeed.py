@@ -227,7 +227,7 @@ def _refuse_deaf(present: Iterable[str]) -> None:
         raise FeedLost(f"the database has no triggers {', '.join(sorted(missing))}; `manage.py migrate` makes them")
 
 
-class Listener:
+class FeedSubscriber:
     """Hears a feed for ever, and begins anew when it is lost."""
 
     def __init__(self, feed: ChangeFeed, heard: Callable[[Collection[Change]], None], *, rng: random.Random) -> None:

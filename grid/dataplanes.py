@@ -11,7 +11,7 @@ from django.apps.registry import Apps
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError
 
-from grid.kube.credentials import Source
+from grid.kube.credentials import CredentialSource
 from grid.kube.http import HttpKubeApi
 from grid.models import DataPlane
 from grid.models.dataplane import LOCAL
@@ -56,4 +56,4 @@ def api_of(data_plane: str) -> HttpKubeApi:
     """Return a client of its Kubernetes API, which has asked nothing yet. Raises UnsupportedDataPlanes for what no setting reaches."""
     if data_plane != LOCAL:
         raise UnsupportedDataPlanes(f"No setting says how to reach the data plane “{data_plane}”.")
-    return HttpKubeApi(Source(settings.KUBECONFIG, settings.KUBE_CONTEXT))
+    return HttpKubeApi(CredentialSource(settings.KUBECONFIG, settings.KUBE_CONTEXT))

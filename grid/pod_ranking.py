@@ -1,6 +1,6 @@
 """Which of its pods a ReplicaSet ends first when there are too many: the order of Kubernetes 1.36; pure.
 
-Of plain values, because the embedded cluster, which ends pods in this order, and the pages, which say who goes next, know pods in
+Of plain values, because the embedded cluster, which ends pods in this order, and the pages, which say who is removed first, know pods in
 different forms. https://github.com/kubernetes/kubernetes/blob/v1.36.0/pkg/controller/controller_utils.go, `ActivePodsWithRanks`
 """
 

@@ -36,7 +36,7 @@ from grid.runtime import started  # noqa: E402
 from grid.runtime.caches import Life  # noqa: E402
 from grid.runtime.lifespan import Lifespan  # noqa: E402
 from grid.watch.hub import Hub  # noqa: E402
-from grid.watch.reflector import Feed, Reflector  # noqa: E402
+from grid.watch.reflector import ListWatch, Reflector  # noqa: E402
 from grid.watch.store import Store  # noqa: E402
 
 
@@ -95,12 +95,12 @@ async def start() -> None:
         api, pods = api_of(id), Store[Pod]("pods", indexes={"execution": _execution_of})
         _apis.append(api)
         _stores.append(pods)
-        lives[f"pods of {id}"] = Reflector(api, Feed(PODS, Pod, settings.GRID_NAMESPACE), pods, Hub()).run
+        lives[f"pods of {id}"] = Reflector(api, ListWatch(PODS, Pod, settings.GRID_NAMESPACE), pods, Hub()).run
     _lives.extend(started(lives))
 
 
 async def stop() -> None:
-    """In the order of their use: first who forwards, then what it asks."""
+    """Close the proxy before the runtime it depends on."""
     await proxy.close()
     for task in _lives:
         task.cancel()

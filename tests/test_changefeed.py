@@ -14,7 +14,7 @@ from asgiref.sync import sync_to_async
 from django.db import connection, transaction
 
 from grid import changefeed, triggers
-from grid.changefeed import EVERYTHING, Change, ChangeFeed, FeedLost, Listener, PostgresFeed, SqliteFeed, feed_of
+from grid.changefeed import EVERYTHING, Change, ChangeFeed, FeedLost, FeedSubscriber, PostgresFeed, SqliteFeed, feed_of
 from grid.models import Execution, Membership
 from grid.triggers import TABLE
 from tests.conftest import People
@@ -319,7 +319,7 @@ async def test_a_feed_that_never_begins_is_said_once_and_tried_ever_more_seldom(
                 raise lost
             yield set()
 
-    listener = Listener(Deaf(), lambda changes: None, rng=random.Random(1))
+    listener = FeedSubscriber(Deaf(), lambda changes: None, rng=random.Random(1))
     task = asyncio.create_task(listener.run())
     await passes(600)
     await cancelled(task)

@@ -15,7 +15,7 @@ from dashboard.history import Position, ended_choices, ended_page
 from dashboard.records import read_record
 from dashboard.viewmodels.executions_view import ExecutionsView
 from dashboard.views.launch_cluster import running_by_tier, slots_of
-from dashboard.workspace_records import has_stopped, latest_of, lives_of, page_of, read_workspace
+from dashboard.workspace_records import executions_of, has_stopped, latest_of, page_of, read_workspace
 from grid.launch import admission, departures, ledger, retention, usage, workspaces
 from grid.launch.clusters import attached
 from grid.launch.intervals import Changes, Interval
@@ -124,7 +124,7 @@ WORK: dict[str, Callable[[Shop], object]] = {
     "a page of workspaces": lambda shop: page_of(shop.people.owner.pk, ENDED_ID),
     "whether somebody has stopped workspaces": lambda shop: has_stopped(shop.people.owner.pk),
     "a workspace's page": lambda shop: read_workspace(ENDED_ID),
-    "a workspace's executions": lambda shop: lives_of(ENDED_ID, ENDED_ID),
+    "a workspace's executions": lambda shop: executions_of(ENDED_ID, ENDED_ID),
     "resuming": lambda shop: workspaces.resume(
         ENDED_ID, environment=shop.workspace, tier=shop.tier, with_cluster=True, now=NOW + timedelta(minutes=1)
     ),
@@ -133,7 +133,7 @@ WORK: dict[str, Callable[[Shop], object]] = {
     "the usage of an execution that begins, goes on and ends": lambda shop: use_a_node(shop.launch(after=60)),
     "what a person used": lambda shop: used(owner=shop.people.owner),
     "what a project used": lambda shop: used(project=shop.project),
-    "stray intervals": lambda shop: retention.end_strays(LATER, 200),
+    "orphan intervals": lambda shop: retention.end_orphan_intervals(LATER, 200),
     "old logs": lambda shop: retention.drop_logs(LATER, 200),
     "old samples": lambda shop: retention.drop_samples(LATER, 200),
     "old lifecycle entries": lambda shop: retention.drop_lifecycle_entries(LATER, 200),

@@ -18,7 +18,7 @@ from dashboard.access import Viewer
 from dashboard.pages.feed import Feed, Feeds, rendered
 from dashboard.pages.page import LivePage
 from dashboard.pages.watching import SessionWatch, read_viewers, session_watch
-from dashboard.viewmodels.live import Change, Fragment, Shown
+from dashboard.viewmodels.live import Fragment, PageUpdate, Shown
 from grid import database
 from grid.errors import NotAllowed
 from grid.runtime import Runtime, get_runtime
@@ -141,6 +141,6 @@ class LiveConsumer(AsyncWebsocketConsumer):
     async def _say_goodbye(self, code: int) -> None:
         """Replaces the connecting element, so that the browser does not try again for ever."""
         notice = Fragment(_SOCKET_ID, "dashboard/fragments/goodbye.html", _GOODBYES[code])
-        message = rendered.message([Change("replace", _SOCKET_ID, (notice,))], now=get_runtime().clock())
+        message = rendered.message([PageUpdate("replace", _SOCKET_ID, (notice,))], now=get_runtime().clock())
         await self.send(text_data=message)
         await self.close(code)

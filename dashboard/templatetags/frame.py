@@ -30,25 +30,25 @@ THEMES = ("auto", "light", "dark")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class NavigationLink:
     url: str
     title: str
     is_current: bool
 
 
 @register.simple_tag(takes_context=True)
-def places(context: Context) -> list[Place]:
+def places(context: Context) -> list[NavigationLink]:
     """The pages that this person may go to; the current one is marked."""
     request = context.get("request")
     user = getattr(request, "user", AnonymousUser())
     if request is None or not user.is_authenticated:
         return []
     granted = PERMISSIONS[role_of(user)]
-    found: list[Place] = []
+    found: list[NavigationLink] = []
     for name, title, permission in (*_PLACES, _DEMONSTRATION) if settings.DEMO and has_sandbox() else _PLACES:
         url = _address(name)
         if url and (permission is None or permission in granted):
-            found.append(Place(url, title, is_current=request.path == url or request.path.startswith(url)))
+            found.append(NavigationLink(url, title, is_current=request.path == url or request.path.startswith(url)))
     return found
 
 

@@ -106,7 +106,7 @@ class PoolWords:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FieldChange:
     """One field. Of lists only what went and came is told; `old` and `new` are then empty."""
 
     label: str
@@ -124,7 +124,7 @@ class HistoryLine:
     action: str
     object_id: str
     object_name: str
-    changes: tuple[Change, ...]
+    changes: tuple[FieldChange, ...]
     can_be_taken_back: bool
 
 
@@ -248,17 +248,17 @@ def _read(parse: Any, text: str) -> int:
         return 0
 
 
-def _change(name: str, label: str, old: Any, new: Any) -> Change:
+def _change(name: str, label: str, old: Any, new: Any) -> FieldChange:
     if name in _PRICES:
-        return Change(label, _price_word(old), _price_word(new))
+        return FieldChange(label, _price_word(old), _price_word(new))
     before, after = _lines(old), _lines(new)
     if before is None or after is None:
-        return Change(label, _word(old), _word(new))
+        return FieldChange(label, _word(old), _word(new))
     removed = tuple(line for line in before if line not in after)
     added = tuple(line for line in after if line not in before)
     if not removed and not added:
-        return Change(label, ", ".join(before), ", ".join(after))
-    return Change(label, removed=removed, added=added)
+        return FieldChange(label, ", ".join(before), ", ".join(after))
+    return FieldChange(label, removed=removed, added=added)
 
 
 def _lines(value: Any) -> list[str] | None:

@@ -34,7 +34,7 @@ class Machine:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ClusterPlan:
     """`companion` is what the cluster is attached to; None for a cluster alone."""
 
     head: Machine
@@ -68,7 +68,7 @@ class Estimate:
     notes: tuple[Note, ...]
 
 
-def estimate(plan: Plan, slots: Slots, offers: Mapping[str, PoolOffer] | None) -> Estimate:
+def estimate(plan: ClusterPlan, slots: Slots, offers: Mapping[str, PoolOffer] | None) -> Estimate:
     """`offers` is None while the cluster is not known; then nothing is said about nodes."""
     counts = tuple(dict.fromkeys((plan.minimum, plan.maximum)))
     low, high = slots_of(plan, plan.minimum), slots_of(plan, plan.maximum)
@@ -89,17 +89,17 @@ def estimate(plan: Plan, slots: Slots, offers: Mapping[str, PoolOffer] | None) -
     )
 
 
-def slots_of(plan: Plan, workers: int) -> int:
+def slots_of(plan: ClusterPlan, workers: int) -> int:
     """The head and each worker take one, and so does what the cluster is attached to."""
     return 1 + workers + (plan.companion is not None)
 
 
-def price_of(plan: Plan, workers: int) -> Decimal:
+def price_of(plan: ClusterPlan, workers: int) -> Decimal:
     companion = plan.companion.price if plan.companion else Decimal(0)
     return plan.head.price + workers * plan.worker.price + companion
 
 
-def nodes_of(plan: Plan, workers: int, offers: Mapping[str, PoolOffer]) -> dict[str, int | None]:
+def nodes_of(plan: ClusterPlan, workers: int, offers: Mapping[str, PoolOffer]) -> dict[str, int | None]:
     """Nodes by pool; None where nobody can know: no node that shows the pool's size, or one that is too small."""
     pools: dict[str, list[tuple[TierSize, int]]] = {}
     for machine, count in ((plan.worker, workers), (plan.head, 1), (plan.companion, 1)):
@@ -178,7 +178,7 @@ def node_size(offer: PoolOffer | None, gpu_resource: str) -> Amounts | None:
     return max(nodes, key=lambda node: (node.gpus, node.cpu, node.memory))
 
 
-def _slots_note(plan: Plan, slots: Slots, most: int) -> Note:
+def _slots_note(plan: ClusterPlan, slots: Slots, most: int) -> Note:
     if not slots.maximum:
         return Note("wait", "Launching is switched off by your admin; this waits until that changes.")
     if most > slots.maximum:
@@ -191,7 +191,7 @@ def _slots_note(plan: Plan, slots: Slots, most: int) -> Note:
     return Note("ok", f"{kept}{reason}.")
 
 
-def _place_notes(plan: Plan) -> list[Note]:
+def _place_notes(plan: ClusterPlan) -> list[Note]:
     """A cluster takes one place on the tier of its workers and, if that is another, one on that of its head; what it is attached
     to takes one of its own."""
     cluster = dict.fromkeys((plan.worker, plan.head))
@@ -210,7 +210,7 @@ def _place_notes(plan: Plan) -> list[Note]:
     return notes
 
 
-def _node_notes(plan: Plan, offers: Mapping[str, PoolOffer]) -> list[Note]:
+def _node_notes(plan: ClusterPlan, offers: Mapping[str, PoolOffer]) -> list[Note]:
     low, high = nodes_of(plan, plan.minimum, offers), nodes_of(plan, plan.maximum, offers)
     notes = [_fit_note(plan.worker, "worker", offers)]
     if plan.head.size != plan.worker.size:

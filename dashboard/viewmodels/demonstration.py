@@ -26,7 +26,7 @@ class Slider:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class FailureButton:
     """One button: what it does, and where that is to be seen. `choice` names the further field that it needs; some happen to pods."""
 
     name: str
@@ -37,45 +37,45 @@ class Failure:
     needs_pods: bool = True
 
 
-FAILURES: Sequence[Failure] = (
-    Failure(
+FAILURES: Sequence[FailureButton] = (
+    FailureButton(
         "stock-out",
         "A pool is out of stock",
         "Ten workers of a pool are replaced, and for two minutes nothing new gets a node there.",
         "Infrastructure: these pods wait, and their pages say that no node has room and that none can be added.",
         "pool",
     ),
-    Failure(
+    FailureButton(
         "bad-image",
         "A bad image",
         "Ten workers are replaced by ones with an image that is in no registry, for two minutes.",
         "Infrastructure: these pods cannot pull their image; a pod's page says what to do.",
     ),
-    Failure(
+    FailureButton(
         "out-of-memory",
         "Out of memory",
         "Ten workers use more memory than they may, are killed and start again.",
         "Infrastructure: their restarts are counted; a pod's page says that its memory did not suffice.",
     ),
-    Failure(
+    FailureButton(
         "crash-loop",
         "A crash loop",
         "Ten workers crash five times, each time with a longer wait before the next start.",
         "Infrastructure: these pods wait to be started again; a pod's page names the exit code.",
     ),
-    Failure(
+    FailureButton(
         "node-lost",
         "A node is lost",
         "One node falls silent. After 40 seconds its pods are replaced elsewhere, and it is replaced.",
         "Infrastructure: the node is lost, its pods are not ready; then both have successors.",
     ),
-    Failure(
+    FailureButton(
         "taint",
         "A node in maintenance",
         "One node gets a taint that no pod tolerates; its pods move. After two minutes it is back.",
         "Infrastructure: the node's page shows the taint, and its pods go.",
     ),
-    Failure(
+    FailureButton(
         "pause",
         "The API server is stuck",
         "It answers nothing for the chosen time; connections stay open.",
@@ -83,7 +83,7 @@ FAILURES: Sequence[Failure] = (
         "seconds",
         needs_pods=False,
     ),
-    Failure(
+    FailureButton(
         "restart",
         "The API server restarts",
         "All connections end, none is accepted for the chosen time, and the watch history is lost.",
@@ -91,7 +91,7 @@ FAILURES: Sequence[Failure] = (
         "seconds",
         needs_pods=False,
     ),
-    Failure(
+    FailureButton(
         "history-dropped",
         "The watch history is dropped",
         "All watches end and cannot be resumed, so every cache has to read everything anew.",
@@ -108,7 +108,7 @@ class DemonstrationView:
     out_of_stock: str
     pools: Sequence[str]
     sliders: Sequence[Slider]
-    failures: Sequence[Failure] = FAILURES
+    failures: Sequence[FailureButton] = FAILURES
 
 
 def demonstration_view(state: Mapping[str, Any]) -> DemonstrationView:

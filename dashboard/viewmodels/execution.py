@@ -84,7 +84,7 @@ class ExecutionRecord:
     owner_is_active: bool = True
     is_settled: bool = True  # it has ended, and its pod has been seen gone
     stops_at: datetime | None = None  # because its owner has no access any more
-    workspace_id: str = ""  # of a life of a workspace that was not deleted
+    workspace_id: str = ""  # of an execution of a workspace that was not deleted
     workspace_name: str = ""
 
     @property

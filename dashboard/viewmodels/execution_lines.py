@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from dashboard.viewmodels.element_ids import element_id
 from dashboard.viewmodels.execution_entry import Entry, pod_state
 from dashboard.viewmodels.execution_groups import Group
 from dashboard.viewmodels.executions_view import KINDS
-from dashboard.viewmodels.ids import element_id
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.nodes import Status
 from dashboard.viewmodels.states import state_status

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
 
+from dashboard.viewmodels.element_ids import element_id
 from dashboard.viewmodels.events import EventLine, event_line
-from dashboard.viewmodels.ids import element_id
 from dashboard.viewmodels.listing import EmptyState, Paging
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.nodes import NodeSums, Share, Status, created_at, instance_type, shares

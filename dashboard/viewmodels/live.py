@@ -24,7 +24,7 @@ class Fragment:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class PageUpdate:
     """One operation on the page. `target` is the element's or region's id, `fragments` what to put there.
 
     `replace` morphs the element, `fill` replaces all children of a region, `prepend` inserts at a region's start, `after`
@@ -56,38 +56,38 @@ class Shown:
         return cls(singles=singles, regions={region: tuple(children) for region, children in ordered.items()})
 
 
-def everything(new: Shown) -> list[Change]:
+def everything(new: Shown) -> list[PageUpdate]:
     """The full state, whatever the browser has."""
-    filled = [Change("fill", region, children) for region, children in new.regions.items()]
-    return filled + [Change("replace", single.id, (single,)) for single in new.singles.values()]
+    filled = [PageUpdate("fill", region, children) for region, children in new.regions.items()]
+    return filled + [PageUpdate("replace", single.id, (single,)) for single in new.singles.values()]
 
 
-def changes(old: Shown, new: Shown) -> list[Change]:
+def changes(old: Shown, new: Shown) -> list[PageUpdate]:
     """From `old` to `new`, in an order in which every target exists and none is itself new when it is used.
 
     Per region: removals first, then insertions behind elements that stay, then replacements in place.
     """
-    found: list[Change] = []
+    found: list[PageUpdate] = []
     for region, children in new.regions.items():
         found += _region_changes(region, old.regions.get(region, ()), children)
     for region in old.regions.keys() - new.regions.keys():
-        found.append(Change("fill", region))
+        found.append(PageUpdate("fill", region))
     for single in new.singles.values():
         if old.singles.get(single.id) != single:
-            found.append(Change("replace", single.id, (single,)))
+            found.append(PageUpdate("replace", single.id, (single,)))
     return found
 
 
-def _region_changes(region: str, old: Sequence[Fragment], new: Sequence[Fragment]) -> list[Change]:
+def _region_changes(region: str, old: Sequence[Fragment], new: Sequence[Fragment]) -> list[PageUpdate]:
     if old == new:
         return []
     if not old or not new:
-        return [Change("fill", region, tuple(new))]
+        return [PageUpdate("fill", region, tuple(new))]
     before = {fragment.id: position for position, fragment in enumerate(old)}
     staying = _longest_ordered([fragment.id for fragment in new if fragment.id in before], before)
-    removals = [Change("remove", fragment.id) for fragment in old if fragment.id not in staying]
-    insertions: list[Change] = []
-    replacements: list[Change] = []
+    removals = [PageUpdate("remove", fragment.id) for fragment in old if fragment.id not in staying]
+    insertions: list[PageUpdate] = []
+    replacements: list[PageUpdate] = []
     anchor, run = "", list[Fragment]()
     for fragment in new:
         if fragment.id not in staying:
@@ -96,14 +96,14 @@ def _region_changes(region: str, old: Sequence[Fragment], new: Sequence[Fragment
         insertions += _insertion(region, anchor, run)
         anchor, run = fragment.id, []
         if old[before[fragment.id]] != fragment:
-            replacements.append(Change("replace", fragment.id, (fragment,)))
+            replacements.append(PageUpdate("replace", fragment.id, (fragment,)))
     return removals + insertions + _insertion(region, anchor, run) + replacements
 
 
-def _insertion(region: str, anchor: str, run: Sequence[Fragment]) -> list[Change]:
+def _insertion(region: str, anchor: str, run: Sequence[Fragment]) -> list[PageUpdate]:
     if not run:
         return []
-    return [Change("after", anchor, tuple(run)) if anchor else Change("prepend", region, tuple(run))]
+    return [PageUpdate("after", anchor, tuple(run)) if anchor else PageUpdate("prepend", region, tuple(run))]
 
 
 def _longest_ordered(ids: Sequence[str], position: Mapping[str, int]) -> frozenset[str]:

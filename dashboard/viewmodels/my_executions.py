@@ -61,9 +61,9 @@ def my_executions(mine: Collection[ExecutionRow], workspaces: Iterable[Workspace
 
 def workspace_card(workspace: WorkspaceRecord) -> MyExecution:
     """As its owner sees it."""
-    life = workspace.latest
+    execution = workspace.latest
     return MyExecution(
-        execution_id=life.id if life is not None and life.is_active else "",
+        execution_id=execution.id if execution is not None and execution.is_active else "",
         workspace_id=workspace.id,
         name=workspace.name,
         environment=workspace.environment_name,
@@ -73,7 +73,7 @@ def workspace_card(workspace: WorkspaceRecord) -> MyExecution:
         since=workspace.since,
         button=workspace.button(workspace.owner_id),
         why_not_resume=workspace.why_not_resume,
-        launched_as=life.id if life is not None else "",
+        launched_as=execution.id if execution is not None else "",
     )
 
 

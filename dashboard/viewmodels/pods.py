@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from dashboard.viewmodels.clusters import framework_name
-from dashboard.viewmodels.ids import element_id
+from dashboard.viewmodels.element_ids import element_id
 from dashboard.viewmodels.listing import EmptyState
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.nodes import Status

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from dashboard.viewmodels.element_ids import element_id
 from dashboard.viewmodels.format import percent
-from dashboard.viewmodels.ids import element_id
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.nodes import NodeSums, Severity, Share, created_at, shares
 from dashboard.viewmodels.window import OrderedWindow

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
+from dashboard.viewmodels.element_ids import element_id
 from dashboard.viewmodels.execution import ExecutionRecord, LifecycleLine
-from dashboard.viewmodels.ids import element_id
 from dashboard.viewmodels.listing import EmptyState
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.samples import rescale_words

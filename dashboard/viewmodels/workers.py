@@ -1,4 +1,4 @@
-"""A cluster's workers as cells: state by shape, colour and letter, use of what it asked for, tasks, and who goes next; pure."""
+"""A cluster's workers as cells: state by shape, colour and letter, use of what it asked for, tasks, and who is removed first; pure."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from dashboard.viewmodels.ids import element_id
+from dashboard.viewmodels.element_ids import element_id
 from dashboard.viewmodels.listing import EmptyState
 from dashboard.viewmodels.live import Fragment
 from grid.diagnosis.clusters import ClusterLook, Member, deletion_order
@@ -90,7 +90,7 @@ def worker_cells(
 
 
 def short_name(pod_name: str) -> str:
-    """What tells a pod from its brothers: the part behind the last dash."""
+    """The pod name's random suffix: the part behind the last dash."""
     return pod_name.rpartition("-")[2]
 
 

@@ -14,7 +14,7 @@ Button = Literal["open", "stop", "resume", "again", ""]
 
 
 @dataclass(frozen=True, slots=True)
-class Life:
+class WorkspaceExecution:
     """One execution of a workspace."""
 
     id: str
@@ -44,7 +44,7 @@ class WorkspaceRecord:
     tier_name: str
     created_at: datetime
     launched_at: datetime
-    latest: Life | None
+    latest: WorkspaceExecution | None
 
     @property
     def project_member_ids(self) -> Collection[int]:

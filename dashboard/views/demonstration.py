@@ -1,4 +1,4 @@
-"""The demonstration's own page: how many pods are only played, how much changes, and what shall go wrong.
+"""The demonstration's own page: how many pods are only simulated, how much changes, and what shall go wrong.
 
 It is there with GRID_DEMO and the embedded cluster only: elsewhere nothing answers for it, and the page does not exist.
 """

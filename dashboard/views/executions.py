@@ -76,7 +76,7 @@ async def execution(request: HttpRequest, id: str) -> HttpResponse:
     before = runtime.executions.get(id)
     viewer, record = await seen(request, id)
     if runtime.executions.get(id) is None and not record.is_final:
-        await runtime.executions.look_at([Change(execution=id)])  # it was launched a moment ago
+        await runtime.executions.read_changes([Change(execution=id)])  # it was launched a moment ago
     tab = request.GET.get("tab", "")
     who = person(viewer, record)
     tabs = {name: title for name, title in TABS.items() if name != "log" or who.may_read}

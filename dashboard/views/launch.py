@@ -29,7 +29,7 @@ from dashboard.views.launch_cluster import (
 )
 from dashboard.workspace_records import has_stopped
 from grid.errors import Rejected
-from grid.labels import PLAYED
+from grid.labels import SIMULATED
 from grid.launch.clusters.request import ClusterFacts
 from grid.launch.request import LAUNCHABLE_KINDS, environments_for, submit
 from grid.models import Execution, HardwareTier, User, Workspace
@@ -50,14 +50,14 @@ async def launch(request: HttpRequest) -> HttpResponse:
 
 
 def ready_nodes(runtime: Runtime) -> Mapping[str, int] | None:
-    """Nodes that take work, by pool; None while the cluster has not been read. Those that are only played take none."""
+    """Nodes that take work, by pool; None while the cluster has not been read. Those that are only simulated take none."""
     if not runtime.freshness().synced:
         return None
     found: dict[str, int] = {}
     for node in runtime.nodes.values():
         pool = node.metadata.labels.get(settings.NODE_POOL_LABEL, "")
         is_ready = any(one.type == "Ready" and one.status == "True" for one in node.status.conditions)
-        if pool and is_ready and not node.spec.unschedulable and PLAYED not in node.metadata.labels:
+        if pool and is_ready and not node.spec.unschedulable and SIMULATED not in node.metadata.labels:
             found[pool] = found.get(pool, 0) + 1
     return found
 

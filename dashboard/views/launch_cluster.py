@@ -13,7 +13,7 @@ from django.views.decorators.http import require_POST
 
 from dashboard.forms.cluster import ClusterForm
 from dashboard.forms.launch import ATTACHABLE_KINDS, LaunchForm
-from dashboard.viewmodels.cluster_estimate import Estimate, Machine, Plan, estimate
+from dashboard.viewmodels.cluster_estimate import ClusterPlan, Estimate, Machine, estimate
 from dashboard.viewmodels.executions_view import KINDS
 from dashboard.viewmodels.launch import Slots, slots
 from grid.centralconfig import MAXIMUM_EXECUTIONS_PER_USER, value_of
@@ -29,7 +29,7 @@ _CHOSEN_AGAIN = frozenset({"target_cpu", "target_memory"})  # as the admin sugge
 
 
 @dataclass(frozen=True, slots=True)
-class Framework:
+class FrameworkCard:
     """One card to choose; `versions` are those of the environments that have it."""
 
     value: str
@@ -54,7 +54,7 @@ def cluster_context(form: LaunchForm, held: Slots) -> dict[str, Any]:
     return {
         "cluster": part,
         "frameworks": [
-            Framework(name.value, name.label, ", ".join(part.versions[name]), name == part.chosen_framework)
+            FrameworkCard(name.value, name.label, ", ".join(part.versions[name]), name == part.chosen_framework)
             for name in part.frameworks
         ],
         "wants_cluster": form.wants_cluster,
@@ -151,7 +151,7 @@ def _estimate_context(form: LaunchForm, held: Slots) -> dict[str, Any]:
     return {"estimate": shown, "mismatch": _mismatch(form, part) if part else ""}
 
 
-def _plan(form: LaunchForm, part: ClusterForm) -> Plan | None:
+def _plan(form: LaunchForm, part: ClusterForm) -> ClusterPlan | None:
     """None while something is missing or makes no sense."""
     typed = part.typed
     head, worker = typed.get("head_tier"), typed.get("worker_tier")
@@ -160,7 +160,7 @@ def _plan(form: LaunchForm, part: ClusterForm) -> Plan | None:
     if head is None or worker is None or not 1 <= minimum <= maximum or not (form.is_cluster or own):
         return None
     running = running_by_tier()
-    return Plan(
+    return ClusterPlan(
         head=_machine(head, running),
         worker=_machine(worker, running),
         minimum=minimum,
@@ -181,7 +181,7 @@ def _mismatch(form: LaunchForm, part: ClusterForm) -> str:
 
 
 def _as_sent(form: LaunchForm, part: ClusterForm) -> LaunchForm:
-    """The form that would arrive if somebody sent it as it is first shown."""
+    """The form bound to its own initial values."""
     own = {name: form.chosen(name) for name in ("project", "environment", "tier")}
     data = {**own, "title": form["title"].value() or "", "with_cluster": "on", **part.as_sent()}
     return LaunchForm(data, user=form.user, kind=form.kind, facts=form.facts)

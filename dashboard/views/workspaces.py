@@ -24,7 +24,7 @@ from dashboard.viewmodels.prices import price_words
 from dashboard.viewmodels.workspaces import WorkspaceRecord
 from dashboard.views.launch import ready_nodes, tier_offers
 from dashboard.views.launch_cluster import facts_of, slots_of
-from dashboard.workspace_records import lives_of, page_of, read_workspace
+from dashboard.workspace_records import executions_of, page_of, read_workspace
 from grid.errors import Problem, Rejected
 from grid.launch import workspaces as rules
 from grid.launch.clusters.request import ClusterFacts, read_cluster_settings, stored_settings, version_mismatch
@@ -102,7 +102,7 @@ def _page(request: HttpRequest, record: WorkspaceRecord, form: RenameForm | None
         "card": workspace_card(record) if is_mine else None,
         "is_mine": is_mine,
         "rename": form or RenameForm(initial={"title": record.title}),
-        "lives": lives_of(record.id, id_in(request.GET, "before")),
+        "executions": executions_of(record.id, id_in(request.GET, "before")),
         "now": timezone.now(),
     }
     return render(request, "dashboard/workspace.html", context, status=422 if form else 200)
@@ -125,11 +125,11 @@ def _resume(request: HttpRequest, id: str, nodes: Mapping[str, int] | None, fact
                 (one for one in refused.problems if one.code in (rules.ACTIVE, rules.STOPPING, rules.POD_STAYS)), None
             )
     if closed is not None and closed.code == rules.ACTIVE:
-        life = Execution.objects.unsettled().filter(workspace=id).first()
-        if life is None:
+        execution = Execution.objects.unsettled().filter(workspace=id).first()
+        if execution is None:
             return redirect("workspace", id=id)
         messages.info(request, "This workspace has not ended: here it is.")
-        return redirect("execution", id=life.pk)
+        return redirect("execution", id=execution.pk)
     held = slots_of(request.user)
     context = _form_context(form, asked, nodes, facts) | _cluster_context(form, asked, held) if closed is None else {}
     context |= {"workspace": asked, "closed": closed, "latest": record.latest, "slots": held}

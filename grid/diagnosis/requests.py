@@ -42,7 +42,7 @@ def total(each: Iterable[Amounts]) -> Amounts:
 
 
 def has_ended(pod: Pod) -> bool:
-    """It still lies on its node but takes nothing there."""
+    """Succeeded or Failed: still bound to the node, no longer counted."""
     return pod.status.phase in _ENDED
 
 

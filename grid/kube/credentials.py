@@ -22,7 +22,7 @@ _LOAD_TIMEOUT = 60.0  # an exec plugin may ask a cloud's login service
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class CredentialSource:
     """Where credentials come from; an empty `kubeconfig` means in-cluster ones if there are some, else the default file.
 
     `kubeconfig` may be several paths, separated as the platform separates paths; later ones only add.

@@ -19,7 +19,7 @@ from yarl import URL
 
 from grid.errors import ClusterUnavailable
 from grid.kube.api import Propagation
-from grid.kube.credentials import Source
+from grid.kube.credentials import CredentialSource
 from grid.kube.errors import decode_status, error_of, translated
 from grid.kube.objects import RawObject
 from grid.kube.resources import PODS, Resource
@@ -59,7 +59,7 @@ class _Connection:
 
 async def connect(*, kubeconfig: str = "", context: str = "") -> "HttpKubeApi":
     """An API that has been spoken to once. Raises ClusterUnavailable or NotAllowed when that does not work."""
-    api = HttpKubeApi(Source(kubeconfig, context))
+    api = HttpKubeApi(CredentialSource(kubeconfig, context))
     try:
         await api.version()
     except BaseException:
@@ -75,7 +75,11 @@ class HttpKubeApi:
     """
 
     def __init__(
-        self, source: Source, *, read_seconds: float = READ_SECONDS, clock: Callable[[], float] = time.monotonic
+        self,
+        source: CredentialSource,
+        *,
+        read_seconds: float = READ_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._source = source
         self._clock = clock

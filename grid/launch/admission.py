@@ -10,13 +10,13 @@ from django.db import transaction
 
 from grid.centralconfig import OVER_QUOTA_TIMEOUT, value_of
 from grid.launch import lifecycle, snapshot
-from grid.launch.lifecycle import Change
-from grid.launch.quota import Refused, admit
+from grid.launch.lifecycle import Transition
+from grid.launch.quota import Deferred, admit
 from grid.launch.snapshot import Unit
 from grid.models import Execution, LastAdmission, State
 from grid.wording import again, duration
 
-ADMITTED = Change(State.DEPLOYING, "admitted", "Has a slot; its objects are being created in the cluster.")
+ADMITTED = Transition(State.DEPLOYING, "admitted", "Has a slot; its objects are being created in the cluster.")
 
 
 def admit_waiting(data_plane: str, *, now: datetime) -> Sequence[str]:
@@ -48,7 +48,7 @@ def _remember_turns(admitted: Sequence[Execution], now: datetime) -> None:
 
 
 def _reserve(unit: Unit, now: datetime) -> Unit:
-    """All of it or nothing; nothing when one of its rows was written since it was read."""
+    """Admit every execution of the unit atomically; return () if any revision changed."""
     with transaction.atomic():
         fields = {"slots_reserved_at": now}
         for row in unit:
@@ -58,7 +58,7 @@ def _reserve(unit: Unit, now: datetime) -> Unit:
     return unit
 
 
-def _keep_waiting(unit: Unit, refused: Refused, timeout: timedelta, now: datetime) -> None:
+def _keep_waiting(unit: Unit, refused: Deferred, timeout: timedelta, now: datetime) -> None:
     """The same is written to all of it, in one transaction: it waits, and gives up, together."""
     with transaction.atomic():
         for row in unit:
@@ -67,10 +67,10 @@ def _keep_waiting(unit: Unit, refused: Refused, timeout: timedelta, now: datetim
                 return
 
 
-def _wrote(row: Execution, refused: Refused, is_late: bool, timeout: timedelta, now: datetime) -> bool:
+def _wrote(row: Execution, refused: Deferred, is_late: bool, timeout: timedelta, now: datetime) -> bool:
     if is_late:
         message = f"No slot became free within {duration(timeout)}. {again(row.kind).capitalize()} when there is room."
-        change = Change(State.ERROR, "over_quota_timeout", message, level="Warning")
+        change = Transition(State.ERROR, "over_quota_timeout", message, level="Warning")
         return lifecycle.enter(row.pk, change, revision=row.revision, left=row.state, now=now)
     if (row.reason, row.message) == (refused.code, refused.message):
         return True

@@ -37,7 +37,7 @@ class Database(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class LaunchTarget:
     """Where executions live in the cluster, which is a data plane, and how their program is reached."""
 
     data_plane: str
@@ -58,7 +58,7 @@ class Context:
 
     api: KubeApi
     database: Database
-    place: Place
+    place: LaunchTarget
     pods: PodCache
     events: EventCache
     autoscalers: AutoscalerCache

@@ -19,7 +19,7 @@ from typing import TypeVar
 from asgiref.sync import sync_to_async
 from django.db import close_old_connections
 
-from grid.changefeed import EVERYTHING, Change, ChangeFeed, Listener
+from grid.changefeed import EVERYTHING, Change, ChangeFeed, FeedSubscriber
 from grid.databasetrouble import Troubles
 from grid.errors import GridError
 from grid.kube.api import KubeApi
@@ -30,17 +30,17 @@ from grid.launch import admission, apply, departures, downtime, ledger
 from grid.launch.caches import AutoscalerCache, EventCache, PodCache, execution_of
 from grid.launch.clusters import attached
 from grid.launch.clusters.framework_poller import FrameworkPoller
-from grid.launch.context import Context, Database, P, Place, T
+from grid.launch.context import Context, Database, LaunchTarget, P, T
 from grid.launch.downtime import Downtime, Outage
 from grid.launch.frameworks import framework
-from grid.launch.frameworks.base import Framework
+from grid.launch.frameworks.base import FrameworkAdapter
 from grid.launch.housekeeping import Housekeeping
 from grid.launch.policykeeper import PolicyKeeper
 from grid.launch.reconcile import Reconciler
 from grid.launch.workqueue import WorkQueue
 from grid.watch.backoff import Backoff
 from grid.watch.hub import Hub
-from grid.watch.reflector import Feed, Reflector
+from grid.watch.reflector import ListWatch, Reflector
 from grid.watch.store import HasMetadata, Store
 
 logger = logging.getLogger(__name__)
@@ -79,13 +79,13 @@ class Controller:
     def __init__(
         self,
         api: KubeApi,
-        place: Place,
+        place: LaunchTarget,
         *,
         database: Database = in_thread,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         monotonic: Callable[[], float] = time.monotonic,
         rng: random.Random | None = None,
-        framework_of: Callable[[str], Framework] = framework,
+        framework_of: Callable[[str], FrameworkAdapter] = framework,
         away: Downtime | None = None,
     ) -> None:
         """`away`: for how long nobody led before this term."""
@@ -103,7 +103,7 @@ class Controller:
         self._owed = 0.0  # of a look
         self._news: set[Change] = set()
         self._has_news = asyncio.Event()
-        self._listener: Listener | None = None
+        self._listener: FeedSubscriber | None = None
         self._outage = Outage()
         self._troubles = Troubles(monotonic)
         self._untold = [away] if away is not None and away.is_long_enough else []
@@ -116,9 +116,9 @@ class Controller:
         self.framework_poller = FrameworkPoller(context, rng=self._rng, framework_of=framework_of)
         self.policies = PolicyKeeper(api, place.namespace, place.network, rng=self._rng)
 
-    def listen_to(self, feed: ChangeFeed) -> Listener:
+    def listen_to(self, feed: ChangeFeed) -> FeedSubscriber:
         """Before `run`: be told what is written. Without it, and while the feed is lost, the database is asked each second."""
-        self._listener = Listener(feed, self._take_news, rng=self._rng)
+        self._listener = FeedSubscriber(feed, self._take_news, rng=self._rng)
         return self._listener
 
     async def run(self) -> None:
@@ -126,14 +126,16 @@ class Controller:
         hub = Hub()
         namespace = self._place.namespace
 
-        def follow(feed: Feed[K], store: Store[K]) -> Reflector[K]:
+        def follow(feed: ListWatch[K], store: Store[K]) -> Reflector[K]:
             return Reflector(self._api, feed, store, hub, clock=self._monotonic, rng=self._rng)
 
         try:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(follow(Feed(PODS, Pod, namespace, SELECTOR), self.pods).run())
-                tasks.create_task(follow(Feed(EVENTS, Event, namespace), self.events).run())
-                tasks.create_task(follow(Feed(AUTOSCALERS, Autoscaler, namespace, SELECTOR), self.autoscalers).run())
+                tasks.create_task(follow(ListWatch(PODS, Pod, namespace, SELECTOR), self.pods).run())
+                tasks.create_task(follow(ListWatch(EVENTS, Event, namespace), self.events).run())
+                tasks.create_task(
+                    follow(ListWatch(AUTOSCALERS, Autoscaler, namespace, SELECTOR), self.autoscalers).run()
+                )
                 if self._listener is not None:
                     tasks.create_task(self._listener.run())
                 tasks.create_task(self._poll_for_ever())

@@ -47,7 +47,7 @@ def purge_grants(now: datetime, at_most: int) -> int:
     return len(found)
 
 
-# Sessions first: their grants go with them. Strays before executions: only what has ended is added up.
+# Sessions first: their grants go with them. Orphans before executions: only what has ended is added up.
 CHORES: Mapping[str, Chore] = {
     "sessions": sessions.purge,
     "logins": lockouts.purge,
@@ -56,7 +56,7 @@ CHORES: Mapping[str, Chore] = {
     "samples": retention.drop_samples,
     "lifecycle entries": retention.drop_lifecycle_entries,
     "audit entries": retention.drop_audit_entries,
-    "stray intervals": retention.end_strays,
+    "orphan intervals": retention.end_orphan_intervals,
     "executions": retention.drop_executions,
 }
 

@@ -13,7 +13,7 @@ from django.db.models import Q, QuerySet
 
 from grid.centralconfig import DEPLOYING_TIMEOUT, PREPARING_TIMEOUT, all_values
 from grid.launch import lifecycle
-from grid.launch.lifecycle import Change
+from grid.launch.lifecycle import Transition
 from grid.models import Execution, LifecycleEntry, State
 from grid.models.environment import Kind
 from grid.models.execution import FINAL_STATES
@@ -24,7 +24,7 @@ _REASON_LENGTH = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class LedgerRecord:
     """One execution as the controller sees it. `holds_slots` until its pods were seen gone; `attached_to` is "" for most."""
 
     id: str
@@ -110,19 +110,19 @@ def timeouts() -> Mapping[State, int]:
     return {State.DEPLOYING: values[DEPLOYING_TIMEOUT.key], State.PREPARING: values[PREPARING_TIMEOUT.key]}
 
 
-def read(execution_id: str) -> Row | None:
+def read(execution_id: str) -> LedgerRecord | None:
     return _row(Execution.objects.filter(pk=execution_id).first())
 
 
-def attached_cluster(execution_id: str) -> Row | None:
+def attached_cluster(execution_id: str) -> LedgerRecord | None:
     """Return the cluster of a workspace or job; None when it has none."""
     return _row(Execution.objects.filter(attached_to=execution_id).order_by("-requested_at").first())
 
 
-def _row(found: Execution | None) -> Row | None:
+def _row(found: Execution | None) -> LedgerRecord | None:
     if found is None:
         return None
-    return Row(
+    return LedgerRecord(
         id=found.pk,
         data_plane=found.data_plane_id,
         kind=found.kind,
@@ -148,12 +148,12 @@ def _row(found: Execution | None) -> Row | None:
     )
 
 
-def enter(row: Row, change: Change, *, now: datetime, fields: Mapping[str, Any], log: str = "") -> bool:
+def enter(row: LedgerRecord, change: Transition, *, now: datetime, fields: Mapping[str, Any], log: str = "") -> bool:
     """False when somebody else has written the execution since `row` was read."""
     return lifecycle.enter(row.id, change, revision=row.revision, left=row.state, now=now, fields=fields, log=log)
 
 
-def update(row: Row, columns: Mapping[str, Any], *, now: datetime) -> bool:
+def update(row: LedgerRecord, columns: Mapping[str, Any], *, now: datetime) -> bool:
     return lifecycle.update(row.id, columns, revision=row.revision, now=now)
 
 

@@ -20,7 +20,7 @@ _REASON_LENGTH = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class Transition:
     """A new state with its cause; `fields` are further columns that become true with it."""
 
     state: State
@@ -45,7 +45,7 @@ def record_request(execution: Execution) -> None:
 
 def enter(
     execution_id: str,
-    change: Change,
+    change: Transition,
     *,
     revision: int,
     left: str,

@@ -12,8 +12,8 @@ from datetime import datetime, timedelta
 
 from grid.diagnosis.pods import Diagnosis, explain_pod
 from grid.kube.objects import Event, Pod
-from grid.launch.ledger import Row
-from grid.launch.lifecycle import Change
+from grid.launch.ledger import LedgerRecord
+from grid.launch.lifecycle import Transition
 from grid.models import State
 from grid.wording import again, duration
 
@@ -27,7 +27,7 @@ _TOO_LONG = {
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ObservedPod:
     """What the cluster shows now: the pod, None when it is certain that there is none, and the pod's events."""
 
     pod: Pod | None
@@ -38,16 +38,18 @@ class Seen:
 class Finding:
     """What one look at an execution's objects came to: the next state, if it is time, and the pod whose node and log are its."""
 
-    change: Change | None
+    change: Transition | None
     pod: Pod | None = None
     again: float | None = None
 
 
-def next_change(row: Row, seen: Seen, *, timeouts: Mapping[State, int], now: datetime) -> Change | None:
+def next_change(
+    row: LedgerRecord, seen: ObservedPod, *, timeouts: Mapping[State, int], now: datetime
+) -> Transition | None:
     """The next state of an execution whose objects were created, or None to go on waiting."""
     pod = seen.pod
     if pod is None:
-        return Change(
+        return Transition(
             State.ERROR,
             "pod_gone",
             "Its pod is gone: its node was removed, or somebody deleted it. "
@@ -55,26 +57,28 @@ def next_change(row: Row, seen: Seen, *, timeouts: Mapping[State, int], now: dat
             level="Warning",
         )
     if row.state == State.DEPLOYING and pod.spec.node_name:
-        return Change(State.PREPARING, "scheduled", f"Node {pod.spec.node_name} prepares it: volumes, image, start.")
+        return Transition(
+            State.PREPARING, "scheduled", f"Node {pod.spec.node_name} prepares it: volumes, image, start."
+        )
     why = explain_pod(pod, seen.events, now=now)
     if pod.status.phase in ("Succeeded", "Failed"):
         return _ended(row, why)
     if pod.metadata.deletion_timestamp is not None:
-        return Change(
+        return Transition(
             State.ERROR,
             "pod_deleted",
             f"The cluster or somebody ended its pod{_because(pod)}. The project's files are kept; {again(row.kind)}.",
             level="Warning",
         )
     if row.state == State.PREPARING and is_ready(pod):
-        return Change(State.RUNNING, "ready", "")
+        return Transition(State.RUNNING, "ready", "")
     return _too_long(row, why, timeouts, now)
 
 
-def outcome(row: Row) -> Change:
+def outcome(row: LedgerRecord) -> Transition:
     """How a finishing execution has ended; its reason was recorded when the program ended."""
     state = State.SUCCEEDED if row.reason == COMPLETED else State.FAILED
-    return Change(state, row.reason, row.message, level="Normal" if state == State.SUCCEEDED else "Warning")
+    return Transition(state, row.reason, row.message, level="Normal" if state == State.SUCCEEDED else "Warning")
 
 
 def ran_since(pod: Pod) -> datetime | None:
@@ -87,17 +91,17 @@ def ran_since(pod: Pod) -> datetime | None:
     return None
 
 
-def _ended(row: Row, why: Diagnosis) -> Change:
+def _ended(row: LedgerRecord, why: Diagnosis) -> Transition:
     message = f"{why.sentence} {why.next_step}".strip()
     if why.code not in _BY_USER_CODE:
-        return Change(State.ERROR, why.code, message, level="Warning")
+        return Transition(State.ERROR, why.code, message, level="Warning")
     if row.state == State.PREPARING:
-        return Change(State.RUNNING, "ran", "It ran.")
+        return Transition(State.RUNNING, "ran", "It ran.")
     level = "Normal" if why.code == COMPLETED else "Warning"
-    return Change(State.FINISHING, why.code, message, level=level)
+    return Transition(State.FINISHING, why.code, message, level=level)
 
 
-def _too_long(row: Row, why: Diagnosis, timeouts: Mapping[State, int], now: datetime) -> Change | None:
+def _too_long(row: LedgerRecord, why: Diagnosis, timeouts: Mapping[State, int], now: datetime) -> Transition | None:
     limit = timeouts.get(row.state)
     if limit is None or now - row.state_since <= timedelta(seconds=limit):
         return None
@@ -105,7 +109,7 @@ def _too_long(row: Row, why: Diagnosis, timeouts: Mapping[State, int], now: date
     message = (
         f"{sentence} within {duration(timedelta(seconds=limit))}. Last known: {why.sentence} {why.next_step}".strip()
     )
-    return Change(State.ERROR, code, message, level="Warning")
+    return Transition(State.ERROR, code, message, level="Warning")
 
 
 def is_ready(pod: Pod) -> bool:

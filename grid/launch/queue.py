@@ -22,7 +22,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class QueuedUnit:
     """What stands in the queue and starts as a whole: one execution, or a workspace or job and then its cluster."""
 
     user: int
@@ -45,19 +45,21 @@ class Waiting:
         return tuple(tier for part in self.parts for tier in part.tiers)
 
 
-def lines(waiting: Iterable[Waiting]) -> dict[int, list[Waiting]]:
+def lines(waiting: Iterable[QueuedUnit]) -> dict[int, list[QueuedUnit]]:
     """Each user's own line, in the order of asking; equal times are ordered by id, so that all processes agree."""
-    found: dict[int, list[Waiting]] = {}
+    found: dict[int, list[QueuedUnit]] = {}
     for one in sorted(waiting, key=lambda one: (one.requested_at, one.execution_id)):
         found.setdefault(one.user, []).append(one)
     return found
 
 
-def turns(waiting: Iterable[Waiting], tier: str, last_served: Mapping[tuple[int, str], datetime]) -> Sequence[Waiting]:
+def turns(
+    waiting: Iterable[QueuedUnit], tier: str, last_served: Mapping[tuple[int, str], datetime]
+) -> Sequence[QueuedUnit]:
     """The line before one tier: everybody's first, then everybody's second ...; who was served longest ago goes first."""
     rounds = [(round_, one) for line in lines(waiting).values() for round_, one in enumerate(line)]
 
-    def place(entry: tuple[int, Waiting]) -> tuple[int, datetime, datetime, str]:
+    def place(entry: tuple[int, QueuedUnit]) -> tuple[int, datetime, datetime, str]:
         round_, one = entry
         return round_, last_served.get((one.user, tier), NEVER), one.requested_at, one.execution_id
 

@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Literal
 
 from grid.launch import queue
-from grid.launch.queue import NEVER, Waiting
+from grid.launch.queue import NEVER, QueuedUnit
 
 Refusal = Literal["over_user_slots", "over_tier_maximum", "larger_than_limit"]
 
@@ -50,10 +50,10 @@ class Holding:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class QuotaSnapshot:
     """All that counts. `tier_maximum` has the tiers with a maximum; `last_served` says when a user last got a slot on a tier."""
 
-    waiting: tuple[Waiting, ...]
+    waiting: tuple[QueuedUnit, ...]
     holding: tuple[Holding, ...]
     slots_per_user: int
     tier_maximum: Mapping[str, int] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class Deferred:
     """Waits on: `message` is for its user. `position` counts from 1 in the line that it stands in."""
 
     code: Refusal
@@ -75,10 +75,10 @@ class Decisions:
     """`admitted` in the order of admission."""
 
     admitted: tuple[str, ...]
-    refused: Mapping[str, Refused]
+    refused: Mapping[str, Deferred]
 
 
-def admit(snapshot: Snapshot) -> Decisions:
+def admit(snapshot: QuotaSnapshot) -> Decisions:
     """Everybody whose turn it is and for whom there is room, one after the other."""
     room = _Room(snapshot)
     lines = {user: _Line(room, line) for user, line in queue.lines(snapshot.waiting).items()}
@@ -104,7 +104,7 @@ def admit(snapshot: Snapshot) -> Decisions:
     return Decisions(tuple(admitted), _explain(snapshot, room, refused))
 
 
-def _turn(one: Waiting, snapshot: Snapshot, served: Mapping[tuple[int, str], int]) -> tuple[int, float]:
+def _turn(one: QueuedUnit, snapshot: QuotaSnapshot, served: Mapping[tuple[int, str], int]) -> tuple[int, float]:
     """Who got something lately goes last; only tiers that can become full are waited for in turn."""
     tiers = [tier for tier in one.tiers if tier in snapshot.tier_maximum] or one.tiers
 
@@ -129,7 +129,7 @@ class _Cause:
 class _Room:
     """What is left while admissions are tried; belongs to one call of `admit`."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: QuotaSnapshot) -> None:
         self.most = snapshot.slots_per_user
         slots: Counter[int] = Counter()
         executions: Counter[str] = Counter()
@@ -146,25 +146,25 @@ class _Room:
     def tier(self, tier: str) -> Allowance:
         return self._tiers.get(tier, Allowance(None))
 
-    def full_tier(self, one: Waiting) -> str:
+    def full_tier(self, one: QueuedUnit) -> str:
         """The first of its tiers without any place; "" when each has one."""
         return next((tier for tier in one.tiers if tier in self._kept or not self.tier(tier).covers(1)), "")
 
-    def short_tier(self, one: Waiting) -> str:
+    def short_tier(self, one: QueuedUnit) -> str:
         """The first of its tiers without enough places; "" when it finds all of them."""
         wanted = Counter(one.tiers)
         return next((tier for tier, places in wanted.items() if not self.tier(tier).covers(places)), "")
 
-    def too_small_tier(self, one: Waiting) -> str:
+    def too_small_tier(self, one: QueuedUnit) -> str:
         """The first of its tiers that has never enough places for it; "" when it may start some day."""
         wanted = Counter(one.tiers)
         return next((tier for tier, places in wanted.items() if not self.tier(tier).could_cover(places)), "")
 
     def keep(self, tier: str) -> None:
-        """Its last places are for whoever's turn it was and needs more of them; else singles would take them again and again."""
+        """Reserve the tier's remaining capacity for the request at the head; else smaller ones would take it again and again."""
         self._kept.add(tier)
 
-    def take(self, one: Waiting) -> None:
+    def take(self, one: QueuedUnit) -> None:
         self._users[one.user] = self.user(one.user).plus(one.slots)
         for tier in one.tiers:
             self._tiers[tier] = self.tier(tier).plus(1)
@@ -173,13 +173,13 @@ class _Room:
 class _Line:
     """One user's line. Room only shrinks during a call, so what was refused once stays refused and is passed once."""
 
-    def __init__(self, room: _Room, line: list[Waiting]) -> None:
+    def __init__(self, room: _Room, line: list[QueuedUnit]) -> None:
         self.refused: dict[str, _Cause] = {}
         self._room = room
         self._line = line
         self._place = 0
 
-    def next_hopeful(self) -> Waiting | None:
+    def next_hopeful(self) -> QueuedUnit | None:
         """The next that may start, or will keep the places that it finds when its turn comes."""
         while self._place < len(self._line):
             one = self._line[self._place]
@@ -198,7 +198,7 @@ class _Line:
             self._place += 1
         return None
 
-    def serve(self, one: Waiting) -> bool:
+    def serve(self, one: QueuedUnit) -> bool:
         """Its turn has come: it starts, or waits on with places kept for it."""
         self._place += 1
         short = self._room.short_tier(one)
@@ -216,9 +216,9 @@ class _Line:
         self._place = len(self._line)
 
 
-def _explain(snapshot: Snapshot, room: _Room, refused: Mapping[str, _Cause]) -> dict[str, Refused]:
+def _explain(snapshot: QuotaSnapshot, room: _Room, refused: Mapping[str, _Cause]) -> dict[str, Deferred]:
     left = [one for one in snapshot.waiting if one.execution_id in refused]
-    explained: dict[str, Refused] = {}
+    explained: dict[str, Deferred] = {}
     for line in queue.lines(left).values():
         for place, one in enumerate(line, start=1):
             explained[one.execution_id] = _refused(snapshot, room, one, refused[one.execution_id], place)
@@ -229,7 +229,7 @@ def _explain(snapshot: Snapshot, room: _Room, refused: Mapping[str, _Cause]) -> 
     return explained
 
 
-def _refused(snapshot: Snapshot, room: _Room, one: Waiting, cause: _Cause, position: int) -> Refused:
+def _refused(snapshot: QuotaSnapshot, room: _Room, one: QueuedUnit, cause: _Cause, position: int) -> Deferred:
     most = snapshot.slots_per_user
     if cause.code == "larger_than_limit":
         message = (
@@ -248,10 +248,10 @@ def _refused(snapshot: Snapshot, room: _Room, one: Waiting, cause: _Cause, posit
             f"You use {room.user(one.user).held} of {most} slots; this starts by itself when {wanted} free{_breakdown(one)}. "
             f"Position {position}."
         )
-    return Refused(cause.code, message, position)
+    return Deferred(cause.code, message, position)
 
 
-def _full_tier_words(snapshot: Snapshot, room: _Room, one: Waiting, tier: str) -> str:
+def _full_tier_words(snapshot: QuotaSnapshot, room: _Room, one: QueuedUnit, tier: str) -> str:
     maximum, wanted = snapshot.tier_maximum[tier], one.tiers.count(tier)
     name = snapshot.tier_names.get(tier, tier)
     if wanted > maximum:
@@ -267,18 +267,18 @@ def _full_tier_words(snapshot: Snapshot, room: _Room, one: Waiting, tier: str) -
     )
 
 
-def _smaller(one: Waiting) -> str:
+def _smaller(one: QueuedUnit) -> str:
     has_cluster = any(part.kind == "cluster" for part in one.parts)
     return "Give the cluster fewer workers" if has_cluster else "Stop it and launch a smaller one"
 
 
-def _breakdown(one: Waiting) -> str:
+def _breakdown(one: QueuedUnit) -> str:
     """Of a pair, who takes what."""
     if len(one.parts) == 1:
         return ""
     return f" ({' and '.join(f'{part.slots} for the {part.kind}' for part in one.parts)})"
 
 
-def _places(one: Waiting, tier: str) -> str:
+def _places(one: QueuedUnit, tier: str) -> str:
     kinds = [f"the {part.kind}" for part in one.parts for found in part.tiers if found == tier]
     return f" (one for {' and one for '.join(kinds)})"

@@ -17,8 +17,8 @@ from grid.kube.objects import Event, Pod
 from grid.launch import apply, ledger, progress
 from grid.launch.clusters.reconcile import Clusters
 from grid.launch.context import Context, NotYet
-from grid.launch.ledger import EventRecord, Row
-from grid.launch.lifecycle import Change
+from grid.launch.ledger import EventRecord, LedgerRecord
+from grid.launch.lifecycle import Transition
 from grid.launch.progress import CREATED, Finding
 from grid.launch.runs import AwaitsCluster, ClusterFailed, Runs
 from grid.launch.usagerecorder import UsageRecorder
@@ -38,31 +38,31 @@ AWAITS_CLUSTER = "awaits_cluster"  # the cluster's clock runs meanwhile, and not
 class Objects(Protocol):
     """What executions of one sort consist of in the cluster. Every method may be repeated, and killed in any call."""
 
-    async def create(self, row: Row) -> Mapping[str, Any]:
+    async def create(self, row: LedgerRecord) -> Mapping[str, Any]:
         """Create what is missing; the columns to write when all is there. Raises NotYet, or what the API server says."""
         ...
 
-    async def follow(self, row: Row) -> Finding:
+    async def follow(self, row: LedgerRecord) -> Finding:
         """See how they are, repair and record what is not a change of state, and say whether it is time for one."""
         ...
 
-    async def main_pod(self, row: Row) -> Pod | None:
+    async def main_pod(self, row: LedgerRecord) -> Pod | None:
         """The pod whose node and log are the execution's."""
         ...
 
-    async def delete(self, row: Row) -> bool:
+    async def delete(self, row: LedgerRecord) -> bool:
         """Ask for the end of everything. True while anything is left that uses a slot, or could come to."""
         ...
 
-    def is_seen(self, row: Row) -> bool:
+    def is_seen(self, row: LedgerRecord) -> bool:
         """Whether the caches show anything of it."""
         ...
 
-    def stopping(self, row: Row) -> str:
+    def stopping(self, row: LedgerRecord) -> str:
         """The sentence for a stop that was asked for."""
         ...
 
-    def stopped(self, row: Row) -> str:
+    def stopped(self, row: LedgerRecord) -> str:
         """The sentence for its end."""
         ...
 
@@ -106,7 +106,7 @@ class Reconciler:
             return await self._end(row)
         objects = self._objects(row)
         if row.stop_wanted:
-            change = Change(
+            change = Transition(
                 State.STOPPING, row.stop_reason or "stop_requested", objects.stopping(row), actor=row.stop_wanted_by
             )
             return await self._enter(row, change, await objects.main_pod(row))
@@ -132,7 +132,7 @@ class Reconciler:
 
     # --- Steps ---
 
-    async def _create(self, row: Row) -> float | None:
+    async def _create(self, row: LedgerRecord) -> float | None:
         try:
             columns = await self._objects(row).create(row)
         except AwaitsCluster as error:
@@ -140,10 +140,10 @@ class Reconciler:
         except NotYet as error:
             return await self._try_again(row, "waiting", str(error), NOT_YET_SECONDS)
         except ClusterFailed as error:
-            change = Change(State.ERROR, "cluster_failed", f"{error} Launch both again.", level="Warning")
+            change = Transition(State.ERROR, "cluster_failed", f"{error} Launch both again.", level="Warning")
             return await self._enter(row, change, None)
         except (ValueError, Rejected, apply.NameTaken) as error:
-            change = Change(State.ERROR, "not_created", f"The cluster did not take it: {error}", level="Warning")
+            change = Transition(State.ERROR, "not_created", f"The cluster did not take it: {error}", level="Warning")
             return await self._enter(row, change, None)
         except NotAllowed as error:
             # Perhaps a quota of the namespace that is used up for the moment.
@@ -159,23 +159,23 @@ class Reconciler:
         await self._database(ledger.update, row, written, now=now)
         return 0.0
 
-    async def _try_again(self, row: Row, reason: str, message: str, seconds: float) -> float:
+    async def _try_again(self, row: LedgerRecord, reason: str, message: str, seconds: float) -> float:
         """Until it is too late for it; while its cluster is on its way, that is the cluster's matter."""
         seconds_allowed, now = self._context.limits.get(State.DEPLOYING), self._context.clock()
         limit = timedelta.max if seconds_allowed is None else timedelta(seconds=seconds_allowed)
         if AWAITS_CLUSTER not in (reason, row.reason) and now - row.state_since > limit:
             message = f"Gave up after {duration(limit)}. Last known: {message}"
-            return await self._enter(row, Change(State.ERROR, reason, message, level="Warning"), None)
+            return await self._enter(row, Transition(State.ERROR, reason, message, level="Warning"), None)
         if (row.reason, row.message) != (reason, message):
             columns = {"reason": reason, "message": message, **_clock(row, reason, now)}
             await self._database(ledger.update, row, columns, now=now)
         return seconds
 
-    async def _follow(self, row: Row) -> float | None:
+    async def _follow(self, row: LedgerRecord) -> float | None:
         found = await self._objects(row).follow(row)
         return found.again if found.change is None else await self._enter(row, found.change, found.pod)
 
-    async def _enter(self, row: Row, change: Change, pod: Pod | None) -> float:
+    async def _enter(self, row: LedgerRecord, change: Transition, pod: Pod | None) -> float:
         """Write the change, with all that becomes true with it; look again at once, whether it was written or not."""
         now = self._context.clock()
         fields: dict[str, Any] = {}
@@ -189,19 +189,19 @@ class Reconciler:
         await self._write(row, change, now, fields, log)
         return 0.0
 
-    async def _end(self, row: Row) -> float:
+    async def _end(self, row: LedgerRecord) -> float:
         if await self._objects(row).delete(row):
             return ENDING_LOOK_SECONDS
         if row.state == State.FINISHING:
             change = progress.outcome(row)
         else:
             message = f"{self._objects(row).stopped(row)} The project's files are kept."
-            change = Change(State.STOPPED, row.stop_reason or "stopped", message, actor=row.stop_wanted_by)
+            change = Transition(State.STOPPED, row.stop_reason or "stopped", message, actor=row.stop_wanted_by)
         now = self._context.clock()
         await self._write(row, change, now, {"slots_freed_at": now} if row.holds_slots else {})
         return 0.0
 
-    async def _clear(self, row: Row) -> float | None:
+    async def _clear(self, row: LedgerRecord) -> float | None:
         """After an error the pods may live on for a while; its slots are free only when they have been seen gone."""
         if not row.holds_slots and not self._objects(row).is_seen(row):
             return None
@@ -213,12 +213,12 @@ class Reconciler:
             logger.info("slots freed execution=%s", row.id)
         return None
 
-    def _objects(self, row: Row) -> Objects:
+    def _objects(self, row: LedgerRecord) -> Objects:
         return self._clusters if row.kind == Kind.CLUSTER else self._runs
 
     # --- The record ---
 
-    async def _record_usage(self, row: Row) -> None:
+    async def _record_usage(self, row: LedgerRecord) -> None:
         """Raises what trying again helps against; a fault of ours must not keep an execution from going on, and from its stop."""
         try:
             await self._usage.record(row)
@@ -229,13 +229,15 @@ class Reconciler:
                 raise
             logger.exception("execution=%s what its pods use was not recorded", row.id)
 
-    async def _write(self, row: Row, change: Change, now: datetime, fields: Mapping[str, Any], log: str = "") -> None:
+    async def _write(
+        self, row: LedgerRecord, change: Transition, now: datetime, fields: Mapping[str, Any], log: str = ""
+    ) -> None:
         if await self._database(ledger.enter, row, change, now=now, fields=fields, log=log):
             logger.info("execution=%s %s -> %s reason=%s", row.id, row.state, change.state, change.reason)
         else:
             logger.debug("execution=%s was written by somebody else meanwhile", row.id)
 
-    async def _note_events(self, row: Row) -> None:
+    async def _note_events(self, row: LedgerRecord) -> None:
         events = {_uid(event): event for event in self._context.events.of(row.id)}
         known = self._noted.get(row.id, {})
         new = [event for uid, event in events.items() if known.get(uid) != event.times]
@@ -245,7 +247,7 @@ class Reconciler:
             self._noted[row.id] = {uid: event.times for uid, event in events.items()}
 
 
-def _clock(row: Row, reason: str, now: datetime) -> dict[str, datetime]:
+def _clock(row: LedgerRecord, reason: str, now: datetime) -> dict[str, datetime]:
     """The deploying timeout is for what comes after the wait for a cluster."""
     return {"state_since": now} if row.reason == AWAITS_CLUSTER != reason else {}
 
@@ -254,7 +256,7 @@ def _uid(event: Event) -> str:
     return (event.metadata.uid or event.metadata.name)[:64]
 
 
-def _noted(event: Event, row: Row, now: datetime) -> EventRecord:
+def _noted(event: Event, row: LedgerRecord, now: datetime) -> EventRecord:
     about = event.involved_object
     at = event.first_timestamp or event.last_seen or now
     return EventRecord(

@@ -32,7 +32,7 @@ from grid.launch.offers import (
     tiers_for,
     wrong_tier,
 )
-from grid.launch.spec import freeze
+from grid.launch.spec import serialize_spec
 from grid.launch.stopping import request_stop
 from grid.models import Environment, Execution, HardwareTier, Project, State, User, Workspace
 from grid.models.environment import Kind
@@ -128,7 +128,7 @@ def submit(
                 cluster.attached_to = first
                 _make_cluster(cluster, request)
                 unit.append(cluster)
-            freeze(first)
+            serialize_spec(first)
         full = snapshot.why_queue_is_full(unit)
         if full:
             raise Rejected([Problem("", full, code="queue_full")])
@@ -210,8 +210,8 @@ def _make_cluster(execution: Execution, request: LaunchRequest) -> None:
     execution.tier_id = cluster.tier.pk
     execution.head_tier_id = cluster.head_tier.pk
     execution.slots = cluster.slots
-    execution.message = f"Asked for; it starts as soon as its {cluster.slots} slots are given to it."
-    freeze(execution, cluster=cluster_spec(cluster, attached_to=execution.attached_to_id or ""))
+    execution.message = f"Waiting for {cluster.slots} free slots."
+    serialize_spec(execution, cluster=cluster_spec(cluster, attached_to=execution.attached_to_id or ""))
 
 
 def wrong_title(title: str) -> Iterator[Problem]:

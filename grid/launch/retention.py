@@ -32,13 +32,15 @@ from grid.models import (
     WorkspaceGrant,
 )
 
-_STRAY = timedelta(hours=1)
+_ORPHAN_AFTER = timedelta(hours=1)
 
 
-def end_strays(now: datetime, at_most: int) -> int:
+def end_orphan_intervals(now: datetime, at_most: int) -> int:
     """End what a deposed controller has begun after its successor saw the last pod go; how many executions had such intervals."""
-    strays = UsageInterval.objects.filter(ended_at__isnull=True, execution__settled_at__lt=now - _STRAY).order_by()
-    found = set(strays.values_list("execution_id", flat=True)[:at_most])
+    orphans = UsageInterval.objects.filter(
+        ended_at__isnull=True, execution__settled_at__lt=now - _ORPHAN_AFTER
+    ).order_by()
+    found = set(orphans.values_list("execution_id", flat=True)[:at_most])
     with transaction.atomic():
         for execution in Execution.objects.filter(pk__in=found).only("settled_at"):
             usage.end_all(execution.pk, execution.settled_at or now)
@@ -67,8 +69,8 @@ def drop_audit_entries(now: datetime, at_most: int) -> int:
 def drop_executions(now: datetime, at_most: int) -> int:
     """One step of dropping the oldest executions; how many rows it deleted, at most so many of one table.
 
-    A workspace or job goes after the clusters that were launched with it; any after its open intervals have ended (`end_strays`), since
-    only what has ended is added up, and after its grants have gone (`purge_grants`): by them browsers clear what they stored of it.
+    A workspace or job goes after the clusters that were launched with it; any after its open intervals have ended (`end_orphan_intervals`),
+    since only what has ended is added up, and after its grants have gone (`purge_grants`): by them browsers clear what they stored of it.
     """
     limit = _limit(EXECUTION_RETENTION, now)
     if limit is None:

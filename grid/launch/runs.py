@@ -15,8 +15,8 @@ from grid.launch import apply, ledger, progress
 from grid.launch.apply import Attached
 from grid.launch.clusters import status
 from grid.launch.context import Context, NotYet
-from grid.launch.ledger import Row
-from grid.launch.progress import Finding, Seen
+from grid.launch.ledger import LedgerRecord
+from grid.launch.progress import Finding, ObservedPod
 from grid.launch.spec import parse_spec
 from grid.launch.stopping import because
 from grid.models import Kind, State
@@ -36,7 +36,7 @@ class Runs:
     def __init__(self, context: Context) -> None:
         self._context = context
 
-    async def create(self, row: Row) -> Mapping[str, Any]:
+    async def create(self, row: LedgerRecord) -> Mapping[str, Any]:
         spec, context = parse_spec(row), self._context
         attached = await self._attached(row)
         token, storage = context.place.token(row.id), context.place.storage
@@ -45,30 +45,30 @@ class Runs:
         )
         return {"message": "Its objects are created; the cluster looks for a node."}
 
-    async def follow(self, row: Row) -> Finding:
+    async def follow(self, row: LedgerRecord) -> Finding:
         context, name = self._context, row.object_name
         pod = await self.main_pod(row)
-        seen = Seen(pod, context.events.about(kind="Pod", name=name, namespace=context.namespace))
+        seen = ObservedPod(pod, context.events.about(kind="Pod", name=name, namespace=context.namespace))
         return Finding(progress.next_change(row, seen, timeouts=context.limits, now=context.clock()), pod)
 
-    async def main_pod(self, row: Row) -> Pod | None:
+    async def main_pod(self, row: LedgerRecord) -> Pod | None:
         known = await self._context.find_pods(row.id)
         return next((pod for pod in known if pod.metadata.name == row.object_name), None)
 
-    async def delete(self, row: Row) -> bool:
+    async def delete(self, row: LedgerRecord) -> bool:
         context = self._context
         return bool(await apply.delete_all(context.api, row.object_name, row.id, namespace=context.namespace))
 
-    def is_seen(self, row: Row) -> bool:
+    def is_seen(self, row: LedgerRecord) -> bool:
         return bool(self._context.pods.by("execution", row.id))
 
-    def stopping(self, row: Row) -> str:
+    def stopping(self, row: LedgerRecord) -> str:
         return f"{row.stop_wanted_by} asked to stop it{because(row.stop_reason)}; the program is given time to close its files."
 
-    def stopped(self, row: Row) -> str:
+    def stopped(self, row: LedgerRecord) -> str:
         return f"Stopped by {row.stop_wanted_by}{because(row.stop_reason)}."
 
-    async def _attached(self, row: Row) -> Attached | None:
+    async def _attached(self, row: LedgerRecord) -> Attached | None:
         """Its cluster with its address; None without one, or when that has ended or is about to. Raises AwaitsCluster, ClusterFailed."""
         cluster, is_job = await self._context.database(ledger.attached_cluster, row.id), row.kind == Kind.JOB
         if cluster is None:

@@ -7,8 +7,8 @@ from datetime import datetime
 from django.db.models import Count, F, Q, Sum
 
 from grid.centralconfig import GLOBAL_QUEUE_LIMIT, MAXIMUM_EXECUTIONS_PER_USER, value_of
-from grid.launch.queue import Part, Waiting
-from grid.launch.quota import Holding, Snapshot, admit
+from grid.launch.queue import Part, QueuedUnit
+from grid.launch.quota import Holding, QuotaSnapshot, admit
 from grid.models import Execution, HardwareTier, LastAdmission, User
 from grid.models.environment import Kind
 from grid.models.execution import ExecutionQuerySet
@@ -27,7 +27,7 @@ _ON_ANOTHER_HEAD_TIER = Q(head_tier__isnull=False) & ~Q(head_tier=F("tier"))
 class Queue:
     """The snapshot, and what waits by the id of its first row: one row, or a workspace or job and its cluster."""
 
-    snapshot: Snapshot
+    snapshot: QuotaSnapshot
     units: dict[str, Unit]
 
 
@@ -46,7 +46,7 @@ def take(data_plane: str, extra: Sequence[Execution] = ()) -> Queue:
     list(User.objects.select_for_update(no_key=True).filter(pk__in=users).order_by("pk").values_list("pk"))
     limited = HardwareTier.objects.filter(maximum_simultaneous__isnull=False)
     maxima = list(limited.values_list("pk", "maximum_simultaneous", "name"))
-    snapshot = Snapshot(
+    snapshot = QuotaSnapshot(
         waiting=tuple(_waiting(unit) for unit in units.values()),
         holding=tuple(_holding(executions)),
         slots_per_user=value_of(MAXIMUM_EXECUTIONS_PER_USER),
@@ -80,8 +80,8 @@ def _units(rows: Sequence[Execution]) -> Iterator[Unit]:
             yield (row, clusters[row.pk]) if row.pk in clusters else (row,)
 
 
-def _waiting(unit: Unit) -> Waiting:
-    return Waiting(unit[0].owner_id, unit[0].requested_at, tuple(_part(row) for row in unit))
+def _waiting(unit: Unit) -> QueuedUnit:
+    return QueuedUnit(unit[0].owner_id, unit[0].requested_at, tuple(_part(row) for row in unit))
 
 
 def _part(row: Execution) -> Part:

@@ -139,7 +139,7 @@ class Stored(Protocol):
     def workers_maximum(self) -> int: ...
 
 
-def freeze(execution: Execution, *, cluster: ClusterSpec | None = None) -> None:
+def serialize_spec(execution: Execution, *, cluster: ClusterSpec | None = None) -> None:
     """Write into a new execution what its launch freezes, taken from the rows that it now points to: the spec as JSON, and the columns
     that say of it what SQL sums and lists show."""
     spec = ExecutionSpec(

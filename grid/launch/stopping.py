@@ -12,7 +12,7 @@ from django.db.models import Q
 
 from grid.launch import lifecycle
 from grid.launch.changes import record_change
-from grid.launch.lifecycle import Change
+from grid.launch.lifecycle import Transition
 from grid.models import Execution, State
 
 LEFT_PROJECT, ONLY_VIEWS, ACCOUNT_CLOSED = "left_project", "only_views", "account_closed"
@@ -73,7 +73,7 @@ def _leave_queue(stopped: str, unit: dict[str, Execution], asked: dict[str, Any]
             if not _go_on_alone(row, by, now):
                 return False
             continue
-        change = Change(State.STOPPED, reason or "stopped", message, actor=by)
+        change = Transition(State.STOPPED, reason or "stopped", message, actor=by)
         if not lifecycle.enter(row.pk, change, revision=row.revision, left=row.state, now=now, fields=asked):
             return False
     return True

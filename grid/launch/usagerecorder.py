@@ -5,7 +5,7 @@ from datetime import datetime
 from grid.launch import apply, usage
 from grid.launch.context import Context
 from grid.launch.intervals import Interval, Recorded, after, changes, interval
-from grid.launch.ledger import Row
+from grid.launch.ledger import LedgerRecord
 from grid.launch.progress import CREATED
 from grid.models import State
 
@@ -22,7 +22,7 @@ class UsageRecorder:
         self._attended_until = attended_until
         self._recorded: dict[str, Recorded] = {}
 
-    async def record(self, row: Row) -> None:
+    async def record(self, row: LedgerRecord) -> None:
         """Write down what has begun or ended since the last look. Raises GridError when the cluster has to be asked and does not
         answer: then nothing is written, and the next look does it all."""
         if row.state == State.QUEUED:
@@ -64,6 +64,6 @@ class UsageRecorder:
         return {uid: interval(one.pod, gone_at=one.at, now=now) for uid, one in gone.items()}
 
 
-def _has_no_pods(row: Row) -> bool:
+def _has_no_pods(row: LedgerRecord) -> bool:
     """Nothing is made yet, or all was seen gone: an empty cache is no reason to ask then."""
     return (row.is_final and not row.holds_slots) or (row.state == State.DEPLOYING and row.reason != CREATED)

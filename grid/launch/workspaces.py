@@ -76,7 +76,7 @@ def resume(
         problem = why_not_resume(workspace)
         if problem is not None:
             raise Rejected([problem])
-        # The newest life is the one launched last, also when this replica's clock is behind another's.
+        # The newest execution is the one launched last, also when this replica's clock is behind another's.
         newest = workspace.executions.aggregate(at=Max("requested_at"))["at"]
         now = max(now, newest + timedelta(microseconds=1)) if newest else now
         request = _request(workspace, environment, tier, with_cluster=with_cluster)
@@ -140,5 +140,9 @@ def _locked(workspace_id: str) -> Workspace:
 
 
 def _busy(workspace: Workspace) -> Problem | None:
-    life = workspace.executions.unsettled().first()
-    return why_busy(life.state, stop_wanted=life.stop_requested_at is not None) if life is not None else None
+    execution = workspace.executions.unsettled().first()
+    return (
+        why_busy(execution.state, stop_wanted=execution.stop_requested_at is not None)
+        if execution is not None
+        else None
+    )

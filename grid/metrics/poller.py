@@ -6,7 +6,7 @@ import random
 from collections.abc import Awaitable, Callable
 
 from grid.errors import GridError
-from grid.metrics.sources import NoMetrics, Source
+from grid.metrics.sources import NoMetrics, UsageSource
 from grid.metrics.usage import UsageStore
 
 logger = logging.getLogger(__name__)
@@ -21,7 +21,7 @@ class UsagePoller:
 
     def __init__(
         self,
-        source: Source,
+        source: UsageSource,
         store: UsageStore,
         publish: Callable[[str], None],
         *,

@@ -37,7 +37,7 @@ class NoMetrics(GridError):
     """This installation measures no usage; the message says what to do about it."""
 
 
-class Source(Protocol):
+class UsageSource(Protocol):
     async def measure(self) -> Measured:
         """One round: the last known usage of every node and pod."""
         ...

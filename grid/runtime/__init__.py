@@ -23,8 +23,7 @@ from grid.kube.api import KubeApi
 from grid.kube.objects import Autoscaler, ConfigMap, Node, Pod
 from grid.kube.resources import CONFIG_MAPS
 from grid.metrics.external import Authority, ServiceReference
-from grid.metrics.sources import MetricsApi, Prometheus
-from grid.metrics.sources import Source as UsageSource
+from grid.metrics.sources import MetricsApi, Prometheus, UsageSource
 from grid.metrics.usage import UsageStore
 from grid.models.dataplane import LOCAL
 from grid.runtime import frontproxy
@@ -36,7 +35,7 @@ from grid.runtime.loopwatch import LoopWatch
 from grid.runtime.metrics import MetricsServer
 from grid.watch.events import EventStore
 from grid.watch.hub import Hub
-from grid.watch.reflector import Feed, Reflector
+from grid.watch.reflector import ListWatch, Reflector
 from grid.watch.store import Freshness, Store
 
 logger = logging.getLogger(__name__)
@@ -185,7 +184,7 @@ def _usage_source(api: KubeApi, *, clock: Callable[[], datetime]) -> UsageSource
 def _demand_of(runtime: Runtime) -> tuple[DemandServer, dict[str, Life]]:
     """The server of the external metrics, and what keeps it true."""
     config: Store[ConfigMap] = Store("front_proxy")
-    feed = Feed(CONFIG_MAPS, ConfigMap, frontproxy.NAMESPACE, field_selector=f"metadata.name={frontproxy.NAME}")
+    feed = ListWatch(CONFIG_MAPS, ConfigMap, frontproxy.NAMESPACE, field_selector=f"metadata.name={frontproxy.NAME}")
     server = DemandServer(
         runtime.autoscalers,
         lambda: front_proxy_of(config.get(f"{frontproxy.NAMESPACE}/{frontproxy.NAME}")),

@@ -11,11 +11,11 @@ from grid.kube.objects import Autoscaler, ConfigMap, Event, Node, Pod
 from grid.kube.resources import AUTOSCALERS, CONFIG_MAPS, EVENTS, NODES, PODS
 from grid.labels import MANAGED_BY, MANAGER, Keys
 from grid.metrics.poller import UsagePoller
-from grid.metrics.sources import Source as UsageSource
+from grid.metrics.sources import UsageSource
 from grid.metrics.usage import UsageStore
 from grid.watch.events import EventStore
 from grid.watch.hub import Hub
-from grid.watch.reflector import Feed, Reflector
+from grid.watch.reflector import ListWatch, Reflector
 from grid.watch.store import Freshness, HasMetadata, Store, announce
 
 T = TypeVar("T", bound=HasMetadata)
@@ -75,15 +75,17 @@ def followers(
 ) -> dict[str, Life]:
     """Return what keeps the caches true, by name."""
 
-    def follow(feed: Feed[T], store: Store[T]) -> Life:
+    def follow(feed: ListWatch[T], store: Store[T]) -> Life:
         return Reflector(caches.api, feed, store, hub, clock=monotonic).run
 
-    status = Feed(CONFIG_MAPS, ConfigMap, AUTOSCALER_NAMESPACE, field_selector=f"metadata.name={AUTOSCALER_STATUS}")
-    scaling = Feed(AUTOSCALERS, Autoscaler, settings.GRID_NAMESPACE, f"{MANAGED_BY}={MANAGER}")
+    status = ListWatch(
+        CONFIG_MAPS, ConfigMap, AUTOSCALER_NAMESPACE, field_selector=f"metadata.name={AUTOSCALER_STATUS}"
+    )
+    scaling = ListWatch(AUTOSCALERS, Autoscaler, settings.GRID_NAMESPACE, f"{MANAGED_BY}={MANAGER}")
     return {
-        "pods": follow(Feed(PODS, Pod), caches.pods),
-        "nodes": follow(Feed(NODES, Node), caches.nodes),
-        "events": follow(Feed(EVENTS, Event), caches.events),
+        "pods": follow(ListWatch(PODS, Pod), caches.pods),
+        "nodes": follow(ListWatch(NODES, Node), caches.nodes),
+        "events": follow(ListWatch(EVENTS, Event), caches.events),
         "config_maps": follow(status, caches.config_maps),
         "autoscalers": follow(scaling, caches.autoscalers),
         "usage": UsagePoller(usage, caches.usage, hub.publish).run,

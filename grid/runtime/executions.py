@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from django.db.models import Count, Max, Q, Sum
 
 from grid import database
-from grid.changefeed import EVERYTHING, Change, ChangeFeed, Listener
+from grid.changefeed import EVERYTHING, Change, ChangeFeed, FeedSubscriber
 from grid.models import Execution, Membership
 from grid.models.execution import ExecutionQuerySet
 from grid.watch.hub import NAME, Hub
@@ -69,7 +69,7 @@ class ExecutionRow:
     head_tier_name: str = ""  # of a cluster; `tier` is its workers'
     framework: str = ""  # of a cluster
     attached_to: str = ""  # of a cluster: the workspace or job that it belongs to
-    workspace_id: str = ""  # of the workspace that it is a life of
+    workspace_id: str = ""  # of the workspace whose execution it is
     is_settled: bool = True  # it has ended, and its pod has been seen gone
     version: Version | None = field(default=None, compare=False)
 
@@ -102,7 +102,7 @@ class Marks:
 
 
 class ActiveExecutions:
-    """The snapshot. `run()` keeps it fresh; `refresh()` and `look_at()` make it fresh now, one after the other."""
+    """The snapshot. `run()` keeps it fresh; `refresh()` and `read_changes()` make it fresh now, one after the other."""
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class ActiveExecutions:
         self.version = 0
         self._hub = hub
         self._clock = clock
-        self._listener = Listener(feed, self._take_news, rng=rng or random.Random()) if feed is not None else None
+        self._listener = FeedSubscriber(feed, self._take_news, rng=rng or random.Random()) if feed is not None else None
         self._ask = ask
         self._period = period
         self._idle_period = idle_period
@@ -185,7 +185,7 @@ class ActiveExecutions:
         async with self._reading:
             return await self._compare()
 
-    async def look_at(self, changes: Collection[Change]) -> bool:
+    async def read_changes(self, changes: Collection[Change]) -> bool:
         """Read what was written, and only that; True, and the hub's topic published, when a row differs."""
         async with self._reading:
             projects = {change.project for change in changes if change.project}
@@ -285,7 +285,7 @@ class ActiveExecutions:
                     await self.refresh()
                     news.discard(EVERYTHING)  # which it has read
                 if news:
-                    await self.look_at(news)
+                    await self.read_changes(news)
             except Exception:
                 logger.exception("executions not read; trying again")
                 self._news |= news

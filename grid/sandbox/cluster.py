@@ -139,7 +139,7 @@ async def run_cluster(settings: ClusterSettings, stop: asyncio.Event, ready: Cal
         population = Population(server.registry, settings.population, namespace=settings.namespace)
         control = Control(server, population)
         server.beside = control.answer
-        played = asyncio.create_task(supervise("population", population.run), name="population")
+        simulated = asyncio.create_task(supervise("population", population.run), name="population")
         try:
             url = await _listen(server, settings)
             ready(url)
@@ -159,8 +159,8 @@ async def run_cluster(settings: ClusterSettings, stop: asyncio.Event, ready: Cal
                 finally:
                     await fleet.stop()
         finally:
-            played.cancel()
-            await asyncio.gather(played, return_exceptions=True)
+            simulated.cancel()
+            await asyncio.gather(simulated, return_exceptions=True)
             await control.stop()
             await server.stop()
     finally:

@@ -21,7 +21,7 @@ MOST_COUNT, MOST_SECONDS = 1000, 300.0
 _ANSWER_FIRST_SECONDS = 0.2
 
 
-class _Wish(msgspec.Struct, forbid_unknown_fields=True):
+class _Resize(msgspec.Struct, forbid_unknown_fields=True):
     pods: int | None = None
     churn: float | None = None
 
@@ -58,7 +58,7 @@ class Control:
                 case "GET", ["population"]:
                     return web.json_response(self._population.state())
                 case "PATCH", ["population"]:
-                    return self._resize(msgspec.json.decode(body, type=_Wish))
+                    return self._resize(msgspec.json.decode(body, type=_Resize))
                 case "POST", ["failures", name] if name in self._failures:
                     return self._fail(name, msgspec.json.decode(body or b"{}", type=_Failure))
         except msgspec.DecodeError as problem:
@@ -70,10 +70,10 @@ class Control:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _resize(self, wish: _Wish) -> web.Response:
-        if problem := wrong_size(pods=wish.pods or 0, churn=wish.churn or 0.0):
+    def _resize(self, resize: _Resize) -> web.Response:
+        if problem := wrong_size(pods=resize.pods or 0, churn=resize.churn or 0.0):
             return _wrong(problem)
-        self._population.resize(pods=wish.pods, churn=wish.churn)
+        self._population.resize(pods=resize.pods, churn=resize.churn)
         return web.json_response(self._population.state())
 
     def _fail(self, name: str, wanted: _Failure) -> web.Response:

@@ -47,7 +47,7 @@ class _Loose(msgspec.Struct):
 
 
 @dataclass(frozen=True, slots=True)
-class Page(Generic[T]):
+class DecodedPage(Generic[T]):
     """A page of a list; `chunks` decodes as it is gone through, so that a caller can let others run in between."""
 
     resource_version: str
@@ -101,7 +101,7 @@ class Codec(Generic[T]):
         self._object = msgspec.json.Decoder(kind)
         self._loose = msgspec.json.Decoder(_Change[_Loose])  # type: ignore[type-var]
 
-    def page(self, body: bytes, *, whole: bool = False) -> Page[T]:
+    def page(self, body: bytes, *, whole: bool = False) -> DecodedPage[T]:
         """`whole`: the body is not one page but the full list, so it is decoded in chunks.
 
         Raises ClusterUnavailable when it is no list at all, as from a proxy before a server that is down.
@@ -112,12 +112,12 @@ class Codec(Generic[T]):
             except (msgspec.DecodeError, UnicodeDecodeError):
                 pass  # one bad object, which the chunks below find and skip
             else:
-                return Page(page.metadata.resource_version, page.metadata.continue_token, iter((page.items,)))
+                return DecodedPage(page.metadata.resource_version, page.metadata.continue_token, iter((page.items,)))
         try:
             raw = self._raw_page.decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise ClusterUnavailable("The API server's address answers with something that is not a list.") from error
-        return Page(raw.metadata.resource_version, raw.metadata.continue_token, self._chunks(raw.items))
+        return DecodedPage(raw.metadata.resource_version, raw.metadata.continue_token, self._chunks(raw.items))
 
     def line(self, line: bytes) -> Line[T]:
         """One watch event. Never raises."""

@@ -29,7 +29,7 @@ T = TypeVar("T", bound=HasMetadata)
 
 
 @dataclass(frozen=True, slots=True)
-class Feed(Generic[T]):
+class ListWatch(Generic[T]):
     """What to read: which resource, as which type, and which part of it."""
 
     resource: Resource
@@ -61,7 +61,7 @@ class Reflector(Generic[T]):
     def __init__(
         self,
         api: KubeApi,
-        feed: Feed[T],
+        feed: ListWatch[T],
         store: Store[T],
         hub: Hub,
         *,

@@ -128,18 +128,18 @@ def make_execution(owner: User, project: Project, *, state: State = State.RUNNIN
 def make_workspace(owner: User, project: Project, *, title: str = "Explore", **fields: Any) -> Workspace:
     """A stopped one with one execution; `fields` are the execution's."""
     values: dict[str, Any] = {"state": State.STOPPED, "ended_at": MOMENT, "settled_at": MOMENT, **fields}
-    life = make_execution(owner, project, title=title, **values)
+    execution = make_execution(owner, project, title=title, **values)
     workspace = Workspace.objects.create(
-        id=life.pk,
+        id=execution.pk,
         title=title,
         owner=owner,
         project=project,
-        environment=life.environment,
-        tier=life.tier,
-        created_at=life.requested_at,
-        launched_at=life.requested_at,
+        environment=execution.environment,
+        tier=execution.tier,
+        created_at=execution.requested_at,
+        launched_at=execution.requested_at,
     )
-    Execution.objects.filter(pk=life.pk).update(workspace=workspace)
+    Execution.objects.filter(pk=execution.pk).update(workspace=workspace)
     return workspace
 
 

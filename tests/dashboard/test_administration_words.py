@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dashboard.viewmodels.administration import Change, amount, history_lines, number, pool_words, tier_words
+from dashboard.viewmodels.administration import FieldChange, amount, history_lines, number, pool_words, tier_words
 from dashboard.viewmodels.prices import price_words
 from grid.diagnosis.tierfit import PoolOffer
 from tests.support.builders import MOMENT
@@ -119,19 +119,19 @@ def test_an_amount_of_seconds_is_also_told_in_larger_units(value: int, unit: str
 @pytest.mark.parametrize(
     ("name", "values", "change"),
     [
-        ("memory", ["4Gi", "8Gi"], Change("Memory", "4Gi", "8Gi")),
-        ("cost_per_hour", ["0.3800", "0.40"], Change("cost_per_hour", "0.38", "0.40")),
-        ("is_visible", [True, False], Change("is_visible", "yes", "no")),
-        ("cores_limit", ["", "2"], Change("cores_limit", "empty", "2")),
-        ("port", [None, 80], Change("port", "empty", "80")),
-        ("groups", [[], ["vision"]], Change("groups", added=("vision",))),
-        ("command", [["a", "b"], ["a", "c"]], Change("command", removed=("b",), added=("c",))),
-        ("command", [["a", "b"], ["b", "a"]], Change("command", "a, b", "b, a")),
-        ("variables", [{"A": "1"}, {"A": "2"}], Change("variables", removed=("A=1",), added=("A=2",))),
-        ("tolerations", [[], [{"key": "spot", "operator": "Exists"}]], Change("tolerations", added=("spot Exists",))),
+        ("memory", ["4Gi", "8Gi"], FieldChange("Memory", "4Gi", "8Gi")),
+        ("cost_per_hour", ["0.3800", "0.40"], FieldChange("cost_per_hour", "0.38", "0.40")),
+        ("is_visible", [True, False], FieldChange("is_visible", "yes", "no")),
+        ("cores_limit", ["", "2"], FieldChange("cores_limit", "empty", "2")),
+        ("port", [None, 80], FieldChange("port", "empty", "80")),
+        ("groups", [[], ["vision"]], FieldChange("groups", added=("vision",))),
+        ("command", [["a", "b"], ["a", "c"]], FieldChange("command", removed=("b",), added=("c",))),
+        ("command", [["a", "b"], ["b", "a"]], FieldChange("command", "a, b", "b, a")),
+        ("variables", [{"A": "1"}, {"A": "2"}], FieldChange("variables", removed=("A=1",), added=("A=2",))),
+        ("tolerations", [[], [{"key": "spot", "operator": "Exists"}]], FieldChange("tolerations", added=("spot Exists",))),
     ],
 )  # fmt: skip
-def test_a_change_is_told_as_its_reader_would(name: str, values: list[Any], change: Change) -> None:
+def test_a_change_is_told_as_its_reader_would(name: str, values: list[Any], change: FieldChange) -> None:
     [line] = history_lines([Entry({name: values})], {"memory": "Memory"}, is_reversible=True)
     assert line.changes == (change,)
     assert line.can_be_taken_back

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.viewmodels.live import Change, Fragment, Shown, changes, everything
+from dashboard.viewmodels.live import Fragment, PageUpdate, Shown, changes, everything
 
 REGION = "rows"
 
@@ -18,7 +18,7 @@ def shown(*rows: Fragment, singles: Sequence[Fragment] = ()) -> Shown:
     return Shown.of([*rows, *singles], [REGION])
 
 
-def apply(children: Sequence[Fragment], found: Sequence[Change]) -> list[Fragment]:
+def apply(children: Sequence[Fragment], found: Sequence[PageUpdate]) -> list[Fragment]:
     """What the browser does. Like htmx it looks up all targets before the first change is made, so each must be there already."""
     page = list(children)
     there_before = {child.id for child in page} | {REGION}
@@ -62,22 +62,22 @@ def test_nothing_changed_is_nothing_sent(page: list[Fragment]) -> None:
 def test_one_changed_row_of_many_is_sent_alone() -> None:
     old = [row(f"r{place}") for place in range(500)]
     new = [*old[:250], row("r250", 1), *old[251:]]
-    assert changes(shown(*old), shown(*new)) == [Change("replace", "r250", (row("r250", 1),))]
+    assert changes(shown(*old), shown(*new)) == [PageUpdate("replace", "r250", (row("r250", 1),))]
 
 
 def test_one_row_that_moves_is_taken_out_and_put_in_and_the_others_stay() -> None:
     old = [row(name) for name in "abcde"]
     new = [row(name) for name in "bcdae"]
-    assert changes(shown(*old), shown(*new)) == [Change("remove", "a"), Change("after", "d", (row("a"),))]
+    assert changes(shown(*old), shown(*new)) == [PageUpdate("remove", "a"), PageUpdate("after", "d", (row("a"),))]
 
 
 def test_neighbours_that_appear_come_in_one_piece() -> None:
     old = [row("a"), row("d")]
     new = [row(name) for name in "abcd"]
-    assert changes(shown(*old), shown(*new)) == [Change("after", "a", (row("b"), row("c")))]
+    assert changes(shown(*old), shown(*new)) == [PageUpdate("after", "a", (row("b"), row("c")))]
 
 
 def test_a_single_element_is_replaced_when_it_differs() -> None:
     old, new = Fragment("totals", "totals.html", 1), Fragment("totals", "totals.html", 2)
-    assert changes(shown(singles=[old]), shown(singles=[new])) == [Change("replace", "totals", (new,))]
+    assert changes(shown(singles=[old]), shown(singles=[new])) == [PageUpdate("replace", "totals", (new,))]
     assert changes(shown(singles=[old]), shown(singles=[old])) == []

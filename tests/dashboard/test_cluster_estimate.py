@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.viewmodels.cluster_estimate import Estimate, Machine, Plan, estimate, nodes_needed, nodes_of, per_node
+from dashboard.viewmodels.cluster_estimate import (
+    ClusterPlan,
+    Estimate,
+    Machine,
+    estimate,
+    nodes_needed,
+    nodes_of,
+    per_node,
+)
 from dashboard.viewmodels.launch import Slots, slots
 from grid.diagnosis.requests import Amounts
 from grid.diagnosis.tierfit import PoolOffer, TierSize
@@ -36,7 +44,7 @@ def told(
     offers: dict[str, PoolOffer] | None = None,
     companion: Machine | None = None,
 ) -> Estimate:
-    plan = Plan(machine(), worker, minimum, maximum, companion)
+    plan = ClusterPlan(machine(), worker, minimum, maximum, companion)
     return estimate(plan, room, pools() if offers is None else offers)
 
 
@@ -84,18 +92,20 @@ def test_what_one_may_launch_nothing_with_is_told_apart_from_too_few_slots() -> 
 
 def test_a_tier_without_a_place_left_is_said() -> None:
     full, small, unlimited = replace(machine(), places=4, running=3), replace(machine(), places=1), machine("2")
-    pair = estimate(Plan(unlimited, full, 1, 5, companion=full), ROOM, None)
+    pair = estimate(ClusterPlan(unlimited, full, 1, 5, companion=full), ROOM, None)
     assert "wait: This takes 2 places on the tier Small, which runs at most 4 at once and 3 now" in sentences(pair)
-    assert "places on" not in sentences(estimate(Plan(unlimited, full, 1, 5), ROOM, None))
-    never = estimate(Plan(small, small, 1, 5, companion=small), ROOM, None)
+    assert "places on" not in sentences(estimate(ClusterPlan(unlimited, full, 1, 5), ROOM, None))
+    never = estimate(ClusterPlan(small, small, 1, 5, companion=small), ROOM, None)
     assert "problem: This takes 2 places on the tier Small, which runs at most 1 at once." in sentences(never)
 
 
 def test_head_and_workers_on_one_tier_take_one_place() -> None:
     small = replace(machine(), places=1)
-    assert "place" not in sentences(estimate(Plan(small, small, 1, 5), ROOM, None))
+    assert "place" not in sentences(estimate(ClusterPlan(small, small, 1, 5), ROOM, None))
     taken = replace(small, running=1)
-    assert "wait: This takes 1 place on the tier Small" in sentences(estimate(Plan(taken, taken, 1, 5), ROOM, None))
+    assert "wait: This takes 1 place on the tier Small" in sentences(
+        estimate(ClusterPlan(taken, taken, 1, 5), ROOM, None)
+    )
 
 
 def test_what_a_node_takes_and_what_stays_unused_is_said() -> None:
@@ -113,7 +123,7 @@ def test_a_worker_that_fits_no_node_is_a_problem_and_its_nodes_are_not_known() -
 
 
 def test_a_head_that_fits_no_node_is_said_as_well() -> None:
-    plan = Plan(machine("64"), machine(), 1, 2)
+    plan = ClusterPlan(machine("64"), machine(), 1, 2)
     assert "Choose a smaller tier for the head." in sentences(estimate(plan, ROOM, pools()))
 
 
@@ -146,7 +156,7 @@ def test_nodes_that_must_start_first_are_a_wait_and_too_few_for_the_minimum_a_pr
 def test_each_pool_is_counted_for_itself() -> None:
     gpu = {"default-gpu": PoolOffer("default-gpu", ({**NODE, "nvidia.com/gpu": "1"},), 2)}
     worker = machine("3", "12Gi", pool="default-gpu", gpus=1)
-    plan = Plan(machine(), worker, 1, 2)
+    plan = ClusterPlan(machine(), worker, 1, 2)
     assert nodes_of(plan, 2, pools() | gpu) == {"default-gpu": 2, "default": 1}
     shown = estimate(plan, ROOM, pools() | gpu)
     assert amounts_of(shown)["Nodes"] == ("2", "3")
@@ -160,7 +170,7 @@ def test_a_pool_whose_size_nobody_knows_is_left_open() -> None:
 
 
 def test_nothing_is_said_of_nodes_while_the_cluster_is_not_known() -> None:
-    shown = estimate(Plan(machine(), machine(), 1, 5), ROOM, None)
+    shown = estimate(ClusterPlan(machine(), machine(), 1, 5), ROOM, None)
     assert list(amounts_of(shown)) == ["Slots", "Price an hour"]
     assert len(shown.notes) == 1
 
@@ -170,7 +180,7 @@ def test_a_size_that_cannot_be_read_breaks_nothing() -> None:
 
 
 def test_thousands_of_workers_are_counted_at_once() -> None:
-    assert nodes_of(Plan(machine(), machine(), 1, 10**9), 10**9, pools()) == {"default": 10**9 // 8 + 1}
+    assert nodes_of(ClusterPlan(machine(), machine(), 1, 10**9), 10**9, pools()) == {"default": 10**9 // 8 + 1}
 
 
 sizes = st.builds(Amounts, st.integers(1, 10), st.integers(1, 10), st.integers(0, 2))

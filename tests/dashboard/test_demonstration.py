@@ -11,7 +11,7 @@ from django.test import Client
 from pytest_django.fixtures import Settings
 
 from dashboard.viewmodels import demonstration as viewmodel
-from dashboard.viewmodels.demonstration import FAILURES, Failure, demonstration_view
+from dashboard.viewmodels.demonstration import FAILURES, FailureButton, demonstration_view
 from grid.errors import ClusterUnavailable, Conflict
 from grid.models.dataplane import LOCAL
 from grid.runtime import Runtime, look_for_sandbox, new_runtime
@@ -57,7 +57,7 @@ def test_a_size_that_makes_no_sense_is_not_asked_for(
 
 @pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: failure.name)
 def test_each_button_asks_for_its_failure_and_says_where_it_is_seen(
-    embedded: FakeCluster, admin: Client, failure: Failure
+    embedded: FakeCluster, admin: Client, failure: FailureButton
 ) -> None:
     form = {"failure": failure.name, "pool": "cpu", "seconds": "15"}
     page = unescape(admin.post("/demonstration/failure/", form, follow=True).content.decode())

@@ -25,7 +25,7 @@ from dashboard.viewmodels.log import log_source, why_no_log
 from dashboard.viewmodels.my_executions import my_executions
 from dashboard.viewmodels.prices import Spending, money, price_words
 from dashboard.viewmodels.timeline import lifecycle_text, timeline
-from dashboard.viewmodels.workspaces import Life, WorkspaceRecord
+from dashboard.viewmodels.workspaces import WorkspaceExecution, WorkspaceRecord
 from grid.diagnosis.diagnosis import Diagnosis
 from grid.kube.objects import Event, Node, Pod, RawObject
 from grid.models import Membership
@@ -101,12 +101,12 @@ def test_the_first_page_shows_ones_own_as_stored() -> None:
     failed = replace(ROW, id="e2", kind="job", state="failed", message="Out of memory.", requested_at=NOW)
     running = replace(ROW, title="Explore", workspace_id="w1")
     queued = replace(ROW, id="e4", title="Waits", state="queued", message="You use 25 of 25 slots.", workspace_id="w4")
-    earlier = replace(ROW, id="e0", title="An earlier life", state="stopped", workspace_id="w3")
-    life = Life("e3", "stopped", NOW, "Stopped by alice.")
+    earlier = replace(ROW, id="e0", title="An earlier execution", state="stopped", workspace_id="w3")
+    execution = WorkspaceExecution("e3", "stopped", NOW, "Stopped by alice.")
     stopped = WorkspaceRecord(
         id="w3", name="Churn <2>", title="Churn <2>", owner_id=1, owner_username="alice", project_id="churn", project_name="Churn",
         project_roles={1: "owner"}, environment_name="JupyterLab", tier_name="Small", created_at=MOMENT,
-        launched_at=MOMENT, latest=life,
+        launched_at=MOMENT, latest=execution,
     )  # fmt: skip
     known = [stopped, replace(stopped, id="w1", name="Passed over, it runs")]
     shown = my_executions([failed, running, queued, earlier], known)

@@ -11,7 +11,7 @@ from asgiref.sync import sync_to_async
 from django.template.loader import render_to_string
 from django.test import Client
 
-from dashboard.history import Page
+from dashboard.history import HistoryPage
 from dashboard.viewmodels.executions_view import ExecutionsView
 from grid.kube.objects import RawObject
 from grid.kube.resources import EVENTS, PODS
@@ -223,7 +223,7 @@ def test_position_that_no_page_has_written_is_the_newest_page(people: People, mi
 def test_filter_that_did_not_look_at_everything_says_how_far_it_looked() -> None:
     context = {
         "view": ExecutionsView(show="ended", text="new"),
-        "page": Page([], older="x", searched_to=MOMENT),
+        "page": HistoryPage([], older="x", searched_to=MOMENT),
         "older": "?older",
         "now": MOMENT + timedelta(hours=2),
     }

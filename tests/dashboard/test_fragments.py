@@ -13,7 +13,7 @@ from dashboard.viewmodels.infrastructure import (
     activity,
     node_row,
 )
-from dashboard.viewmodels.live import Change, Fragment
+from dashboard.viewmodels.live import Fragment, PageUpdate
 from dashboard.viewmodels.node import node_facts
 from dashboard.viewmodels.nodes import NodeSums, node_sums
 from dashboard.viewmodels.pods import PodFacts, pod_facts, pod_row, pod_rows
@@ -195,7 +195,7 @@ def test_hostile_names_stay_text() -> None:
         *cards_of([one], {}, {}),
         *activity([event]),
     ]
-    changes = [Change("fill", fragment.id, (fragment,)) for fragment in fragments]
+    changes = [PageUpdate("fill", fragment.id, (fragment,)) for fragment in fragments]
     message = RenderedFragments().message(changes, now=NOW)
     assert "<script" not in message
     assert message.count("<hx-partial") == len(changes)

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from grid.centralconfig import GLOBAL_QUEUE_LIMIT, MAXIMUM_EXECUTIONS_PER_USER, NAMESPACE
 from grid.kube.resources import NODES
-from grid.labels import PLAYED
+from grid.labels import SIMULATED
 from grid.models import ConfigRecord, Environment, Execution, HardwareTier, Project, State, User, Workspace
 from grid.runtime import Runtime
 from tests.conftest import People
@@ -225,7 +225,7 @@ def test_a_pool_without_a_machine_is_said_at_its_tier(
 def test_a_node_that_is_only_played_takes_no_work(
     people: People, offered: Project, cluster: FakeCluster, runtime: Runtime
 ) -> None:
-    cluster.put(NODES, builders.node("node-a", pool="default", labels={PLAYED: "true"}))
+    cluster.put(NODES, builders.node("node-a", pool="default", labels={SIMULATED: "true"}))
     fill(runtime, cluster)
     assert page(people.owner).count("one is started for you") == 2
 

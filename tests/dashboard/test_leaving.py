@@ -124,7 +124,7 @@ def test_when_it_has_ended_nothing_is_announced(people: People, left: Execution,
     Execution.objects.update(state="stopped", ended_at=MOMENT, stop_requested_at=MOMENT)
     refreshed(runtime)
     assert "left the project" not in text(people.owner, left)
-    page = text(people.teammate, left)
+    page = " ".join(text(people.teammate, left).split())
     assert "You have left the project Customer churn. You no longer open it, change it or read its log." in page
     assert "will be stopped" not in page
 

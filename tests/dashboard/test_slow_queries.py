@@ -11,7 +11,7 @@ from asgiref.testing import ApplicationCommunicator
 from django.conf import settings
 
 from dashboard.access import Viewer
-from dashboard.history import Page, ended_page
+from dashboard.history import HistoryPage, ended_page
 from dashboard.pages.watching import SessionWatch
 from dashboard.views import executions
 from grid import database
@@ -60,7 +60,7 @@ async def test_a_slow_page_of_one_person_delays_nobody_else(
 ) -> None:
     slow = SlowQuery()
 
-    def slow_for_one(viewer: Viewer, *args: Any) -> Page:
+    def slow_for_one(viewer: Viewer, *args: Any) -> HistoryPage:
         if viewer.username == people.owner.username:
             slow.run()
         return ended_page(viewer, *args)

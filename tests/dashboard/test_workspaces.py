@@ -15,8 +15,8 @@ from django.urls import Resolver404, resolve
 
 from dashboard.access import viewer_of
 from dashboard.pages.home import HomePage
-from dashboard.viewmodels.workspaces import Life, WorkspaceRecord, fitting_button
-from dashboard.workspace_records import LIVES_PER_PAGE, PER_PAGE
+from dashboard.viewmodels.workspaces import WorkspaceExecution, WorkspaceRecord, fitting_button
+from dashboard.workspace_records import EXECUTIONS_PER_PAGE, PER_PAGE
 from grid.centralconfig import MAXIMUM_EXECUTIONS_PER_USER, NAMESPACE
 from grid.models import ConfigRecord, Environment, Execution, HardwareTier, Project, State, Workspace
 from grid.runtime import Runtime
@@ -50,11 +50,11 @@ def test_home_shows_a_workspace_once_with_the_button_that_fits(
     assert len(explore.findall(shown)) == 1
     assert "Stopped" in shown
     assert resume_link in shown
-    life = live(stopped)
+    execution = live(stopped)
     read_executions(runtime)
     shown = page(people.owner, "/")
     assert len(explore.findall(shown)) == 1
-    assert f'form="open-form" formaction="/executions/{life.pk}/open/"' in shown
+    assert f'form="open-form" formaction="/executions/{execution.pk}/open/"' in shown
     assert resume_link not in shown
 
 
@@ -95,19 +95,19 @@ async def test_home_follows_a_workspace_that_stops(
     monkeypatch.setattr("dashboard.pages.home.READ_SECONDS", 1e9)  # so that only the execution's change makes it look
 
     def running() -> Execution:
-        life = live(make_workspace(people.owner, make_project(people.owner)))
+        execution = live(make_workspace(people.owner, make_project(people.owner)))
         read_executions(runtime)
-        return life
+        return execution
 
-    def stop(life: Execution) -> None:
-        Execution.objects.filter(pk=life.pk).update(state=State.STOPPED, ended_at=MOMENT, settled_at=MOMENT)
+    def stop(execution: Execution) -> None:
+        Execution.objects.filter(pk=execution.pk).update(state=State.STOPPED, ended_at=MOMENT, settled_at=MOMENT)
         read_executions(runtime)
 
-    life = await sync_to_async(running)()
+    execution = await sync_to_async(running)()
     async with connected("/live/home/", people.owner) as socket:
-        assert f"/executions/{life.pk}/open/" in await socket.message()
-        await sync_to_async(stop)(life)
-        assert f"/workspaces/{life.workspace_id}/resume/" in await socket.message_about("Resume")
+        assert f"/executions/{execution.pk}/open/" in await socket.message()
+        await sync_to_async(stop)(execution)
+        assert f"/workspaces/{execution.workspace_id}/resume/" in await socket.message_about("Resume")
 
 
 async def test_home_offers_to_resume_as_soon_as_the_last_pod_is_seen_gone(
@@ -170,7 +170,7 @@ def test_ones_workspaces_are_paged_the_latest_launched_first(people: People, pro
 
 def test_its_page_lists_its_executions_the_newest_first_in_pages(people: People, stopped: Workspace) -> None:
     ids = [stopped.pk]
-    for number in range(1, LIVES_PER_PAGE + 1):
+    for number in range(1, EXECUTIONS_PER_PAGE + 1):
         at = MOMENT + timedelta(minutes=number)
         ids.append(live(stopped, State.STOPPED, requested_at=at, ended_at=at, settled_at=at).pk)
     path = f"/workspaces/{stopped.pk}/"
@@ -193,22 +193,22 @@ def test_resuming_leads_to_the_new_execution_and_twice_is_once(people: People, s
     shown = page(people.owner, f"/workspaces/{stopped.pk}/resume/")
     assert re.search(r'value="small" required checked', shown)
     first, second = resume(people.owner, stopped), resume(people.owner, stopped)
-    life = Execution.objects.unsettled().get(workspace=stopped)
-    assert first == second == (302, f"/executions/{life.pk}/")
-    assert (life.state, life.title) == (State.QUEUED, "Explore")
+    execution = Execution.objects.unsettled().get(workspace=stopped)
+    assert first == second == (302, f"/executions/{execution.pk}/")
+    assert (execution.state, execution.title) == (State.QUEUED, "Explore")
     answer = client_of(people.owner).get(f"/workspaces/{stopped.pk}/resume/", follow=True)
-    assert answer.redirect_chain == [(f"/executions/{life.pk}/", 302)]
+    assert answer.redirect_chain == [(f"/executions/{execution.pk}/", 302)]
     assert "This workspace has not ended: here it is." in answer.content.decode()
 
 
 def test_an_ended_execution_offers_its_owner_to_resume_and_others_to_launch_the_like(
     people: People, stopped: Workspace
 ) -> None:
-    life = Execution.objects.get()
-    mine, theirs = execution_page(people.owner, life), execution_page(people.teammate, life)
+    execution = Execution.objects.get()
+    mine, theirs = execution_page(people.owner, execution), execution_page(people.teammate, execution)
     assert f'href="/workspaces/{stopped.pk}/resume/"' in mine
     assert "Launch again" not in mine
-    assert f'href="/launch/?from={life.pk}"' in theirs
+    assert f'href="/launch/?from={execution.pk}"' in theirs
     for shown in (mine, theirs):
         assert f'href="/workspaces/{stopped.pk}/"' in shown
 
@@ -286,8 +286,8 @@ def test_a_hostile_title_is_shown_as_text_everywhere(people: People, project: Pr
     workspace = make_workspace(people.owner, project, title=HOSTILE)
     read_executions(runtime)
     own = f"/workspaces/{workspace.pk}/"
-    life = f"/executions/{workspace.pk}/"
-    for path in ("/", "/workspaces/", own, f"{own}resume/", f"{own}delete/", life):
+    execution = f"/executions/{workspace.pk}/"
+    for path in ("/", "/workspaces/", own, f"{own}resume/", f"{own}delete/", execution):
         shown = client_of(people.owner).get(path).content.decode()
         assert "&lt;script&gt;" in shown, path
         assert HOSTILE not in shown, path
@@ -316,10 +316,10 @@ def test_deleting_asks_first_and_says_what_stays(people: People, stopped: Worksp
     shown = page(people.owner, path)
     assert "Its executions stay in the history." in shown
     assert "No file is deleted" in shown
-    life = live(stopped)
+    execution = live(stopped)
     status, refusal = sent(people.owner, path)
     assert (status, "It has not ended yet. Stop it first." in refusal) == (422, True)
-    Execution.objects.filter(pk=life.pk).update(state=State.STOPPED, ended_at=MOMENT, settled_at=MOMENT)
+    Execution.objects.filter(pk=execution.pk).update(state=State.STOPPED, ended_at=MOMENT, settled_at=MOMENT)
     assert sent(people.owner, path)[0] == 302
     assert Execution.objects.count() == 2
     assert client_of(people.owner).get(f"/workspaces/{stopped.pk}/").status_code == 404
@@ -382,4 +382,4 @@ def test_a_record_without_lives_says_since_when_by_its_launch() -> None:
         "w", "W", "W", 1, "alice", "p", "P", {}, "Lab", "Small", created_at=MOMENT, launched_at=MOMENT, latest=None,
     )  # fmt: skip
     assert (record.status.word, record.since, record.button(1), record.button(2)) == ("Stopped", MOMENT, "resume", "")
-    assert not Life("e", "failed", MOMENT, "").is_active
+    assert not WorkspaceExecution("e", "failed", MOMENT, "").is_active

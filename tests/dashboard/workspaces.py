@@ -1,4 +1,4 @@
-"""Workspaces in page tests: asked for, resumed, and given further lives."""
+"""Workspaces in page tests: asked for, resumed, and given further executions."""
 
 import html
 import re
@@ -27,7 +27,7 @@ def resume(user: User, workspace: Workspace, **fields: str) -> tuple[int, str]:
 
 
 def live(workspace: Workspace, state: State = State.RUNNING, **fields: Any) -> Execution:
-    """A further life of it."""
+    """A further execution of it."""
     later = MOMENT + timedelta(minutes=1)
     values: dict[str, Any] = {"workspace": workspace, "requested_at": later, "title": workspace.title, **fields}
     return make_execution(workspace.owner, workspace.project, state=state, **values)

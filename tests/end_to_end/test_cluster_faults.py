@@ -1,4 +1,4 @@
-"""A Dask cluster in bad weather: its controller dies while a worker drains, its API server while it grows, a worker for memory.
+"""A Dask cluster with faults: its controller dies while a worker drains, its API server while it grows, a worker for memory.
 
 One job goes through all of it with the same results in the cluster's memory, and its page says afterwards what happened. In the embedded
 cluster the API server's process also carries the connections through Services, workers' to their scheduler too; so the script connects
@@ -86,7 +86,7 @@ def test_work_survives_what_happens_around_it(grid: Grid) -> None:
         {
             "kind": "job",
             "project": "churn",
-            "title": "In bad weather",
+            "title": "With faults",
             "environment": "dask-script",
             "tier": "small",
             "with_cluster": "on",

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from grid.errors import ClusterUnavailable, GridError, NotAllowed
 from grid.kube import credentials
-from grid.kube.credentials import Source
+from grid.kube.credentials import CredentialSource
 from grid.kube.http import HttpKubeApi
 from grid.kube.resources import NODES
 from tests.kube.conftest import WriteConfig
@@ -33,7 +33,7 @@ def only(token: str) -> object:
 
 async def test_a_context_is_chosen_by_name(write_config: WriteConfig) -> None:
     async with serving(echo) as server:
-        api = HttpKubeApi(Source(write_config(server.url), "two"))
+        api = HttpKubeApi(CredentialSource(write_config(server.url), "two"))
         await api.get(NODES, "n")
         await api.close()
         assert server.seen[0].headers["Authorization"] == "Bearer other"
@@ -42,7 +42,7 @@ async def test_a_context_is_chosen_by_name(write_config: WriteConfig) -> None:
 async def test_nothing_is_read_before_the_first_request_and_a_missing_file_is_tried_again(
     write_config: WriteConfig, tmp_path: Path
 ) -> None:
-    api = HttpKubeApi(Source(str(tmp_path / "later")))
+    api = HttpKubeApi(CredentialSource(str(tmp_path / "later")))
     with pytest.raises(ClusterUnavailable, match=r"no kubeconfig at .*later"):
         await api.get(NODES, "n")
     async with serving(echo) as server:
@@ -53,7 +53,7 @@ async def test_nothing_is_read_before_the_first_request_and_a_missing_file_is_tr
 
 async def test_a_cluster_that_was_set_up_again_at_another_address_is_found(write_config: WriteConfig) -> None:
     async with serving(echo) as first:
-        api = HttpKubeApi(Source(write_config(first.url)))
+        api = HttpKubeApi(CredentialSource(write_config(first.url)))
         await api.get(NODES, "n")
     async with serving(echo) as second:
         with pytest.raises(ClusterUnavailable):
@@ -67,7 +67,7 @@ async def test_a_cluster_that_was_set_up_again_at_another_address_is_found(write
 async def test_refused_credentials_are_read_again_and_the_request_repeated(write_config: WriteConfig) -> None:
     now = 1000.0
     async with serving(only("fresh")) as server:  # type: ignore[arg-type]
-        api = HttpKubeApi(Source(write_config(server.url, {"token": "stale"})), clock=lambda: now)
+        api = HttpKubeApi(CredentialSource(write_config(server.url, {"token": "stale"})), clock=lambda: now)
         with pytest.raises(NotAllowed):
             await api.get(NODES, "n")
         write_config(server.url, {"token": "fresh"})
@@ -81,7 +81,7 @@ async def test_refused_credentials_are_not_read_again_all_the_time(write_config:
     count = tmp_path / "count"
     user = {"exec": _plugin(tmp_path, f"echo x >> {count}; echo '{_answer('wrong')}'")}
     async with serving(only("right")) as server:  # type: ignore[arg-type]
-        api = HttpKubeApi(Source(write_config(server.url, user)), clock=lambda: 1000.0)
+        api = HttpKubeApi(CredentialSource(write_config(server.url, user)), clock=lambda: 1000.0)
         for _ in range(5):
             with pytest.raises(NotAllowed, match="expired"):
                 await api.get(NODES, "n")
@@ -103,7 +103,7 @@ async def test_a_program_that_gives_credentials_is_run_and_run_again_when_they_e
         return web.json_response({}, status=code)
 
     async with serving(answer) as server:
-        api = HttpKubeApi(Source(write_config(server.url, user)), clock=lambda: now)
+        api = HttpKubeApi(CredentialSource(write_config(server.url, user)), clock=lambda: now)
         await api.get(NODES, "n")
         accepted = "second"
         token.write_text("second")
@@ -146,19 +146,19 @@ async def test_a_malformed_kubeconfig_is_an_outage_that_names_the_file_and_not_i
     path = tmp_path / "config"
     path.write_text(content)
     with pytest.raises(GridError) as raised:
-        await HttpKubeApi(Source(str(path))).get(NODES, "n")
+        await HttpKubeApi(CredentialSource(str(path))).get(NODES, "n")
     assert isinstance(raised.value, ClusterUnavailable)
     assert "s3cret" not in str(raised.value)
 
 
 async def test_an_unknown_context_is_named(write_config: WriteConfig) -> None:
     with pytest.raises(ClusterUnavailable, match="three"):
-        await HttpKubeApi(Source(write_config("http://127.0.0.1:1"), "three")).get(NODES, "n")
+        await HttpKubeApi(CredentialSource(write_config("http://127.0.0.1:1"), "three")).get(NODES, "n")
 
 
 async def test_an_address_that_is_none_is_an_outage(write_config: WriteConfig) -> None:
     for address in ("http://", "nonsense", "http://127.0.0.1:99999", "ftp://x"):
-        api = HttpKubeApi(Source(write_config(address)))
+        api = HttpKubeApi(CredentialSource(write_config(address)))
         with pytest.raises(ClusterUnavailable):
             await api.get(NODES, "n")
         await api.close()
@@ -169,18 +169,18 @@ def test_without_a_kubeconfig_a_pods_service_account_comes_before_the_home_folde
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
-    assert Source().paths() == [tmp_path / ".kube" / "config"]
+    assert CredentialSource().paths() == [tmp_path / ".kube" / "config"]
     token = tmp_path / "token"
     token.write_text("t")
     monkeypatch.setattr(credentials, "IN_CLUSTER", token)
-    assert not Source().is_in_cluster(), "the token alone, as in a container's copy, is not enough"
+    assert not CredentialSource().is_in_cluster(), "the token alone, as in a container's copy, is not enough"
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.96.0.1")
-    assert Source().paths() == []
-    assert Source("/some/where").paths() == [Path("/some/where")]
+    assert CredentialSource().paths() == []
+    assert CredentialSource("/some/where").paths() == [Path("/some/where")]
 
 
 def test_several_paths_are_several_files() -> None:
-    assert Source(os.pathsep.join(("/a", "", "/b"))).paths() == [Path("/a"), Path("/b")]
+    assert CredentialSource(os.pathsep.join(("/a", "", "/b"))).paths() == [Path("/a"), Path("/b")]
 
 
 def test_the_client_library_is_imported_in_reasonable_time_and_without_its_models() -> None:

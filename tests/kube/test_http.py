@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 
 from grid.errors import ClusterUnavailable, Conflict, GridError, NotAllowed, NotFound, Rejected
-from grid.kube.credentials import Source
+from grid.kube.credentials import CredentialSource
 from grid.kube.http import HttpKubeApi, connect
 from grid.kube.resources import CONFIG_MAPS, DEPLOYMENTS, NODES, PODS
 from tests.kube.conftest import WriteConfig
@@ -36,7 +36,7 @@ class Use:
 
     async def __call__(self, answer: Answer) -> AsyncIterator[tuple[Server, HttpKubeApi]]:
         async with serving(answer) as server:
-            api = HttpKubeApi(Source(self._write_config(server.url)))
+            api = HttpKubeApi(CredentialSource(self._write_config(server.url)))
             try:
                 yield server, api
             finally:
@@ -236,7 +236,7 @@ async def test_a_server_that_never_answers_is_given_up_on(write_config: WriteCon
         return web.Response()
 
     async with serving(answer) as server:
-        api = HttpKubeApi(Source(write_config(server.url)), read_seconds=0.2)
+        api = HttpKubeApi(CredentialSource(write_config(server.url)), read_seconds=0.2)
         try:
             with pytest.raises(ClusterUnavailable, match="does not answer in time"):
                 await api.get(NODES, "n")

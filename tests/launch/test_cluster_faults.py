@@ -1,4 +1,4 @@
-"""Clusters in bad weather, with the controller's own loops: lost events, an API server that is gone while a cluster grows, and any order of
+"""Clusters under faults, with the controller's own loops: lost events, an API server that is gone while a cluster grows, and any order of
 anything: slots are freed exactly once, and nothing is left."""
 
 import asyncio

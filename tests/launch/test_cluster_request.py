@@ -34,7 +34,7 @@ def test_a_cluster_alone_is_one_queued_row_with_its_frozen_spec(shop: Shop, work
     assert (spec.cluster.framework, spec.cluster.version, spec.cluster.attached_to) == ("dask", "2026.8.0", "")
     assert (spec.tier.id, spec.cluster.head_tier.id, spec.cluster.local_storage) == ("worker", "small", "20Gi")
     assert spec.cluster.scaling == ScalingSpec(target_cpu=80, target_memory=0)
-    assert LifecycleEntry.objects.get(execution=stored).message.endswith("as soon as its 6 slots are given to it.")
+    assert LifecycleEntry.objects.get(execution=stored).message == "Waiting for 6 free slots."
 
 
 def test_a_workspace_and_its_cluster_are_two_rows_that_know_each_other(shop: Shop) -> None:

@@ -9,28 +9,28 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grid.launch.queue import Part, Waiting, lines
-from grid.launch.quota import Allowance, Holding, Snapshot, admit
+from grid.launch.queue import Part, QueuedUnit, lines
+from grid.launch.quota import Allowance, Holding, QuotaSnapshot, admit
 from tests.launch.conftest import NOW
 
 TIERS = ("small", "large", "gpu")
 
 
-def waiting(id: str, user: int = 1, tier: str = "small", *, slots: int = 1, after: float = 0) -> Waiting:
+def waiting(id: str, user: int = 1, tier: str = "small", *, slots: int = 1, after: float = 0) -> QueuedUnit:
     return unit(user, Part(id, "workspace", (tier,), slots), after=after)
 
 
-def unit(user: int, *parts: Part, after: float = 0) -> Waiting:
-    return Waiting(user, NOW + timedelta(seconds=after), parts)
+def unit(user: int, *parts: Part, after: float = 0) -> QueuedUnit:
+    return QueuedUnit(user, NOW + timedelta(seconds=after), parts)
 
 
 def pair(
     id: str, user: int = 1, *, tier: str = "small", cluster_tiers: tuple[str, ...] = ("large",), slots: int = 4
-) -> Waiting:
+) -> QueuedUnit:
     return unit(user, Part(id, "workspace", (tier,)), Part(f"{id}-cluster", "cluster", cluster_tiers, slots))
 
 
-def messages(snapshot: Snapshot) -> list[str]:
+def messages(snapshot: QuotaSnapshot) -> list[str]:
     return [refused.message for refused in admit(snapshot).refused.values()]
 
 
@@ -40,7 +40,7 @@ CLUSTER_TIERS = st.lists(st.sampled_from(TIERS), min_size=1, max_size=2, unique=
 
 
 @st.composite
-def units(draw: st.DrawFn, most_slots: int) -> Waiting:
+def units(draw: st.DrawFn, most_slots: int) -> QueuedUnit:
     """A workspace, a cluster, or both."""
     id, user, after = draw(st.uuids()).hex, draw(USERS), draw(st.integers(0, 20))
     workspace = Part(id, "workspace", draw(ONE_TIER), draw(st.integers(1, most_slots)))
@@ -50,10 +50,10 @@ def units(draw: st.DrawFn, most_slots: int) -> Waiting:
 
 
 @st.composite
-def snapshots(draw: st.DrawFn, most_slots: int = 4) -> Snapshot:
+def snapshots(draw: st.DrawFn, most_slots: int = 4) -> QuotaSnapshot:
     held = draw(st.lists(st.tuples(USERS, st.sampled_from(TIERS), st.integers(0, 3)), max_size=6))
     served = draw(st.dictionaries(st.tuples(USERS, st.sampled_from(TIERS)), st.integers(0, 9), max_size=8))
-    return Snapshot(
+    return QuotaSnapshot(
         waiting=tuple(draw(st.lists(units(most_slots), max_size=25))),
         holding=tuple(Holding(user, tier, 1, slots) for user, tier, slots in held),
         slots_per_user=draw(st.integers(0, 8)),
@@ -66,7 +66,7 @@ def snapshots(draw: st.DrawFn, most_slots: int = 4) -> Snapshot:
 class Held:
     """What is held when some of those who waited were admitted, counted again from the beginning."""
 
-    snapshot: Snapshot
+    snapshot: QuotaSnapshot
     slots: Counter[int] = field(default_factory=Counter)
     places: Counter[str] = field(default_factory=Counter)
 
@@ -75,22 +75,22 @@ class Held:
             self.slots[held.user] += held.slots
             self.places[held.tier] += held.executions
 
-    def take(self, one: Waiting) -> None:
+    def take(self, one: QueuedUnit) -> None:
         for part in one.parts:
             self.slots[one.user] += part.slots
             self.places.update(part.tiers)
 
-    def has_slots_for(self, one: Waiting) -> bool:
+    def has_slots_for(self, one: QueuedUnit) -> bool:
         return self.slots[one.user] + one.slots <= self.snapshot.slots_per_user
 
-    def full_for(self, one: Waiting) -> set[str]:
+    def full_for(self, one: QueuedUnit) -> set[str]:
         maxima = self.snapshot.tier_maximum
         wanted = Counter(one.tiers)
         return {tier for tier in wanted if self.places[tier] + wanted[tier] > maxima.get(tier, 10**9)}
 
 
 @given(snapshots())
-def test_everybody_is_either_admitted_once_or_told_why_not(snapshot: Snapshot) -> None:
+def test_everybody_is_either_admitted_once_or_told_why_not(snapshot: QuotaSnapshot) -> None:
     decisions = admit(snapshot)
     everybody = sorted(one.execution_id for one in snapshot.waiting)
     assert sorted([*decisions.admitted, *decisions.refused]) == everybody
@@ -98,7 +98,7 @@ def test_everybody_is_either_admitted_once_or_told_why_not(snapshot: Snapshot) -
 
 
 @given(snapshots())
-def test_no_cap_is_exceeded_by_an_admission(snapshot: Snapshot) -> None:
+def test_no_cap_is_exceeded_by_an_admission(snapshot: QuotaSnapshot) -> None:
     by_id = {one.execution_id: one for one in snapshot.waiting}
     held = Held(snapshot)
     for id in admit(snapshot).admitted:
@@ -108,7 +108,7 @@ def test_no_cap_is_exceeded_by_an_admission(snapshot: Snapshot) -> None:
 
 
 @given(snapshots())
-def test_each_user_is_served_first_in_first_out_on_each_tier(snapshot: Snapshot) -> None:
+def test_each_user_is_served_first_in_first_out_on_each_tier(snapshot: QuotaSnapshot) -> None:
     """Of those that could ever start: what does not fit into the limits at all is passed by everybody."""
     decisions = admit(snapshot)
     nothing_held = Held(replace(snapshot, holding=()))
@@ -126,7 +126,7 @@ def test_each_user_is_served_first_in_first_out_on_each_tier(snapshot: Snapshot)
 
 
 @given(snapshots())
-def test_whatever_may_start_does_start(snapshot: Snapshot) -> None:
+def test_whatever_may_start_does_start(snapshot: QuotaSnapshot) -> None:
     """Each that is left behind lacks slots or places, or stands behind one that lacks the same: of its user for slots, of
     anybody for several places of a tier."""
     decisions = admit(snapshot)
@@ -153,7 +153,7 @@ def test_whatever_may_start_does_start(snapshot: Snapshot) -> None:
 
 @given(st.integers(0, 30), st.integers(0, 30), st.integers(0, 30))
 def test_one_users_admissions_are_what_is_free_or_what_waits(most: int, held: int, queued: int) -> None:
-    snapshot = Snapshot(
+    snapshot = QuotaSnapshot(
         waiting=tuple(waiting(f"e{place:02}", after=place) for place in range(queued)),
         holding=(Holding(1, "small", held, held),),
         slots_per_user=most,
@@ -168,7 +168,7 @@ def test_nobody_starves_behind_a_user_with_many_launches(users: int, each: int) 
     left = [waiting(f"u{user}-{n:02}", user, after=user * 100 + n) for user in range(users) for n in range(each)]
     served: dict[tuple[int, str], object] = {}
     for turn in range(users):
-        snapshot = Snapshot(
+        snapshot = QuotaSnapshot(
             waiting=tuple(left),
             holding=(),
             slots_per_user=25,
@@ -184,12 +184,12 @@ def test_nobody_starves_behind_a_user_with_many_launches(users: int, each: int) 
 
 def test_users_take_turns_within_one_admission() -> None:
     many = [waiting(f"a{n}", 1, after=n) for n in range(3)] + [waiting(f"b{n}", 2, after=10 + n) for n in range(3)]
-    snapshot = Snapshot(waiting=tuple(many), holding=(), slots_per_user=25, tier_maximum={"small": 4})
+    snapshot = QuotaSnapshot(waiting=tuple(many), holding=(), slots_per_user=25, tier_maximum={"small": 4})
     assert admit(snapshot).admitted == ("a0", "b0", "a1", "b1")
 
 
 def test_what_waits_for_a_full_tier_lets_other_tiers_pass() -> None:
-    snapshot = Snapshot(
+    snapshot = QuotaSnapshot(
         waiting=(waiting("first", tier="gpu"), waiting("second", tier="small", after=1)),
         holding=(Holding(2, "gpu", 1, 1),),
         slots_per_user=25,
@@ -203,7 +203,7 @@ def test_what_waits_for_a_full_tier_lets_other_tiers_pass() -> None:
 
 
 def test_a_large_one_at_the_head_is_not_passed_by_small_ones_of_its_user() -> None:
-    snapshot = Snapshot(
+    snapshot = QuotaSnapshot(
         waiting=(waiting("cluster", slots=4), waiting("tiny", after=1)),
         holding=(Holding(1, "small", 2, 2),),
         slots_per_user=5,
@@ -214,7 +214,9 @@ def test_a_large_one_at_the_head_is_not_passed_by_small_ones_of_its_user() -> No
 
 
 def test_what_can_never_fit_says_so_and_blocks_nobody() -> None:
-    snapshot = Snapshot(waiting=(waiting("huge", slots=30), waiting("tiny", after=1)), holding=(), slots_per_user=25)
+    snapshot = QuotaSnapshot(
+        waiting=(waiting("huge", slots=30), waiting("tiny", after=1)), holding=(), slots_per_user=25
+    )
     decisions = admit(snapshot)
     assert decisions.admitted == ("tiny",)
     assert decisions.refused["huge"].code == "larger_than_limit"
@@ -223,7 +225,7 @@ def test_what_can_never_fit_says_so_and_blocks_nobody() -> None:
 
 @pytest.mark.parametrize("limit", [1, 2])
 def test_more_than_the_limit_is_refused_for_good_however_small_the_limit_is(limit: int) -> None:
-    refused = admit(Snapshot((waiting("e", slots=limit + 1),), (), slots_per_user=limit)).refused["e"]
+    refused = admit(QuotaSnapshot((waiting("e", slots=limit + 1),), (), slots_per_user=limit)).refused["e"]
     assert refused.code == "larger_than_limit"
     assert refused.message == (
         f"This takes {limit + 1} slots, and one user may hold {limit}. Stop it and launch a smaller one, "
@@ -233,14 +235,14 @@ def test_more_than_the_limit_is_refused_for_good_however_small_the_limit_is(limi
 
 def test_a_tiers_executions_count_together_whoever_holds_them() -> None:
     holding = tuple(Holding(user, "gpu", 1, 1) for user in (2, 3, 4))
-    snapshot = Snapshot((waiting("e", tier="gpu"),), holding, slots_per_user=25, tier_maximum={"gpu": 3})
+    snapshot = QuotaSnapshot((waiting("e", tier="gpu"),), holding, slots_per_user=25, tier_maximum={"gpu": 3})
     assert admit(snapshot).admitted == ()
     assert messages(snapshot)[0].startswith("The tier gpu runs 3 of at most 3 executions at once;")
 
 
 def test_no_place_is_kept_for_what_never_finds_enough_of_them() -> None:
     queue = (pair("w", 1, cluster_tiers=("small",)), waiting("other", 2, after=1))
-    assert admit(Snapshot(queue, (), slots_per_user=25, tier_maximum={"small": 1})).admitted == ("other",)
+    assert admit(QuotaSnapshot(queue, (), slots_per_user=25, tier_maximum={"small": 1})).admitted == ("other",)
 
 
 def test_before_a_full_tier_one_stands_among_those_who_wait_for_it_and_who_was_served_longest_ago_is_first() -> None:
@@ -251,7 +253,7 @@ def test_before_a_full_tier_one_stands_among_those_who_wait_for_it_and_who_was_s
         waiting("gpu-never-second", 3, "gpu", after=3),
         waiting("large", 4, "large", after=4),
     )
-    snapshot = Snapshot(
+    snapshot = QuotaSnapshot(
         waiting=queue,
         holding=(Holding(9, "gpu", 1, 1), Holding(9, "large", 1, 1)),
         slots_per_user=25,
@@ -266,12 +268,12 @@ def test_before_a_full_tier_one_stands_among_those_who_wait_for_it_and_who_was_s
 
 def test_the_sentence_counts_slots_and_places_in_ones_own_line() -> None:
     queue = tuple(waiting(f"e{n}", after=n) for n in range(3))
-    snapshot = Snapshot(waiting=queue, holding=(Holding(1, "small", 25, 25),), slots_per_user=25)
+    snapshot = QuotaSnapshot(waiting=queue, holding=(Holding(1, "small", 25, 25),), slots_per_user=25)
     assert messages(snapshot)[2] == "You use 25 of 25 slots; this starts by itself when one is free. Position 3."
 
 
 def test_a_limit_of_zero_says_that_launching_is_switched_off() -> None:
-    snapshot = Snapshot(waiting=(waiting("e"),), holding=(), slots_per_user=0)
+    snapshot = QuotaSnapshot(waiting=(waiting("e"),), holding=(), slots_per_user=0)
     assert messages(snapshot) == [
         "Launching is switched off: your admin has set the slots per user to 0. This waits until that changes."
     ]
@@ -284,7 +286,7 @@ def test_a_limit_lowered_below_what_is_held_admits_nothing() -> None:
 
 
 def test_a_pair_waits_as_one_and_is_told_the_slots_of_both() -> None:
-    snapshot = Snapshot(
+    snapshot = QuotaSnapshot(
         waiting=(pair("w"), waiting("tiny", after=1)), holding=(Holding(1, "small", 21, 21),), slots_per_user=25
     )
     decisions = admit(snapshot)
@@ -296,7 +298,7 @@ def test_a_pair_waits_as_one_and_is_told_the_slots_of_both() -> None:
 
 
 def test_a_pair_that_can_never_fit_says_what_each_of_it_takes() -> None:
-    snapshot = Snapshot(waiting=(pair("w", slots=25),), holding=(), slots_per_user=25)
+    snapshot = QuotaSnapshot(waiting=(pair("w", slots=25),), holding=(), slots_per_user=25)
     (message,) = messages(snapshot)
     assert message.startswith(
         "This takes 26 slots (1 for the workspace and 25 for the cluster), and one user may hold 25."
@@ -305,7 +307,7 @@ def test_a_pair_that_can_never_fit_says_what_each_of_it_takes() -> None:
 
 def test_a_cluster_takes_a_place_on_its_heads_tier_too() -> None:
     cluster = unit(1, Part("c", "cluster", ("small", "large"), 3))
-    full = Snapshot((cluster,), (Holding(2, "small", 1, 1),), slots_per_user=25, tier_maximum={"small": 1})
+    full = QuotaSnapshot((cluster,), (Holding(2, "small", 1, 1),), slots_per_user=25, tier_maximum={"small": 1})
     assert messages(full) == [
         "The tier small runs 1 of at most 1 executions at once; this starts by itself when one of them ends. Position 1."
     ]
@@ -313,7 +315,7 @@ def test_a_cluster_takes_a_place_on_its_heads_tier_too() -> None:
 
 
 def test_a_pair_on_one_tier_takes_two_of_its_places() -> None:
-    both = Snapshot((pair("w", cluster_tiers=("small",)),), (), slots_per_user=25, tier_maximum={"small": 2})
+    both = QuotaSnapshot((pair("w", cluster_tiers=("small",)),), (), slots_per_user=25, tier_maximum={"small": 2})
     assert admit(both).admitted == ("w",)
     one_is_taken = replace(both, holding=(Holding(2, "small", 1, 1),))
     (message,) = messages(one_is_taken)
@@ -329,7 +331,7 @@ def test_a_pair_on_one_tier_takes_two_of_its_places() -> None:
 
 def test_what_waits_for_two_places_is_not_passed_on_that_tier_by_its_own_user() -> None:
     queue = (pair("w", cluster_tiers=("small",)), waiting("later", after=1), waiting("else", tier="gpu", after=2))
-    snapshot = Snapshot(queue, (Holding(2, "small", 1, 1),), slots_per_user=25, tier_maximum={"small": 2})
+    snapshot = QuotaSnapshot(queue, (Holding(2, "small", 1, 1),), slots_per_user=25, tier_maximum={"small": 2})
     decisions = admit(snapshot)
     assert decisions.admitted == ("else",)
     assert {id: refused.position for id, refused in decisions.refused.items()} == {"w": 1, "later": 2}
@@ -341,7 +343,7 @@ def test_nobody_starves_who_needs_two_places_where_others_need_one() -> None:
     left = [pair("w", 1, cluster_tiers=("small",)), *others]
     served: dict[tuple[int, str], datetime] = {}
     for turn, free in enumerate([0, 1, 0, 1, 2]):
-        snapshot = Snapshot(
+        snapshot = QuotaSnapshot(
             tuple(left), (Holding(99, "small", 2 - free, 2 - free),), 25, {"small": 2}, last_served=served
         )
         for id in admit(snapshot).admitted:
@@ -354,7 +356,7 @@ def test_nobody_starves_who_needs_two_places_where_others_need_one() -> None:
 
 def test_whose_turn_comes_first_takes_the_place_before_it_is_kept() -> None:
     queue = (pair("w", 1, cluster_tiers=("small",)), waiting("other", 2, after=1))
-    snapshot = Snapshot(
+    snapshot = QuotaSnapshot(
         queue, (Holding(3, "small", 1, 1),), 25, {"small": 2}, last_served={(1, "small"): NOW - timedelta(hours=1)}
     )
     assert admit(snapshot).admitted == ("other",)
@@ -363,16 +365,16 @@ def test_whose_turn_comes_first_takes_the_place_before_it_is_kept() -> None:
 
 def test_a_cluster_too_large_for_a_lowered_limit_can_be_made_smaller() -> None:
     cluster = unit(1, Part("c", "cluster", ("small", "large"), 11))
-    assert messages(Snapshot((cluster,), (), slots_per_user=10)) == [
+    assert messages(QuotaSnapshot((cluster,), (), slots_per_user=10)) == [
         "This takes 11 slots, and one user may hold 10. Give the cluster fewer workers, or ask your admin for more slots."
     ]
 
 
 def test_who_was_served_on_any_full_tier_of_a_cluster_lately_goes_behind() -> None:
-    def cluster(id: str, user: int) -> Waiting:
+    def cluster(id: str, user: int) -> QueuedUnit:
         return unit(user, Part(id, "cluster", ("small", "gpu"), 3))
 
-    snapshot = Snapshot(
+    snapshot = QuotaSnapshot(
         waiting=(cluster("a", 1), cluster("b", 2)),
         holding=(),
         slots_per_user=25,
@@ -383,11 +385,11 @@ def test_who_was_served_on_any_full_tier_of_a_cluster_lately_goes_behind() -> No
 
 
 def test_whoever_was_served_last_on_any_full_tier_goes_behind_who_was_served_earlier_on_all() -> None:
-    def cluster(id: str, user: int) -> Waiting:
+    def cluster(id: str, user: int) -> QueuedUnit:
         return unit(user, Part(id, "cluster", ("small", "gpu"), 3))
 
     hours = {(1, "small"): 10, (1, "gpu"): 1, (2, "small"): 5, (2, "gpu"): 5}
-    snapshot = Snapshot(
+    snapshot = QuotaSnapshot(
         waiting=(cluster("a", 1), cluster("b", 2)),
         holding=(),
         slots_per_user=25,

@@ -205,7 +205,7 @@ def test_one_with_an_open_interval_waits_and_holds_up_no_other(shop: Shop, confi
     whole(retention.drop_executions)
     assert Execution.objects.get() == waits
     assert waits.usage.count() == 2
-    whole(retention.end_strays)
+    whole(retention.end_orphan_intervals)
     whole(retention.drop_executions)
     assert not Execution.objects.exists()
 
@@ -312,6 +312,6 @@ def test_what_a_deposed_controller_began_too_late_ends_with_its_execution(shop: 
     assert execution.settled_at is not None
     late = Interval("late", "late", "node-1", False, execution.settled_at - timedelta(hours=1), None)
     usage.record(execution.pk, Changes((late,)))
-    assert whole(retention.end_strays) == 1
+    assert whole(retention.end_orphan_intervals) == 1
     found = UsageInterval.objects.get(pod_uid="late")
     assert (found.ended_at, found.seconds) == (execution.settled_at, 3600)

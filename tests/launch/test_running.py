@@ -11,7 +11,7 @@ import pytest
 from grid.centralconfig import MAXIMUM_EXECUTIONS_PER_USER
 from grid.kube.resources import PODS
 from grid.launch import ledger
-from grid.launch.context import Place
+from grid.launch.context import LaunchTarget
 from grid.launch.controller import ROUND_SECONDS, Controller, to_reconcile
 from grid.launch.request import request_stop
 from grid.models import ConfigRecord, Execution, State
@@ -38,7 +38,7 @@ class Database:
 
 @asynccontextmanager
 async def running(world: World, database: Database | None = None) -> AsyncIterator[Controller]:
-    place = Place(LOCAL, NAMESPACE, lambda id: f"token-of-{id}")
+    place = LaunchTarget(LOCAL, NAMESPACE, lambda id: f"token-of-{id}")
     chosen: Any = database or Database()
     controller = Controller(world.cluster, place, database=chosen, clock=lambda: world.now, monotonic=loop_time)
     task = asyncio.create_task(controller.run())

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from grid.kube.objects import Pod
 from grid.launch.clusters.costs import ABSENT, Notes, changed, deletion_cost, notes_on
-from grid.launch.clusters.progress import Seen
+from grid.launch.clusters.progress import ObservedCluster
 from grid.launch.clusters.samples import Point, sample_of, superfluous
 from grid.launch.frameworks.base import ClusterReport, WorkerReport
 from tests.support.builders import decode, pod
@@ -78,7 +78,7 @@ def test_any_number_that_a_head_may_say_can_be_stored(tasks: int, held: int, pen
     notes = notes_on(WorkerReport(tasks, held))
     assert -(2**31) <= int(notes.cost) < 2**31
     assert set(msgspec.json.decode(notes.report)) == {"tasks", "bytes"}
-    sample = sample_of(Seen(), None, minimum=1, pending_tasks=pending)
+    sample = sample_of(ObservedCluster(), None, minimum=1, pending_tasks=pending)
     assert sample.pending_tasks is not None
     assert 0 <= sample.pending_tasks < 2**31
 

@@ -7,7 +7,7 @@ import pytest
 from django.db import IntegrityError, transaction
 
 from grid.launch import lifecycle
-from grid.launch.lifecycle import Change
+from grid.launch.lifecycle import Transition
 from grid.models import Execution, State
 from tests.launch.conftest import NOW, Shop
 
@@ -17,7 +17,7 @@ END, FREE = "end", "free"
 def write(execution: Execution, what: str, seconds: int) -> None:
     now = NOW + timedelta(seconds=seconds)
     execution.refresh_from_db()
-    change = Change(State.STOPPED, "stopped", "Stopped.")
+    change = Transition(State.STOPPED, "stopped", "Stopped.")
     if what == END:
         done = lifecycle.enter(execution.pk, change, revision=execution.revision, left=execution.state, now=now)
     else:
@@ -40,7 +40,7 @@ def test_execution_that_ends_and_frees_its_slots_in_one_write_is_settled_by_it(s
     execution = shop.launch()
     Execution.objects.update(state=State.STOPPING, slots_reserved_at=NOW)
     execution.refresh_from_db()
-    change = Change(State.STOPPED, "stopped", "Stopped.")
+    change = Transition(State.STOPPED, "stopped", "Stopped.")
     fields = {"slots_freed_at": NOW}
     assert lifecycle.enter(execution.pk, change, revision=execution.revision, left="stopping", now=NOW, fields=fields)
     execution.refresh_from_db()

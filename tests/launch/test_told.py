@@ -18,12 +18,12 @@ from grid.launch.request import request_stop
 from grid.models import Execution, Membership
 from tests.launch.conftest import Shop
 from tests.launch.world import World, fresh, in_world
-from tests.support.changefeed import Feed
+from tests.support.changefeed import ScriptedFeed
 from tests.support.virtual import cancelled, loop_time, passes
 
 
 @asynccontextmanager
-async def polling(world: World, feed: Feed | None) -> AsyncIterator[Controller]:
+async def polling(world: World, feed: ScriptedFeed | None) -> AsyncIterator[Controller]:
     """It listens and polls, and nothing else of it runs."""
     controller = world.controller(monotonic=loop_time)
     tasks = [asyncio.create_task(controller._poll_for_ever())]
@@ -53,7 +53,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
 @in_world
 async def test_what_was_launched_has_a_slot_as_soon_as_it_is_told(shop: Shop, reads: list[object]) -> None:
-    world, feed = World(), Feed()
+    world, feed = World(), ScriptedFeed()
     async with polling(world, feed):
         reads.clear()
         execution = shop.launch()
@@ -74,7 +74,7 @@ async def test_without_a_feed_it_is_found_within_a_second(shop: Shop) -> None:
 
 @in_world
 async def test_at_rest_all_are_read_once_a_minute(shop: Shop, reads: list[object]) -> None:
-    async with polling(World(), Feed()):
+    async with polling(World(), ScriptedFeed()):
         reads.clear()
         await passes(600)
         assert reads == [None] * len(reads)
@@ -83,7 +83,7 @@ async def test_at_rest_all_are_read_once_a_minute(shop: Shop, reads: list[object
 
 @in_world
 async def test_who_has_waited_too_long_is_noticed_within_seconds_while_nothing_is_told(shop: Shop) -> None:
-    world, feed = World(), Feed()
+    world, feed = World(), ScriptedFeed()
     async with polling(world, feed) as controller:
         execution = shop.launch()
         feed.told.put_nowait({Change(execution.pk)})
@@ -99,7 +99,7 @@ async def test_who_has_waited_too_long_is_noticed_within_seconds_while_nothing_i
 async def test_a_thousand_writes_told_one_after_the_other_are_looked_at_together(
     shop: Shop, reads: list[object]
 ) -> None:
-    feed = Feed()
+    feed = ScriptedFeed()
     async with polling(World(), feed):
         reads.clear()
         for number in range(1000):
@@ -113,7 +113,7 @@ async def test_a_thousand_writes_told_one_after_the_other_are_looked_at_together
 
 @in_world
 async def test_whoever_leaves_a_project_is_noticed_as_soon_as_it_is_told(shop: Shop) -> None:
-    world, feed = World(), Feed()
+    world, feed = World(), ScriptedFeed()
     theirs = shop.launch(owner=shop.people.teammate)
     async with polling(world, feed):
         Membership.objects.filter(user=shop.people.teammate).delete()
@@ -124,7 +124,7 @@ async def test_whoever_leaves_a_project_is_noticed_as_soon_as_it_is_told(shop: S
 
 @in_world
 async def test_a_cluster_ends_with_its_workspace_as_soon_as_that_is_told(shop: Shop) -> None:
-    world, feed = World(), Feed()
+    world, feed = World(), ScriptedFeed()
     workspace, cluster = shop.launch(), shop.launch_cluster()
     Execution.objects.filter(pk=cluster.pk).update(attached_to=workspace)
     async with polling(world, feed):
@@ -138,7 +138,7 @@ async def test_a_cluster_ends_with_its_workspace_as_soon_as_that_is_told(shop: S
 async def test_what_was_told_while_the_database_was_away_is_not_lost(
     shop: Shop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    world, feed = World(), Feed()
+    world, feed = World(), ScriptedFeed()
     read = ledger.row_versions
     async with polling(world, feed):
         execution = shop.launch()
@@ -159,7 +159,7 @@ async def test_what_was_told_while_the_database_was_away_is_not_lost(
 async def test_when_the_feed_is_lost_it_asks_each_second_again(
     shop: Shop, reads: list[object], caplog: pytest.LogCaptureFixture
 ) -> None:
-    feed = Feed()
+    feed = ScriptedFeed()
     with caplog.at_level(logging.WARNING):
         async with polling(World(), feed):
             for _ in range(50):
@@ -175,7 +175,7 @@ async def test_when_the_feed_is_lost_it_asks_each_second_again(
 async def test_a_slow_poll_is_followed_by_a_pause_of_a_second_at_most(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world, feed = World(), Feed()
+    world, feed = World(), ScriptedFeed()
     read = attached.stop_with_parents
     async with polling(world, feed) as controller:
         database = controller._database
@@ -197,7 +197,7 @@ async def test_a_slow_poll_is_followed_by_a_pause_of_a_second_at_most(
 
 @in_world
 async def test_a_watch_that_breaks_for_a_moment_is_no_outage(shop: Shop) -> None:
-    world, feed = World(), Feed()
+    world, feed = World(), ScriptedFeed()
     execution = shop.launch()
     async with polling(world, feed) as controller:
         world.refresh(controller)

@@ -17,7 +17,7 @@ from grid.launch import ledger, usage
 from grid.launch.controller import Controller
 from grid.launch.downtime import Downtime
 from grid.launch.intervals import Changes, Interval
-from grid.launch.ledger import Row
+from grid.launch.ledger import LedgerRecord
 from grid.launch.request import request_stop
 from grid.models import Execution, HardwareTier, UsageInterval
 from tests.launch import test_cluster_life as clusters
@@ -254,7 +254,7 @@ async def test_a_pod_whose_going_the_cache_has_missed_counts_until_that_is_found
     world.passes(5)
     await controller._reconciler.reconcile(execution.pk)
     assert held(execution)[0] == (10, 25)
-    await controller._reconciler._usage.record(cast(Row, ledger.read(execution.pk)))
+    await controller._reconciler._usage.record(cast(LedgerRecord, ledger.read(execution.pk)))
     assert held(execution)[0] == (10, 25)
 
 

@@ -1,4 +1,4 @@
-"""Workspaces: made with their first launch, resumed as they were, one life at a time, renamed and deleted while they are stopped."""
+"""Workspaces: made with their first launch, resumed as they were, one execution at a time, renamed and deleted while they are stopped."""
 
 from datetime import timedelta
 from typing import Any
@@ -88,9 +88,9 @@ def test_it_takes_the_tier_and_environment_of_today_and_remembers_those_that_wer
     workspace = stopped(shop)
     HardwareTier.objects.filter(pk="small").update(memory="8Gi")
     large = HardwareTier.objects.create(id="large", name="Large", node_pool="default", cores="7", memory="28Gi")
-    life = resumed(workspace)
-    assert life.spec["tier"]["memory"] == "8Gi"
-    request_stop(life, by="alice", now=LATER)
+    execution = resumed(workspace)
+    assert execution.spec["tier"]["memory"] == "8Gi"
+    request_stop(execution, by="alice", now=LATER)
     resumed(workspace, tier=large)
     workspace.refresh_from_db()
     assert workspace.tier == large
@@ -145,10 +145,10 @@ def test_a_cluster_stored_by_another_release_is_read_where_it_can_be_and_told_wh
 
 def test_the_newest_life_is_the_one_that_was_launched_last_also_by_a_clock_that_is_behind(shop: Shop) -> None:
     workspace = stopped(shop)
-    life = resumed(workspace, now=NOW - timedelta(minutes=1))
+    execution = resumed(workspace, now=NOW - timedelta(minutes=1))
     workspace.refresh_from_db()
-    assert life.requested_at == workspace.launched_at == NOW + timedelta(microseconds=1)
-    assert workspace.executions.order_by("-requested_at").first() == life
+    assert execution.requested_at == workspace.launched_at == NOW + timedelta(microseconds=1)
+    assert workspace.executions.order_by("-requested_at").first() == execution
 
 
 @pytest.mark.parametrize(
@@ -167,12 +167,12 @@ def test_what_has_not_ended_is_told_apart_from_what_still_stops(state: str, stop
 
 
 def test_it_cannot_be_resumed_while_it_lives_or_its_pod_is_still_there(shop: Shop) -> None:
-    life = shop.launch()
+    execution = shop.launch()
     workspace = Workspace.objects.get()
     with pytest.raises(Rejected) as refused:
         resumed(workspace)
     assert code_of(refused) == ("", "active")
-    Execution.objects.filter(pk=life.pk).update(state=State.STOPPED, slots_reserved_at=NOW, ended_at=NOW)
+    Execution.objects.filter(pk=execution.pk).update(state=State.STOPPED, slots_reserved_at=NOW, ended_at=NOW)
     with pytest.raises(Rejected, match="its last pod is not confirmed gone") as refused:
         resumed(workspace)
     assert code_of(refused) == ("", "pod_stays")
@@ -180,19 +180,19 @@ def test_it_cannot_be_resumed_while_it_lives_or_its_pod_is_still_there(shop: Sho
 
 
 def test_what_has_ended_on_a_lost_node_is_renamed_and_deleted_though_its_pod_is_not_seen_gone(shop: Shop) -> None:
-    life = shop.launch()
-    Execution.objects.filter(pk=life.pk).update(state=State.ERROR, slots_reserved_at=NOW, ended_at=NOW)
-    rename(life.pk, "Lost")
-    delete(life.pk, now=LATER)
+    execution = shop.launch()
+    Execution.objects.filter(pk=execution.pk).update(state=State.ERROR, slots_reserved_at=NOW, ended_at=NOW)
+    rename(execution.pk, "Lost")
+    delete(execution.pk, now=LATER)
     assert Workspace.objects.filter(title="Lost", deleted_at=LATER).exists()
 
 
 def test_the_database_refuses_a_second_life_at_the_same_time(shop: Shop) -> None:
     workspace = stopped(shop)
-    life = resumed(workspace)
-    life.pk, life._state.adding = "another", True
+    execution = resumed(workspace)
+    execution.pk, execution._state.adding = "another", True
     with pytest.raises(IntegrityError), transaction.atomic():
-        life.save(force_insert=True)
+        execution.save(force_insert=True)
 
 
 def test_who_left_the_project_resumes_when_he_is_back(shop: Shop) -> None:
@@ -258,8 +258,8 @@ def test_a_deleted_one_is_not_resumed_and_its_executions_stay(shop: Shop) -> Non
 
 
 def test_a_living_one_is_not_deleted(shop: Shop) -> None:
-    life = shop.launch()
+    execution = shop.launch()
     with pytest.raises(Rejected) as refused:
-        delete(life.pk, now=LATER)
+        delete(execution.pk, now=LATER)
     assert code_of(refused) == ("", "active")
     assert Workspace.objects.get().deleted_at is None

@@ -17,11 +17,11 @@ from grid.kube.api import KubeApi
 from grid.kube.objects import Autoscaler, Event, Pod, RawObject
 from grid.kube.resources import AUTOSCALERS, DEPLOYMENTS, EVENTS, NAMESPACES, PODS, Resource
 from grid.labels import APP_COMPONENT, HEAD, KEYS, WORKER
-from grid.launch.context import Place
+from grid.launch.context import LaunchTarget
 from grid.launch.controller import Controller
 from grid.launch.downtime import Downtime
 from grid.launch.frameworks import framework
-from grid.launch.frameworks.base import Framework
+from grid.launch.frameworks.base import FrameworkAdapter
 from grid.models import Execution, LifecycleEntry
 from grid.models.dataplane import LOCAL
 from tests.launch.conftest import NOW
@@ -110,7 +110,7 @@ class World:
         fault: Fault | None = None,
         *,
         monotonic: Callable[[], float] = lambda: 0.0,
-        framework_of: Callable[[str], Framework] = framework,
+        framework_of: Callable[[str], FrameworkAdapter] = framework,
         away: Downtime | None = None,
         data_plane: str = LOCAL,
     ) -> Controller:
@@ -123,7 +123,7 @@ class World:
             return await fault.around(call)
 
         api = cast(KubeApi, FaultyApi(self.cluster, fault))
-        place = Place(data_plane, NAMESPACE, lambda id: f"token-of-{id}")
+        place = LaunchTarget(data_plane, NAMESPACE, lambda id: f"token-of-{id}")
         return Controller(
             api,
             place,

@@ -18,7 +18,7 @@ from grid.changefeed import EVERYTHING, Change
 from grid.runtime.executions import ActiveExecutions, ExecutionRow, Marks, read_marks
 from grid.watch.hub import Hub
 from tests.dashboard.executing import ROW
-from tests.support.changefeed import Feed
+from tests.support.changefeed import ScriptedFeed
 from tests.support.virtual import cancelled, passes, virtual_time
 
 NOW = datetime(2026, 3, 4, 9, 0, tzinfo=UTC)
@@ -48,7 +48,7 @@ class Database:
 
 
 @asynccontextmanager
-async def following(database: Database, feed: Feed | None) -> AsyncIterator[ActiveExecutions]:
+async def following(database: Database, feed: ScriptedFeed | None) -> AsyncIterator[ActiveExecutions]:
     executions = ActiveExecutions(Hub(), clock=lambda: NOW, feed=feed, ask=database.ask, rng=random.Random(1))
     task = asyncio.create_task(executions.run())
     await passes(0.5)
@@ -60,7 +60,7 @@ async def following(database: Database, feed: Feed | None) -> AsyncIterator[Acti
 
 @virtual_time
 async def test_what_a_feed_tells_of_is_read_at_once_and_nothing_else() -> None:
-    database, feed = Database(), Feed()
+    database, feed = Database(), ScriptedFeed()
     for number in range(100):
         database.write(f"e{number}")
     async with following(database, feed) as executions:
@@ -79,7 +79,7 @@ async def test_what_a_feed_tells_of_is_read_at_once_and_nothing_else() -> None:
 
 @virtual_time
 async def test_who_joins_a_project_makes_its_executions_be_read_again() -> None:
-    database, feed = Database(), Feed()
+    database, feed = Database(), ScriptedFeed()
     database.write("ours")
     database.write("theirs", project_id="theirs")
     async with following(database, feed) as executions:
@@ -94,7 +94,7 @@ async def test_who_joins_a_project_makes_its_executions_be_read_again() -> None:
 
 @virtual_time
 async def test_a_name_that_changed_is_read_with_all_rows() -> None:
-    database, feed = Database(), Feed()
+    database, feed = Database(), ScriptedFeed()
     database.write("one")
     async with following(database, feed) as executions:
         database.rows["one"] = replace(database.rows["one"], tier_name="Tiny")
@@ -107,7 +107,7 @@ async def test_a_name_that_changed_is_read_with_all_rows() -> None:
 
 @virtual_time
 async def test_while_a_feed_tells_the_versions_are_compared_seldom_and_no_row_is_read() -> None:
-    database, feed = Database(), Feed()
+    database, feed = Database(), ScriptedFeed()
     database.write("one")
     async with following(database, feed) as executions:
         database.reads.clear()
@@ -125,7 +125,7 @@ async def test_while_a_feed_tells_the_versions_are_compared_seldom_and_no_row_is
 async def test_when_the_feed_is_lost_the_database_is_asked_each_second_until_it_is_back(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    database, feed = Database(), Feed()
+    database, feed = Database(), ScriptedFeed()
     async with following(database, feed) as executions:
         with executions._hub.subscribe({"executions"}):
             for _ in range(6):  # it is lost as soon as it has begun, again and again
@@ -143,7 +143,7 @@ async def test_when_the_feed_is_lost_the_database_is_asked_each_second_until_it_
 
 @virtual_time
 async def test_a_database_that_does_not_answer_when_something_is_told_is_asked_again() -> None:
-    database, feed = Database(), Feed()
+    database, feed = Database(), ScriptedFeed()
     is_away = [True]
 
     class Away(Database):
@@ -164,7 +164,7 @@ async def test_a_database_that_does_not_answer_when_something_is_told_is_asked_a
 
 @virtual_time
 async def test_a_name_told_of_while_all_are_compared_is_read_too() -> None:
-    database, feed = Database(), Feed()
+    database, feed = Database(), ScriptedFeed()
     database.write("one")
     async with following(database, feed) as executions:
         for second in range(30):  # so that one of them comes when a comparison is due
@@ -177,7 +177,7 @@ async def test_a_name_told_of_while_all_are_compared_is_read_too() -> None:
 
 @virtual_time
 async def test_a_name_that_changed_while_the_feed_was_lost_is_read_when_it_is_back() -> None:
-    database, feed = Database(), Feed()
+    database, feed = Database(), ScriptedFeed()
     database.write("one")
     async with following(database, feed) as executions:
         feed.told.put_nowait("server closed the connection")
@@ -190,7 +190,7 @@ async def test_a_name_that_changed_while_the_feed_was_lost_is_read_when_it_is_ba
 
 @virtual_time
 async def test_a_hint_that_the_feed_does_not_confirm_is_followed_within_a_second() -> None:
-    database, feed = Database(), Feed()
+    database, feed = Database(), ScriptedFeed()
     async with following(database, feed) as executions:
         await passes(2)
         database.write("one")
@@ -237,7 +237,7 @@ async def test_however_looks_overlap_the_last_state_is_shown(seed: int) -> None:
                 database.rows.pop(id, None)
             else:
                 database.write(id, title=str(rng.random()))
-            looks.create_task(executions.look_at([Change(id)]))
+            looks.create_task(executions.read_changes([Change(id)]))
             if rng.random() < 0.2:
                 looks.create_task(executions.refresh())
             await asyncio.sleep(rng.uniform(0, 0.1))
@@ -248,7 +248,7 @@ async def test_however_looks_overlap_the_last_state_is_shown(seed: int) -> None:
 async def test_many_who_ask_for_what_is_not_there_wait_for_one_comparison_and_all_see_it() -> None:
     database = Database()
     executions = ActiveExecutions(Hub(), clock=lambda: NOW, ask=database.ask)
-    reading = asyncio.create_task(executions.look_at([Change("other")]))
+    reading = asyncio.create_task(executions.read_changes([Change("other")]))
     await asyncio.sleep(0)
     database.write("new")
 

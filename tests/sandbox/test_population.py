@@ -12,7 +12,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from grid.labels import NODE_POOL, PLAYED
+from grid.labels import NODE_POOL, SIMULATED
 from grid.launch.manifests import build
 from grid.launch.spec import EnvironmentSpec, ExecutionSpec, HomeSpec, ProjectSpec, TierSpec
 from grid.quantity import parse_quantity
@@ -21,10 +21,10 @@ from grid.sandbox.apiserver.deletion import DeleteOptions
 from grid.sandbox.apiserver.furnishing import furnish
 from grid.sandbox.apiserver.kinds import Object, stored_kinds
 from grid.sandbox.apiserver.registry import Registry
-from grid.sandbox.apiserver.store import Store
+from grid.sandbox.apiserver.store import ObjectStore
 from grid.sandbox.cluster import supervise
 from grid.sandbox.population import Population, Size, objects
-from grid.sandbox.population.plan import TIERS, Environment, Execution
+from grid.sandbox.population.plan import TIERS, SimulatedEnvironment, SimulatedExecution
 from tests.support.virtual import loop_time, passes, virtual_time
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
@@ -48,7 +48,7 @@ class LoopClock:
 async def populated(size: Size) -> AsyncIterator[Population]:
     """One that stands, and goes on inside the block."""
     clock = LoopClock()
-    registry = Registry(Store(), clock=clock.now, rng=random.Random(1))
+    registry = Registry(ObjectStore(), clock=clock.now, rng=random.Random(1))
     furnish(registry)
     population = Population(registry, size, namespace=NAMESPACE, clock=clock)
     task = asyncio.create_task(population.run())
@@ -61,7 +61,7 @@ async def populated(size: Size) -> AsyncIterator[Population]:
         await asyncio.gather(task, return_exceptions=True)
 
 
-def store_of(population: Population) -> Store:
+def store_of(population: Population) -> ObjectStore:
     return population._store
 
 
@@ -90,7 +90,7 @@ async def test_as_many_nodes_and_pods_stand_as_are_asked_for() -> None:
         assert (
             len({pod["metadata"]["labels"]["dominodatalab.com/starting-user-username"] for pod in pods(population)}) > 2
         )
-        assert {pod["metadata"]["labels"][PLAYED] for pod in pods(population)} == {"true"}
+        assert {pod["metadata"]["labels"][SIMULATED] for pod in pods(population)} == {"true"}
 
 
 @virtual_time
@@ -126,9 +126,9 @@ async def test_no_node_holds_more_than_it_offers_and_what_fits_nowhere_waits() -
 
 def test_a_pod_is_as_the_product_makes_it() -> None:
     tier = TIERS[0]
-    execution = Execution(
+    execution = SimulatedExecution(
         id="abcdefghij", uid="u", kind="workspace", title="Explore churn 7", owner="amara-0", project="churn-0",
-        tier=tier, environment=Environment("jupyterlab", "compute-grid/jupyterlab:4.6"),
+        tier=tier, environment=SimulatedEnvironment("jupyterlab", "compute-grid/jupyterlab:4.6"),
     )  # fmt: skip
     cores, memory = tier.requests["cpu"], tier.requests["memory"]
     spec = ExecutionSpec(
@@ -148,7 +148,7 @@ def test_a_pod_is_as_the_product_makes_it() -> None:
     apply_defaults(stored_kinds()["pods"], theirs)
     ours = objects.pod(execution, execution.name, "v", NAMESPACE, "2026-01-01T00:00:00Z")
     assert ours["spec"] == theirs["spec"]
-    assert ours["metadata"]["labels"] == {**theirs["metadata"]["labels"], PLAYED: "true"}
+    assert ours["metadata"]["labels"] == {**theirs["metadata"]["labels"], SIMULATED: "true"}
     for key in ("name", "annotations", "ownerReferences"):
         assert ours["metadata"][key] == theirs["metadata"][key]
 
@@ -238,7 +238,7 @@ async def test_an_empty_population_is_asked_for_and_nothing_comes_any_more() -> 
 async def test_what_goes_leaves_nothing_behind_and_empty_nodes_go_down_to_those_at_the_start() -> None:
     async with populated(Size(2, 20)) as population:
         store = store_of(population)
-        others = {record.key for record in store.records("configmaps") if PLAYED not in record.labels}
+        others = {record.key for record in store.records("configmaps") if SIMULATED not in record.labels}
         for _ in range(2):
             population.resize(pods=900)
             await passes(5)
@@ -299,7 +299,7 @@ async def test_a_story_that_fails_ends_alone() -> None:
 async def test_a_population_that_cannot_be_filled_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = LoopClock()
     population = Population(
-        Registry(Store(), clock=clock.now, rng=random.Random(1)), Size(2, 20), namespace=NAMESPACE, clock=clock
+        Registry(ObjectStore(), clock=clock.now, rng=random.Random(1)), Size(2, 20), namespace=NAMESPACE, clock=clock
     )
     monkeypatch.setattr(population, "add_node", Mock(side_effect=RuntimeError("no room")))
     task = asyncio.create_task(supervise("population", population.run))

@@ -69,12 +69,15 @@ async def test_a_grandchild_that_keeps_the_pipe_open_does_not_keep_the_caller(tm
 
 async def test_a_caller_that_is_cancelled_twice_leaves_nothing(tmp_path: Path) -> None:
     """As by a loop that closes while the first cancellation is being followed."""
+    before = psutil.Process().num_fds()
     running, number = await begun(tmp_path, "say $$; sleep 600")
     running.cancel()
     await asyncio.sleep(0)
     running.cancel()
     await asyncio.wait([running])
     await eventually(lambda: not psutil.pid_exists(number), "it has ended and was waited for")
+    # The thread that waits for it tells the loop later, which then closes the pipe.
+    await eventually(lambda: psutil.Process().num_fds() <= before, "its pipe is closed")
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""A whole embedded cluster whose containers are only played: many pods, new nodes, failures on demand."""
+"""A whole embedded cluster whose containers are only simulated: many pods, new nodes, failures on demand."""
 
 import asyncio
 import contextlib

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Collection
 from grid.changefeed import EVERYTHING, Change, FeedLost
 
 
-class Feed:
+class ScriptedFeed:
     """Tells what a test puts in, in a list; a string is why it is lost."""
 
     def __init__(self) -> None:

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from grid.kube.objects import Pod
 from grid.kube.resources import PODS
 from grid.watch.hub import Hub
-from grid.watch.reflector import Feed, Reflector, Timing
+from grid.watch.reflector import ListWatch, Reflector, Timing
 from grid.watch.store import Freshness, Store, announce
 from tests.support.builders import decode, pod
 from tests.support.cluster import FakeCluster
 from tests.support.virtual import cancelled, loop_time
 
-ALL_PODS = Feed(PODS, Pod)
+ALL_PODS = ListWatch(PODS, Pod)
 
 
 @dataclass
@@ -39,7 +39,7 @@ class Following:
 
 @asynccontextmanager
 async def following(
-    cluster: FakeCluster, *, timing: Timing | None = None, seed: int = 1, feed: Feed[Pod] = ALL_PODS
+    cluster: FakeCluster, *, timing: Timing | None = None, seed: int = 1, feed: ListWatch[Pod] = ALL_PODS
 ) -> AsyncIterator[Following]:
     store: Store[Pod] = Store("pods", indexes={"node": lambda one: one.spec.node_name})
     hub = Hub()

@@ -12,7 +12,7 @@ from grid.errors import ClusterUnavailable, Expired
 from grid.kube.objects import Pod
 from grid.kube.resources import PODS
 from grid.watch.hub import Subscription
-from grid.watch.reflector import Feed, Timing
+from grid.watch.reflector import ListWatch, Timing
 from tests.support.builders import pod
 from tests.support.cluster import FakeCluster
 from tests.support.virtual import passes, until, virtual_time
@@ -232,13 +232,15 @@ async def test_a_cluster_set_up_anew_is_noticed_although_the_watch_stays_quiet(
 @pytest.mark.parametrize(
     ("feed", "foreign"),
     [
-        (Feed(PODS, Pod, namespace="compute-grid"), {"namespace": "elsewhere"}),
-        (Feed(PODS, Pod, label_selector="team=blue"), {"labels": {"team": "red"}}),
-        (Feed(PODS, Pod, field_selector="spec.nodeName=n1"), {"node": "n2"}),
+        (ListWatch(PODS, Pod, namespace="compute-grid"), {"namespace": "elsewhere"}),
+        (ListWatch(PODS, Pod, label_selector="team=blue"), {"labels": {"team": "red"}}),
+        (ListWatch(PODS, Pod, field_selector="spec.nodeName=n1"), {"node": "n2"}),
     ],
     ids=["namespace", "labels", "fields"],
 )
-async def test_only_the_part_that_was_asked_for_is_listed_and_watched(feed: Feed[Pod], foreign: dict[str, Any]) -> None:
+async def test_only_the_part_that_was_asked_for_is_listed_and_watched(
+    feed: ListWatch[Pod], foreign: dict[str, Any]
+) -> None:
     cluster = FakeCluster()
     cluster.put(PODS, pod("before", **foreign))
     async with following(cluster, feed=feed) as it:

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from django.db.models import Q
 
-from grid.launch.ledger import EventRecord, Row
+from grid.launch.ledger import EventRecord, LedgerRecord
 from grid.launch.request import request_stop
 from grid.models import Execution, State
 from grid.models.environment import Kind
@@ -38,7 +38,7 @@ def stop_with_parents(data_plane: str, *, now: datetime) -> Sequence[str]:
     return stopped
 
 
-def goes_on_alone(cluster: Row, parent: Row, *, now: datetime) -> EventRecord | None:
+def goes_on_alone(cluster: LedgerRecord, parent: LedgerRecord, *, now: datetime) -> EventRecord | None:
     """The line of history for a workspace or job whose cluster ends before it does; None when it ends too, or is
     never started."""
     if cluster.stop_wanted_by in PARENTS or parent.stop_wanted or parent.state in _ENDING:

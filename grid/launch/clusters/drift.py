@@ -24,7 +24,7 @@ from grid.labels import MANAGED_BY, MANAGER
 from grid.launch import apply, ledger
 from grid.launch.clusters import manifests, objects, status
 from grid.launch.context import Context
-from grid.launch.ledger import EventRecord, Row
+from grid.launch.ledger import EventRecord, LedgerRecord
 from grid.launch.manifests import Manifest, anchor
 from grid.launch.spec import ExecutionSpec
 
@@ -36,7 +36,7 @@ SELECTOR = f"{MANAGED_BY}={MANAGER}"
 
 @dataclass(frozen=True, slots=True)
 class _Size:
-    """What the objects were made equal to."""
+    """Sizes last applied to the cluster."""
 
     minimum: int
     maximum: int
@@ -60,7 +60,7 @@ class DriftRepair:
         self._context = context
         self._kept: dict[str, _Kept] = {}
 
-    async def create(self, row: Row, spec: ExecutionSpec) -> str:
+    async def create(self, row: LedgerRecord, spec: ExecutionSpec) -> str:
         """All of it; the address of the head. See `objects.create_all`."""
         context = self._context
         address = await objects.create_all(
@@ -69,7 +69,7 @@ class DriftRepair:
         self._kept[row.id] = self._goal(spec)
         return address
 
-    async def keep(self, row: Row, spec: ExecutionSpec, *, invalidated: bool) -> str:
+    async def keep(self, row: LedgerRecord, spec: ExecutionSpec, *, invalidated: bool) -> str:
         """Make the objects what the spec says; the head's address, which is another if the old one could not be had again."""
         address = status.read(row.status).head_address
         kept = self._kept.get(row.id)
@@ -83,7 +83,7 @@ class DriftRepair:
         return address
 
     async def audit(self) -> set[str]:
-        """Clusters of which an object is missing, or has another number of replicas than nobody but us decides on."""
+        """Clusters of which an object is missing, or whose replica count differs from ours while no autoscaler owns it."""
         found: dict[tuple[Resource, str], int | None] = {}
         for resource in _KINDS if self._kept else ():
             listed = await apply.list_all(
@@ -128,7 +128,7 @@ class DriftRepair:
         namespace = self._context.namespace
         return manifests.workers(spec, namespace=namespace, anchor_uid=anchor_uid, head_address=address)[-1]
 
-    def _autoscaler_is_right(self, row: Row, spec: ExecutionSpec) -> bool:
+    def _autoscaler_is_right(self, row: LedgerRecord, spec: ExecutionSpec) -> bool:
         """As far as the cache knows."""
         size = _Size.of(spec)
         known = self._context.autoscalers.by("execution", row.id)
@@ -141,7 +141,7 @@ class DriftRepair:
         found = await objects.find(api, anchor(spec, namespace=namespace))
         return str(found["metadata"]["uid"]) if found else await apply.create_anchor(api, spec, namespace=namespace)
 
-    async def _keep_all(self, row: Row, spec: ExecutionSpec, known: str) -> str:
+    async def _keep_all(self, row: LedgerRecord, spec: ExecutionSpec, known: str) -> str:
         uid = await self._anchor(spec)
         (service,) = [one for one in self._manifests(spec, uid, known) if one.resource == SERVICES]
         address = objects.address_of(await self._keep_service(row, _at(service, known)))
@@ -152,7 +152,7 @@ class DriftRepair:
             await self._tell_workers(row, spec, uid, address)
         return address
 
-    async def _tell_workers(self, row: Row, spec: ExecutionSpec, uid: str, address: str) -> None:
+    async def _tell_workers(self, row: LedgerRecord, spec: ExecutionSpec, uid: str, address: str) -> None:
         """The head is reached at another address; who is told is started anew."""
         deployment, *_ = manifests.workers(
             spec, namespace=self._context.namespace, anchor_uid=uid, head_address=address
@@ -167,7 +167,7 @@ class DriftRepair:
             row, EventRecord(f"{address}/moved", self._context.clock(), about, "Warning", "moved", message, 1)
         )
 
-    async def _keep_service(self, row: Row, manifest: Manifest) -> RawObject:
+    async def _keep_service(self, row: LedgerRecord, manifest: Manifest) -> RawObject:
         found = await objects.find(self._context.api, manifest)
         if found is not None:
             return found
@@ -178,7 +178,7 @@ class DriftRepair:
         spec = {key: value for key, value in manifest.body["spec"].items() if key != "clusterIP"}
         return await self._make_again(row, replace(manifest, body={**manifest.body, "spec": spec}))
 
-    async def _keep_one(self, row: Row, manifest: Manifest, spec: ExecutionSpec) -> None:
+    async def _keep_one(self, row: LedgerRecord, manifest: Manifest, spec: ExecutionSpec) -> None:
         found = await objects.find(self._context.api, manifest)
         if found is None:
             await self._make_again(row, manifest)
@@ -192,7 +192,7 @@ class DriftRepair:
             await objects.patch(self._context.api, manifest, changes)
             logger.info("changed execution=%s kind=%s %s", row.id, manifest.resource.kind, changes)
 
-    async def _make_again(self, row: Row, manifest: Manifest) -> RawObject:
+    async def _make_again(self, row: LedgerRecord, manifest: Manifest) -> RawObject:
         kind, name = manifest.resource.kind, manifest.name
         try:
             made = await apply.get_or_create(self._context.api, manifest, row.id)
@@ -210,7 +210,7 @@ class DriftRepair:
         )
         return made
 
-    async def _note(self, row: Row, line: EventRecord) -> None:
+    async def _note(self, row: LedgerRecord, line: EventRecord) -> None:
         await self._context.database(ledger.note_events, row.id, [line])
 
 

@@ -22,10 +22,10 @@ from grid.kube.resources import AUTOSCALERS, PODS
 from grid.labels import KEYS
 from grid.launch import ledger
 from grid.launch.clusters import costs, samples
-from grid.launch.clusters.progress import Seen
+from grid.launch.clusters.progress import ObservedCluster
 from grid.launch.context import Context
 from grid.launch.frameworks import framework
-from grid.launch.frameworks.base import ClusterReport, Framework, FrameworkSilent, WorkerPod
+from grid.launch.frameworks.base import ClusterReport, FrameworkAdapter, FrameworkSilent, WorkerPod
 from grid.launch.ledger import RunningCluster
 from grid.launch.spec import ExecutionSpec, parse_spec
 from grid.metrics.demand import Demand, read_demand, write_demand
@@ -81,7 +81,7 @@ class FrameworkPoller:
         context: Context,
         *,
         rng: random.Random,
-        framework_of: Callable[[str], Framework] = framework,
+        framework_of: Callable[[str], FrameworkAdapter] = framework,
         session: Callable[[], aiohttp.ClientSession] = new_session,
     ) -> None:
         self._context = context
@@ -122,7 +122,7 @@ class FrameworkPoller:
         return [(id, not visits.silences or id in chosen) for id, visits in free]
 
     def _silent_to_ask(self) -> set[str]:
-        """Who was silent is asked again after 10, 20, and then 30 seconds; who waits longest first."""
+        """Back off from unresponsive heads (10, 20, then 30 seconds); the oldest first."""
         now, silent = self._context.monotonic(), [(id, one) for id, one in self._visits.items() if one.silences]
         places = SILENT_AT_ONCE - sum(visits.is_busy for _, visits in silent)
         # Half a round early rather than half a round late.
@@ -201,10 +201,12 @@ class FrameworkPoller:
             await self._note_demand(id, spec, report)
         return failure
 
-    def _seen(self, id: str) -> Seen:
-        return Seen(self._context.pods.by("execution", id))
+    def _seen(self, id: str) -> ObservedCluster:
+        return ObservedCluster(self._context.pods.by("execution", id))
 
-    async def _ask(self, http: aiohttp.ClientSession, id: str, spec: ExecutionSpec, seen: Seen) -> ClusterReport | None:
+    async def _ask(
+        self, http: aiohttp.ClientSession, id: str, spec: ExecutionSpec, seen: ObservedCluster
+    ) -> ClusterReport | None:
         head, cluster = seen.head, spec.cluster
         if head is None or not head.status.pod_ip or cluster is None:
             return None

@@ -11,7 +11,7 @@ from grid.diagnosis.containers import explain_terminated
 from grid.diagnosis.pods import explain_pod
 from grid.kube.objects import Condition, ContainerStatus, Event, Pod, Terminated
 from grid.labels import APP_COMPONENT, HEAD
-from grid.launch.clusters.progress import Seen
+from grid.launch.clusters.progress import ObservedCluster
 from grid.launch.ledger import EventRecord
 
 HEAD_REPLACED = "head_replaced"
@@ -22,7 +22,7 @@ _LOST_WITH_WORKER = "Its unfinished tasks go to other workers, and results that 
 _GONE = frozenset({"evicted", "storage_limit", "node_lost", "disrupted", "refused_by_node", "failed"})
 
 
-def of_pods(seen: Seen, deleted: Sequence[Pod], *, since: datetime, now: datetime) -> list[EventRecord]:
+def of_pods(seen: ObservedCluster, deleted: Sequence[Pod], *, since: datetime, now: datetime) -> list[EventRecord]:
     """The lines for everything that happened `since` the cluster runs and can still be seen; `deleted` are pods that went since
     the last look, as they were last."""
     found: dict[str, EventRecord] = {}

@@ -15,8 +15,8 @@ from grid.diagnosis.pods import explain_pod
 from grid.kube.objects import Event, Pod
 from grid.labels import APP_COMPONENT, HEAD, WORKER
 from grid.launch.clusters.manifests import head_name, worker_name
-from grid.launch.ledger import Row
-from grid.launch.lifecycle import Change
+from grid.launch.ledger import LedgerRecord
+from grid.launch.lifecycle import Transition
 from grid.launch.progress import is_ready
 from grid.models import State
 from grid.wording import duration
@@ -32,7 +32,7 @@ _ATTEMPTS = ("FailedCreate", "ReplicaSetCreateError")
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ObservedCluster:
     """What the cluster shows now: its pods, and the events about any of its objects, oldest first."""
 
     pods: Sequence[Pod] = ()
@@ -61,17 +61,19 @@ class Seen:
         return [event for event in self.events if event.involved_object.name == pod.metadata.name]
 
 
-def next_change(row: Row, seen: Seen, *, timeouts: Mapping[State, int], now: datetime) -> Change | None:
+def next_change(
+    row: LedgerRecord, seen: ObservedCluster, *, timeouts: Mapping[State, int], now: datetime
+) -> Transition | None:
     """The next state of a cluster whose objects were created, or None to go on waiting."""
     head = seen.head
     if row.state == State.DEPLOYING and head is not None and head.spec.node_name:
-        return Change(State.PREPARING, "scheduled", f"Node {head.spec.node_name} prepares the head: image, start.")
+        return Transition(State.PREPARING, "scheduled", f"Node {head.spec.node_name} prepares the head: image, start.")
     if row.state == State.PREPARING and seen.head_is_ready and seen.ready_workers:
-        return Change(State.RUNNING, *READY)
+        return Transition(State.RUNNING, *READY)
     return _too_long(row, seen, timeouts, now)
 
 
-def standing(row: Row, seen: Seen) -> tuple[str, str] | None:
+def standing(row: LedgerRecord, seen: ObservedCluster) -> tuple[str, str] | None:
     """Reason and message while the state stays; None to leave them as they are."""
     if row.state == State.PREPARING:
         return HEAD_READY if seen.head_is_ready else None
@@ -86,7 +88,7 @@ def is_up(pod: Pod) -> bool:
     return not _is_ending(pod) and is_ready(pod)
 
 
-def explain_head(row: Row, seen: Seen, now: datetime) -> str:
+def explain_head(row: LedgerRecord, seen: ObservedCluster, now: datetime) -> str:
     """What the head waits for, as a sentence with the next step."""
     if seen.head is None:
         return _not_made(seen, head_name(row.id), "the head")
@@ -94,7 +96,7 @@ def explain_head(row: Row, seen: Seen, now: datetime) -> str:
     return f"{why.sentence} {why.next_step}".strip()
 
 
-def explain_first_worker(row: Row, seen: Seen, now: datetime) -> str:
+def explain_first_worker(row: LedgerRecord, seen: ObservedCluster, now: datetime) -> str:
     if not seen.workers:
         return _not_made(seen, worker_name(row.id), "a worker")
     first = seen.workers[0]
@@ -102,7 +104,9 @@ def explain_first_worker(row: Row, seen: Seen, now: datetime) -> str:
     return f"{why.sentence} {why.next_step}".strip()
 
 
-def _too_long(row: Row, seen: Seen, timeouts: Mapping[State, int], now: datetime) -> Change | None:
+def _too_long(
+    row: LedgerRecord, seen: ObservedCluster, timeouts: Mapping[State, int], now: datetime
+) -> Transition | None:
     limit = timeouts.get(row.state)
     if limit is None or now - row.state_since <= timedelta(seconds=limit):
         return None
@@ -114,10 +118,10 @@ def _too_long(row: Row, seen: Seen, timeouts: Mapping[State, int], now: datetime
         message = f"The head was not ready {within} {explain_head(row, seen, now)}"
     else:
         message = f"The head is ready, but no worker was {within} {explain_first_worker(row, seen, now)}"
-    return Change(State.ERROR, code, message, level="Warning")
+    return Transition(State.ERROR, code, message, level="Warning")
 
 
-def _not_made(seen: Seen, name: str, what: str) -> str:
+def _not_made(seen: ObservedCluster, name: str, what: str) -> str:
     """Its Deployment's or ReplicaSet's events say why there is no pod: a quota, or a rule of the namespace."""
     refused = [
         event

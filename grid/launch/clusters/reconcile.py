@@ -13,9 +13,9 @@ from grid.launch import apply, ledger
 from grid.launch.changes import slots_to_keep
 from grid.launch.clusters import attached, incidents, objects, progress, slots, status
 from grid.launch.clusters.drift import DriftRepair
-from grid.launch.clusters.progress import Seen
+from grid.launch.clusters.progress import ObservedCluster
 from grid.launch.context import Context
-from grid.launch.ledger import EventRecord, Row
+from grid.launch.ledger import EventRecord, LedgerRecord
 from grid.launch.progress import Finding
 from grid.launch.spec import ExecutionSpec, parse_spec
 from grid.launch.stopping import because
@@ -39,18 +39,18 @@ class Clusters:
         self._noted: dict[str, set[tuple[str, int]]] = {}
         self._lowered: dict[str, tuple[int, float]] = {}  # to which maximum, and when
 
-    async def create(self, row: Row) -> Mapping[str, Any]:
+    async def create(self, row: LedgerRecord) -> Mapping[str, Any]:
         address = await self._drift.create(row, parse_spec(row))
         return {
             "message": "Its objects are created; the cluster looks for nodes.",
             "status": status.with_changes(row.status, head_address=address),
         }
 
-    async def follow(self, row: Row) -> Finding:
+    async def follow(self, row: LedgerRecord) -> Finding:
         """1. Enter the next state, if it is time. 2. Tell what happened. 3. Keep the objects as they must be, and the workers within
         the slots. 4. Write the status. 5. Execute a request for a new head. 6. Give back slots after its maximum was lowered."""
         context = self._context
-        seen = Seen(await context.find_pods(row.id), context.events.of(row.id))
+        seen = ObservedCluster(await context.find_pods(row.id), context.events.of(row.id))
         change = progress.next_change(row, seen, timeouts=context.limits, now=context.clock())
         if change is not None:
             return Finding(change, seen.head)
@@ -65,23 +65,23 @@ class Clusters:
         later = await self._give_back_slots(row, spec)
         return Finding(None, again=min((one for one in (again, later) if one is not None), default=None))
 
-    async def main_pod(self, row: Row) -> Pod | None:
-        return Seen(await self._context.find_pods(row.id)).head
+    async def main_pod(self, row: LedgerRecord) -> Pod | None:
+        return ObservedCluster(await self._context.find_pods(row.id)).head
 
-    async def delete(self, row: Row) -> bool:
+    async def delete(self, row: LedgerRecord) -> bool:
         await self._tell_parent(row)  # before its end is written, so that it is told whoever is killed
         context = self._context
         return await objects.delete_all(context.api, row.object_name, row.id, namespace=context.namespace)
 
-    def is_seen(self, row: Row) -> bool:
+    def is_seen(self, row: LedgerRecord) -> bool:
         return any(cache.by("execution", row.id) for cache in (self._context.pods, self._context.autoscalers))
 
-    def stopping(self, row: Row) -> str:
+    def stopping(self, row: LedgerRecord) -> str:
         if row.stop_wanted_by in attached.PARENTS:
             return f"{row.stop_wanted_by.capitalize()} ends, and it ends with it."
         return f"{row.stop_wanted_by} asked to stop it{because(row.stop_reason)}; head and workers are ended."
 
-    def stopped(self, row: Row) -> str:
+    def stopped(self, row: LedgerRecord) -> str:
         how = "with" if row.stop_wanted_by in attached.PARENTS else "by"
         return f"Stopped {how} {row.stop_wanted_by}{because(row.stop_reason)}."
 
@@ -97,7 +97,7 @@ class Clusters:
 
     # --- Steps ---
 
-    async def _tell(self, row: Row, seen: Seen) -> None:
+    async def _tell(self, row: LedgerRecord, seen: ObservedCluster) -> None:
         deleted = [gone.pod for gone in self._context.pods.deleted_pods.get(row.id, {}).values()]
         lines = incidents.of_pods(seen, deleted, since=row.state_since, now=self._context.clock())
         head = status.read(row.status).head_pod
@@ -107,13 +107,13 @@ class Clusters:
         for pod in deleted:
             self._context.pods.deleted_pods[row.id].pop(pod.metadata.uid, None)
 
-    async def _tell_parent(self, row: Row) -> None:
+    async def _tell_parent(self, row: LedgerRecord) -> None:
         parent = await self._context.database(ledger.read, row.attached_to) if row.attached_to else None
         line = attached.goes_on_alone(row, parent, now=self._context.clock()) if parent is not None else None
         if line is not None:
             await self._context.database(ledger.note_events, row.attached_to, [line])
 
-    async def _note(self, row: Row, lines: list[EventRecord]) -> None:
+    async def _note(self, row: LedgerRecord, lines: list[EventRecord]) -> None:
         known = self._noted.setdefault(row.id, set())
         new = [line for line in lines if (line.uid, line.count) not in known]
         if new:
@@ -122,7 +122,7 @@ class Clusters:
             for line in new:
                 logger.info("incident execution=%s reason=%s object=%s", row.id, line.reason, line.object)
 
-    async def _remember(self, row: Row, seen: Seen, address: str) -> bool:
+    async def _remember(self, row: LedgerRecord, seen: ObservedCluster, address: str) -> bool:
         """Where the head is and which it is, and what the cluster waits for. Whether anything was written."""
         columns: dict[str, Any] = {}
         standing = progress.standing(row, seen)
@@ -141,7 +141,7 @@ class Clusters:
             await self._context.database(ledger.update, row, columns, now=self._context.clock())
         return bool(columns)
 
-    async def _restart_head(self, row: Row, seen: Seen) -> bool:
+    async def _restart_head(self, row: LedgerRecord, seen: ObservedCluster) -> bool:
         """First written down for which head the request is, then done: so it is done to that head, and only once."""
         requested, known = row.restart_requested_at, status.read(row.status)
         if requested is None:
@@ -158,7 +158,7 @@ class Clusters:
         logger.info("head is replaced as asked execution=%s pod=%s", row.id, head.metadata.name)
         return False
 
-    async def _give_back_slots(self, row: Row, spec: ExecutionSpec) -> float | None:
+    async def _give_back_slots(self, row: LedgerRecord, spec: ExecutionSpec) -> float | None:
         """After its maximum was lowered: what no pod uses any more, and none can come to use. Counted as the cluster itself says,
         never from a cache."""
         assert spec.cluster is not None, "only clusters come here"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from grid.kube.objects import Autoscaler
-from grid.launch.clusters.progress import Seen
+from grid.launch.clusters.progress import ObservedCluster
 from grid.models import ClusterSample
 
 _HOUR, _DAY = timedelta(hours=1), timedelta(days=1)
@@ -38,7 +38,9 @@ class Point:
     counts: tuple[int, int]
 
 
-def sample_of(seen: Seen, autoscaler: Autoscaler | None, *, minimum: int, pending_tasks: int | None) -> Sample:
+def sample_of(
+    seen: ObservedCluster, autoscaler: Autoscaler | None, *, minimum: int, pending_tasks: int | None
+) -> Sample:
     """Without an autoscaler, or before it has said anything, as many workers are wanted as there are at least."""
     wanted = autoscaler.status.desired_replicas if autoscaler else 0
     return Sample(

@@ -12,7 +12,7 @@ from grid.kube.objects import Pod
 from grid.labels import APP_COMPONENT, WORKER
 from grid.launch.clusters import objects
 from grid.launch.context import Context
-from grid.launch.ledger import Row
+from grid.launch.ledger import LedgerRecord
 from grid.launch.spec import ExecutionSpec
 
 # Between two looks at how many workers are asked for, and so between two changes of the bounds.
@@ -59,7 +59,9 @@ class WithinSlots:
         self._context = context
         self._looks: dict[str, _Look] = {}
 
-    async def apply(self, row: Row, spec: ExecutionSpec, workers: Workers) -> tuple[ExecutionSpec, float | None]:
+    async def apply(
+        self, row: LedgerRecord, spec: ExecutionSpec, workers: Workers
+    ) -> tuple[ExecutionSpec, float | None]:
         """The spec with the sizes that are allowed now, and after how many seconds to look again."""
         assert spec.cluster is not None, "only clusters come here"
         if not workers.ending:

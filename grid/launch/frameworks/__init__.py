@@ -1,14 +1,14 @@
 """The frameworks that clusters can be made of."""
 
-from grid.launch.frameworks.base import Framework
+from grid.launch.frameworks.base import FrameworkAdapter
 from grid.launch.frameworks.dask import Dask
 from grid.launch.frameworks.ray import Ray
 from grid.launch.frameworks.spark import Spark
 
-_FRAMEWORKS: dict[str, Framework] = {one.name: one for one in (Dask(), Ray(), Spark())}
+_FRAMEWORKS: dict[str, FrameworkAdapter] = {one.name: one for one in (Dask(), Ray(), Spark())}
 
 
-def framework(name: str) -> Framework:
+def framework(name: str) -> FrameworkAdapter:
     """Raises ValueError with a sentence for a name that is none."""
     try:
         return _FRAMEWORKS[name]

@@ -81,7 +81,7 @@ class FrameworkSilent(Exception):
     """The head did not answer, or not what was expected; the message says which. Asked again later."""
 
 
-class Framework(Protocol):
+class FrameworkAdapter(Protocol):
     """Implemented by one stateless object per framework; find it with `grid.launch.frameworks.framework(name)`."""
 
     name: str

@@ -22,7 +22,7 @@ from grid.egress import read_egress
 from grid.errors import GridError, NotAllowed
 from grid.kube.http import HttpKubeApi
 from grid.launch.apply import ensure_namespace
-from grid.launch.context import Place
+from grid.launch.context import LaunchTarget
 from grid.launch.controller import Controller
 from grid.launch.leader import Election
 from grid.launch.policykeeper import Network
@@ -48,7 +48,7 @@ class Command(BaseCommand):
         asyncio.run(_serve(places))
 
 
-async def _serve(places: Sequence[Place]) -> None:
+async def _serve(places: Sequence[LaunchTarget]) -> None:
     """Until SIGTERM or Ctrl-C; an unreachable cluster or database is waited for."""
     task = asyncio.current_task()
     assert task is not None, "runs as a task of asyncio.run"
@@ -61,7 +61,7 @@ async def _serve(places: Sequence[Place]) -> None:
                 tasks.create_task(_serve_data_plane(place))
 
 
-async def _serve_data_plane(place: Place) -> None:
+async def _serve_data_plane(place: LaunchTarget) -> None:
     """Lead it whenever nobody else does; its own lease says who does."""
     api = api_of(place.data_plane)
     # The host's name tells an operator which process leads; the rest makes two processes of one host differ.
@@ -106,8 +106,8 @@ async def _make_ready(api: HttpKubeApi, namespace: str) -> None:
         return
 
 
-def _place(data_plane: str) -> Place:
-    return Place(data_plane, settings.GRID_NAMESPACE, access_token, _storage(), _network())
+def _place(data_plane: str) -> LaunchTarget:
+    return LaunchTarget(data_plane, settings.GRID_NAMESPACE, access_token, _storage(), _network())
 
 
 def _network() -> Network:

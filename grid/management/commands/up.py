@@ -44,7 +44,7 @@ class Command(BaseCommand):
             "--node-idle-seconds", type=int, default=60, help="how long a node may be unneeded before it is removed"
         )
 
-        parser.add_argument("--nodes", type=int, default=0, help="show so many nodes that are only played, besides")
+        parser.add_argument("--nodes", type=int, default=0, help="show so many nodes that are only simulated, besides")
         parser.add_argument("--pods", type=int, default=0, help="so many pods of executions on them")
         parser.add_argument("--churn", type=float, default=0.0, help="and so many changes of them a second")
 
@@ -221,8 +221,8 @@ def _programs(var: Path, port: int, population: Sequence[str], *, node_idle_seco
         program("controller", ["controller"], {"GRID_KUBE_CONTEXT": "controller"}, lambda: True, 10.0),
     ]
     if population:
-        played = ["played", "--every", "15"]
-        programs.append(program("played executions", played, {"GRID_KUBE_CONTEXT": "admin"}, lambda: True, 5.0))
+        simulated = ["record_simulated", "--every", "15"]
+        programs.append(program("simulated executions", simulated, {"GRID_KUBE_CONTEXT": "admin"}, lambda: True, 5.0))
     return programs
 
 

@@ -7,7 +7,7 @@ import ipaddress
 from grid.sandbox.apiserver import quota
 from grid.sandbox.apiserver.kinds import NAMESPACES, PODS, Kind, Object
 from grid.sandbox.apiserver.status import Cause, forbidden, not_found
-from grid.sandbox.apiserver.store import Store
+from grid.sandbox.apiserver.store import ObjectStore
 
 _SERVICE_NETWORK = ipaddress.ip_network("10.96.0.0/16")
 _PROTECTED_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
@@ -17,7 +17,7 @@ check_quota = quota.check
 charge_quota = quota.charge
 
 
-def check_namespace(store: Store, kind: Kind, namespace: str, name: str) -> None:
+def check_namespace(store: ObjectStore, kind: Kind, namespace: str, name: str) -> None:
     """Objects are created in living namespaces only."""
     found = store.get("namespaces", namespace)
     if found is None:
@@ -28,21 +28,21 @@ def check_namespace(store: Store, kind: Kind, namespace: str, name: str) -> None
         raise forbidden(kind, name, problem, [cause])
 
 
-def admit(store: Store, kind: Kind, namespace: str, obj: Object) -> None:
+def admit(store: ObjectStore, kind: Kind, namespace: str, obj: Object) -> None:
     if kind is PODS:
         _admit_pod(store, namespace, obj)
     elif kind.resource == "services":
         _give_address(store, obj)
 
 
-def admit_update(store: Store, kind: Kind, new: Object, old: Object, subresource: str) -> None:
+def admit_update(store: ObjectStore, kind: Kind, new: Object, old: Object, subresource: str) -> None:
     if kind.resource == "services" and not subresource:
         _give_address(store, new)
     if kind.resource == "resourcequotas" and not subresource and new["spec"] != old["spec"]:
         quota.recount(store, new)
 
 
-def _admit_pod(store: Store, namespace: str, pod: Object) -> None:
+def _admit_pod(store: ObjectStore, namespace: str, pod: Object) -> None:
     spec, name = pod["spec"], pod["metadata"]["name"]
     account = spec["serviceAccountName"]
     if store.get("serviceaccounts", f"{namespace}/{account}") is None:
@@ -55,7 +55,7 @@ def _admit_pod(store: Store, namespace: str, pod: Object) -> None:
         spec["priority"] = PRIORITY_CLASSES[priority_class]
 
 
-def _give_address(store: Store, service: Object) -> None:
+def _give_address(store: ObjectStore, service: Object) -> None:
     spec = service["spec"]
     if spec.get("type") == "ExternalName" or spec.get("clusterIP") == "None":
         if spec.get("clusterIP") == "None":

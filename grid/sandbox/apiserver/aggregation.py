@@ -24,7 +24,7 @@ from grid.sandbox.apiserver.identity import Identity
 from grid.sandbox.apiserver.kinds import Object, stored_kinds
 from grid.sandbox.apiserver.registry import Registry, timestamp
 from grid.sandbox.apiserver.status import Failure
-from grid.sandbox.apiserver.store import Change
+from grid.sandbox.apiserver.store import StoreEvent
 from grid.sandbox.serviceproxy.endpoints import backends_of, cluster_ip
 
 log = logging.getLogger(__name__)
@@ -78,7 +78,7 @@ class Aggregator:
         for resource in (API_SERVICES, "services"):
             self._store.listen(resource, self._changed)
 
-    def _changed(self, change: Change) -> None:
+    def _changed(self, change: StoreEvent) -> None:
         before = change.before.obj if change.before is not None else {}
         now = change.now.obj if change.now is not None else {}
         if before.get("spec") != now.get("spec"):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from grid.sandbox.apiserver.kinds import KINDS, STATUS, Kind, Object, find_kind, has_group, stored_kinds
 from grid.sandbox.apiserver.status import Cause, required, unsupported, wrong
-from grid.sandbox.apiserver.store import Change, Store
+from grid.sandbox.apiserver.store import ObjectStore, StoreEvent
 
 DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
@@ -23,14 +23,14 @@ _STAGES = {"alpha": 0, "beta": 1, "": 2}
 class Kinds:
     """All kinds of one API server: the built-in table, and what the definitions in its store say."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: ObjectStore) -> None:
         self._store = store
         self._custom: Mapping[tuple[str, str, str], Kind] = {}
         self._stored: Mapping[str, Kind] = {}
         self._look()
         store.listen(DEFINITIONS, self._changed)
 
-    def _changed(self, change: Change) -> None:
+    def _changed(self, change: StoreEvent) -> None:
         self._look()
 
     def _look(self) -> None:
@@ -116,7 +116,7 @@ class _Names:
         return cls(names["plural"], frozenset({*resources, f"kind {names['kind']}", f"kind {names['listKind']}"}))
 
 
-def status_of(store: Store, definition: Object, now: str) -> Object:
+def status_of(store: ObjectStore, definition: Object, now: str) -> Object:
     """What the server says of a definition: accepted and established, unless another one has its names."""
     others = [
         _Names.of(record.obj)

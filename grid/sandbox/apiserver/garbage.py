@@ -18,7 +18,7 @@ from grid.sandbox.apiserver.deletion import FOREGROUND, ORPHAN, DeleteOptions
 from grid.sandbox.apiserver.kinds import Kind, Object
 from grid.sandbox.apiserver.registry import Registry
 from grid.sandbox.apiserver.status import Failure
-from grid.sandbox.apiserver.store import Change, Listener, Record
+from grid.sandbox.apiserver.store import Listener, Record, StoreEvent
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ class Janitor:
             self._store.listen(kind.resource, self._listener(kind))
 
     def _listener(self, kind: Kind) -> Listener:
-        def noticed(change: Change) -> None:
+        def noticed(change: StoreEvent) -> None:
             if change.before is not None:
                 self._forget(kind, change.before, gone=change.now is None)
             if change.now is not None:
@@ -81,7 +81,7 @@ class Janitor:
             if not self._dependents[owner["uid"]]:
                 del self._dependents[owner["uid"]]
 
-    def _look_again(self, kind: Kind, change: Change) -> None:
+    def _look_again(self, kind: Kind, change: StoreEvent) -> None:
         metadata = change.record.obj["metadata"]
         suspects = self._suspects
         before = len(suspects) + len(self._uncounted)

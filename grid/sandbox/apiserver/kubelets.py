@@ -10,7 +10,7 @@ import msgspec
 
 from grid.sandbox.apiserver.kinds import Object
 from grid.sandbox.apiserver.status import Failure, bad_request, server_error
-from grid.sandbox.apiserver.store import Store
+from grid.sandbox.apiserver.store import ObjectStore
 
 log = logging.getLogger(__name__)
 
@@ -22,7 +22,7 @@ _ADDRESS_ORDER = ("InternalIP", "Hostname", "ExternalIP")
 class Kubelets:
     """Connections to the kubelets of all nodes, and what they last said about usage."""
 
-    def __init__(self, store: Store, *, token: str) -> None:
+    def __init__(self, store: ObjectStore, *, token: str) -> None:
         self._store = store
         self._headers = {"Authorization": f"Bearer {token}"}
         self._session: aiohttp.ClientSession | None = None
@@ -46,7 +46,7 @@ class Kubelets:
         if record is None:
             raise Failure(404, "NotFound", f'nodes "{node_name}" not found', {"name": node_name, "kind": "nodes"})
         if not record.is_kept:
-            raise bad_request(f"nothing runs on {node_name}, which is only played, so there is no log")
+            raise bad_request(f"nothing runs on {node_name}, which is only simulated, so there is no log")
         status = record.obj.get("status") or {}
         addresses = {each["type"]: each["address"] for each in status.get("addresses") or ()}
         host = next((addresses[kind] for kind in _ADDRESS_ORDER if kind in addresses), None)

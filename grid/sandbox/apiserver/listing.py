@@ -23,7 +23,7 @@ from grid.sandbox.apiserver.status import (
     too_large_version,
     unsupported,
 )
-from grid.sandbox.apiserver.store import Record, Store
+from grid.sandbox.apiserver.store import ObjectStore, Record
 
 _TOO_OLD = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue "
@@ -35,7 +35,7 @@ _LATEST = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class ListPage:
     records: list[Record]
     metadata: Object
 
@@ -61,7 +61,7 @@ def selection_of(kind: Kind, query: Mapping[str, str]) -> Selection | None:
     return Selection(labels, fields) if labels or fields is not None else None
 
 
-def list_page(store: Store, target: Target, query: Mapping[str, str]) -> Page:
+def list_page(store: ObjectStore, target: Target, query: Mapping[str, str]) -> ListPage:
     limit = max(parse_int(query.get("limit") or "0"), 0)
     selection = selection_of(target.kind, query)
     token = query.get("continue", "")
@@ -87,12 +87,12 @@ class _Range:
     name: str
 
 
-def _collect(store: Store, target: Target, selection: Selection | None, wanted: _Range) -> Page:
+def _collect(store: ObjectStore, target: Target, selection: Selection | None, wanted: _Range) -> ListPage:
     resource = target.kind.stored
     metadata: Object = {"resourceVersion": str(wanted.version)}
     if wanted.name and (target.prefix or not target.kind.namespaced) and wanted.version == store.version:
         found = store.get(resource, target.prefix + wanted.name)
-        return Page([found] if found and (selection is None or selection.takes(found)) else [], metadata)
+        return ListPage([found] if found and (selection is None or selection.takes(found)) else [], metadata)
     if wanted.version == store.version:
         candidates = store.records(resource, prefix=target.prefix, after=wanted.after)
     else:
@@ -108,10 +108,10 @@ def _collect(store: Store, target: Target, selection: Selection | None, wanted: 
                 metadata["remainingItemCount"] = store.count(resource, prefix=target.prefix, after=last)
             break
         records.append(record)
-    return Page(records, metadata)
+    return ListPage(records, metadata)
 
 
-def _asked_version(store: Store, query: Mapping[str, str], *, continued: bool) -> int:
+def _asked_version(store: ObjectStore, query: Mapping[str, str], *, continued: bool) -> int:
     """0 for "any", otherwise the exact version to show; refuses what Kubernetes refuses."""
     text, match = query.get("resourceVersion", ""), query.get("resourceVersionMatch", "")
     if continued:

@@ -13,7 +13,7 @@ from grid.sandbox.apiserver.kinds import PODS, Kind, Object, stored_kinds
 from grid.sandbox.apiserver.pods import is_finished
 from grid.sandbox.apiserver.quantities import canonical, is_binary
 from grid.sandbox.apiserver.status import forbidden
-from grid.sandbox.apiserver.store import Store
+from grid.sandbox.apiserver.store import ObjectStore
 
 _PLAIN_COUNTS = ("configmaps", "persistentvolumeclaims", "pods", "resourcequotas", "secrets", "services")
 _COMPUTE_SHORT = {"cpu": "requests.cpu", "memory": "requests.memory", "ephemeral-storage": "requests.ephemeral-storage"}
@@ -54,7 +54,7 @@ def pod_amounts(spec: Object, which: str) -> dict[str, Decimal]:
     return total
 
 
-def check(store: Store, kind: Kind, namespace: str, obj: Object) -> None:
+def check(store: ObjectStore, kind: Kind, namespace: str, obj: Object) -> None:
     """Refuses what would exceed a quota of the namespace, or does not say what a quota limits."""
     asked = usage_of(kind, obj) if kind.namespaced else {}
     for record in store.records("resourcequotas", prefix=f"{namespace}/") if asked else ():
@@ -103,7 +103,7 @@ def _compute(resource: str) -> tuple[str, str]:
     return (which, name) if which in ("requests", "limits") else ("", "")
 
 
-def charge(store: Store, kind: Kind, namespace: str, obj: Object) -> None:
+def charge(store: ObjectStore, kind: Kind, namespace: str, obj: Object) -> None:
     """Counts a new object in the quotas' status, so that the next creation sees it."""
     if kind.resource == "resourcequotas":
         recount_stored(store, f"{namespace}/{obj['metadata']['name']}")
@@ -114,7 +114,7 @@ def charge(store: Store, kind: Kind, namespace: str, obj: Object) -> None:
             recount_stored(store, record.key)
 
 
-def recount_stored(store: Store, key: str) -> None:
+def recount_stored(store: ObjectStore, key: str) -> None:
     """Brings the status of one quota up to date, if it is not."""
     record = store.get("resourcequotas", key)
     if record is None:
@@ -125,7 +125,7 @@ def recount_stored(store: Store, key: str) -> None:
         store.put("resourcequotas", key, quota)
 
 
-def recount(store: Store, quota: Object) -> None:
+def recount(store: ObjectStore, quota: Object) -> None:
     """Sets the status of a quota from all objects of its namespace."""
     hard: Mapping[str, str] = quota["spec"].get("hard") or {}
     totals = dict.fromkeys(hard, Decimal(0))

@@ -30,7 +30,7 @@ from grid.sandbox.apiserver.status import (
     server_error,
     wrong,
 )
-from grid.sandbox.apiserver.store import Record, Store, with_version
+from grid.sandbox.apiserver.store import ObjectStore, Record, with_version
 from grid.sandbox.apiserver.validation import check_new, check_update
 
 Clock = Callable[[], datetime]
@@ -68,7 +68,7 @@ class Deletion:
 class Registry:
     """Create, update and delete objects. `authority` is the certificate by which programs in pods would know the API server."""
 
-    def __init__(self, store: Store, *, clock: Clock, rng: random.Random, authority: str = "") -> None:
+    def __init__(self, store: ObjectStore, *, clock: Clock, rng: random.Random, authority: str = "") -> None:
         self.store = store
         self.kinds = Kinds(store)
         self._authority = authority

@@ -47,7 +47,7 @@ from grid.sandbox.apiserver.registry import Mutation, Registry, timestamp
 from grid.sandbox.apiserver.schema import type_of
 from grid.sandbox.apiserver.special import Handler, Special
 from grid.sandbox.apiserver.status import Failure, details_of, not_allowed, success, too_large_version
-from grid.sandbox.apiserver.store import Record, Store
+from grid.sandbox.apiserver.store import ObjectStore, Record
 from grid.sandbox.apiserver.streaming import StreamSettings, stream_watch
 from grid.sandbox.apiserver.tables import partial, table
 from grid.sandbox.apiserver.views import incoming, outgoing
@@ -75,7 +75,7 @@ class ApiServer:
         self.tokens = tokens
         self.clock = clock
         self.certificate = load_or_make(data_dir)
-        self.store = Store(data_dir / "cluster.sqlite3", history=history)
+        self.store = ObjectStore(data_dir / "cluster.sqlite3", history=history)
         self.registry = Registry(
             self.store, clock=clock, rng=rng or random.SystemRandom(), authority=self.certificate.authority
         )

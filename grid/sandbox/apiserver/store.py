@@ -103,7 +103,7 @@ def _labels_of(obj: Object) -> Mapping[str, str]:
 
 
 @dataclass(slots=True)
-class Change:
+class StoreEvent:
     """One step of a resource's history: `now` is None for a removal, `before` is None for a creation."""
 
     version: int
@@ -141,19 +141,19 @@ def with_version(obj: Object, version: int) -> Object:
     return obj
 
 
-Listener = Callable[[Change], None]
+Listener = Callable[[StoreEvent], None]
 
 
 @dataclass(slots=True)
 class _Resource:
     records: dict[str, Record] = field(default_factory=dict)
     keys: list[str] = field(default_factory=list)  # sorted
-    history: deque[Change] = field(default_factory=deque)
+    history: deque[StoreEvent] = field(default_factory=deque)
     floor: int = 0  # the oldest version from which the history is complete
     listeners: list[Listener] = field(default_factory=list)
 
 
-class Store:
+class ObjectStore:
     """Keep all objects and their recent history. `path` None keeps everything in memory only."""
 
     def __init__(
@@ -240,9 +240,9 @@ class Store:
     def can_show(self, resource: str, version: int) -> bool:
         return version == self.version or version >= max(self.compacted, self._of(resource).floor)
 
-    def changes_since(self, resource: str, version: int) -> list[Change]:
+    def changes_since(self, resource: str, version: int) -> list[StoreEvent]:
         """Oldest first; `version` must not be below `floor(resource)`."""
-        recent: list[Change] = []
+        recent: list[StoreEvent] = []
         for change in reversed(self._of(resource).history):
             if change.version <= version:
                 break
@@ -281,10 +281,10 @@ class Store:
         found.records[key] = record
         if before is None:
             bisect.insort(found.keys, key)
-        self._happened(found, Change(version, key, before, record))
+        self._happened(found, StoreEvent(version, key, before, record))
         return record
 
-    def remove(self, resource: str, key: str) -> Change:
+    def remove(self, resource: str, key: str) -> StoreEvent:
         found, version = self._of(resource), self.version + 1
         if found.records[key].is_kept:
             self._commit(version, "DELETE FROM objects WHERE resource = ? AND key = ?", (resource, key))
@@ -292,7 +292,7 @@ class Store:
             self._pass(version)
         before = found.records.pop(key)
         del found.keys[bisect.bisect_left(found.keys, key)]
-        change = Change(version, key, before, None)
+        change = StoreEvent(version, key, before, None)
         self._happened(found, change)
         return change
 
@@ -339,7 +339,7 @@ class Store:
             raise not_stored(self._path, problem) from problem
         self.version = version
 
-    def _happened(self, found: _Resource, change: Change) -> None:
+    def _happened(self, found: _Resource, change: StoreEvent) -> None:
         found.history.append(change)
         self._drop(found, len(found.history) - self._history)
         for listener in tuple(found.listeners):

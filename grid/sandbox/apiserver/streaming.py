@@ -18,7 +18,7 @@ from grid.sandbox.apiserver.listing import selection_of
 from grid.sandbox.apiserver.paths import Target
 from grid.sandbox.apiserver.selectors import exact_name
 from grid.sandbox.apiserver.status import expired, invalid_options, prohibited, server_error, wrong
-from grid.sandbox.apiserver.store import Store, event_line
+from grid.sandbox.apiserver.store import ObjectStore, event_line
 from grid.sandbox.apiserver.tables import partial, table
 from grid.sandbox.apiserver.views import outgoing
 from grid.sandbox.apiserver.watching import Interest, View, Watch
@@ -36,7 +36,7 @@ async def stream_watch(
     request: web.Request,
     target: Target,
     form: Form,
-    store: Store,
+    store: ObjectStore,
     settings: StreamSettings,
     line: Line,
     clock: Callable[[], datetime],
@@ -77,7 +77,7 @@ class _Start:
     announce_end: bool  # and say when that was all
 
 
-def _start(store: Store, request: web.Request) -> _Start:
+def _start(store: ObjectStore, request: web.Request) -> _Start:
     query = request.query
     text, match, initial = (
         query.get("resourceVersion", ""),
@@ -133,7 +133,7 @@ def _one_row(body: Object, obj: Object) -> Object:
     return {**body, "metadata": {"resourceVersion": obj["metadata"]["resourceVersion"]}}
 
 
-def _initial(store: Store, interest: Interest, start: _Start, target: Target) -> bytes:
+def _initial(store: ObjectStore, interest: Interest, start: _Start, target: Target) -> bytes:
     lines: list[bytes] = []
     for record in store.records(interest.resource, prefix=interest.prefix):
         if interest.covers(record.key) and interest.matches(record):
@@ -168,7 +168,7 @@ class _Bookmarks:
 async def _follow(
     response: web.StreamResponse,
     watch: Watch,
-    store: Store,
+    store: ObjectStore,
     bookmarks: _Bookmarks | None,
     end: float,
     line: Line,

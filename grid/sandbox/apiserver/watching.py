@@ -14,7 +14,7 @@ import msgspec
 
 from grid.sandbox.apiserver.kinds import Object
 from grid.sandbox.apiserver.listing import Selection
-from grid.sandbox.apiserver.store import Change, Record, Store, event_line
+from grid.sandbox.apiserver.store import ObjectStore, Record, StoreEvent, event_line
 
 EventType = Literal["ADDED", "MODIFIED", "DELETED"]
 View = Callable[[Object], Object]
@@ -41,7 +41,7 @@ class Interest:
 class Watch:
     """Buffered lines for one client, from `after` on. Use `close()` when the client is gone."""
 
-    def __init__(self, store: Store, interest: Interest, *, after: int) -> None:
+    def __init__(self, store: ObjectStore, interest: Interest, *, after: int) -> None:
         self._interest = interest
         self._after = after
         self._lines: list[bytes] = []
@@ -73,7 +73,7 @@ class Watch:
         except TimeoutError:
             return
 
-    def _take(self, change: Change) -> None:
+    def _take(self, change: StoreEvent) -> None:
         interest = self._interest
         if self.overflowed or change.version <= self._after or not interest.covers(change.key):
             return
@@ -87,7 +87,7 @@ class Watch:
             self.add(event_line(kind, msgspec.json.encode(interest.view(obj))))
 
 
-def _event_type(change: Change, interest: Interest) -> EventType | None:
+def _event_type(change: StoreEvent, interest: Interest) -> EventType | None:
     """Leaving the selection is a deletion for the watcher, entering it an addition."""
     before = change.before is not None and interest.matches(change.before)
     now = change.now is not None and interest.matches(change.now)

@@ -12,7 +12,7 @@ import random
 from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 
-from grid.labels import PLAYED
+from grid.labels import SIMULATED
 from grid.sandbox.client.clock import Backoff, Clock, SystemClock
 from grid.sandbox.client.errors import ApiError
 from grid.sandbox.client.http import Api, WatchEvent
@@ -173,7 +173,9 @@ class Mirrors:
         """The mirror of a resource's objects, but for the population's, which nobody but itself minds. To be asked for before `running`."""
         path = resource.path()
         if path not in self._mirrors:
-            self._mirrors[path] = Mirror(self._api, path, label_selector=f"!{PLAYED}", clock=self._clock, rng=self._rng)
+            self._mirrors[path] = Mirror(
+                self._api, path, label_selector=f"!{SIMULATED}", clock=self._clock, rng=self._rng
+            )
         return self._mirrors[path]
 
     @asynccontextmanager

@@ -28,7 +28,7 @@ from grid.sandbox.client import (
     reference_to,
 )
 from grid.sandbox.controllers.autoscaling.scaledown import Removable, Verdict, plan_scale_down
-from grid.sandbox.controllers.autoscaling.scaleup import Increase, ScaleUp, Waiting, plan_scale_up
+from grid.sandbox.controllers.autoscaling.scaleup import Increase, ScaleUp, UnschedulablePod, plan_scale_up
 from grid.sandbox.controllers.autoscaling.status import (
     NAME,
     NAMESPACE,
@@ -162,11 +162,11 @@ class Autoscaler(Controller):
         )
         return View(now, self._pools, machines, nodes, memory.not_ready_since, patience)
 
-    def _waiting(self) -> list[Waiting]:
+    def _waiting(self) -> list[UnschedulablePod]:
         """Pods that the scheduler has tried and could not place, oldest first."""
         pods = [pod for pod in self._pods.items() if concerns_us(pod) and _is_unschedulable(pod)]
         pods.sort(key=lambda pod: (-(pod["spec"].get("priority") or 0), pod["metadata"].get("creationTimestamp", "")))
-        return [Waiting(pod, pod_requests(pod)) for pod in pods]
+        return [UnschedulablePod(pod, pod_requests(pod)) for pod in pods]
 
     # Growing
 

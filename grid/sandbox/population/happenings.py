@@ -102,8 +102,8 @@ def _container_state(pod: Object, state: Object, *, started: bool = False, is_re
             "ready": is_ready,
             "restartCount": known.get("restartCount", 0),
             "image": image,
-            "imageID": f"played://{image}" if started else "",
-            "containerID": f"played://{pod['metadata']['uid']}" if started else "",
+            "imageID": f"simulated://{image}" if started else "",
+            "containerID": f"simulated://{pod['metadata']['uid']}" if started else "",
             "started": started,
         }
     ]

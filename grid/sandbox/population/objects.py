@@ -16,16 +16,16 @@ from grid.labels import (
     MANAGED_BY,
     MANAGER,
     NODE_POOL,
-    PLAYED,
     PREFIX,
     SAFE_TO_EVICT,
+    SIMULATED,
 )
 from grid.quantity import millicores, whole
 from grid.sandbox.client import Object
 from grid.sandbox.kubelet.capacity import allocatable_of
 from grid.sandbox.pools import NodePool
-from grid.sandbox.population.plan import Execution
-from grid.sandbox.population.rooms import Need
+from grid.sandbox.population.plan import SimulatedExecution
+from grid.sandbox.population.rooms import PodRequest
 
 POD_CONDITIONS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
 _PRESSURES = (
@@ -59,7 +59,7 @@ def node(name: str, uid: str, pool: NodePool, number: int, now: str) -> Object:
             "uid": uid,
             "resourceVersion": "",
             "creationTimestamp": now,
-            "labels": {**pool.node_labels(name), PLAYED: "true"},
+            "labels": {**pool.node_labels(name), SIMULATED: "true"},
         },
         "spec": {"providerID": f"sandbox://{name}", **({"taints": taints} if taints else {})},
         "status": {
@@ -72,8 +72,8 @@ def node(name: str, uid: str, pool: NodePool, number: int, now: str) -> Object:
                 "systemUUID": uid,
                 "bootID": uid,
                 "kernelVersion": "6.1.0",
-                "osImage": "Played (Compute Grid embedded)",
-                "containerRuntimeVersion": "played://1",
+                "osImage": "Simulated (Compute Grid embedded)",
+                "containerRuntimeVersion": "simulated://1",
                 "kubeletVersion": "v1.36.2",
                 "kubeProxyVersion": "",
                 "operatingSystem": "linux",
@@ -83,9 +83,9 @@ def node(name: str, uid: str, pool: NodePool, number: int, now: str) -> Object:
     }
 
 
-def need_of(pod: Object) -> Need:
+def need_of(pod: Object) -> PodRequest:
     requests = pod["spec"]["containers"][0]["resources"]["requests"]
-    return Need(
+    return PodRequest(
         pod["spec"]["nodeSelector"][NODE_POOL],
         millicores(requests["cpu"]),
         whole(requests["memory"]) // 2**20,
@@ -99,13 +99,13 @@ def beat(node: Object, now: str) -> None:
         condition["lastHeartbeatTime"] = now
 
 
-def anchor(execution: Execution, namespace: str, now: str) -> Object:
+def anchor(execution: SimulatedExecution, namespace: str, now: str) -> Object:
     data = {"execution": execution.id, "tier": execution.tier.id, "environment": execution.environment.id}
     metadata = _metadata(execution, execution.name, execution.uid, namespace, now)
     return {"kind": "ConfigMap", "apiVersion": "v1", "metadata": metadata, "data": data}
 
 
-def replica_set(execution: Execution, component: str, uid: str, namespace: str, now: str) -> Object:
+def replica_set(execution: SimulatedExecution, component: str, uid: str, namespace: str, now: str) -> Object:
     """What owns the pods of a cluster. There is no Deployment above it: nobody looks for one."""
     count = 1 if component == HEAD else execution.workers
     metadata = _metadata(execution, set_name(execution, component), uid, namespace, now, component=component)
@@ -127,12 +127,19 @@ def replica_set(execution: Execution, component: str, uid: str, namespace: str, 
     }
 
 
-def set_name(execution: Execution, component: str) -> str:
+def set_name(execution: SimulatedExecution, component: str) -> str:
     return f"{execution.name}-{component}-{execution.uid[:8]}"
 
 
 def pod(
-    execution: Execution, name: str, uid: str, namespace: str, now: str, *, component: str = "", owner: str = ""
+    execution: SimulatedExecution,
+    name: str,
+    uid: str,
+    namespace: str,
+    now: str,
+    *,
+    component: str = "",
+    owner: str = "",
 ) -> Object:
     """A pod that has just been created. `component` and `owner`, the uid of its ReplicaSet, are for pods of clusters."""
     metadata = _metadata(execution, name, uid, namespace, now, component=component)
@@ -154,7 +161,9 @@ def pod(
     return made
 
 
-def _metadata(execution: Execution, name: str, uid: str, namespace: str, now: str, *, component: str = "") -> Object:
+def _metadata(
+    execution: SimulatedExecution, name: str, uid: str, namespace: str, now: str, *, component: str = ""
+) -> Object:
     return {
         "name": name,
         "namespace": namespace,
@@ -171,7 +180,7 @@ def _metadata(execution: Execution, name: str, uid: str, namespace: str, now: st
             KEYS.project: execution.project,
             KEYS.user: execution.owner,
             KEYS.execution: execution.id,
-            PLAYED: "true",
+            SIMULATED: "true",
         },
     }
 
@@ -181,7 +190,7 @@ def _owner(version: str, kind: str, name: str, uid: str) -> Object:
     return {**whose, "controller": True, "blockOwnerDeletion": True}
 
 
-def _pod_spec(execution: Execution, component: str) -> Object:
+def _pod_spec(execution: SimulatedExecution, component: str) -> Object:
     tier = execution.tier
     tolerations: list[Object] = (
         [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}] if tier.gpus else []
@@ -220,7 +229,7 @@ def _pod_spec(execution: Execution, component: str) -> Object:
     }
 
 
-def _container(execution: Execution, component: str) -> Object:
+def _container(execution: SimulatedExecution, component: str) -> Object:
     requests = execution.tier.requests
     return {
         "name": "run",
@@ -257,7 +266,7 @@ def _container(execution: Execution, component: str) -> Object:
     }
 
 
-def _command(execution: Execution, component: str) -> list[str]:
+def _command(execution: SimulatedExecution, component: str) -> list[str]:
     if component:
         return [execution.environment.framework, component, "--host=$(POD_IP)", "--port=8888", "--no-dashboard"]
     if execution.kind == "job":

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from grid.sandbox.pools import NodePool, Taint
 
-ID_ALPHABET = "abcdefghijkmnpqrstvwxyz23456789"
+_ID_ALPHABET = "abcdefghijkmnpqrstvwxyz23456789"
 _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
 PODS_OF_A_NODE = 30
 MOST_NODES, MOST_PODS, MOST_CHURN = 5000, 150_000, 1000.0  # as many nodes and pods as Kubernetes itself allows
@@ -52,7 +52,7 @@ def wrong_size(*, nodes: int = 0, pods: int = 0, churn: float = 0.0) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Tier:
+class SimulatedTier:
     """A hardware tier as pods show it. Cores in millicores, memory in MiB."""
 
     id: str
@@ -68,14 +68,14 @@ class Tier:
 
 
 @dataclass(frozen=True, slots=True)
-class Environment:
+class SimulatedEnvironment:
     id: str
     image: str
     framework: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Execution:
+class SimulatedExecution:
     """One execution. `workers` is 0 of what is no cluster."""
 
     id: str
@@ -84,8 +84,8 @@ class Execution:
     title: str
     owner: str
     project: str
-    tier: Tier
-    environment: Environment
+    tier: SimulatedTier
+    environment: SimulatedEnvironment
     workers: int = 0
 
     @property
@@ -118,30 +118,30 @@ POOLS = (
     (_pool("gpu", "p3.16xlarge", 64, 488, gpus=8), 0.05, 0.01),
 )
 TIERS = (
-    Tier("cpu-small", "cpu", 1000, 4096),
-    Tier("cpu-medium", "cpu", 2000, 8192),
-    Tier("memory", "memory", 1500, 14336),
-    Tier("spot", "spot", 1000, 4096),
-    Tier("gpu", "gpu", 7000, 49152, gpus=1),
+    SimulatedTier("cpu-small", "cpu", 1000, 4096),
+    SimulatedTier("cpu-medium", "cpu", 2000, 8192),
+    SimulatedTier("memory", "memory", 1500, 14336),
+    SimulatedTier("spot", "spot", 1000, 4096),
+    SimulatedTier("gpu", "gpu", 7000, 49152, gpus=1),
 )
 _ENVIRONMENTS = {
     "workspace": (
-        Environment("jupyterlab", "compute-grid/jupyterlab:4.6"),
-        Environment("datascience", "compute-grid/datascience:1"),
+        SimulatedEnvironment("jupyterlab", "compute-grid/jupyterlab:4.6"),
+        SimulatedEnvironment("datascience", "compute-grid/datascience:1"),
     ),
-    "job": (Environment("python-script", "compute-grid/datascience:1"),),
-    "app": (Environment("dashboard-app", "compute-grid/datascience:1"),),
+    "job": (SimulatedEnvironment("python-script", "compute-grid/datascience:1"),),
+    "app": (SimulatedEnvironment("dashboard-app", "compute-grid/datascience:1"),),
     "cluster": (
-        Environment("dask-cluster", "compute-grid/dask:2026.8", "dask"),
-        Environment("ray-cluster", "compute-grid/ray:2.60", "ray"),
-        Environment("spark-cluster", "compute-grid/spark:4.3", "spark"),
+        SimulatedEnvironment("dask-cluster", "compute-grid/dask:2026.8", "dask"),
+        SimulatedEnvironment("ray-cluster", "compute-grid/ray:2.60", "ray"),
+        SimulatedEnvironment("spark-cluster", "compute-grid/spark:4.3", "spark"),
     ),
 }
 _KINDS = {"workspace": 30, "job": 20, "app": 5, "cluster": 45}
 _FEWEST_WORKERS, _MOST_WORKERS = 4, 27
 
 
-class Plan:
+class PopulationPlan:
     """Draws one thing after the other from one seed."""
 
     def __init__(self, size: Size) -> None:
@@ -159,7 +159,7 @@ class Plan:
     def uid(self) -> str:
         return str(uuid.UUID(int=self.rng.getrandbits(128), version=4))
 
-    def execution(self, most_pods: int) -> Execution:
+    def execution(self, most_pods: int) -> SimulatedExecution:
         """The next launch, of at most so many pods."""
         rng = self.rng
         kind = rng.choices(list(_KINDS), weights=list(_KINDS.values()))[0]
@@ -169,8 +169,8 @@ class Plan:
         person = int(self._people * rng.random() ** 2)  # few launch much
         project = (person + rng.randrange(2)) % self._projects
         pool = rng.choices([pool.name for pool, _, _ in POOLS], weights=[wanted for _, _, wanted in POOLS])[0]
-        return Execution(
-            id="".join(rng.choices(ID_ALPHABET, k=10)),
+        return SimulatedExecution(
+            id="".join(rng.choices(_ID_ALPHABET, k=10)),
             uid=self.uid(),
             kind=kind,
             title=f"{rng.choice(_TITLES)} {_SUBJECTS[project % len(_SUBJECTS)]} {rng.randrange(1, 100)}",

@@ -17,10 +17,10 @@ from grid.labels import HEAD, WORKER
 from grid.sandbox.apiserver.kinds import Object, stored_kinds
 from grid.sandbox.apiserver.registry import Registry, timestamp
 from grid.sandbox.apiserver.status import Failure
-from grid.sandbox.apiserver.store import Change
+from grid.sandbox.apiserver.store import StoreEvent
 from grid.sandbox.client import Clock, SystemClock
 from grid.sandbox.population import happenings, objects, stories
-from grid.sandbox.population.plan import PODS_OF_A_NODE, POOLS, Execution, Plan, Size, pools_of
+from grid.sandbox.population.plan import PODS_OF_A_NODE, POOLS, PopulationPlan, SimulatedExecution, Size, pools_of
 from grid.sandbox.population.rooms import Room, Rooms
 from grid.sandbox.population.stories import EVENTS, NODES, PODS
 from grid.sandbox.population.telling import Story, Teller
@@ -43,7 +43,7 @@ class Population:
     """Implements `stories.World`. `run` fills, and goes on until cancelled; all else may be called at any time."""
 
     def __init__(self, registry: Registry, size: Size, *, namespace: str, clock: Clock | None = None) -> None:
-        self.plan = Plan(size)
+        self.plan = PopulationPlan(size)
         self.rooms = Rooms()
         self._size = size
         self._nodes_at_start = size.nodes
@@ -255,7 +255,7 @@ class Population:
             return stories.finishes(self, key)
         return stories.crashes(self, key, *((137, "OOMKilled") if kind == "memory" else (1, "Error")))
 
-    def _arrives(self, execution: Execution) -> Story:
+    def _arrives(self, execution: SimulatedExecution) -> Story:
         """The pods of a new launch come up one after the other."""
         self._coming += execution.pods
 
@@ -324,7 +324,7 @@ class Population:
         with suppress(Failure):  # it is there already
             self._registry.create(stored_kinds()["namespaces"], "", body)
 
-    def _launch(self, execution: Execution, when: str) -> Iterator[Object]:
+    def _launch(self, execution: SimulatedExecution, when: str) -> Iterator[Object]:
         """Create its objects; its pods one by one, for the caller to add."""
         plan, namespace = self.plan, self._namespace
         self._store.put(
@@ -368,7 +368,7 @@ class Population:
             objects.beat(node, self.now())
             self._store.put(NODES, name, node, is_kept=False)
 
-    def _noticed(self, change: Change) -> None:
+    def _noticed(self, change: StoreEvent) -> None:
         """What others do to our pods through the API: a pod that is to go goes, and takes no room any more."""
         if change.key not in self.rooms:
             return
@@ -377,7 +377,7 @@ class Population:
         elif not self._is_ours and "deletionTimestamp" in change.now.obj["metadata"] and not _was_going(change):
             self._asked.add(stories.goes(self, change.key), after=2.0)
 
-    def _noticed_node(self, change: Change) -> None:
+    def _noticed_node(self, change: StoreEvent) -> None:
         """Of a node that is gone, whoever removed it: its pods are made anew elsewhere, and after a while so is it."""
         if change.now is None and change.key in self.rooms.nodes:
             pool, keys = self.rooms.nodes[change.key].pool, self.rooms.pods_on(change.key)
@@ -387,5 +387,5 @@ class Population:
             self._asked.add(stories.node_comes(self, pool), after=stories.NODE_SECONDS)
 
 
-def _was_going(change: Change) -> bool:
+def _was_going(change: StoreEvent) -> bool:
     return change.before is not None and "deletionTimestamp" in change.before.obj["metadata"]

@@ -38,19 +38,19 @@ class Room:
             int(offered["pods"]),
         )
 
-    def take(self, need: "Need", sign: int = 1) -> None:
+    def take(self, need: "PodRequest", sign: int = 1) -> None:
         self.millicores -= sign * need.millicores
         self.mebibytes -= sign * need.mebibytes
         self.gpus -= sign * need.gpus
         self.pods -= sign
 
-    def fits(self, need: "Need") -> bool:
+    def fits(self, need: "PodRequest") -> bool:
         is_enough = self.millicores >= need.millicores and self.mebibytes >= need.mebibytes
         return self.is_open and is_enough and self.gpus >= need.gpus and self.pods > 0
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
+class PodRequest:
     """What a pod asks for."""
 
     pool: str
@@ -62,7 +62,7 @@ class Need:
 @dataclass(slots=True)
 class _Place:
     index: int
-    need: Need
+    need: PodRequest
     node: str = ""
 
 
@@ -94,7 +94,7 @@ class Rooms:
         room = self.nodes.pop(name)
         self._pools[room.pool].remove(room)
 
-    def add_pod(self, key: str, need: Need) -> None:
+    def add_pod(self, key: str, need: PodRequest) -> None:
         self._pods[key] = _Place(len(self._keys), need)
         self._keys.append(key)
 
@@ -126,7 +126,7 @@ class Rooms:
                 return room
         return None
 
-    def need_of(self, key: str) -> Need:
+    def need_of(self, key: str) -> PodRequest:
         return self._pods[key].need
 
     def pods_on(self, node: str) -> Sequence[str]:

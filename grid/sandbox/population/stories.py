@@ -12,7 +12,7 @@ from typing import Protocol
 from grid.labels import PREFIX
 from grid.sandbox.client import Object
 from grid.sandbox.population import happenings
-from grid.sandbox.population.plan import Plan
+from grid.sandbox.population.plan import PopulationPlan
 from grid.sandbox.population.rooms import Rooms
 from grid.sandbox.population.telling import Story
 
@@ -28,7 +28,7 @@ _BACK_OFFS = ("10s", "20s", "40s", "1m20s", "2m40s", "5m0s")
 class World(Protocol):
     """What a story may look at and change."""
 
-    plan: Plan
+    plan: PopulationPlan
     rooms: Rooms
 
     def now(self) -> str:

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
-from grid.labels import PLAYED
+from grid.labels import SIMULATED
 from grid.sandbox.client import (
     PODS,
     SERVICES,
@@ -54,7 +54,7 @@ class ServiceProxy:
         self._addresses = addresses
         self._clock = clock or SystemClock()
         self._services = Mirror(api, SERVICES.path(), clock=self._clock)
-        self._pods = Mirror(api, PODS.path(), label_selector=f"!{PLAYED}", clock=self._clock)
+        self._pods = Mirror(api, PODS.path(), label_selector=f"!{SIMULATED}", clock=self._clock)
         self._pod_index, self._service_index = PodIndex(), ServiceIndex()
         self._services.subscribe(self._service_changed)
         self._pods.subscribe(self._pod_changed)

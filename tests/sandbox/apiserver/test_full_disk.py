@@ -15,7 +15,7 @@ import pytest_asyncio
 from grid.sandbox.apiserver import ApiServer, Tokens
 from grid.sandbox.apiserver.garbage import Janitor
 from grid.sandbox.apiserver.status import Failure
-from grid.sandbox.apiserver.store import Store
+from grid.sandbox.apiserver.store import ObjectStore
 from tests.sandbox.apiserver.conftest import Api, Clock
 from tests.sandbox.support import eventually
 from tests.support.smalldisk import fill, small_disk
@@ -45,13 +45,13 @@ async def small(disk: Path) -> AsyncIterator[Api]:
         await server.stop()
 
 
-def put(store: Store, name: str) -> None:
+def put(store: ObjectStore, name: str) -> None:
     store.put("pods", f"default/{name}", {"metadata": {"name": name}, "filler": "x" * 20_000})
 
 
 def test_the_store_keeps_what_it_took_and_nothing_else(disk: Path) -> None:
     path = disk / "cluster.sqlite3"
-    store = Store(path)
+    store = ObjectStore(path)
     ballast = fill(disk)
     taken: list[str] = []
     refused = 0
@@ -70,7 +70,7 @@ def test_the_store_keeps_what_it_took_and_nothing_else(disk: Path) -> None:
     put(store, "with-room")
     assert store.version == version + 1
     store.close()
-    again = Store(path)
+    again = ObjectStore(path)
     assert [record.key for record in again.records("pods")] == sorted([*taken, "default/with-room"])
     assert again.version == version + 1
     again.close()

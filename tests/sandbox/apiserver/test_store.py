@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grid.sandbox.apiserver.store import Store
+from grid.sandbox.apiserver.store import ObjectStore
 
 ROOT = Path(__file__).parents[3]
 _CHANGES = st.lists(st.tuples(st.sampled_from("abcd"), st.booleans()), max_size=30)
 _WRITER = """
 import sys
 from pathlib import Path
-from grid.sandbox.apiserver.store import Store
-store = Store(Path(sys.argv[1]))
+from grid.sandbox.apiserver.store import ObjectStore
+store = ObjectStore(Path(sys.argv[1]))
 number = 0
 while True:
     number += 1
@@ -34,7 +34,7 @@ def obj(name: str, **fields: Any) -> dict[str, Any]:
     return {"metadata": {"name": name}, **fields}
 
 
-def names(store: Store, **where: Any) -> list[str]:
+def names(store: ObjectStore, **where: Any) -> list[str]:
     return [record.key for record in store.records("pods", **where)]
 
 
@@ -47,7 +47,7 @@ def test_what_was_stored_survives_a_kill(tmp_path: Path) -> None:
     rest, _ = writer.communicate()
     said += [line.split() for line in rest.splitlines() if len(line.split()) == 2]
     number, version = (int(each) for each in said[-1])
-    store = Store(path)
+    store = ObjectStore(path)
     assert store.version >= version
     there = {each for each in range(1, number + 1) if store.get("pods", f"default/p{each}") is not None}
     removed = set(range(2, number, 3))  # each by the step after its own
@@ -57,12 +57,12 @@ def test_what_was_stored_survives_a_kill(tmp_path: Path) -> None:
 
 def test_versions_grow_over_restarts_also_after_a_removal(tmp_path: Path) -> None:
     path = tmp_path / "cluster.sqlite3"
-    store = Store(path)
+    store = ObjectStore(path)
     store.put("pods", "a", obj("a"))
     store.remove("pods", "a")
     last = store.version
     store.close()
-    again = Store(path)
+    again = ObjectStore(path)
     assert again.version == last
     assert again.put("pods", "b", obj("b")).version == last + 1
     assert again.floor("pods") == last, "what was before the start is forgotten"
@@ -70,7 +70,7 @@ def test_versions_grow_over_restarts_also_after_a_removal(tmp_path: Path) -> Non
 
 
 def test_keys_come_in_order_and_by_namespace() -> None:
-    store = Store()
+    store = ObjectStore()
     for key in ("b/2", "a/9", "a/1", "ab/1", "a-b/1"):
         store.put("pods", key, obj(key))
     assert names(store) == sorted(["b/2", "a/9", "a/1", "ab/1", "a-b/1"])
@@ -83,7 +83,7 @@ def test_keys_come_in_order_and_by_namespace() -> None:
 
 @given(_CHANGES, st.integers(0, 30))
 def test_an_earlier_state_can_be_shown_as_it_was(changes: list[tuple[str, bool]], moment: int) -> None:
-    store = Store()
+    store = ObjectStore()
     version, expected = store.version, dict[str, Any]()
     for number, (key, present) in enumerate(changes):
         if number == moment:
@@ -99,7 +99,7 @@ def test_an_earlier_state_can_be_shown_as_it_was(changes: list[tuple[str, bool]]
 
 
 def test_the_history_is_limited_and_says_from_where_it_is_complete() -> None:
-    store = Store(history=3)
+    store = ObjectStore(history=3)
     start = store.version
     for number in range(5):
         store.put("pods", "a", obj("a", number=number))
@@ -111,7 +111,7 @@ def test_the_history_is_limited_and_says_from_where_it_is_complete() -> None:
 
 def test_old_states_are_compacted_after_their_time() -> None:
     now = [0.0]
-    store = Store(snapshot_seconds=300, clock=lambda: now[0])
+    store = ObjectStore(snapshot_seconds=300, clock=lambda: now[0])
     version = store.put("pods", "a", obj("a")).version
     store.put("pods", "a", obj("a", b=1))
     store.compact()
@@ -125,7 +125,7 @@ def test_old_states_are_compacted_after_their_time() -> None:
 
 
 def test_listeners_hear_every_change_in_order_until_they_leave() -> None:
-    store = Store()
+    store = ObjectStore()
     heard: list[tuple[str, bool]] = []
     leave = store.listen("pods", lambda change: heard.append((change.key, change.now is not None)))
     store.put("pods", "a", obj("a"))
@@ -137,7 +137,7 @@ def test_listeners_hear_every_change_in_order_until_they_leave() -> None:
 
 
 def test_a_failed_write_changes_nothing() -> None:
-    store = Store()
+    store = ObjectStore()
     version = store.version
     with pytest.raises(TypeError):
         store.put("pods", "a", obj("a", bad=object()))
@@ -147,20 +147,20 @@ def test_a_failed_write_changes_nothing() -> None:
 
 def test_what_is_not_kept_goes_with_the_process_and_its_versions_are_never_given_again(tmp_path: Path) -> None:
     path = tmp_path / "cluster.sqlite3"
-    store = Store(path)
+    store = ObjectStore(path)
     store.put("pods", "default/kept", obj("kept"))
     store.put("pods", "default/played", obj("played"), is_kept=False)
     store.put("pods", "default/played", obj("played", changed=True))
     last = store.version
     store.close()
-    again = Store(path)
+    again = ObjectStore(path)
     assert names(again) == ["default/kept"]
     assert again.put("pods", "default/new", obj("new")).version > last
     again.close()
 
 
 def test_only_the_latest_objects_are_held_decoded_and_all_can_be_read() -> None:
-    store = Store(most_decoded=2)
+    store = ObjectStore(most_decoded=2)
     for name in "abc":
         store.put("pods", f"default/{name}", {"metadata": {"name": name, "labels": {"is": name}}})
     records = list(store.records("pods"))
@@ -171,7 +171,7 @@ def test_only_the_latest_objects_are_held_decoded_and_all_can_be_read() -> None:
 
 
 def test_after_everything_is_forgotten_no_earlier_version_can_be_followed() -> None:
-    store = Store()
+    store = ObjectStore()
     store.put("pods", "default/a", obj("a"))
     before = store.version
     store.forget_everything()

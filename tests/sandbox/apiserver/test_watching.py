@@ -12,7 +12,7 @@ import aiohttp
 import pytest
 
 from grid.sandbox.apiserver import ApiServer, Tokens
-from grid.sandbox.apiserver.store import Store
+from grid.sandbox.apiserver.store import ObjectStore
 from grid.sandbox.apiserver.watching import Interest, Watch
 from tests.sandbox.apiserver.conftest import MERGE, Api
 
@@ -125,7 +125,7 @@ async def test_stopping_the_server_ends_its_watches(api: Api) -> None:
 
 
 async def test_a_client_that_does_not_read_is_cut_off() -> None:
-    store = Store()
+    store = ObjectStore()
     watch = Watch(store, Interest("pods"), after=store.version)
     big = "x" * 1_000_000
     for number in range(70):

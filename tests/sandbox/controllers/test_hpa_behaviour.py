@@ -23,7 +23,7 @@ from grid.sandbox.controllers.scaling.behaviour import (
     remember_rescale,
     stabilise,
 )
-from grid.sandbox.controllers.scaling.model import Change, Memory, Recommendation, Settings, Tolerance
+from grid.sandbox.controllers.scaling.model import Memory, Recommendation, Rescale, Settings, Tolerance
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 SETTINGS = Settings()
@@ -78,13 +78,13 @@ def test_of_two_changes_only_the_one_within_a_policys_period_counts_against_it()
     behaviour = Behaviour(
         Rules(timedelta(), "Max", (Policy("Pods", 4, minute),)), Rules(timedelta(), "Max", (Policy("Pods", 3, minute),))
     )
-    changes = (Change(NOW - minute, 7), Change(NOW - minute / 2, 2))
+    changes = (Rescale(NOW - minute, 7), Rescale(NOW - minute / 2, 2))
     grown, shrunk = Memory(ups=changes), Memory(downs=changes)
     assert limit(behaviour, grown, 10, 40, Limits(1, 50), NOW)[0] == 12
     assert limit(behaviour, shrunk, 10, 1, Limits(1, 50), NOW)[0] == 9
     later = remember_rescale(behaviour, grown, 10, 12, NOW)
-    assert later.ups == (changes[1], Change(NOW, 2))
-    assert remember_rescale(behaviour, shrunk, 10, 9, NOW).downs == (changes[1], Change(NOW, 1))
+    assert later.ups == (changes[1], Rescale(NOW, 2))
+    assert remember_rescale(behaviour, shrunk, 10, 9, NOW).downs == (changes[1], Rescale(NOW, 1))
     assert remember_rescale(None, grown, 10, 12, NOW) is grown
 
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from grid.sandbox.controllers.scaling.behaviour import read_behaviour
 from grid.sandbox.controllers.scaling.model import (
-    Change,
     Memory,
     PodState,
     PodUsage,
     Recommendation,
+    Rescale,
     Settings,
     Usage,
 )
@@ -51,8 +51,8 @@ moments = st.integers(0, 900).map(lambda seconds: NOW - timedelta(seconds=second
 memories = st.builds(
     Memory,
     recommendations=st.lists(st.builds(Recommendation, moments, st.integers(1, 60)), max_size=6).map(tuple),
-    ups=st.lists(st.builds(Change, moments, st.integers(1, 20)), max_size=4).map(tuple),
-    downs=st.lists(st.builds(Change, moments, st.integers(1, 20)), max_size=4).map(tuple),
+    ups=st.lists(st.builds(Rescale, moments, st.integers(1, 20)), max_size=4).map(tuple),
+    downs=st.lists(st.builds(Rescale, moments, st.integers(1, 20)), max_size=4).map(tuple),
 )
 
 

@@ -10,7 +10,7 @@ from grid.sandbox.client import Object, key_of
 from grid.sandbox.controllers.autoscaling.scaleup import (
     MAXIMUM_REACHED,
     ScaleUp,
-    Waiting,
+    UnschedulablePod,
     plan_scale_up,
     pool_state,
     template_node,
@@ -24,8 +24,8 @@ GPU_TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSc
 SIZES = {"platform": 1, "default": 2, "default-gpu": 0}
 
 
-def waiting(*pods: Object) -> list[Waiting]:
-    return [Waiting(pod, pod_requests(pod)) for pod in pods]
+def waiting(*pods: Object) -> list[UnschedulablePod]:
+    return [UnschedulablePod(pod, pod_requests(pod)) for pod in pods]
 
 
 def plan(

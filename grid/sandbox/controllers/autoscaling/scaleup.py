@@ -23,7 +23,7 @@ _MEASURED = ("cpu", "memory")
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class UnschedulablePod:
     """A pod that the scheduler could not place, with its requests."""
 
     pod: Mapping[str, Any]
@@ -66,7 +66,7 @@ class _Option:
 
     state: PoolState
     nodes: list[NodeState]
-    helped: list[Waiting]
+    helped: list[UnschedulablePod]
 
 
 def template_node(pool: NodePool, name: str, like: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def pool_state(
     return PoolState(pool, size, NodeState(node, amounts(node["status"]["allocatable"])), in_backoff)
 
 
-def plan_scale_up(waiting: Sequence[Waiting], snapshot: Snapshot, pools: Sequence[PoolState]) -> ScaleUp:
+def plan_scale_up(waiting: Sequence[UnschedulablePod], snapshot: Snapshot, pools: Sequence[PoolState]) -> ScaleUp:
     """Places what fits into the snapshot, and decides about the rest."""
     blocked = {key_of(item.pod): claim_problem(item.pod, snapshot) for item in waiting}
     rest = [item for item in waiting if blocked[key_of(item.pod)] or not _place_existing(item, snapshot)]
@@ -116,7 +116,7 @@ def plan_scale_up(waiting: Sequence[Waiting], snapshot: Snapshot, pools: Sequenc
     )
 
 
-def _place_existing(item: Waiting, snapshot: Snapshot) -> bool:
+def _place_existing(item: UnschedulablePod, snapshot: Snapshot) -> bool:
     for state in snapshot.nodes.values():
         if takes(item.pod, item.requests, state):
             state.place(item.pod, item.requests)
@@ -124,7 +124,7 @@ def _place_existing(item: Waiting, snapshot: Snapshot) -> bool:
     return False
 
 
-def _pack(waiting: Sequence[Waiting], state: PoolState, size: int) -> _Option:
+def _pack(waiting: Sequence[UnschedulablePod], state: PoolState, size: int) -> _Option:
     """First fit, largest first, onto as many empty nodes as the pool may still get."""
     option = _Option(state, [], [])
     room = 0 if state.in_backoff else state.pool.maximum - size
@@ -155,7 +155,7 @@ def _waste(option: _Option) -> tuple[int, float]:
     return extended_idle, idle / len(option.nodes)
 
 
-def _refusal(item: Waiting, blocked: str, pools: Sequence[PoolState], sizes: Mapping[str, int]) -> str:
+def _refusal(item: UnschedulablePod, blocked: str, pools: Sequence[PoolState], sizes: Mapping[str, int]) -> str:
     reasons: Counter[str] = Counter()
     for state in pools:
         if sizes[state.pool.name] >= state.pool.maximum:

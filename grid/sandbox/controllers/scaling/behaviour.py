@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from grid.quantity import parse_quantity
-from grid.sandbox.controllers.scaling.model import Change, Memory, Recommendation, Settings, Tolerance
+from grid.sandbox.controllers.scaling.model import Memory, Recommendation, Rescale, Settings, Tolerance
 
 WITHIN = ("DesiredWithinRange", "the desired count is within the acceptable range")
 TOO_FAST_UP = ("ScaleUpLimit", "the desired replica count is increasing faster than the maximum scale rate")
@@ -184,9 +184,9 @@ def remember_rescale(behaviour: Behaviour | None, memory: Memory, old: int, new:
     periods = [policy.period for rules in (behaviour.up, behaviour.down) for policy in rules.policies]
     since = now - max(periods, default=timedelta())
     if new > old:
-        return replace(memory, ups=(*_since(memory.ups, since), Change(now, new - old)))
-    return replace(memory, downs=(*_since(memory.downs, since), Change(now, old - new)))
+        return replace(memory, ups=(*_since(memory.ups, since), Rescale(now, new - old)))
+    return replace(memory, downs=(*_since(memory.downs, since), Rescale(now, old - new)))
 
 
-def _since(changes: Iterable[Change], moment: datetime) -> Iterable[Change]:
+def _since(changes: Iterable[Rescale], moment: datetime) -> Iterable[Rescale]:
     return (change for change in changes if change.at > moment)

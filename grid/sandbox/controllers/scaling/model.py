@@ -91,7 +91,7 @@ class Recommendation:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class Rescale:
     """A rescale that was made, by how many."""
 
     at: datetime
@@ -103,8 +103,8 @@ class Memory:
     """What one autoscaler remembers between two looks. Lost with the process, as the real one's is."""
 
     recommendations: tuple[Recommendation, ...] = ()
-    ups: tuple[Change, ...] = ()
-    downs: tuple[Change, ...] = ()
+    ups: tuple[Rescale, ...] = ()
+    downs: tuple[Rescale, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Rows for executions that are only played, read from their pods."""
+"""Rows for executions that are only simulated, read from their pods."""
 
 from typing import Any
 from unittest.mock import Mock
@@ -15,8 +15,8 @@ from grid.labels import KEYS, NODE_POOL
 from grid.launch import departures
 from grid.launch.offers import environments_for, tiers_for
 from grid.launch.spec import parse_spec
-from grid.management.commands import played as command
-from grid.management.played import record_played
+from grid.management.commands import record_simulated as command
+from grid.management.simulated import record_simulated
 from grid.models import Execution, HardwareTier, Membership, Project, State, User
 from grid.models.dataplane import LOCAL
 from tests.support.builders import decode, pod
@@ -24,7 +24,7 @@ from tests.support.builders import decode, pod
 pytestmark = pytest.mark.django_db
 
 
-def played(
+def simulated_pod(
     id: str, kind: str = "workspace", *, name: str = "", component: str = "", user: str = "amara-1", **changes: Any
 ) -> Pod:
     labels = {
@@ -45,11 +45,16 @@ def played(
 
 
 def record(*pods: Pod, with_clusters: bool = False) -> int:
-    return record_played(pods, with_clusters=with_clusters, now=timezone.now())
+    return record_simulated(pods, with_clusters=with_clusters, now=timezone.now())
 
 
 def test_each_execution_of_one_pod_gets_a_row_in_the_state_that_its_pod_shows() -> None:
-    assert record(played("aaaaaaaaaa", ready=True), played("bbbbbbbbbb"), played("cccccccccc", node="")) == 3
+    assert (
+        record(
+            simulated_pod("aaaaaaaaaa", ready=True), simulated_pod("bbbbbbbbbb"), simulated_pod("cccccccccc", node="")
+        )
+        == 3
+    )
     states = dict(Execution.objects.values_list("pk", "state"))
     assert states == {"aaaaaaaaaa": State.RUNNING, "bbbbbbbbbb": State.PREPARING, "cccccccccc": State.DEPLOYING}
     execution = Execution.objects.get(pk="aaaaaaaaaa")
@@ -58,16 +63,16 @@ def test_each_execution_of_one_pod_gets_a_row_in_the_state_that_its_pod_shows() 
 
 
 def test_a_second_time_only_what_is_new_is_made() -> None:
-    assert record(played("aaaaaaaaaa")) == 1
-    assert record(played("aaaaaaaaaa"), played("bbbbbbbbbb", user="bilal-2")) == 1
+    assert record(simulated_pod("aaaaaaaaaa")) == 1
+    assert record(simulated_pod("aaaaaaaaaa"), simulated_pod("bbbbbbbbbb", user="bilal-2")) == 1
     assert (Execution.objects.count(), Project.objects.count(), HardwareTier.objects.count()) == (2, 1, 1)
 
 
 def test_an_execution_that_has_ended_is_known_when_the_next_start_shows_its_pod_again() -> None:
-    record(played("aaaaaaaaaa"))
+    record(simulated_pod("aaaaaaaaaa"))
     now = timezone.now()
     Execution.objects.update(state=State.SUCCEEDED, slots_reserved_at=None, ended_at=now, settled_at=now)
-    assert record(played("aaaaaaaaaa"), played("bbbbbbbbbb")) == 1
+    assert record(simulated_pod("aaaaaaaaaa"), simulated_pod("bbbbbbbbbb")) == 1
 
 
 def test_a_database_that_does_not_answer_is_tried_again(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
@@ -80,16 +85,16 @@ def test_a_database_that_does_not_answer_is_tried_again(monkeypatch: pytest.Monk
         return []
 
     asked = Mock(side_effect=[OperationalError("database is locked"), Enough])
-    monkeypatch.setattr(command, "record_played", asked)
+    monkeypatch.setattr(command, "record_simulated", asked)
     monkeypatch.setattr(command, "_pods", no_pods)
     monkeypatch.setattr(command, "connection", Mock())
     with pytest.raises(Enough):
-        call_command("played", every=0.001)
+        call_command("record_simulated", every=0.001)
     assert asked.call_count == 2
 
 
 def test_who_launches_is_a_member_so_that_nothing_is_stopped_and_cannot_log_in() -> None:
-    record(played("aaaaaaaaaa"), played("bbbbbbbbbb", user="bilal-2"))
+    record(simulated_pod("aaaaaaaaaa"), simulated_pod("bbbbbbbbbb", user="bilal-2"))
     roles = dict(Membership.objects.values_list("user__username", "role"))
     assert roles == {"amara-1": "owner", "bilal-2": "contributor"}
     assert departures.stop_departed(LOCAL, now=timezone.now()) == []
@@ -97,17 +102,17 @@ def test_who_launches_is_a_member_so_that_nothing_is_stopped_and_cannot_log_in()
 
 
 def test_nobody_is_offered_what_only_played_executions_run_on() -> None:
-    record(played("aaaaaaaaaa"))
+    record(simulated_pod("aaaaaaaaaa"))
     user = User.objects.get(username="amara-1")
     assert (list(tiers_for(user, "workspace")), list(environments_for(user, "workspace"))) == ([], [])
 
 
 def test_a_cluster_is_recorded_only_on_demand_with_all_its_pods_as_slots() -> None:
     pods = [
-        played("dddddddddd", "cluster", name="w1", component="worker"),
-        played("dddddddddd", "cluster", name="w2", component="worker"),
+        simulated_pod("dddddddddd", "cluster", name="w1", component="worker"),
+        simulated_pod("dddddddddd", "cluster", name="w2", component="worker"),
     ]
-    pods.append(played("dddddddddd", "cluster", name="h", component="head", ready=True))
+    pods.append(simulated_pod("dddddddddd", "cluster", name="h", component="head", ready=True))
     assert record(*pods) == 0
     assert record(*pods, with_clusters=True) == 1
     execution = Execution.objects.get()
@@ -119,7 +124,10 @@ def test_a_cluster_is_recorded_only_on_demand_with_all_its_pods_as_slots() -> No
 
 def test_what_has_ended_or_is_about_to_gets_no_row() -> None:
     assert (
-        record(played("aaaaaaaaaa", phase="Succeeded"), played("bbbbbbbbbb", deletionTimestamp="2026-01-01T00:00:00Z"))
+        record(
+            simulated_pod("aaaaaaaaaa", phase="Succeeded"),
+            simulated_pod("bbbbbbbbbb", deletionTimestamp="2026-01-01T00:00:00Z"),
+        )
         == 0
     )
 
@@ -127,4 +135,4 @@ def test_what_has_ended_or_is_about_to_gets_no_row() -> None:
 def test_it_is_refused_outside_of_the_demonstration(settings: Settings) -> None:
     settings.DEMO = False
     with pytest.raises(CommandError, match="only with GRID_DEMO"):
-        call_command("played")
+        call_command("record_simulated")

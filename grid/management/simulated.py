@@ -1,4 +1,4 @@
-"""Rows for executions that are only played: what the database would know of the pods that the embedded cluster shows.
+"""Rows for executions that are only simulated: what the database would know of the pods that the embedded cluster shows.
 
 Everything is read from the pods' labels, so it fits whatever the cluster's population is. An execution of one pod is then like any
 other, and the controller follows it. A cluster has none of the objects that the controller would keep, and would be given them:
@@ -15,7 +15,7 @@ from django.db import transaction
 from grid.kube.objects import Pod
 from grid.labels import APP_COMPONENT, APP_NAME, HEAD, KEYS, NODE_POOL, PREFIX
 from grid.launch.progress import CREATED, is_ready
-from grid.launch.spec import ClusterSpec, freeze, tier_spec
+from grid.launch.spec import ClusterSpec, serialize_spec, tier_spec
 from grid.models import Environment, Execution, HardwareTier, Membership, Project, State, User
 from grid.models.environment import Kind
 
@@ -25,7 +25,7 @@ _OVER = ("Succeeded", "Failed")
 
 
 @transaction.atomic
-def record_played(pods: Iterable[Pod], *, with_clusters: bool, now: datetime) -> int:
+def record_simulated(pods: Iterable[Pod], *, with_clusters: bool, now: datetime) -> int:
     """Make the rows that are missing, with the people, projects, tiers and environments that they name. How many executions."""
     executions: dict[str, list[Pod]] = defaultdict(list)
     for pod in pods:
@@ -64,7 +64,7 @@ def record_played(pods: Iterable[Pod], *, with_clusters: bool, now: datetime) ->
             row.started_at = row.requested_at
         if row.kind == Kind.CLUSTER:
             row.head_tier = row.tier
-        freeze(row, cluster=_cluster(row) if row.kind == Kind.CLUSTER else None)
+        serialize_spec(row, cluster=_cluster(row) if row.kind == Kind.CLUSTER else None)
         rows.append(row)
     Execution.objects.bulk_create(rows, batch_size=_BATCH)
     return len(rows)

@@ -14,9 +14,9 @@ from grid.dataplanes import api_of
 from grid.errors import GridError
 from grid.kube.objects import Pod
 from grid.kube.resources import PODS
-from grid.labels import KEYS, PLAYED
+from grid.labels import KEYS, SIMULATED
 from grid.launch.apply import list_all
-from grid.management.played import record_played
+from grid.management.simulated import record_simulated
 from grid.models.dataplane import LOCAL
 from grid.models.environment import Kind
 
@@ -43,7 +43,7 @@ class Command(BaseCommand):
                     raise CommandError(str(error)) from error
                 pods = []
             try:
-                count = record_played(pods, with_clusters=options["clusters"], now=timezone.now())
+                count = record_simulated(pods, with_clusters=options["clusters"], now=timezone.now())
             except DatabaseError:
                 if not options["every"]:
                     raise
@@ -59,7 +59,7 @@ class Command(BaseCommand):
 
 
 async def _pods(*, with_clusters: bool) -> list[Pod]:
-    selector = PLAYED if with_clusters else f"{PLAYED},{KEYS.workload_type}!={Kind.CLUSTER.value}"
+    selector = SIMULATED if with_clusters else f"{SIMULATED},{KEYS.workload_type}!={Kind.CLUSTER.value}"
     api = api_of(LOCAL)
     try:
         return list(await list_all(api, PODS, Pod, namespace=settings.GRID_NAMESPACE, label_selector=selector))

@@ -24,7 +24,9 @@ SEARCHED = 5000
 _CHOICES_FROM = 1000
 _OWN_TEXT = ("title", "id", "message", "node_name")  # what the index of trigrams holds
 _OTHER_TEXT = ("kind", "state", "owner__username", "project__name", "tier__name")
-_HAS_TRIGRAM = re.compile(r"[^\W_]{3}")
+_HAS_TRIGRAM = re.compile(
+    r"[A-Za-z0-9]{3}"
+)  # what counts as a letter beyond ASCII is a matter of the database's locale
 _MOST_NAMES = 100  # of people and projects that a text may mean, for the index to be of use
 
 
@@ -153,15 +155,14 @@ def _wanted(view: ExecutionsView) -> tuple[Q, bool]:
         "project": view.project,
         "state": view.status,
     }
-    wanted, is_indexed = Q(**{name: value for name, value in exact.items() if value}), False
+    wanted = Q(**{name: value for name, value in exact.items() if value})
     if view.node:
         wanted &= Q(node_name__icontains=view.node)
-        is_indexed = _has_index(view.node)
-    if view.text:
-        found = _found_by_index(view.text) if _has_index(view.text) else None
-        is_indexed |= found is not None
-        wanted &= found or _any_of((*_OWN_TEXT, *_OTHER_TEXT), view.text)
-    return wanted, is_indexed
+    if not view.text:
+        return wanted, False
+    # Of what the index finds much may have to be read before another filter is content.
+    found = _found_by_index(view.text) if not wanted and _has_index(view.text) else None
+    return wanted & (found or _any_of((*_OWN_TEXT, *_OTHER_TEXT), view.text)), found is not None
 
 
 def _has_index(text: str) -> bool:

@@ -1,6 +1,6 @@
 """Which data planes there are, and the client of each. What a process keeps of a Kubernetes cluster, it makes for each of them.
 
-There is one now, which is reached as the settings say. Whoever starts while the database has others is refused.
+There is one now, which is reached as the settings say. Whoever starts while the database answers that it has others is refused.
 """
 
 from collections.abc import Sequence
@@ -31,13 +31,15 @@ def make_local(using: str, apps: Apps = installed_apps, **kwargs: Any) -> None:
 
 
 def data_planes() -> Sequence[str]:
-    """Return the ids of all data planes; while the database does not answer, of the one that each database has.
+    """Return the ids of all data planes; of the one that each database has, while the database does not answer or is being made.
 
     Raises UnsupportedDataPlanes.
     """
     try:
         ids = list(DataPlane.objects.order_by("pk").values_list("pk", flat=True))
     except (DatabaseError, InterfaceError):
+        return [LOCAL]
+    if not ids:
         return [LOCAL]
     if LOCAL not in ids:
         raise UnsupportedDataPlanes(

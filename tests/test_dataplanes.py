@@ -56,9 +56,15 @@ def test_a_second_data_plane_is_refused_with_what_to_do() -> None:
 
 @pytest.mark.django_db
 def test_a_database_without_that_of_this_cluster_is_refused_with_what_to_do() -> None:
-    DataPlane.objects.all().delete()
+    DataPlane.objects.update(id="west")
     with pytest.raises(UnsupportedDataPlanes, match=r"no data plane “local”.*: make it with manage\.py migrate"):
         data_planes()
+
+
+@pytest.mark.django_db
+def test_between_the_table_and_its_first_row_it_is_there_already() -> None:
+    DataPlane.objects.all().delete()
+    assert data_planes() == [LOCAL]
 
 
 @pytest.mark.django_db

@@ -150,12 +150,9 @@ class Controller:
             self._queue.close()
 
     async def poll(self) -> None:
-        """Ask the database once: end the clusters of what ended and what people left behind, enqueue what was written since and
-        what may have waited too long, and admit who waits."""
+        """Ask the database once: end the clusters of what ended, enqueue what was written since, and all of `poll_overdue`."""
         for id in await self._database(attached.stop_with_parents, self._data_plane, now=self._clock()):
             logger.info("execution=%s ends with what it was attached to", id)
-        for id in await self._database(departures.stop_departed, self._data_plane, now=self._clock()):
-            logger.info("execution=%s ends, its owner has lost access to the project", id)
         versions = await self._database(ledger.row_versions, self._data_plane)
         self._take_versions(versions)
         for id in self._known.keys() - versions.keys():
@@ -163,7 +160,10 @@ class Controller:
         await self.poll_overdue()
 
     async def poll_overdue(self) -> None:
-        """Ask the database for what time alone decides: who is in a state for longer than is allowed now, and who waits in the queue."""
+        """Ask the database for what time decides: who has left and had his time, who is in a state for longer than is allowed now, and
+        who waits in the queue."""
+        for id in await self._database(departures.stop_departed, self._data_plane, now=self._clock()):
+            logger.info("execution=%s ends, its owner has lost access to the project", id)
         self._context.limits, overdue = await self._database(ledger.overdue, self._data_plane, now=self._clock())
         for id in overdue:
             self._queue.add(id)
@@ -203,8 +203,9 @@ class Controller:
             self._queue.add(id)
 
     async def audit(self) -> None:
-        """Compare the pods' cache with the cluster; where they differ, the execution is looked at, by what the cluster itself says. And
-        compare clusters' objects with what they must be."""
+        """Compare the pods' cache with the cluster; where they differ, the execution is looked at, by what the cluster itself says. Those
+        without a pod are looked at as well: one may have come and gone between two lists. And compare clusters' objects with what
+        they must be."""
         actual = await apply.pod_metadata(self._api, namespace=self._place.namespace, label_selector=SELECTOR)
         cached = {pod.metadata.key: pod.metadata for pod in self.pods.values()}
         for key in cached.keys() | actual.keys():
@@ -213,6 +214,8 @@ class Controller:
                 for id in {execution_of(metadata) for metadata in (one, other) if metadata is not None}:
                     self._reconciler.invalidate(id)
                     self._enqueue(id)
+        for id in self._known.keys() - {execution_of(metadata) for metadata in actual.values()}:
+            self._queue.add(id)
         for id in await self._reconciler.audit():
             self._queue.add(id)
 
@@ -220,10 +223,10 @@ class Controller:
         """Enqueue so many of all as are due after these seconds, so that each comes once in `ROUND_SECONDS`."""
         self._owed += len(self._known) * seconds / ROUND_SECONDS
         while self._owed >= 1 and self._known:
-            self._owed -= 1
             if not self._round:
                 self._round.extend(self._known)
             if (id := self._round.popleft()) in self._known:
+                self._owed -= 1
                 self._queue.add(id)
 
     async def work(self) -> None:

@@ -14,20 +14,26 @@ class LoopWatch:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._each_second: deque[float] = deque([0.0], maxlen=REMEMBERED_SECONDS)
+        self._longest: deque[tuple[float, float]] = deque()  # when, and how long; each shorter than the one before
 
     def longest(self) -> float:
         """How many seconds something due has waited, at most, within the last minute."""
-        return max(self._each_second)
+        self._forget(self._clock())
+        return self._longest[0][1] if self._longest else 0.0
 
     async def run(self) -> None:
         """Look until cancelled."""
-        second_began = began = self._clock()
+        began = self._clock()
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             now = self._clock()
-            self._each_second[-1] = max(self._each_second[-1], now - began - LOOK_SECONDS)
+            waited = now - began - LOOK_SECONDS
+            while self._longest and self._longest[-1][1] <= waited:
+                self._longest.pop()
+            self._longest.append((now, waited))
+            self._forget(now)
             began = now
-            if now - second_began >= 1.0:
-                self._each_second.append(0.0)
-                second_began = now
+
+    def _forget(self, now: float) -> None:
+        while self._longest and now - self._longest[0][0] > REMEMBERED_SECONDS:
+            self._longest.popleft()

@@ -184,6 +184,44 @@ async def test_few_executions_are_not_looked_at_more_often_than_once_in_a_round(
 
 
 @in_world
+async def test_those_that_are_left_are_looked_at_in_a_round_also_when_most_have_gone(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    controller = World().controller()
+    controller._known = {f"gone-{number}": 1 for number in range(1000)}
+    looks: list[str] = []
+    monkeypatch.setattr(controller._queue, "add", looks.append)
+    controller.go_round(1.0)
+    controller._known = {"one": 1, "other": 1}
+    looks.clear()
+    for _ in range(int(ROUND_SECONDS)):
+        controller.go_round(1.0)
+    assert sorted(looks) == ["one", "other"]
+
+
+@in_world
+async def test_an_audit_looks_at_what_has_a_pod_neither_in_the_cluster_nor_in_the_cache(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pod was found by asking the cluster, and had gone before a watch told of it."""
+    world = World()
+    controller = world.controller()
+    execution = shop.launch()
+    for _ in range(3):
+        await world.step(controller)
+        world.behave()
+    await world.step(controller)
+    assert in_state(execution, "running")
+    world.cluster.remove(PODS, execution.object_name, namespace=NAMESPACE)
+    for pod in list(controller.pods.values()):
+        controller.pods.discard(pod.metadata.key)
+    looks: list[str] = []
+    monkeypatch.setattr(controller._queue, "add", looks.append)
+    await controller.audit()
+    assert looks == [execution.pk]
+
+
+@in_world
 async def test_an_audit_looks_only_at_pods_that_the_cache_has_wrong_or_not_at_all(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:

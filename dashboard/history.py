@@ -24,9 +24,8 @@ SEARCHED = 5000
 _CHOICES_FROM = 1000
 _OWN_TEXT = ("title", "id", "message", "node_name")  # what the index of trigrams holds
 _OTHER_TEXT = ("kind", "state", "owner__username", "project__name", "tier__name")
-_HAS_TRIGRAM = re.compile(
-    r"[A-Za-z0-9]{3}"
-)  # what counts as a letter beyond ASCII is a matter of the database's locale
+# What counts as a letter beyond ASCII is a matter of the database's locale.
+_HAS_TRIGRAM = re.compile(r"[A-Za-z0-9]{3}")
 _MOST_NAMES = 100  # of people and projects that a text may mean, for the index to be of use
 
 

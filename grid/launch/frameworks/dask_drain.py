@@ -56,9 +56,8 @@ async def drain(head: str, worker: str, seconds: float) -> bool:
     try:
         async with asyncio.timeout_at(end + LAST_SECONDS):
             # Dask tries again and again to connect; a head that is gone refuses at once.
-            _, writer = await asyncio.wait_for(
-                asyncio.open_connection(*head.removeprefix("tcp://").split(":")), CONNECT_SECONDS
-            )
+            async with asyncio.timeout(CONNECT_SECONDS):
+                _, writer = await asyncio.open_connection(*head.removeprefix("tcp://").split(":"))
             writer.close()
             client = await Client(head, asynchronous=True, set_as_default=False, timeout=CONNECT_SECONDS)
             saved = await retire_until(end, client, worker)

@@ -102,7 +102,9 @@ class Handlers:
         port = port_number(request.get("port"), target.container)
         host = str(request.get("host") or target.pod_ip)
         try:
-            _, writer = await asyncio.wait_for(asyncio.open_connection(host, port), timeout)
+            # Until Python 3.12 `wait_for` forgets a cancellation that comes when the connection is just there.
+            async with asyncio.timeout(timeout):
+                _, writer = await asyncio.open_connection(host, port)
         except TimeoutError:
             return Outcome(False, f"dial tcp {host}:{port}: i/o timeout")
         except OSError as error:

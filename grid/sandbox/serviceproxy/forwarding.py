@@ -134,7 +134,8 @@ async def _connect(client: socket.socket, backends: Sequence[Backend]) -> socket
             wanted.setblocking(False)
             wanted.setsockopt(socket.IPPROTO_IP, _BIND_ADDRESS_NO_PORT, 1)
             wanted.bind((caller, 0))
-            await asyncio.wait_for(loop.sock_connect(wanted, backend), _CONNECT_SECONDS)
+            async with asyncio.timeout(_CONNECT_SECONDS):
+                await loop.sock_connect(wanted, backend)
         except (OSError, TimeoutError):
             wanted.close()
         except asyncio.CancelledError:

@@ -65,7 +65,8 @@ class JumpClock:
         while (left := end - self.monotonic()) > 0:
             jumped = self._jumped
             try:
-                await asyncio.wait_for(jumped.wait(), left)
+                async with asyncio.timeout(left):
+                    await jumped.wait()
             except TimeoutError:
                 return
 

@@ -1,10 +1,15 @@
 """Probes and hooks against real programs."""
 
+import asyncio
+from typing import Any
+
 import psutil
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from grid.sandbox.client import Object
+from grid.sandbox.kubelet.handlers import Handlers, Target
 from grid.sandbox.kubelet.probes import Schedule, Tally
 from tests.sandbox.kubelet.support import World, eventually, pod, running
 
@@ -152,3 +157,31 @@ def test_a_result_counts_once_enough_equal_ones_came_in_a_row(
         enough = successes if result else failures
         tail = results[max(0, position + 1 - enough) : position + 1]
         assert settled == (result if len(tail) == enough and set(tail) == {result} else None)
+
+
+@pytest.mark.parametrize("steps", range(8))
+async def test_a_probe_that_is_cancelled_when_its_connection_is_just_there_ends(
+    monkeypatch: pytest.MonkeyPatch, steps: int
+) -> None:
+    connected = asyncio.Event()
+
+    class Writer:
+        def close(self) -> None: ...
+
+        async def wait_closed(self) -> None: ...
+
+    async def connect(host: str, port: int) -> tuple[None, Writer]:
+        await connected.wait()
+        return None, Writer()
+
+    monkeypatch.setattr(asyncio, "open_connection", connect)
+    nothing: Any = None
+    handlers, target = Handlers(nothing, nothing, nothing), Target({}, nothing, "127.0.0.1")
+    probe = asyncio.create_task(handlers.run({"tcpSocket": {"port": 8786}}, target, 1.0))
+    await asyncio.sleep(0.01)
+    connected.set()
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    if probe.cancel():
+        with pytest.raises(asyncio.CancelledError):
+            await probe

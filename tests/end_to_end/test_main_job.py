@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.end_to_end.grid import Grid
+from tests.end_to_end.grid import Grid, wait_until
 from tests.end_to_end.people import (
     PULL,
     SOON,
@@ -79,9 +79,13 @@ def test_a_scientist_works_on_a_gpu_node_that_comes_and_goes(grid: Grid, browser
     expect(page.locator(".execution-state")).to_contain_text("Stopped", timeout=SOON)
     expect(row).to_have_count(0, timeout=SOON)
     assert grid.kubectl("get", "pods", "-n", "compute-grid", "-o", "name") == ""
-    gone = scientist.new_page().goto(address)
-    assert gone is not None
-    assert gone.status == 410
+    reopened = scientist.new_page()
+
+    def is_said_to_have_ended() -> bool:
+        return (answer := reopened.goto(address)) is not None and answer.status == 410
+
+    # The page was told at once; the proxy asks the database once a second.
+    wait_until(is_said_to_have_ended, 5, "410 from the proxy")
     expect(gpu_node).to_have_count(0, timeout=2 * SOON)
     assert was_not_reloaded(infrastructure)
     assert was_not_reloaded(executions)

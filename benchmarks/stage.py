@@ -1,6 +1,6 @@
-"""What the benchmarks at size begin with: an embedded cluster full of played executions, and a web process that shows them.
+"""What the benchmarks at size begin with: an embedded cluster full of simulated executions, and a web process that shows them.
 
-The rows of the executions are made with `manage.py played`; no controller runs, so they stay as they are. The database is a SQLite
+The rows of the executions are made with `manage.py record_simulated`; no controller runs, so they stay as they are. The database is a SQLite
 file of the benchmark's own, or the empty PostgreSQL database that DATABASE_URL names.
 """
 
@@ -114,7 +114,7 @@ def stage(options: argparse.Namespace) -> Iterator[Stage]:
             "DJANGO_SETTINGS_MODULE": "grid.settings",
         }
         os.environ.setdefault("DATABASE_URL", f"sqlite:///{folder / 'grid.sqlite3'}")
-        for command in (["migrate", "--verbosity=0"], ["played", "--clusters"]):
+        for command in (["migrate", "--verbosity=0"], ["record_simulated", "--clusters"]):
             subprocess.run([*MANAGE, *command], check=True)
         import django
 

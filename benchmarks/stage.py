@@ -1,7 +1,7 @@
 """What the benchmarks at size begin with: an embedded cluster full of simulated executions, and a web process that shows them.
 
-The rows of the executions are made with `manage.py record_simulated`; no controller runs, so they stay as they are. The database is a SQLite
-file of the benchmark's own, or the empty PostgreSQL database that DATABASE_URL names.
+The rows of the executions are made with `manage.py record_simulated`; no controller runs, so they stay as they are. The database is a
+SQLite file of the benchmark's own, or the empty PostgreSQL database that DATABASE_URL names.
 """
 
 import argparse

@@ -97,11 +97,14 @@ class Lab:
             await channels.send_json(
                 {"header": header, "parent_header": {}, "metadata": {}, "content": content, "channel": "shell"}
             )
-            said, told = "", {"msg_type": ""}
-            while told["msg_type"] != "execute_reply":
+            # The reply comes over a channel of its own, often before what was printed; "idle" comes after it on the same channel.
+            said, is_idle = "", False
+            while not is_idle:
                 told = await channels.receive_json(timeout=PATIENCE)
-                if told["msg_type"] in ("stream", "error") and told["parent_header"].get("msg_id") == "1":
-                    said += told["content"].get("text") or "\n".join(told["content"]["traceback"])
+                if told["parent_header"].get("msg_id") == "1":
+                    if told["msg_type"] in ("stream", "error"):
+                        said += told["content"].get("text") or "\n".join(told["content"]["traceback"])
+                    is_idle = told["content"].get("execution_state") == "idle"
             return said
 
     async def run_in_terminal(self, line: str, until: str) -> None:

@@ -1,8 +1,9 @@
 """Decides for each request whether it may pass, and where to.
 
-The database is asked once for each grant, and again about all that are in use once a second, in a few queries; what has changed
-cuts what is open. So a logout, a stop and a change of members work within two seconds in every proxy process, and a request costs
-the database nothing. A database that answers late or not at all changes nothing for half a minute; after that nobody passes.
+The database is asked once for each grant, again at once about one whose pod is gone, and about all that are in use once a second,
+in a few queries; what has changed cuts what is open. So a logout, a stop and a change of members work within two seconds in every
+proxy process, and a request costs the database nothing. A database that answers late or not at all changes nothing for half a
+minute; after that nobody passes.
 """
 
 import asyncio
@@ -133,8 +134,18 @@ class GrantGate:
         known = self._answers.get(key)
         if known is not None and now - known.confirmed_at < (_TRUST_SECONDS if known.passage else _REFUSAL_SECONDS):
             known.used_at = now
-            return known.passage
+            return known.passage if self._still_holds(known.passage) else await self._ask_again(key, known.passage)
         return await self._ask_soon(key)
+
+    def _still_holds(self, passage: Passage | None) -> bool:
+        """What leads nowhere may have ended within the last second: its pod goes before anybody asks the database again."""
+        return passage is None or passage.has_ended or self.target(passage) is not None
+
+    async def _ask_again(self, key: Key, known: Passage | None) -> Passage | None:
+        try:
+            return await self._ask_soon(key)
+        except CannotTell:
+            return known
 
     @contextmanager
     def holding(self, execution_id: str, secret: str) -> Iterator[asyncio.Event]:

@@ -84,7 +84,7 @@ def test_a_scientist_works_on_a_gpu_node_that_comes_and_goes(grid: Grid, browser
     def is_said_to_have_ended() -> bool:
         return (answer := reopened.goto(address)) is not None and answer.status == 410
 
-    # The page was told at once; the proxy asks the database once a second.
+    # The proxy is another process, which follows the pod by a watch of its own.
     wait_until(is_said_to_have_ended, 5, "410 from the proxy")
     expect(gpu_node).to_have_count(0, timeout=2 * SOON)
     assert was_not_reloaded(infrastructure)

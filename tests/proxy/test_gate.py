@@ -1,7 +1,7 @@
 """Where a passage leads, how often the database is asked for one, and how fast its end is felt."""
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -56,8 +56,9 @@ class Clock:
 KEY = ("abc", "s1")
 
 
-def gate_of(grants: Grants, clock: Clock | None = None) -> GrantGate:
-    return GrantGate(grants, lambda execution_id: [], namespace="compute-grid", clock=clock or Clock())
+def gate_of(grants: Grants, clock: Clock | None = None, *, pods: Sequence[Pod] | None = None) -> GrantGate:
+    listening = [decode(running("mine", "10.0.0.7"), Pod)] if pods is None else pods
+    return GrantGate(grants, lambda execution_id: listening, namespace="compute-grid", clock=clock or Clock())
 
 
 async def test_a_hundred_requests_at_once_ask_the_database_once() -> None:
@@ -109,6 +110,26 @@ async def test_what_has_ended_ends_what_is_open_although_it_may_be_told_so() -> 
     answer = await gate.passage(*KEY)
     assert answer is not None
     assert answer.has_ended
+
+
+async def test_an_end_is_known_as_soon_as_the_pod_is_gone() -> None:
+    grants, pods = Grants({KEY: PASSAGE}), [decode(running("mine", "10.0.0.7"), Pod)]
+    gate = gate_of(grants, pods=pods)
+    await gate.passage(*KEY)
+    grants.known[KEY] = replace(PASSAGE, has_ended=True)
+    assert await gate.passage(*KEY) == PASSAGE
+    pods.clear()
+    assert await gate.passage(*KEY) == grants.known[KEY]
+    await gate.passage(*KEY)
+    assert len(grants.asked) == 2, "an end is not asked about again"
+
+
+async def test_who_waits_for_a_pod_may_go_on_waiting_while_the_database_is_away() -> None:
+    grants = Grants({KEY: PASSAGE})
+    gate = gate_of(grants, pods=[])
+    await gate.passage(*KEY)
+    grants.fails = True
+    assert await gate.passage(*KEY) == PASSAGE
 
 
 async def test_who_is_let_in_again_is_not_cut_off_by_the_end_of_before() -> None:

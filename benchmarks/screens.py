@@ -17,7 +17,7 @@ from benchmarks.stage import NAMESPACE, Stage
 
 _ROWS = {
     "executions": re.compile(rf"/pods/{NAMESPACE}/([a-z0-9.-]+)/"),
-    "infrastructure": re.compile(r"/nodes/([a-z0-9.-]+)/"),
+    "infrastructure": re.compile(r'<tr id="node-([a-z0-9.-]+)"'),  # other parts of the page link to nodes as well
 }
 OF_AN_ADDRESS = 250  # connections; the server lets one address have 512
 _AT_ONCE = 20

@@ -31,27 +31,21 @@ def make_local(using: str, apps: Apps = installed_apps, **kwargs: Any) -> None:
 
 
 def data_planes() -> Sequence[str]:
-    """Return the ids of all data planes; of the one that each database has, while the database does not answer or is being made.
+    """Return the ids of all data planes: of the one that each database has, also while the database does not answer or is being made.
 
     Raises UnsupportedDataPlanes.
     """
     try:
-        ids = list(DataPlane.objects.order_by("pk").values_list("pk", flat=True))
+        others = list(DataPlane.objects.exclude(pk=LOCAL).order_by("pk").values_list("pk", flat=True))
     except (DatabaseError, InterfaceError):
-        return [LOCAL]
-    if not ids:
-        return [LOCAL]
-    if LOCAL not in ids:
+        others = []
+    if others:
+        named = ", ".join(f"“{id}”" for id in others)
         raise UnsupportedDataPlanes(
-            f"The database has no data plane “{LOCAL}”, which is this cluster: make it with manage.py migrate."
-        )
-    if len(ids) > 1:
-        others = ", ".join(f"“{id}”" for id in ids if id != LOCAL)
-        raise UnsupportedDataPlanes(
-            f"A second data plane is not supported yet, and the database has {others} beside “{LOCAL}”. "
+            f"A second data plane is not supported yet, and the database has {named} beside “{LOCAL}”. "
             "Remove it from the table grid_dataplane, with the tiers and executions that point to it, and start again."
         )
-    return ids
+    return [LOCAL]
 
 
 def api_of(data_plane: str) -> HttpKubeApi:

@@ -263,8 +263,9 @@ async def test_an_execution_at_rest_asks_the_cluster_nothing(shop: Shop) -> None
     world, execution = World(), shop.launch()
     controller = world.controller()
     await to_running(world, controller)
-    world.cluster.available = False
+    before = world.cluster.count()
     await controller._reconciler.reconcile(execution.pk)
+    assert world.cluster.count() == before
 
 
 @in_world

@@ -58,7 +58,7 @@ class Context:
 
     api: KubeApi
     database: Database
-    place: LaunchTarget
+    target: LaunchTarget
     pods: PodCache
     events: EventCache
     autoscalers: AutoscalerCache
@@ -69,7 +69,7 @@ class Context:
 
     @property
     def namespace(self) -> str:
-        return self.place.namespace
+        return self.target.namespace
 
     def knows_pods(self, execution_id: str) -> bool:
         """Whether the cache can be believed: it follows the cluster, shows pods of this execution, and was not found wrong about them."""

@@ -79,7 +79,7 @@ class Controller:
     def __init__(
         self,
         api: KubeApi,
-        place: LaunchTarget,
+        target: LaunchTarget,
         *,
         database: Database = in_thread,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -90,8 +90,8 @@ class Controller:
     ) -> None:
         """`away`: for how long nobody led before this term."""
         self._api = api
-        self._place = place
-        self._data_plane = place.data_plane
+        self._target = target
+        self._data_plane = target.data_plane
         self._database = database
         self._clock = clock
         self._monotonic = monotonic
@@ -110,11 +110,11 @@ class Controller:
         self.pods = PodCache(self._enqueue, clock)
         self.events = EventCache(self._enqueue)
         self.autoscalers = AutoscalerCache(self._enqueue)
-        context = Context(api, database, place, self.pods, self.events, self.autoscalers, clock, monotonic)
+        context = Context(api, database, target, self.pods, self.events, self.autoscalers, clock, monotonic)
         self._context = context
         self._reconciler = Reconciler(context, attended_until=away.since if away is not None else None)
         self.framework_poller = FrameworkPoller(context, rng=self._rng, framework_of=framework_of)
-        self.policies = PolicyKeeper(api, place.namespace, place.network, rng=self._rng)
+        self.policies = PolicyKeeper(api, target.namespace, target.network, rng=self._rng)
 
     def listen_to(self, feed: ChangeFeed) -> FeedSubscriber:
         """Before `run`: be told what is written. Without it, and while the feed is lost, the database is asked each second."""
@@ -124,7 +124,7 @@ class Controller:
     async def run(self) -> None:
         """Watch, ask the database, and work, until cancelled."""
         hub = Hub()
-        namespace = self._place.namespace
+        namespace = self._target.namespace
 
         def follow(feed: ListWatch[K], store: Store[K]) -> Reflector[K]:
             return Reflector(self._api, feed, store, hub, clock=self._monotonic, rng=self._rng)
@@ -206,7 +206,7 @@ class Controller:
         """Compare the pods' cache with the cluster; where they differ, the execution is looked at, by what the cluster itself says. Those
         without a pod are looked at as well: one may have come and gone between two lists. And compare clusters' objects with what
         they must be."""
-        actual = await apply.pod_metadata(self._api, namespace=self._place.namespace, label_selector=SELECTOR)
+        actual = await apply.pod_metadata(self._api, namespace=self._target.namespace, label_selector=SELECTOR)
         cached = {pod.metadata.key: pod.metadata for pod in self.pods.values()}
         for key in cached.keys() | actual.keys():
             one, other = cached.get(key), actual.get(key)

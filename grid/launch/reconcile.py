@@ -93,7 +93,7 @@ class Reconciler:
         8. Otherwise look at the pods and enter the next state, if it is time.
         """
         row = await self._database(ledger.read, execution_id)
-        if row is None or row.data_plane != self._context.place.data_plane:
+        if row is None or row.data_plane != self._context.target.data_plane:
             self.forget(execution_id)
             return None
         await self._note_events(row)

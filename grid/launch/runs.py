@@ -39,7 +39,7 @@ class Runs:
     async def create(self, row: LedgerRecord) -> Mapping[str, Any]:
         spec, context = parse_spec(row), self._context
         attached = await self._attached(row)
-        token, storage = context.place.token(row.id), context.place.storage
+        token, storage = context.target.token(row.id), context.target.storage
         await apply.create_all(
             context.api, spec, namespace=context.namespace, token=token, storage=storage, attached=attached
         )

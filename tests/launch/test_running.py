@@ -38,9 +38,9 @@ class Database:
 
 @asynccontextmanager
 async def running(world: World, database: Database | None = None) -> AsyncIterator[Controller]:
-    place = LaunchTarget(LOCAL, NAMESPACE, lambda id: f"token-of-{id}")
+    target = LaunchTarget(LOCAL, NAMESPACE, lambda id: f"token-of-{id}")
     chosen: Any = database or Database()
-    controller = Controller(world.cluster, place, database=chosen, clock=lambda: world.now, monotonic=loop_time)
+    controller = Controller(world.cluster, target, database=chosen, clock=lambda: world.now, monotonic=loop_time)
     task = asyncio.create_task(controller.run())
     try:
         yield controller

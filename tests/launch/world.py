@@ -123,10 +123,10 @@ class World:
             return await fault.around(call)
 
         api = cast(KubeApi, FaultyApi(self.cluster, fault))
-        place = LaunchTarget(data_plane, NAMESPACE, lambda id: f"token-of-{id}")
+        target = LaunchTarget(data_plane, NAMESPACE, lambda id: f"token-of-{id}")
         return Controller(
             api,
-            place,
+            target,
             database=inline,
             clock=lambda: self.now,
             monotonic=monotonic,

@@ -64,7 +64,7 @@ class DriftRepair:
         """All of it; the address of the head. See `objects.create_all`."""
         context = self._context
         address = await objects.create_all(
-            context.api, spec, namespace=context.namespace, storage=context.place.storage
+            context.api, spec, namespace=context.namespace, storage=context.target.storage
         )
         self._kept[row.id] = self._goal(spec)
         return address
@@ -108,7 +108,7 @@ class DriftRepair:
     # --- Inside ---
 
     def _manifests(self, spec: ExecutionSpec, anchor_uid: str, address: str) -> list[Manifest]:
-        namespace, storage = self._context.namespace, self._context.place.storage
+        namespace, storage = self._context.namespace, self._context.target.storage
         first = manifests.first(spec, namespace=namespace, anchor_uid=anchor_uid, storage=storage)[1:]
         workers = manifests.workers(spec, namespace=namespace, anchor_uid=anchor_uid, head_address=address)
         return [*first, *workers]

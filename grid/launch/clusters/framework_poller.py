@@ -116,7 +116,7 @@ class FrameworkPoller:
 
     async def _round(self) -> list[tuple[str, bool]]:
         """The clusters to visit now, and whether to ask their heads: all that run, but for those that are being visited still."""
-        self._take_over(await self._context.database(ledger.running_clusters, self._context.place.data_plane))
+        self._take_over(await self._context.database(ledger.running_clusters, self._context.target.data_plane))
         chosen = self._silent_to_ask()
         free = [(id, visits) for id, visits in self._visits.items() if not visits.is_busy]
         return [(id, not visits.silences or id in chosen) for id, visits in free]

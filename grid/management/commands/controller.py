@@ -43,12 +43,12 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         refuse_unusable_database()
-        places = [_place(id) for id in data_planes()]
+        targets = [_target(id) for id in data_planes()]
         connection.close()  # which the work, in another thread, would not use
-        asyncio.run(_serve(places))
+        asyncio.run(_serve(targets))
 
 
-async def _serve(places: Sequence[LaunchTarget]) -> None:
+async def _serve(targets: Sequence[LaunchTarget]) -> None:
     """Until SIGTERM or Ctrl-C; an unreachable cluster or database is waited for."""
     task = asyncio.current_task()
     assert task is not None, "runs as a task of asyncio.run"
@@ -57,23 +57,23 @@ async def _serve(places: Sequence[LaunchTarget]) -> None:
         loop.add_signal_handler(number, task.cancel)
     with contextlib.suppress(asyncio.CancelledError):
         async with asyncio.TaskGroup() as tasks:
-            for place in places:
-                tasks.create_task(_serve_data_plane(place))
+            for target in targets:
+                tasks.create_task(_serve_data_plane(target))
 
 
-async def _serve_data_plane(place: LaunchTarget) -> None:
+async def _serve_data_plane(target: LaunchTarget) -> None:
     """Lead it whenever nobody else does; its own lease says who does."""
-    api = api_of(place.data_plane)
+    api = api_of(target.data_plane)
     # The host's name tells an operator which process leads; the rest makes two processes of one host differ.
     identity = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
-    election = Election(api, name="compute-grid-controller", namespace=place.namespace, identity=identity)
-    logger.info("controller started data_plane=%s namespace=%s", place.data_plane, place.namespace)
+    election = Election(api, name="compute-grid-controller", namespace=target.namespace, identity=identity)
+    logger.info("controller started data_plane=%s namespace=%s", target.data_plane, target.namespace)
     try:
-        await _make_ready(api, place.namespace)
-        await election.lead(lambda: _lead(Controller(api, place, away=election.away), _registration(api)))
+        await _make_ready(api, target.namespace)
+        await election.lead(lambda: _lead(Controller(api, target, away=election.away), _registration(api)))
     finally:
         await api.close()
-        logger.info("controller ended data_plane=%s", place.data_plane)
+        logger.info("controller ended data_plane=%s", target.data_plane)
 
 
 async def _lead(controller: Controller, registration: Registration) -> None:
@@ -106,7 +106,7 @@ async def _make_ready(api: HttpKubeApi, namespace: str) -> None:
         return
 
 
-def _place(data_plane: str) -> LaunchTarget:
+def _target(data_plane: str) -> LaunchTarget:
     return LaunchTarget(data_plane, settings.GRID_NAMESPACE, access_token, _storage(), _network())
 
 

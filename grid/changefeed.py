@@ -24,8 +24,8 @@ from django.db import connections
 from django.db.backends.sqlite3.base import DatabaseWrapper as SqliteWrapper
 
 from grid import triggers
+from grid.backoff import Backoff
 from grid.triggers import CHANNEL, TABLE
-from grid.watch.backoff import Backoff
 
 logger = logging.getLogger(__name__)
 

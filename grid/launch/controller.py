@@ -19,6 +19,7 @@ from typing import TypeVar
 from asgiref.sync import sync_to_async
 from django.db import close_old_connections
 
+from grid.backoff import Backoff
 from grid.changefeed import EVERYTHING, Change, ChangeFeed, FeedSubscriber
 from grid.databasetrouble import Troubles
 from grid.errors import GridError
@@ -37,11 +38,10 @@ from grid.launch.frameworks.base import FrameworkAdapter
 from grid.launch.housekeeping import Housekeeping
 from grid.launch.policykeeper import PolicyKeeper
 from grid.launch.reconcile import Reconciler
-from grid.launch.workqueue import WorkQueue
-from grid.watch.backoff import Backoff
 from grid.watch.hub import Hub
 from grid.watch.reflector import ListWatch, Reflector
 from grid.watch.store import HasMetadata, Store
+from grid.workqueue import WorkQueue
 
 logger = logging.getLogger(__name__)
 
@@ -96,8 +96,7 @@ class Controller:
         self._clock = clock
         self._monotonic = monotonic
         self._rng = rng or random.Random()
-        self._queue = WorkQueue()
-        self._backoffs: dict[str, Backoff] = {}
+        self._queue = WorkQueue(lambda: Backoff(longest=30.0, rng=self._rng))
         self._known: dict[str, int] = {}
         self._round: deque[str] = deque()  # who is still to be looked at in this round
         self._owed = 0.0  # of a look
@@ -235,15 +234,14 @@ class Controller:
         try:
             again = await self._reconciler.reconcile(id)
         except GridError as error:
-            delay = self._backoff(id).next()
+            delay = self._queue.retry(id)
             logger.warning("execution=%s not moved on, again in %.1f s reason=%s", id, delay, error)
-            self._queue.add_later(id, delay)
         except Exception as error:
             if not self._troubles.are_why(error):
                 logger.exception("execution=%s looking at it failed", id)
-            self._queue.add_later(id, self._backoff(id).next())
+            self._queue.retry(id)
         else:
-            self._backoffs.pop(id, None)
+            self._queue.succeeded(id)
             if again == 0:
                 self._queue.add(id)
             elif again is not None:
@@ -339,9 +337,6 @@ class Controller:
     def _enqueue(self, id: str) -> None:
         if id:
             self._queue.add(id)
-
-    def _backoff(self, id: str) -> Backoff:
-        return self._backoffs.setdefault(id, Backoff(longest=30.0, rng=self._rng))
 
 
 def to_reconcile(versions: Mapping[str, int], known: Mapping[str, int]) -> list[str]:

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from ipaddress import ip_network
 
+from grid.backoff import Backoff
 from grid.egress import Block, Egress
 from grid.errors import GridError, NotAllowed, NotFound
 from grid.kube.api import KubeApi
@@ -19,7 +20,6 @@ from grid.kube.objects import RawObject
 from grid.kube.resources import ENDPOINT_SLICES, ENDPOINTS
 from grid.launch.manifests import Manifest
 from grid.launch.networkpolicy import build_for_all
-from grid.watch.backoff import Backoff
 
 logger = logging.getLogger(__name__)
 

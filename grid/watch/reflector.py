@@ -15,10 +15,10 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from grid.backoff import Backoff
 from grid.errors import ClusterUnavailable, Expired, GridError, TooManyRequests
 from grid.kube.api import KubeApi
 from grid.kube.resources import Resource
-from grid.watch.backoff import Backoff
 from grid.watch.decoding import Bookmark, Changed, Codec, Failed, Line, Unreadable
 from grid.watch.hub import Hub
 from grid.watch.store import HasMetadata, Store

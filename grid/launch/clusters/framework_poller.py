@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import aiohttp
 
+from grid.backoff import Backoff
 from grid.databasetrouble import Troubles
 from grid.errors import Conflict, GridError, NotFound
 from grid.kube.objects import Autoscaler, Pod
@@ -29,7 +30,6 @@ from grid.launch.frameworks.base import ClusterReport, FrameworkAdapter, Framewo
 from grid.launch.ledger import RunningCluster
 from grid.launch.spec import ExecutionSpec, parse_spec
 from grid.metrics.demand import Demand, read_demand, write_demand
-from grid.watch.backoff import Backoff
 
 logger = logging.getLogger(__name__)
 

@@ -16,6 +16,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 
+from grid.backoff import Backoff
 from grid.changefeed import feed_of
 from grid.dataplanes import api_of, data_planes
 from grid.egress import read_egress
@@ -31,7 +32,6 @@ from grid.launch.storage import Storage
 from grid.launch.token import access_token
 from grid.management.varfiles import refuse_unusable_database
 from grid.metrics.external import Authority, ServiceReference
-from grid.watch.backoff import Backoff
 
 logger = logging.getLogger(__name__)
 

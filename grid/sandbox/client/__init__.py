@@ -8,7 +8,7 @@
 Paths come from the `Resource` constants: `PODS.path(namespace, name, "status")`.
 """
 
-from grid.sandbox.client.clock import Backoff, Clock, SystemClock
+from grid.sandbox.client.clock import Clock, SystemClock
 from grid.sandbox.client.errors import ApiError
 from grid.sandbox.client.events import EventRecorder
 from grid.sandbox.client.http import Api, Client, Listing, PatchKind, WatchEvent
@@ -66,7 +66,6 @@ __all__ = [
     "VOLUME_CLAIMS",
     "Api",
     "ApiError",
-    "Backoff",
     "BadKubeconfig",
     "Client",
     "Clock",

@@ -1,7 +1,6 @@
-"""Time and back-off, injected so that tests run on virtual time."""
+"""Time, injected so that tests run on virtual time."""
 
 import asyncio
-import random
 import time
 from datetime import UTC, datetime
 from typing import Protocol
@@ -24,24 +23,3 @@ class SystemClock:
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
-
-
-class Backoff:
-    """Growing delays with jitter: from `first` doubling to `longest`, each between half and the whole of it.
-
-    Jitter keeps the clients of a server that comes back from asking all at once.
-    """
-
-    def __init__(self, *, first: float = 0.5, longest: float = 30.0, rng: random.Random | None = None) -> None:
-        self._first = first
-        self._longest = longest
-        self._rng = rng or random.Random()
-        self._next = first
-
-    def delay(self) -> float:
-        whole = self._next
-        self._next = min(self._longest, self._next * 2)
-        return whole * (0.5 + self._rng.random() / 2)
-
-    def reset(self) -> None:
-        self._next = self._first

@@ -12,8 +12,9 @@ import random
 from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 
+from grid.backoff import Backoff
 from grid.labels import SIMULATED
-from grid.sandbox.client.clock import Backoff, Clock, SystemClock
+from grid.sandbox.client.clock import Clock, SystemClock
 from grid.sandbox.client.errors import ApiError
 from grid.sandbox.client.http import Api, WatchEvent
 from grid.sandbox.client.objects import Object, key_of
@@ -94,13 +95,13 @@ class Mirror:
             elif not problem:
                 # Ended at once: perhaps our version is from a future that the server has lost. A list settles it.
                 self._version = ""
-                pause = max(pause, backoff.delay())
+                pause = max(pause, backoff.next())
             if problem:
                 logger.log(
                     logging.DEBUG if failing else logging.WARNING, "mirror path=%s waits: %s", self.path, problem
                 )
                 failing = True
-                pause = max(pause, backoff.delay())
+                pause = max(pause, backoff.next())
             if pause:
                 await self._clock.sleep(pause)
 

@@ -5,8 +5,12 @@ from abc import ABC, abstractmethod
 from functools import cached_property
 from typing import ClassVar
 
+from grid.backoff import Backoff
 from grid.sandbox.client import Api, Clock, EventRecorder, Mirrors, SystemClock
-from grid.sandbox.controllers.workqueue import WorkQueue, work_off
+from grid.sandbox.controllers.workoff import work_off
+from grid.workqueue import WorkQueue
+
+_FIRST_RETRY, _LONGEST_RETRY = 0.1, 60.0
 
 
 class Controller(ABC):
@@ -46,7 +50,8 @@ class QueueController(Controller):
 
     @cached_property
     def _queue(self) -> WorkQueue:
-        return WorkQueue(self._clock, self._rng)
+        rng = self._rng or random.Random()
+        return WorkQueue(lambda: Backoff(first=_FIRST_RETRY, longest=_LONGEST_RETRY, rng=rng), self._clock)
 
     async def run(self) -> None:
         async with self._mirrors.running():

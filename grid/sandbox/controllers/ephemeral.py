@@ -21,7 +21,7 @@ from grid.sandbox.client import (
     uid_of,
 )
 from grid.sandbox.controllers.controller import QueueController
-from grid.sandbox.controllers.workqueue import Refused
+from grid.sandbox.controllers.workoff import Refused
 
 
 class EphemeralVolumeController(QueueController):

@@ -83,7 +83,7 @@ class HorizontalController(QueueController):
             self._selectors.pop(key_of(old or {}), None)
         if new is not None:
             # Also after a change of its spec the next look is a period away, as with the real one.
-            self._queue.add_after(key_of(new), self._settings.sync_seconds)
+            self._queue.add_later(key_of(new), self._settings.sync_seconds)
 
     async def _reconcile(self, key: str) -> float | None:
         autoscaler = self._autoscalers.get(key)

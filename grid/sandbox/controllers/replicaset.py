@@ -29,7 +29,7 @@ from grid.sandbox.controllers.controller import QueueController
 from grid.sandbox.controllers.owned import Expectations, PodsByOwner
 from grid.sandbox.controllers.replicas import deletion_order, is_active, status_of, tally
 from grid.sandbox.controllers.selectors import matches_labels
-from grid.sandbox.controllers.workqueue import Refused
+from grid.sandbox.controllers.workoff import Refused
 
 logger = logging.getLogger(__name__)
 

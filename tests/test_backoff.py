@@ -2,7 +2,7 @@
 
 import random
 
-from grid.watch.backoff import Backoff
+from grid.backoff import Backoff
 
 
 class Drawn(random.Random):

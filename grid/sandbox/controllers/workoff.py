@@ -1,0 +1,57 @@
+"""The loop that works off the keys of what changed.
+
+A key whose work failed comes back after a growing delay. Level-triggered: the worker reads the current state, so an event that
+is lost or repeated changes nothing.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from grid.sandbox.client import ApiError
+from grid.workqueue import WorkQueue
+
+logger = logging.getLogger(__name__)
+
+
+class Refused(Exception):
+    """The work failed and whoever it concerns has been told, by an event or a condition: it is only tried again later."""
+
+
+Work = Callable[[str], Awaitable[float | None]]
+"""Looks at one key; returns after how many seconds to look again, None for not before something changes."""
+
+
+async def work_off(queue: WorkQueue, work: Work, *, name: str, workers: int = 4) -> None:
+    """Runs until cancelled. One key's failure never stops the others."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(workers):
+                group.create_task(_worker(queue, work, name))
+    finally:
+        queue.close()
+
+
+async def _worker(queue: WorkQueue, work: Work, name: str) -> None:
+    while True:
+        key = await queue.get()
+        try:
+            again = await work(key)
+        except Refused as refusal:
+            logger.debug("%s key=%s tries again: %s", name, key, refusal)
+            queue.retry(key)
+        except ApiError as error:
+            # A conflict means that our copy was old: the mirror is about to bring the newer one.
+            logger.log(
+                logging.DEBUG if error.conflict else logging.WARNING, "%s key=%s tries again: %s", name, key, error
+            )
+            queue.retry(key, at_least=error.retry_after)
+        except Exception:
+            logger.exception("%s key=%s failed and tries again", name, key)
+            queue.retry(key)
+        else:
+            queue.succeeded(key)
+            if again is not None:
+                queue.add_later(key, again)
+        finally:
+            queue.done(key)

@@ -23,7 +23,7 @@ import aiohttp
 
 from grid.sandbox.client import Client
 from grid.sandbox.client.kubeconfig import read_kubeconfig
-from grid.sandbox.cluster import ClusterSettings, run_cluster
+from grid.sandbox.cluster import EmbeddedClusterSettings, run_cluster
 from grid.sandbox.kubelet import FleetSettings
 from grid.sandbox.pools import DEFAULT_POOLS, NodePool
 
@@ -113,7 +113,7 @@ async def _run(folder: Path, nodes: int) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     pool = NodePool("default", "benchmark", _CAPACITY, minimum=nodes, maximum=nodes, initial=nodes)
-    settings = ClusterSettings(
+    settings = EmbeddedClusterSettings(
         data=folder / "data",
         port=0,
         kubeconfig=folder / "kubeconfig",

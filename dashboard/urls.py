@@ -19,12 +19,12 @@ from dashboard.views import (
     opening,
     workspaces,
 )
-from dashboard.views.administration import ENVIRONMENTS, PROJECTS, TIERS, Catalogue
+from dashboard.views.administration import ENVIRONMENTS, PROJECTS, TIERS, EditedKind
 
 register_converter(IdConverter, "id")
 
 
-def _catalogue(catalogue: Catalogue) -> list[URLPattern]:
+def _catalogue(catalogue: EditedKind) -> list[URLPattern]:
     """The pages of one kind of thing that admins edit."""
     root, name, extra = catalogue.name, catalogue.singular, {"catalogue": catalogue}
     return [

@@ -23,7 +23,7 @@ from dashboard.routing import websocket_urlpatterns  # noqa: E402
 from grid import database  # noqa: E402
 from grid.edge.bodies import Bodies  # noqa: E402
 from grid.edge.hosts import OwnHosts  # noqa: E402
-from grid.edge.limits import Limits  # noqa: E402
+from grid.edge.limits import RequestLimits  # noqa: E402
 from grid.edge.slow import SlowRefusals  # noqa: E402
 from grid.runtime import start_runtime, stop_runtime  # noqa: E402
 from grid.runtime.lifespan import Lifespan  # noqa: E402
@@ -33,7 +33,7 @@ PASSWORD_PATHS = ("/login/", "/account/password/")
 PROBES = ("/healthz", "/freshz")
 django_threads = database.RequestThreads(django_application, apart=PROBES)
 
-dashboard = Limits(
+dashboard = RequestLimits(
     OwnHosts(
         ProtocolTypeRouter(
             {

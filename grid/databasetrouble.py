@@ -12,7 +12,7 @@ logger = logging.getLogger(__name__)
 _SAID_EVERY_SECONDS = 60.0
 
 
-class Trouble(Enum):
+class DatabaseTrouble(Enum):
     """The value is a sentence that goes on with what to do."""
 
     FULL = "The disk of the database is full: nothing was saved. An operator has to make room."
@@ -23,38 +23,38 @@ class Trouble(Enum):
 
 # By how a name begins: SQLite adds what exactly has happened. SQLITE_ERROR, a wrong statement, is a fault of ours.
 _SQLITE = {
-    "SQLITE_FULL": Trouble.FULL,
-    "SQLITE_READONLY": Trouble.READ_ONLY,
-    "SQLITE_BUSY": Trouble.BUSY,
-    "SQLITE_LOCKED": Trouble.BUSY,
-    "SQLITE_IOERR": Trouble.AWAY,
-    "SQLITE_CANTOPEN": Trouble.AWAY,
-    "SQLITE_CORRUPT": Trouble.AWAY,
-    "SQLITE_NOTADB": Trouble.AWAY,
+    "SQLITE_FULL": DatabaseTrouble.FULL,
+    "SQLITE_READONLY": DatabaseTrouble.READ_ONLY,
+    "SQLITE_BUSY": DatabaseTrouble.BUSY,
+    "SQLITE_LOCKED": DatabaseTrouble.BUSY,
+    "SQLITE_IOERR": DatabaseTrouble.AWAY,
+    "SQLITE_CANTOPEN": DatabaseTrouble.AWAY,
+    "SQLITE_CORRUPT": DatabaseTrouble.AWAY,
+    "SQLITE_NOTADB": DatabaseTrouble.AWAY,
 }
 # By how a state begins, the longer first: https://www.postgresql.org/docs/current/errcodes-appendix.html
 _POSTGRESQL = {
-    "53100": Trouble.FULL,
-    "25006": Trouble.READ_ONLY,
-    "55P03": Trouble.BUSY,
-    "57014": Trouble.BUSY,  # cancelled: it took longer than the server allows
-    "40": Trouble.BUSY,  # a deadlock, or another one's transaction came first
-    "53": Trouble.BUSY,
-    "08": Trouble.AWAY,
-    "57P": Trouble.AWAY,
-    "58": Trouble.AWAY,
-    "XX001": Trouble.AWAY,
+    "53100": DatabaseTrouble.FULL,
+    "25006": DatabaseTrouble.READ_ONLY,
+    "55P03": DatabaseTrouble.BUSY,
+    "57014": DatabaseTrouble.BUSY,  # cancelled: it took longer than the server allows
+    "40": DatabaseTrouble.BUSY,  # a deadlock, or another one's transaction came first
+    "53": DatabaseTrouble.BUSY,
+    "08": DatabaseTrouble.AWAY,
+    "57P": DatabaseTrouble.AWAY,
+    "58": DatabaseTrouble.AWAY,
+    "XX001": DatabaseTrouble.AWAY,
 }
 
 
-def trouble_of(error: BaseException | None) -> Trouble | None:
+def trouble_of(error: BaseException | None) -> DatabaseTrouble | None:
     """None for everything else, our own wrong statements included."""
     if error is None:
         return None
     return _of_driver(error) or _of_driver(error.__cause__)
 
 
-def _of_driver(error: BaseException | None) -> Trouble | None:
+def _of_driver(error: BaseException | None) -> DatabaseTrouble | None:
     if name := getattr(error, "sqlite_errorname", ""):
         return next((trouble for start, trouble in _SQLITE.items() if name.startswith(start)), None)
     kind = type(error)
@@ -63,10 +63,12 @@ def _of_driver(error: BaseException | None) -> Trouble | None:
     if state := getattr(error, "sqlstate", None):
         return next((trouble for start, trouble in _POSTGRESQL.items() if state.startswith(start)), None)
     # Without a state it is the connection: never made, lost, or closed by one of the two.
-    return Trouble.AWAY if kind.__name__ in ("OperationalError", "InterfaceError", "ConnectionTimeout") else None
+    return (
+        DatabaseTrouble.AWAY if kind.__name__ in ("OperationalError", "InterfaceError", "ConnectionTimeout") else None
+    )
 
 
-class Troubles:
+class TroubleLog:
     """Says a database's trouble once a minute, however many run into it: it is no matter of what was about to be written."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:

@@ -45,7 +45,7 @@ class Scope(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class LockoutPolicy:
     """How many wrong passwords lock what, and for how long."""
 
     limits: Mapping[Scope, int]
@@ -66,7 +66,7 @@ class Lock:
 _FIELDS = {Scope.NAME_AT_ADDRESS: ("username", "ip_address"), Scope.ADDRESS: ("ip_address",), Scope.NAME: ("username",)}
 
 
-def policy() -> Policy:
+def policy() -> LockoutPolicy:
     """What the central configuration says now, in one query."""
     pair, address, name, seconds = centralconfig.values_of(
         centralconfig.LOGIN_FAILURES_AT_ADDRESS,
@@ -75,7 +75,7 @@ def policy() -> Policy:
         centralconfig.LOGIN_COOL_OFF,
     )
     limits = {Scope.NAME_AT_ADDRESS: pair, Scope.ADDRESS: address, Scope.NAME: name}
-    return Policy(limits, timedelta(seconds=seconds))
+    return LockoutPolicy(limits, timedelta(seconds=seconds))
 
 
 def cool_off(request: HttpRequest | None = None) -> timedelta:
@@ -189,7 +189,7 @@ def _count_failure(name: str, address: str, now: datetime) -> None:
         )
 
 
-def _locks(attempts: "QuerySet[Any]", now: datetime, rules: Policy) -> Iterator[Lock]:
+def _locks(attempts: "QuerySet[Any]", now: datetime, rules: LockoutPolicy) -> Iterator[Lock]:
     counted = attempts.filter(attempt_time__gt=now - rules.cool_off)
     for scope, fields in _FIELDS.items():
         sums = (

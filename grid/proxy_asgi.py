@@ -23,7 +23,7 @@ from dashboard.proxy.gate import GrantGate  # noqa: E402
 from dashboard.proxy.own_cookies import OwnCookies  # noqa: E402
 from grid import database, sessions  # noqa: E402
 from grid.dataplanes import api_of, data_planes  # noqa: E402
-from grid.edge.limits import Limits  # noqa: E402
+from grid.edge.limits import RequestLimits  # noqa: E402
 from grid.kube.http import HttpKubeApi  # noqa: E402
 from grid.kube.objects import Pod  # noqa: E402
 from grid.kube.resources import PODS  # noqa: E402
@@ -113,4 +113,4 @@ async def stop() -> None:
 
 
 _cookies = () if settings.WORKSPACE_PATHS else (OwnCookies(workspace_origins()).secret(""),)
-application = Lifespan(Limits(proxy, cookies=_cookies), start=start, stop=stop)
+application = Lifespan(RequestLimits(proxy, cookies=_cookies), start=start, stop=stop)

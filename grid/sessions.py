@@ -37,7 +37,7 @@ def stored_key(session_key: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SessionLimits:
     """After how long a session ends: without a request, and in any case."""
 
     idle: timedelta
@@ -48,10 +48,10 @@ class Limits:
         return Q(expire_date__gt=now, created_at__gt=now - self.absolute, seen_at__gt=now - self.idle)
 
 
-def limits() -> Limits:
+def limits() -> SessionLimits:
     """What the central configuration says now, in one query."""
     idle, absolute = centralconfig.values_of(centralconfig.SESSION_IDLE, centralconfig.SESSION_ABSOLUTE)
-    return Limits(idle=timedelta(seconds=idle), absolute=timedelta(seconds=absolute))
+    return SessionLimits(idle=timedelta(seconds=idle), absolute=timedelta(seconds=absolute))
 
 
 class SessionStore(SessionBase):

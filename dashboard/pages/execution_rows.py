@@ -9,7 +9,7 @@ from dashboard.viewmodels.execution_entry import Entry
 from dashboard.viewmodels.execution_groups import Group
 from dashboard.viewmodels.execution_lines import changes_with_time, entry_fragment, head_fragment, runs_well, status_of
 from dashboard.viewmodels.live import Fragment
-from dashboard.viewmodels.nodes import Status
+from dashboard.viewmodels.nodes import StatusLine
 from grid.metrics.usage import Usage
 from grid.runtime import Runtime
 
@@ -53,7 +53,7 @@ class ExecutionRows:
         self._groups[group.key, sees_all] = _Rows(group, usage_version, now + good_for, found)
         return found
 
-    def status(self, entry: Entry) -> Status:
+    def status(self, entry: Entry) -> StatusLine:
         """An entry's status as filters look at it."""
         return self._status(entry, self._runtime.clock())[0]
 
@@ -86,7 +86,7 @@ class ExecutionRows:
         known[sees_all] = _Known(entry, usage, now, fragment)
         return fragment
 
-    def _status(self, entry: Entry, now: datetime) -> tuple[Status, str]:
+    def _status(self, entry: Entry, now: datetime) -> tuple[StatusLine, str]:
         is_explained = entry.pod is not None and not runs_well(entry)
         return status_of(entry, explain(self._runtime, entry.pod, now) if is_explained and entry.pod else None)
 

@@ -23,7 +23,7 @@ from dashboard.proxy.http import forward_http
 from dashboard.proxy.interstitial import confirmed, leads_to_an_end, question
 from dashboard.proxy.own_cookies import OwnCookies, is_ours
 from dashboard.proxy.path_prefix import PathPrefix
-from dashboard.proxy.upstream import Receive, Refused, Route, Scope, Send
+from dashboard.proxy.upstream import AccessEnded, Receive, Route, Scope, Send
 from dashboard.proxy.websocket import forward_websocket
 from grid.launch.grants import SECRET_LIFETIME, Passage, digest, new_opener
 from grid.origins import BEGIN_PATH, OPEN_PATH, WORKER_PATH, Door, Origins
@@ -148,7 +148,7 @@ class WorkspaceProxy:
             )
             try:
                 await self._forward(scope, receive, send, route)
-            except Refused:
+            except AccessEnded:
                 await self._refuse(scope, send, door)
 
     async def _forward(self, scope: Scope, receive: Receive, send: Send, route: Route) -> None:

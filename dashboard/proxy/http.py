@@ -7,7 +7,7 @@ import aiohttp
 from yarl import URL
 
 from dashboard.proxy.headers import decode, encode, first, to_browser, to_upstream
-from dashboard.proxy.upstream import Message, Receive, Refused, Route, Scope, Send
+from dashboard.proxy.upstream import AccessEnded, Message, Receive, Route, Scope, Send
 
 _BODILESS = frozenset({204, 304})
 _UNTAKEN_SECONDS = 120.0  # a program that takes nothing of a body for so long is left
@@ -38,7 +38,7 @@ async def forward_http(scope: Scope, receive: Receive, send: Send, route: Route)
     if not answer.cancelled():
         answer.result()
     elif left.cancelled() and not has_begun:
-        raise Refused
+        raise AccessEnded
 
 
 async def _exchange(scope: Scope, sent: "asyncio.Queue[Message]", send: Send, route: Route) -> None:

@@ -16,7 +16,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 
-class Refused(Exception):
+class AccessEnded(Exception):
     """The right to it has ended before the program has answered."""
 
 

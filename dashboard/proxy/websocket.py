@@ -10,7 +10,7 @@ from aiohttp import WSMsgType
 from yarl import URL
 
 from dashboard.proxy.headers import first, to_upstream
-from dashboard.proxy.upstream import Receive, Refused, Route, Scope, Send
+from dashboard.proxy.upstream import AccessEnded, Receive, Route, Scope, Send
 
 _POLICY_VIOLATION = 1008
 _GOING_AWAY = 1001
@@ -46,7 +46,7 @@ async def _connect(receive: Receive, route: Route) -> aiohttp.ClientWebSocketRes
             task.cancel()
         await asyncio.gather(answer, left, right, return_exceptions=True)
     if answer.cancelled():
-        raise Refused
+        raise AccessEnded
     return answer.result()
 
 

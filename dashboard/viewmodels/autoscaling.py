@@ -5,7 +5,7 @@ from typing import Literal
 
 from dashboard.viewmodels.clusters import ClusterRecord, workers_words
 from dashboard.viewmodels.live import Fragment
-from dashboard.viewmodels.nodes import Status
+from dashboard.viewmodels.nodes import StatusLine
 from grid.diagnosis.autoscalers import Load, conditions, loads
 from grid.kube.objects import Autoscaler, Condition
 from grid.wording import plural
@@ -47,7 +47,7 @@ _LIMITED: dict[str, _Meaning] = {
     "ScaleUpLimit": ("wait", "It wants more than it may add at once; the rest follows soon."),
     "ScaleDownLimit": ("wait", "It wants fewer than it may take away at once; the rest follows soon."),
 }
-_FOR_SLOTS = Status(
+_FOR_SLOTS = StatusLine(
     "wait", "It would add more, and does when workers that are ending are gone: until then they hold their slots."
 )
 _MEANINGS = {"AbleToScale": _ABLE, "ScalingActive": _ACTIVE, "ScalingLimited": _LIMITED}
@@ -58,7 +58,7 @@ _BAD_STATUS = {"AbleToScale": "False", "ScalingActive": "False", "ScalingLimited
 class ConditionLine:
     """`reason` is Kubernetes' own word."""
 
-    status: Status
+    status: StatusLine
     reason: str
 
 
@@ -100,7 +100,7 @@ def _line(condition: Condition, is_short: bool) -> ConditionLine:
         return ConditionLine(_FOR_SLOTS, condition.reason)
     unknown: _Meaning = ("problem" if bad else "ok", condition.message or f"{condition.type} is {condition.status}.")
     severity, sentence = _MEANINGS[condition.type].get(condition.reason, unknown)
-    return ConditionLine(Status(severity, sentence), condition.reason)
+    return ConditionLine(StatusLine(severity, sentence), condition.reason)
 
 
 def _sentence(cluster: ClusterRecord) -> str:

@@ -12,7 +12,7 @@ from typing import Literal
 
 from dashboard.viewmodels.clusters import ClusterRecord, Companion, price_at_bounds, price_now
 from dashboard.viewmodels.live import Fragment
-from dashboard.viewmodels.nodes import Status
+from dashboard.viewmodels.nodes import StatusLine
 from dashboard.viewmodels.prices import Spending, money, price_words
 from dashboard.viewmodels.states import state_status, state_word
 from grid.diagnosis.pods import Diagnosis
@@ -134,7 +134,7 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    status: Status
+    status: StatusLine
     advice: str
     evidence: tuple[str, ...]
     since: datetime
@@ -209,12 +209,12 @@ def head(record: ExecutionRecord, diagnosis: Diagnosis | None) -> Fragment:
     current = None if record.is_final else diagnosis
     status, advice = state_status(record.state, message=record.message, diagnosis=current)
     if record.cluster is not None and current is not None and record.state == "running":
-        status = Status(status.severity, status.word, current.sentence)
+        status = StatusLine(status.severity, status.word, current.sentence)
     if record.stop_requested_at is not None and not record.is_final and record.state != "stopping":
-        status = Status("wait", "Stopping", f"Stop requested by {record.stop_requested_by}.")
+        status = StatusLine("wait", "Stopping", f"Stop requested by {record.stop_requested_by}.")
         advice = ""
     if record.state == "running" and not status.note:
-        status = Status(status.severity, status.word, _running_note(record))
+        status = StatusLine(status.severity, status.word, _running_note(record))
     evidence = current.evidence if current is not None and current.severity != "ok" else ()
     shown = Head(status, advice, evidence, record.state_since, has_ended=record.is_final)
     return Fragment("head", f"{_FRAGMENTS}execution_head.html", shown)

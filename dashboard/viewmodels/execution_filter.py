@@ -10,11 +10,11 @@ from typing import Any
 from dashboard.viewmodels.execution_entry import Entry
 from dashboard.viewmodels.execution_groups import Group
 from dashboard.viewmodels.executions_view import KINDS, TROUBLE, ExecutionsView, bounds
-from dashboard.viewmodels.nodes import Status
+from dashboard.viewmodels.nodes import StatusLine
 from dashboard.viewmodels.states import STATES
 from grid.diagnosis.requests import Amounts
 
-StatusOf = Callable[[Entry], Status]
+StatusOf = Callable[[Entry], StatusLine]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _STATE_ORDER = {state: place for place, state in enumerate(STATES)}
 

@@ -9,7 +9,7 @@ from dashboard.viewmodels.execution_entry import Entry, pod_state
 from dashboard.viewmodels.execution_groups import Group
 from dashboard.viewmodels.executions_view import KINDS
 from dashboard.viewmodels.live import Fragment
-from dashboard.viewmodels.nodes import Status
+from dashboard.viewmodels.nodes import StatusLine
 from dashboard.viewmodels.states import state_status
 from grid.diagnosis.diagnosis import Diagnosis
 from grid.diagnosis.requests import Amounts, total
@@ -32,7 +32,7 @@ class ExecutionLine:
     tier: str
     user: str
     project: str
-    status: Status
+    status: StatusLine
     advice: str
     since: datetime | None
     restarts: int
@@ -47,7 +47,7 @@ class ExecutionLine:
     pod_name: str = ""
 
 
-def status_of(entry: Entry, diagnosis: Diagnosis | None) -> tuple[Status, str]:
+def status_of(entry: Entry, diagnosis: Diagnosis | None) -> tuple[StatusLine, str]:
     """Return the state in a word and why in a sentence, and what to do next. `diagnosis` is its pod's."""
     message = entry.row.message if entry.row and not entry.is_member else ""
     return state_status(entry.state, message=message, diagnosis=diagnosis)
@@ -70,7 +70,7 @@ def runs_well(entry: Entry) -> bool:
     )
 
 
-def entry_fragment(entry: Entry, status: tuple[Status, str], usage: Usage | None, *, sees_all: bool) -> Fragment:
+def entry_fragment(entry: Entry, status: tuple[StatusLine, str], usage: Usage | None, *, sees_all: bool) -> Fragment:
     """One row for a pod, or for an execution that has none yet. `sees_all` makes its node a link."""
     has_pod = entry.pod is not None
     line = _line(
@@ -111,7 +111,7 @@ def _line(
     entry: Entry,
     *,
     shape: str,
-    status: tuple[Status, str],
+    status: tuple[StatusLine, str],
     requests: Amounts | None,
     restarts: int,
     used: Sequence[Usage],
@@ -143,14 +143,14 @@ def _line(
     )
 
 
-def _together(group: Group) -> Status:
+def _together(group: Group) -> StatusLine:
     """A cluster's own row: its state, and how many of the workers below run; its head is named while it does not."""
     row = group.head.row
     status, _ = state_status(group.head.state, message=row.message if row else "")
     note = _how_many_run(group.entries)
     if group.head.state == "running":
-        return Status(status.severity, status.word, note)
-    return Status(status.severity, status.word, f"{status.note} {note}".strip())
+        return StatusLine(status.severity, status.word, note)
+    return StatusLine(status.severity, status.word, f"{status.note} {note}".strip())
 
 
 def _how_many_run(entries: Sequence[Entry]) -> str:

@@ -13,7 +13,7 @@ from dashboard.viewmodels.element_ids import element_id
 from dashboard.viewmodels.events import EventLine, event_line
 from dashboard.viewmodels.listing import EmptyState, Paging
 from dashboard.viewmodels.live import Fragment
-from dashboard.viewmodels.nodes import NodeSums, Share, Status, created_at, instance_type, shares
+from dashboard.viewmodels.nodes import NodeSums, Share, StatusLine, created_at, instance_type, shares
 from dashboard.viewmodels.window import OrderedWindow, Page
 from grid.diagnosis.requests import Amounts
 from grid.diagnosis.scaledown import ScaleDown
@@ -73,7 +73,7 @@ class NodeRow:
     pool: str
     is_platform: bool
     instance_type: str
-    status: Status
+    status: StatusLine
     created_at: datetime | None
     pod_count: int
     shares: tuple[Share, ...]

@@ -7,7 +7,7 @@ from datetime import datetime
 from dashboard.viewmodels.clusters import framework_name
 from dashboard.viewmodels.execution import CONTRIBUTING
 from dashboard.viewmodels.live import Fragment
-from dashboard.viewmodels.nodes import Status
+from dashboard.viewmodels.nodes import StatusLine
 from dashboard.viewmodels.states import ACTIVE_STATES, state_status
 from dashboard.viewmodels.workspaces import Button, WorkspaceRecord, fitting_button
 from grid.runtime.executions import ExecutionRow
@@ -26,7 +26,7 @@ class MyExecution:
     environment: str
     tier: str
     project: str
-    status: Status
+    status: StatusLine
     since: datetime
     button: Button
     why_not_resume: str = ""

@@ -23,7 +23,7 @@ _PRESSURES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class StatusLine:
     """`word` is short; `note` is the rest of the sentence, "" when there is nothing to add."""
 
     severity: Severity
@@ -50,7 +50,7 @@ class NodeSums:
     node: Node
     pool: str
     is_platform: bool
-    status: Status
+    status: StatusLine
     pod_count: int
     requested: Amounts
     allocatable: Amounts
@@ -72,23 +72,23 @@ def node_sums(node: Node, pods: Sequence[Pod], usage: Usage | None, *, pool_labe
     )
 
 
-def node_status(node: Node) -> Status:
+def node_status(node: Node) -> StatusLine:
     """Its conditions in words, the worst first."""
     conditions = {condition.type: condition for condition in node.status.conditions}
     ready = conditions.get("Ready")
     troubles = [words for name, words in _PRESSURES.items() if name in conditions and conditions[name].status == "True"]
     note = ", ".join(troubles)
     if ready is None:
-        return Status("wait", "Joining", "it has not reported yet")
+        return StatusLine("wait", "Joining", "it has not reported yet")
     if ready.status == "Unknown":
-        return Status("problem", "Lost", ready.message.rstrip(".") or "its kubelet does not report any more")
+        return StatusLine("problem", "Lost", ready.message.rstrip(".") or "its kubelet does not report any more")
     if ready.status != "True":
-        return Status("wait", "Not ready", "; ".join(filter(None, [ready.message.rstrip("."), note])))
+        return StatusLine("wait", "Not ready", "; ".join(filter(None, [ready.message.rstrip("."), note])))
     if troubles:
-        return Status("problem", "In trouble", note)
+        return StatusLine("problem", "In trouble", note)
     if node.spec.unschedulable:
-        return Status("neutral", "Ready", "closed for new pods (cordoned)")
-    return Status("ok", "Ready")
+        return StatusLine("neutral", "Ready", "closed for new pods (cordoned)")
+    return StatusLine("ok", "Ready")
 
 
 def instance_type(node: Node) -> str:

@@ -8,7 +8,7 @@ from dashboard.viewmodels.clusters import framework_name
 from dashboard.viewmodels.element_ids import element_id
 from dashboard.viewmodels.listing import EmptyState
 from dashboard.viewmodels.live import Fragment
-from dashboard.viewmodels.nodes import Status
+from dashboard.viewmodels.nodes import StatusLine
 from grid.diagnosis.diagnosis import Diagnosis
 from grid.diagnosis.requests import pod_requests
 from grid.kube.objects import ContainerStatus, Pod
@@ -26,7 +26,7 @@ class PodRow:
 
     namespace: str
     name: str
-    status: Status
+    status: StatusLine
     created_at: datetime | None
     restarts: int
     cpu: str
@@ -42,7 +42,7 @@ class PodRow:
 class ContainerFact:
     name: str
     image: str
-    status: Status
+    status: StatusLine
     restarts: int
 
 
@@ -61,30 +61,30 @@ class PodFacts:
     diagnosis: Diagnosis | None = None
 
 
-def pod_status(pod: Pod) -> Status:
+def pod_status(pod: Pod) -> StatusLine:
     """One word as `kubectl get pods` would choose it, and the cluster's own message."""
     if pod.metadata.deletion_timestamp is not None:
-        return Status("wait", "Ending")
+        return StatusLine("wait", "Ending")
     if pod.status.phase == "Succeeded":
-        return Status("neutral", "Done")
+        return StatusLine("neutral", "Done")
     troubled = _first_trouble(pod)
     if pod.status.phase == "Failed":
         cause = f"{troubled.word}: {troubled.note}" if troubled else pod.status.reason
-        return Status("problem", "Failed", pod.status.message or cause)
+        return StatusLine("problem", "Failed", pod.status.message or cause)
     if troubled is not None:
         return troubled
     conditions = {condition.type: condition for condition in pod.status.conditions}
     scheduled, ready = conditions.get("PodScheduled"), conditions.get("Ready")
     if not pod.spec.node_name:
-        return Status("wait", "Waiting for a node", scheduled.message if scheduled else "")
+        return StatusLine("wait", "Waiting for a node", scheduled.message if scheduled else "")
     if pod.status.phase == "Running":
         is_ready = ready is not None and ready.status == "True"
         return (
-            Status("ok", "Running")
+            StatusLine("ok", "Running")
             if is_ready
-            else Status("wait", "Running, not ready", ready.message if ready else "")
+            else StatusLine("wait", "Running, not ready", ready.message if ready else "")
         )
-    return Status("wait", "Starting")
+    return StatusLine("wait", "Starting")
 
 
 def pod_row(pod: Pod, usage: Usage | None, row: ExecutionRow | None = None) -> PodRow:
@@ -153,7 +153,7 @@ def pod_facts(
     )
 
 
-def _first_trouble(pod: Pod) -> Status | None:
+def _first_trouble(pod: Pod) -> StatusLine | None:
     for container in (*pod.status.init_container_statuses, *pod.status.container_statuses):
         status = _container_status(container)
         if status.severity == "problem":
@@ -161,18 +161,18 @@ def _first_trouble(pod: Pod) -> Status | None:
     return None
 
 
-def _container_status(container: ContainerStatus | None) -> Status:
+def _container_status(container: ContainerStatus | None) -> StatusLine:
     if container is None:
-        return Status("wait", "Not started")
+        return StatusLine("wait", "Not started")
     state = container.state
     if state.running is not None:
-        return Status("ok", "Running") if container.ready else Status("wait", "Running, not ready")
+        return StatusLine("ok", "Running") if container.ready else StatusLine("wait", "Running, not ready")
     if state.terminated is not None:
         ended = state.terminated
         if ended.exit_code == 0:
-            return Status("neutral", "Done")
-        return Status("problem", ended.reason or "Error", ended.message or f"exit code {ended.exit_code}")
+            return StatusLine("neutral", "Done")
+        return StatusLine("problem", ended.reason or "Error", ended.message or f"exit code {ended.exit_code}")
     waiting = state.waiting
     if waiting is None or waiting.reason in ("", "ContainerCreating", "PodInitializing"):
-        return Status("wait", "Starting")
-    return Status("problem", waiting.reason, waiting.message)
+        return StatusLine("wait", "Starting")
+    return StatusLine("problem", waiting.reason, waiting.message)

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from dashboard.viewmodels.nodes import Status
+from dashboard.viewmodels.nodes import StatusLine
 from grid.diagnosis.pods import Diagnosis
 
 ACTIVE_STATES = {
@@ -43,14 +43,14 @@ def state_word(state: str) -> str:
     return STATES.get(state, state.capitalize() or "Unknown")
 
 
-def state_status(state: str, *, message: str = "", diagnosis: Diagnosis | None = None) -> tuple[Status, str]:
+def state_status(state: str, *, message: str = "", diagnosis: Diagnosis | None = None) -> tuple[StatusLine, str]:
     """`message` is the database's latest cause, `diagnosis` what the pod shows now. The second value is the advice, or ""."""
     severity = _SEVERITIES.get(state, "neutral")
     note = message or _SENTENCES.get(state, "")
     if diagnosis is None or (message and state not in _OWN_WORDS_LAST):
-        return Status(severity, state_word(state), "" if state == "running" else note), ""
+        return StatusLine(severity, state_word(state), "" if state == "running" else note), ""
     if state == "running" and diagnosis.severity == "ok":
-        return Status("ok", state_word(state)), ""
+        return StatusLine("ok", state_word(state)), ""
     if diagnosis.severity == "ok":
-        return Status(severity, state_word(state), diagnosis.sentence or note), ""
-    return Status(diagnosis.severity, state_word(state), diagnosis.sentence or note), diagnosis.next_step
+        return StatusLine(severity, state_word(state), diagnosis.sentence or note), ""
+    return StatusLine(diagnosis.severity, state_word(state), diagnosis.sentence or note), diagnosis.next_step

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Literal
 
 from dashboard.viewmodels.execution import CONTRIBUTING
-from dashboard.viewmodels.nodes import Status
+from dashboard.viewmodels.nodes import StatusLine
 from dashboard.viewmodels.states import ACTIVE_STATES, state_status
 from grid.wording import POD_STAYS_SENTENCE
 
@@ -55,9 +55,9 @@ class WorkspaceRecord:
         return self.latest is not None and self.latest.is_active
 
     @property
-    def status(self) -> Status:
+    def status(self) -> StatusLine:
         if self.latest is None:
-            return Status("neutral", "Stopped")
+            return StatusLine("neutral", "Stopped")
         return state_status(self.latest.state, message=self.latest.message)[0]
 
     @property

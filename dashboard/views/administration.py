@@ -1,4 +1,4 @@
-"""Pages of what admins edit: one set of views for tiers, environments and projects, which differ only in their `Catalogue`."""
+"""Pages of what admins edit: one set of views for tiers, environments and projects, which differ only in their `EditedKind`."""
 
 import hashlib
 import json
@@ -48,7 +48,7 @@ _ROLES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Catalogue:
+class EditedKind:
     """One kind of thing that admins edit; `name` is its list's URL name, `singular` the start of the others."""
 
     name: str
@@ -74,7 +74,7 @@ class Catalogue:
         return self.model._meta.model_name or ""
 
 
-TIERS = Catalogue(
+TIERS = EditedKind(
     "tiers",
     "tier",
     "Hardware tiers",
@@ -84,7 +84,7 @@ TIERS = Catalogue(
     related=("groups",),
     is_frozen_at_launch=True,
 )
-ENVIRONMENTS = Catalogue(
+ENVIRONMENTS = EditedKind(
     "environments",
     "environment",
     "Environments",
@@ -93,7 +93,7 @@ ENVIRONMENTS = Catalogue(
     "The images and commands that run.",
     is_frozen_at_launch=True,
 )
-PROJECTS = Catalogue(
+PROJECTS = EditedKind(
     "projects",
     "project",
     "Projects",
@@ -106,21 +106,21 @@ PROJECTS = Catalogue(
 
 @require_safe
 @admin_required
-async def catalogue_list(request: HttpRequest, catalogue: Catalogue) -> HttpResponse:
+async def catalogue_list(request: HttpRequest, catalogue: EditedKind) -> HttpResponse:
     answer: HttpResponse = await sync_to_async(_list)(request, catalogue, _offers(catalogue))
     return answer
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @admin_required
-async def catalogue_edit(request: HttpRequest, catalogue: Catalogue, id: str = "") -> HttpResponse:
+async def catalogue_edit(request: HttpRequest, catalogue: EditedKind, id: str = "") -> HttpResponse:
     answer: HttpResponse = await sync_to_async(_edit)(request, catalogue, id, _offers(catalogue))
     return answer
 
 
 @require_POST
 @admin_required
-def catalogue_archive(request: HttpRequest, catalogue: Catalogue, id: str) -> HttpResponseRedirect:
+def catalogue_archive(request: HttpRequest, catalogue: EditedKind, id: str) -> HttpResponseRedirect:
     """Archive, or restore what is archived: nothing that executions refer to is ever deleted."""
     with transaction.atomic():
         instance: Any = get_object_or_404(catalogue.model.objects.select_for_update(no_key=True), pk=id)  # type: ignore[attr-defined]
@@ -138,7 +138,7 @@ def catalogue_archive(request: HttpRequest, catalogue: Catalogue, id: str) -> Ht
 
 @require_POST
 @admin_required
-def catalogue_revert(request: HttpRequest, catalogue: Catalogue, id: str, entry_id: int) -> HttpResponseRedirect:
+def catalogue_revert(request: HttpRequest, catalogue: EditedKind, id: str, entry_id: int) -> HttpResponseRedirect:
     """Take one recorded change back, as far as the old values are still valid."""
     entry = get_object_or_404(AuditEntry, pk=entry_id, object_type=catalogue.object_type, object_id=id)
     try:
@@ -154,7 +154,7 @@ def catalogue_revert(request: HttpRequest, catalogue: Catalogue, id: str, entry_
     return HttpResponseRedirect(reverse(catalogue.singular, args=[id]))
 
 
-def _list(request: HttpRequest, catalogue: Catalogue, offers: Offers | None) -> HttpResponse:
+def _list(request: HttpRequest, catalogue: EditedKind, offers: Offers | None) -> HttpResponse:
     everything = catalogue.model._default_manager.select_related().prefetch_related(*catalogue.related)
     rows = [(one, _words(one, offers)) for one in everything]
     context = {
@@ -166,7 +166,7 @@ def _list(request: HttpRequest, catalogue: Catalogue, offers: Offers | None) -> 
     return render(request, "dashboard/catalogue.html", context)
 
 
-def _edit(request: HttpRequest, catalogue: Catalogue, id: str, offers: Offers | None) -> HttpResponse:
+def _edit(request: HttpRequest, catalogue: EditedKind, id: str, offers: Offers | None) -> HttpResponse:
     instance = get_object_or_404(catalogue.model, pk=id) if id else None
     title = str(instance) if instance else ""
     form = catalogue.form(request.POST if request.method == "POST" else None, instance=instance, pools=offers)
@@ -285,7 +285,7 @@ def _roles_in(people: Mapping[str, Any]) -> dict[str, str]:
     return found
 
 
-def _history(catalogue: Catalogue, id: str, form: CatalogueForm) -> list[HistoryLine]:
+def _history(catalogue: EditedKind, id: str, form: CatalogueForm) -> list[HistoryLine]:
     entries = AuditEntry.objects.filter(object_type=catalogue.object_type, object_id=id)[:_HISTORY_LENGTH] if id else []
     labels = {name: str(form[name].label) for name in form.fields} | {"is_archived": "Archived"}
     return history_lines(entries, labels, is_reversible=True)
@@ -315,7 +315,7 @@ def _version(instance: models.Model) -> str:
     return hashlib.sha256(json.dumps(audit.snapshot(stored), sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _offers(catalogue: Catalogue) -> Offers | None:
+def _offers(catalogue: EditedKind) -> Offers | None:
     """What the cluster's node pools offer; None while nobody can know it, and for what needs none. Called on the event loop."""
     runtime = get_runtime()
     if catalogue is not TIERS or not runtime.nodes.freshness(runtime.monotonic()).synced:

@@ -28,7 +28,7 @@ class Bodies:
         return min(usual, self.paths.get(path, usual))
 
 
-class Refused(Exception):
+class BodyRefused(Exception):
     """The body is not taken."""
 
     def __init__(self, refusal: Refusal, value: str = "") -> None:
@@ -49,7 +49,7 @@ async def read_body(scope: Scope, receive: Receive, *, most: int, seconds: float
     """A `receive` that gives the body, which has arrived. Raises Refused when it is too large or too late, Gone."""
     declared = header(scope, b"content-length")
     if declared.isdecimal() and int(declared[:20]) > most:
-        raise Refused(_too_large(most), value=declared)
+        raise BodyRefused(_too_large(most), value=declared)
     body = bytearray()
     try:
         async with asyncio.timeout(seconds):
@@ -61,9 +61,9 @@ async def read_body(scope: Scope, receive: Receive, *, most: int, seconds: float
                 body += message.get("body", b"")
                 more = message.get("more_body", False)
                 if len(body) > most:
-                    raise Refused(_too_large(most), value=f"{len(body)} and more")
+                    raise BodyRefused(_too_large(most), value=f"{len(body)} and more")
     except TimeoutError:
-        raise Refused(_too_late(seconds), value=f"{len(body)} of {declared or 'unknown'}") from None
+        raise BodyRefused(_too_late(seconds), value=f"{len(body)} of {declared or 'unknown'}") from None
     whole: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
 
     async def replay() -> Message:

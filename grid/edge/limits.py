@@ -8,7 +8,7 @@ from http import HTTPStatus
 from django.http import parse_cookie
 
 from grid.edge.addresses import client_key
-from grid.edge.bodies import Bodies, Gone, Refused, has_body, read_body
+from grid.edge.bodies import Bodies, BodyRefused, Gone, has_body, read_body
 from grid.edge.counts import Counts
 from grid.edge.refusals import Application, Receive, Refusal, Scope, Send, refuse
 
@@ -27,7 +27,7 @@ class Shares:
     bodies_of_address: int = 16  # that have not arrived yet, each in memory
 
 
-class Limits:
+class RequestLimits:
     """`cookies` name the sessions' cookies; without `bodies` they stream through, for the application to bound."""
 
     def __init__(
@@ -57,7 +57,7 @@ class Limits:
                     with self._within((("body", "address", address), self._shares.bodies_of_address)):
                         receive = await read_body(scope, receive, most=most, seconds=self._bodies.seconds)
                 await self._application(scope, receive, send)
-        except Refused as refused:
+        except BodyRefused as refused:
             await refuse(scope, send, refused.refusal, value=refused.value)
         except Gone:
             return
@@ -83,7 +83,7 @@ class Limits:
     def _within(self, *wanted: tuple[Key, int]) -> Iterator[None]:
         for key, most in wanted:
             if self._open[key] >= most:
-                raise Refused(_too_many(key[0], key[1], most), value=f"{most} open")
+                raise BodyRefused(_too_many(key[0], key[1], most), value=f"{most} open")
         with self._open.held(*(key for key, _ in wanted)):
             yield
 

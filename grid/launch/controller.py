@@ -21,7 +21,7 @@ from django.db import close_old_connections
 
 from grid.backoff import Backoff
 from grid.changefeed import EVERYTHING, Change, ChangeFeed, FeedSubscriber
-from grid.databasetrouble import Troubles
+from grid.databasetrouble import TroubleLog
 from grid.errors import GridError
 from grid.kube.api import KubeApi
 from grid.kube.objects import Autoscaler, Event, Pod
@@ -104,7 +104,7 @@ class Controller:
         self._has_news = asyncio.Event()
         self._listener: FeedSubscriber | None = None
         self._outage = Outage()
-        self._troubles = Troubles(monotonic)
+        self._troubles = TroubleLog(monotonic)
         self._untold = [away] if away is not None and away.is_long_enough else []
         self.pods = PodCache(self._enqueue, clock)
         self.events = EventCache(self._enqueue)

@@ -34,7 +34,7 @@ GOODBYE_SECONDS = 2.0  # less than a lease lasts after its leader has lost it
 OWNER = "compute-grid-external-metrics"
 
 
-class Step(StrEnum):
+class RegistrationStep(StrEnum):
     WAIT = "wait"
     REGISTER = "register"
     REMOVE = "remove"
@@ -84,15 +84,15 @@ def unavailable(found: RawObject) -> str:
     return ""
 
 
-def decide(found: RawObject | None, wanted: RawObject, *, failures: int, rests: bool) -> Step:
+def decide(found: RawObject | None, wanted: RawObject, *, failures: int, rests: bool) -> RegistrationStep:
     """What to do about the registration that was found, if any, after so many looks in a row without an answer."""
     if found is not None and not is_ours(found, wanted):
-        return Step.WAIT
+        return RegistrationStep.WAIT
     if failures >= PATIENCE:
-        return Step.WAIT if found is None else Step.REMOVE
+        return RegistrationStep.WAIT if found is None else RegistrationStep.REMOVE
     if failures or rests:
-        return Step.WAIT
-    return Step.REGISTER if found is None or differs(found, wanted) else Step.WAIT
+        return RegistrationStep.WAIT
+    return RegistrationStep.REGISTER if found is None or differs(found, wanted) else RegistrationStep.WAIT
 
 
 class Registration:
@@ -163,9 +163,9 @@ class Registration:
         problem = silence or (unavailable(found) if found is not None else "")
         self._failures = self._failures + 1 if problem else 0
         step = decide(found, wanted, failures=self._failures, rests=self._monotonic() < self._rests_until)
-        if step is Step.REGISTER:
+        if step is RegistrationStep.REGISTER:
             await self._register(found)
-        elif step is Step.REMOVE:
+        elif step is RegistrationStep.REMOVE:
             assert found is not None, "only what is there is taken away"
             await self._remove(found, problem)
             if not silence:

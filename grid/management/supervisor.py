@@ -37,7 +37,7 @@ class StartFailed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class SupervisedProgram:
     """`is_ready` is asked until it says yes; `stop_seconds` is how long a stop may take before it is forced."""
 
     name: str
@@ -51,7 +51,7 @@ class Program:
 
 @dataclass(slots=True)
 class _Child:
-    program: Program
+    program: SupervisedProgram
     process: subprocess.Popen[bytes]
     log: LogFile
     started_at: float
@@ -81,7 +81,7 @@ class Supervisor:
     def is_stopping(self) -> bool:
         return self._stop.is_set()
 
-    def start(self, *programs: Program) -> None:
+    def start(self, *programs: SupervisedProgram) -> None:
         """Start them together and wait until all are ready. Raises StartFailed with the end of a program's own output."""
         waiting = [self._spawn(program) for program in programs]
         while waiting := [child for child in waiting if not child.program.is_ready()]:
@@ -137,7 +137,7 @@ class Supervisor:
             logger.warning("%s cannot be started: %s", child.program.name, error.strerror)
             child.failures, child.started_at = failures, time.monotonic()
 
-    def _spawn(self, program: Program) -> _Child:
+    def _spawn(self, program: SupervisedProgram) -> _Child:
         log = LogFile(program.log)
         try:
             process = subprocess.Popen(

@@ -32,7 +32,7 @@ from grid.runtime.demand import DemandServer
 from grid.runtime.executions import ActiveExecutions
 from grid.runtime.frontproxy import front_proxy_of
 from grid.runtime.loopwatch import LoopWatch
-from grid.runtime.metrics import MetricsServer
+from grid.runtime.metrics import MetricsEndpoint
 from grid.watch.events import EventStore
 from grid.watch.hub import Hub
 from grid.watch.reflector import ListWatch, Reflector
@@ -123,7 +123,7 @@ def new_runtime(
 
 
 _current: list[Runtime] = []
-_running: list["Running"] = []
+_running: list["StartedRuntime"] = []
 
 
 def get_runtime() -> Runtime:
@@ -157,7 +157,7 @@ async def start_runtime() -> Runtime:
         return _running[-1].runtime
     apis = {id: api_of(id) for id in await database.background.run(data_planes)}
     runtime = new_runtime(apis, feed=feed_of())
-    servers: list[DemandServer | MetricsServer] = []
+    servers: list[DemandServer | MetricsEndpoint] = []
     lives = lives_of(runtime, partial(_usage_source, clock=runtime.clock))
     if settings.DEMAND_PORT:
         demand, demand_lives = _demand_of(runtime)
@@ -167,10 +167,10 @@ async def start_runtime() -> Runtime:
     if settings.METRICS_PORT:
         loop = LoopWatch()
         lives["loop"] = loop.run
-        metrics = MetricsServer(runtime.caches, loop.longest)
+        metrics = MetricsEndpoint(runtime.caches, loop.longest)
         await metrics.start(settings.METRICS_HOST, settings.METRICS_PORT)
         servers.append(metrics)
-    _running.append(Running(runtime, started(lives), servers))
+    _running.append(StartedRuntime(runtime, started(lives), servers))
     _current.append(runtime)
     return runtime
 
@@ -206,12 +206,12 @@ async def stop_runtime() -> None:
 
 
 @dataclass
-class Running:
+class StartedRuntime:
     """A runtime that was started, with the tasks that keep it true."""
 
     runtime: Runtime
     tasks: list["asyncio.Task[None]"]
-    servers: Sequence[DemandServer | MetricsServer] = ()
+    servers: Sequence[DemandServer | MetricsEndpoint] = ()
 
     async def stop(self) -> None:
         for server in self.servers:

@@ -39,7 +39,7 @@ class CacheCollector(Collector):
         yield behind
 
 
-class MetricsServer:
+class MetricsEndpoint:
     """`/metrics` over HTTP, in Prometheus' text format. `longest_wait` gives the seconds of `LoopWatch`."""
 
     def __init__(self, caches: Callable[[], Mapping[str, Freshness]], longest_wait: Callable[[], float]) -> None:

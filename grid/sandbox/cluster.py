@@ -24,13 +24,12 @@ from grid.sandbox.apiserver.files import write_private
 from grid.sandbox.apiserver.identity import KUBELET_CLIENT
 from grid.sandbox.client import Client
 from grid.sandbox.control import Control
-from grid.sandbox.controllers.autoscaler import Autoscaler
-from grid.sandbox.controllers.autoscaler import Settings as AutoscalerSettings
+from grid.sandbox.controllers.autoscaler import AutoscalerSettings, ClusterAutoscaler
 from grid.sandbox.controllers.manager import ControllerManager
-from grid.sandbox.controllers.nodelifecycle import Patience
-from grid.sandbox.controllers.scaling.model import Settings as ScalingSettings
+from grid.sandbox.controllers.nodelifecycle import NodeTimeouts
+from grid.sandbox.controllers.scaling.model import ScalingSettings
 from grid.sandbox.controllers.scheduler import Scheduler
-from grid.sandbox.images import BadCatalogue, Catalogue, ImageStore
+from grid.sandbox.images import BadCatalogue, ImageCatalogue, ImageStore
 from grid.sandbox.keptfiles import KEPT_FILES
 from grid.sandbox.kubelet import Fleet, FleetSettings, run_kubelets
 from grid.sandbox.kubelet.simulated_runtime import SimulatedImages
@@ -50,7 +49,7 @@ class CannotStart(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterSettings:
+class EmbeddedClusterSettings:
     """Where things are kept, how large it may become, and how long things take.
 
     `catalogue` is a TOML file with further images; with `metrics_server` another cluster gets metrics.k8s.io for the nodes that
@@ -64,7 +63,7 @@ class ClusterSettings:
     catalogue: Path | None = None
     pools: Sequence[NodePool] = DEFAULT_POOLS
     autoscaler: AutoscalerSettings = field(default_factory=AutoscalerSettings)
-    patience: Patience = field(default_factory=Patience)
+    patience: NodeTimeouts = field(default_factory=NodeTimeouts)
     scaling: ScalingSettings = field(default_factory=ScalingSettings)
     fleet: FleetSettings = field(default_factory=FleetSettings)
     metrics_server: bool = False
@@ -73,7 +72,7 @@ class ClusterSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Component:
     """Something that runs next to the API server: `run` gets a client with the part's own identity."""
 
     name: str
@@ -126,7 +125,7 @@ def allow_many_files() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-async def run_cluster(settings: ClusterSettings, stop: asyncio.Event, ready: Callable[[str], None]) -> None:
+async def run_cluster(settings: EmbeddedClusterSettings, stop: asyncio.Event, ready: Callable[[str], None]) -> None:
     """Runs until `stop` is set. `ready` is called with the server's URL once the kubeconfig is written."""
     images = _image_store(settings)
     lock = DataLock(settings.data)
@@ -167,7 +166,7 @@ async def run_cluster(settings: ClusterSettings, stop: asyncio.Event, ready: Cal
         lock.release()
 
 
-async def run_nodes(settings: ClusterSettings, stop: asyncio.Event) -> None:
+async def run_nodes(settings: EmbeddedClusterSettings, stop: asyncio.Event) -> None:
     """Only the kubelets, for the API server that the kubeconfig names; until `stop` is set."""
     images = _image_store(settings)
     lock = DataLock(settings.data)
@@ -194,23 +193,23 @@ async def run_nodes(settings: ClusterSettings, stop: asyncio.Event) -> None:
         lock.release()
 
 
-def _beside(settings: ClusterSettings, client: Client, fleet: Fleet) -> Sequence[Coroutine[Any, Any, None]]:
+def _beside(settings: EmbeddedClusterSettings, client: Client, fleet: Fleet) -> Sequence[Coroutine[Any, Any, None]]:
     if not settings.metrics_server:
         return ()
     return (MetricsServer(client, fleet.summaries, settings.data / "machine").run(),)
 
 
-def _image_store(settings: ClusterSettings) -> ImageStore:
+def _image_store(settings: EmbeddedClusterSettings) -> ImageStore:
     if settings.fleet.simulated:
         return SimulatedImages(settings.images)
     try:
-        catalogue = Catalogue.with_file(settings.catalogue) if settings.catalogue else Catalogue()
+        catalogue = ImageCatalogue.with_file(settings.catalogue) if settings.catalogue else ImageCatalogue()
     except BadCatalogue as problem:
         raise CannotStart(str(problem)) from problem
     return ImageStore(settings.images, catalogue)
 
 
-async def _listen(server: ApiServer, settings: ClusterSettings) -> str:
+async def _listen(server: ApiServer, settings: EmbeddedClusterSettings) -> str:
     port = settings.port
     try:
         url = await server.start(port)
@@ -229,7 +228,7 @@ async def _listen(server: ApiServer, settings: ClusterSettings) -> str:
     return url
 
 
-def _parts(settings: ClusterSettings, fleet: Fleet) -> Sequence[Part]:
+def _parts(settings: EmbeddedClusterSettings, fleet: Fleet) -> Sequence[Component]:
     async def manage(client: Client) -> None:
         await ControllerManager(client, patience=settings.patience, scaling=settings.scaling).run()
 
@@ -237,17 +236,17 @@ def _parts(settings: ClusterSettings, fleet: Fleet) -> Sequence[Part]:
         await Scheduler(client).run()
 
     async def scale_nodes(client: Client) -> None:
-        await Autoscaler(client, cloud=fleet, pools=settings.pools, settings=settings.autoscaler).run()
+        await ClusterAutoscaler(client, cloud=fleet, pools=settings.pools, settings=settings.autoscaler).run()
 
     return [
-        Part("controller manager", "controller-manager", manage),
-        Part("scheduler", "scheduler", schedule),
-        Part("node autoscaler", "cluster-autoscaler", scale_nodes),
+        Component("controller manager", "controller-manager", manage),
+        Component("scheduler", "scheduler", schedule),
+        Component("node autoscaler", "cluster-autoscaler", scale_nodes),
     ]
 
 
 async def run_parts(
-    parts: Sequence[Part], kubeconfig: Path, stop: asyncio.Event, *, restart_seconds: float = _RESTART_SECONDS
+    parts: Sequence[Component], kubeconfig: Path, stop: asyncio.Event, *, restart_seconds: float = _RESTART_SECONDS
 ) -> None:
     """Runs all parts until `stop` is set, and ends them."""
     tasks = [
@@ -265,7 +264,7 @@ async def run_parts(
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _with_client(part: Part, kubeconfig: Path) -> None:
+async def _with_client(part: Component, kubeconfig: Path) -> None:
     async with Client.from_kubeconfig(kubeconfig, part.context) as client:
         await part.run(client)
 

@@ -114,14 +114,14 @@ BUILT_IN = (
 )
 
 
-class Catalogue:
+class ImageCatalogue:
     """All images that can be pulled."""
 
     def __init__(self, images: Iterable[Image] = BUILT_IN) -> None:
         self._images = {image.name: image for image in images}
 
     @classmethod
-    def with_file(cls, path: Path) -> "Catalogue":
+    def with_file(cls, path: Path) -> "ImageCatalogue":
         """The built-in images and those of a TOML file; one of the same name replaces the built-in one.
 
         [images."team/polars:1"]
@@ -194,9 +194,9 @@ def _need(where: str, entry: dict[str, object]) -> Need:
 class ImageStore:
     """The images directory. One instance per process; pulls of one image wait for each other, also across processes."""
 
-    def __init__(self, directory: Path, catalogue: Catalogue | None = None) -> None:
+    def __init__(self, directory: Path, catalogue: ImageCatalogue | None = None) -> None:
         self.directory = directory
-        self.catalogue = catalogue or Catalogue()
+        self.catalogue = catalogue or ImageCatalogue()
         # Two installers at once would only slow each other down on a small machine, and a real kubelet pulls one by one.
         self._one_at_a_time = asyncio.Lock()
 

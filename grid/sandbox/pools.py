@@ -14,7 +14,7 @@ TaintEffect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 
 
 @dataclass(frozen=True, slots=True)
-class Taint:
+class PoolTaint:
     key: str
     value: str
     effect: TaintEffect
@@ -31,7 +31,7 @@ class NodePool:
     maximum: int
     initial: int = 0
     labels: Mapping[str, str] = field(default_factory=dict)
-    taints: Sequence[Taint] = ()
+    taints: Sequence[PoolTaint] = ()
 
     def __post_init__(self) -> None:
         if not 0 <= self.minimum <= self.initial <= self.maximum:
@@ -93,7 +93,7 @@ DEFAULT_POOLS: tuple[NodePool, ...] = (
         minimum=0,
         maximum=2,
         initial=0,
-        taints=(Taint("nvidia.com/gpu", "present", "NoSchedule"),),
+        taints=(PoolTaint("nvidia.com/gpu", "present", "NoSchedule"),),
     ),
 )
 

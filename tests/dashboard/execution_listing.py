@@ -11,7 +11,7 @@ from dashboard.viewmodels.execution_lines import entry_fragment, head_fragment, 
 from dashboard.viewmodels.executions import ROWS_PER_PAGE, page_fragments, window_of
 from dashboard.viewmodels.executions_view import ExecutionsView
 from dashboard.viewmodels.live import Fragment
-from dashboard.viewmodels.nodes import Status
+from dashboard.viewmodels.nodes import StatusLine
 from grid.diagnosis.pods import Diagnosis
 from grid.kube.objects import Pod
 from grid.labels import Keys
@@ -31,7 +31,7 @@ class Source:
     keys: Keys
     sees_all: bool
 
-    def status(self, entry: Entry) -> tuple[Status, str]:
+    def status(self, entry: Entry) -> tuple[StatusLine, str]:
         return status_of(entry, self.explain(entry.pod) if entry.pod is not None else None)
 
     def usage(self, entry: Entry) -> Usage | None:

@@ -12,7 +12,7 @@ from django.http import HttpResponse
 from django.test import Client, RequestFactory
 from django.utils import timezone
 
-from grid.databasetrouble import Trouble, trouble_of
+from grid.databasetrouble import DatabaseTrouble, trouble_of
 from grid.edge.logs import DatabaseTroubles
 from grid.models import Execution, LifecycleEntry, Project, Session
 from grid.sessions import SEEN_PRECISION
@@ -105,18 +105,18 @@ def _caused(error: OperationalError, cause: Exception) -> OperationalError:
 @pytest.mark.parametrize(
     ("error", "trouble"),
     [
-        (sqlite("SQLITE_FULL"), Trouble.FULL),
-        (sqlite("SQLITE_BUSY_SNAPSHOT"), Trouble.BUSY),
-        (sqlite("SQLITE_READONLY_DBMOVED"), Trouble.READ_ONLY),
-        (sqlite("SQLITE_IOERR_WRITE"), Trouble.AWAY),
-        (sqlite("SQLITE_CORRUPT"), Trouble.AWAY),
+        (sqlite("SQLITE_FULL"), DatabaseTrouble.FULL),
+        (sqlite("SQLITE_BUSY_SNAPSHOT"), DatabaseTrouble.BUSY),
+        (sqlite("SQLITE_READONLY_DBMOVED"), DatabaseTrouble.READ_ONLY),
+        (sqlite("SQLITE_IOERR_WRITE"), DatabaseTrouble.AWAY),
+        (sqlite("SQLITE_CORRUPT"), DatabaseTrouble.AWAY),
         (sqlite("SQLITE_ERROR"), None),
-        (postgresql(psycopg.errors.DiskFull("no space left")), Trouble.FULL),
-        (postgresql(psycopg.errors.LockNotAvailable("lock timeout")), Trouble.BUSY),
-        (postgresql(psycopg.errors.TooManyConnections("too many clients")), Trouble.BUSY),
-        (postgresql(psycopg.errors.ReadOnlySqlTransaction("read-only")), Trouble.READ_ONLY),
-        (postgresql(psycopg.errors.AdminShutdown("terminating connection")), Trouble.AWAY),
-        (postgresql(psycopg.OperationalError("connection refused")), Trouble.AWAY),
+        (postgresql(psycopg.errors.DiskFull("no space left")), DatabaseTrouble.FULL),
+        (postgresql(psycopg.errors.LockNotAvailable("lock timeout")), DatabaseTrouble.BUSY),
+        (postgresql(psycopg.errors.TooManyConnections("too many clients")), DatabaseTrouble.BUSY),
+        (postgresql(psycopg.errors.ReadOnlySqlTransaction("read-only")), DatabaseTrouble.READ_ONLY),
+        (postgresql(psycopg.errors.AdminShutdown("terminating connection")), DatabaseTrouble.AWAY),
+        (postgresql(psycopg.OperationalError("connection refused")), DatabaseTrouble.AWAY),
         (postgresql(psycopg.errors.UndefinedColumn("no such column")), None),
         (ProgrammingError("ours"), None),
         (InterfaceError("ours"), None),
@@ -125,7 +125,7 @@ def _caused(error: OperationalError, cause: Exception) -> OperationalError:
     ids=str,
 )
 def test_the_drivers_error_says_what_it_is_and_our_own_faults_stay_faults(
-    error: Exception, trouble: Trouble | None
+    error: Exception, trouble: DatabaseTrouble | None
 ) -> None:
     assert trouble_of(error) is trouble
     assert _answer(error).status_code == (500 if trouble is None else 503)

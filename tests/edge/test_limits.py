@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from grid.edge.bodies import Bodies
-from grid.edge.limits import Limits, Shares
+from grid.edge.limits import RequestLimits, Shares
 from tests.edge.serving import refusals
 
 Caplog = pytest.LogCaptureFixture
@@ -78,11 +78,11 @@ def at_once() -> Waiting:
     return found
 
 
-def limited(application: Any, *, shares: Shares = USUAL, bodies: Bodies | None = None) -> Limits:
-    return Limits(application, cookies=("grid",), shares=shares, bodies=bodies)
+def limited(application: Any, *, shares: Shares = USUAL, bodies: Bodies | None = None) -> RequestLimits:
+    return RequestLimits(application, cookies=("grid",), shares=shares, bodies=bodies)
 
 
-async def status_of(application: Limits, request: Asked) -> int:
+async def status_of(application: RequestLimits, request: Asked) -> int:
     await application(request.scope, request.receive, request.send)
     return request.status
 

@@ -13,7 +13,7 @@ from grid.launch.frameworks.base import ClusterReport, FrameworkSilent, WorkerPo
 from grid.launch.frameworks.ray import Ray
 from grid.launch.spec import ClusterSpec, EnvironmentSpec, ExecutionSpec, ProjectSpec, TierSpec
 from grid.sandbox.serviceproxy.endpoints import Backend
-from grid.sandbox.serviceproxy.forwarding import Connections, Listener
+from grid.sandbox.serviceproxy.forwarding import ForwardedConnections, Listener
 from tests.frameworks.spark_processes import Container, Machine
 
 RAY = Ray()
@@ -64,7 +64,7 @@ class RayCluster:
     service: str
     http: aiohttp.ClientSession
     workers: list[Container] = field(default_factory=list)
-    connections: Connections = field(default_factory=Connections)
+    connections: ForwardedConnections = field(default_factory=ForwardedConnections)
     _listeners: list[Listener] = field(default_factory=list)
     _programs: list[subprocess.Popen[bytes]] = field(default_factory=list)
 

@@ -19,7 +19,7 @@ from grid.launch.frameworks.base import ClusterReport, FrameworkSilent, Program,
 from grid.launch.frameworks.spark import MASTER_PORT
 from grid.sandbox.images import ImageStore
 from grid.sandbox.serviceproxy.endpoints import Backend
-from grid.sandbox.serviceproxy.forwarding import Connections, Listener
+from grid.sandbox.serviceproxy.forwarding import ForwardedConnections, Listener
 from tests.frameworks.spark_cluster import spark_spec
 from tests.frameworks.spark_processes import Container, Machine
 
@@ -142,7 +142,7 @@ class Cluster:
 
 @pytest.fixture
 async def start(machine: Machine, http: aiohttp.ClientSession) -> AsyncIterator[Callable[[int], Cluster]]:
-    connections = Connections()
+    connections = ForwardedConnections()
     services = []
 
     def cluster(workers: int) -> Cluster:

@@ -5,7 +5,7 @@ import sqlite3
 
 import pytest
 
-from grid.databasetrouble import Troubles
+from grid.databasetrouble import TroubleLog
 from grid.models import Execution, State
 from tests.launch.conftest import Shop
 from tests.launch.world import World, in_world
@@ -45,7 +45,7 @@ async def test_many_executions_on_a_full_disk_are_one_line_and_all_start_when_th
 
 def test_it_is_said_once_a_minute_and_when_it_is_over(caplog: pytest.LogCaptureFixture) -> None:
     now = 0.0
-    troubles = Troubles(lambda: now)
+    troubles = TroubleLog(lambda: now)
     full = sqlite3.OperationalError("database or disk is full")
     full.sqlite_errorname = "SQLITE_FULL"
     caplog.set_level(logging.INFO)

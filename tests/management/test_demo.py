@@ -8,7 +8,7 @@ from pytest_django.fixtures import Settings
 
 from grid.management.demo import create_demo_data, new_accounts
 from grid.models import Environment, Framework, HardwareTier, Project, User
-from grid.sandbox.images import Catalogue
+from grid.sandbox.images import ImageCatalogue
 
 
 def test_everything_in_the_demo_data_passes_its_own_validation(db: None) -> None:
@@ -21,7 +21,7 @@ def test_everything_in_the_demo_data_passes_its_own_validation(db: None) -> None
 
 def test_every_image_of_the_demo_is_in_the_embedded_clusters_catalogue(db: None) -> None:
     create_demo_data(new_accounts())
-    assert {environment.image for environment in Environment.objects.all()} <= set(Catalogue().names())
+    assert {environment.image for environment in Environment.objects.all()} <= set(ImageCatalogue().names())
 
 
 @pytest.mark.parametrize("framework", Framework.values)
@@ -32,7 +32,7 @@ def test_a_notebook_a_script_and_a_cluster_of_each_framework_have_the_version_th
     serving = [one for one in Environment.objects.order_by("kind") if framework in one.frameworks]
     assert [one.kind for one in serving] == ["cluster", "job", "workspace"]
     (version,) = {one.frameworks[framework] for one in serving}
-    (image,) = {Catalogue().find(one.image) for one in serving}
+    (image,) = {ImageCatalogue().find(one.image) for one in serving}
     assert image is not None and any(f"=={version}" in requirement for requirement in image.requirements)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from grid.management.supervisor import Program, StartFailed, Supervisor, end_leftovers
+from grid.management.supervisor import StartFailed, SupervisedProgram, Supervisor, end_leftovers
 from tests.support.smalldisk import fill
 
 SLEEPER = "import signal,sys,pathlib,time; pathlib.Path(sys.argv[1]).write_text('up'); time.sleep(600)"
@@ -27,9 +27,9 @@ def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
         time.sleep(0.02)
 
 
-def program(folder: Path, name: str, code: str, *, stop_seconds: float = 5.0) -> Program:
+def program(folder: Path, name: str, code: str, *, stop_seconds: float = 5.0) -> SupervisedProgram:
     flag = folder / f"{name}.up"
-    return Program(
+    return SupervisedProgram(
         name=name,
         arguments=[sys.executable, "-c", code, str(flag)],
         environment=dict(os.environ),
@@ -81,7 +81,9 @@ def test_a_program_that_ends_while_starting_says_its_last_words(supervisor: Supe
 def test_a_program_that_ends_is_told_at_once_although_another_one_is_still_awaited(
     supervisor: Supervisor, tmp_path: Path
 ) -> None:
-    never = Program("cluster", [sys.executable, "-c", SLEEPER, os.devnull], {}, tmp_path / "c.log", lambda: False)
+    never = SupervisedProgram(
+        "cluster", [sys.executable, "-c", SLEEPER, os.devnull], {}, tmp_path / "c.log", lambda: False
+    )
     ending = program(tmp_path, "web", "import sys; print('CommandError: port 1 is taken'); sys.exit(1)")
     with pytest.raises(StartFailed, match=r"^The web ended while starting: port 1 is taken$"):
         supervisor.start(never, ending)
@@ -167,7 +169,7 @@ def test_a_full_disk_does_not_keep_a_program_from_starting(disk: Path) -> None:
     supervisor = Supervisor(disk / "processes.json")
     fill(disk)
     try:
-        supervisor.start(Program("one", ["sleep", "600"], {}, disk / "log", lambda: True))
+        supervisor.start(SupervisedProgram("one", ["sleep", "600"], {}, disk / "log", lambda: True))
         assert not (disk / "processes.json.unfinished").exists()
     finally:
         supervisor.stop()

@@ -20,7 +20,7 @@ from grid.metrics.demand import METRIC, Demand, read_demand, write_demand
 from grid.metrics.external import LIFETIME, RENEWAL, Authority
 from grid.runtime.demand import OLDEST, DemandServer
 from grid.runtime.frontproxy import FrontProxy
-from grid.sandbox.apiserver.frontproxy import FrontProxy as SandboxFrontProxy
+from grid.sandbox.apiserver.frontproxy import FrontProxyCertificate as SandboxFrontProxy
 from grid.watch.store import Store
 
 NOW = datetime.now(UTC).replace(microsecond=0)  # certificates are checked by the machine's clock

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import aiohttp
 import pytest
 
-from grid.runtime.metrics import MetricsServer
+from grid.runtime.metrics import MetricsEndpoint
 from grid.watch.store import Freshness
 
 CACHES = {
@@ -17,7 +17,7 @@ CACHES = {
 
 @pytest.fixture
 async def url() -> AsyncIterator[str]:
-    server = MetricsServer(lambda: CACHES, lambda: 0.25)
+    server = MetricsEndpoint(lambda: CACHES, lambda: 0.25)
     port = await server.start("127.0.0.1", 0)
     yield f"http://127.0.0.1:{port}"
     await server.stop()

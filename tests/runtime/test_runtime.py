@@ -10,7 +10,7 @@ from grid.kube.resources import CONFIG_MAPS, EVENTS, NODES, PODS
 from grid.metrics.sources import MetricsApi
 from grid.models.dataplane import LOCAL
 from grid.runtime import (
-    Running,
+    StartedRuntime,
     get_runtime,
     lives_of,
     new_runtime,
@@ -75,7 +75,7 @@ async def test_it_follows_what_pages_read_and_nothing_more() -> None:
     lives = lives_of(runtime, partial(MetricsApi, clock=runtime.clock))
     del lives["executions"]  # of the database
     tasks = started(lives)
-    running = Running(runtime, tasks)
+    running = StartedRuntime(runtime, tasks)
     await until(lambda: runtime.freshness().synced)
     assert [one.metadata.name for one in runtime.pods.by("node", "n1")] == ["p"]
     assert [one.metadata.name for one in runtime.pods.by("execution", "x1")] == ["p"]

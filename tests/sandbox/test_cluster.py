@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from grid.sandbox.cluster import CannotStart, ClusterSettings, DataLock, Part, run_cluster, run_parts
+from grid.sandbox.cluster import CannotStart, Component, DataLock, EmbeddedClusterSettings, run_cluster, run_parts
 from tests.sandbox.apiserver.conftest import Api
 
 ROOT = Path(__file__).parents[2]
@@ -23,14 +23,14 @@ time.sleep(60)
 """
 
 
-def settings(directory: Path, **changes: object) -> ClusterSettings:
+def settings(directory: Path, **changes: object) -> EmbeddedClusterSettings:
     values = {
         "data": directory / "data",
         "port": 0,
         "kubeconfig": directory / "kubeconfig",
         "images": directory / "images",
     }
-    return ClusterSettings(**{**values, **changes})  # type: ignore[arg-type]
+    return EmbeddedClusterSettings(**{**values, **changes})  # type: ignore[arg-type]
 
 
 def test_two_never_share_a_data_directory(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ async def test_a_part_that_fails_is_started_again_and_the_others_go_on(
         steady_starts += 1
         await asyncio.sleep(60)
 
-    parts = (Part("fragile part", "admin", fragile), Part("steady part", "admin", steady))
+    parts = (Component("fragile part", "admin", fragile), Component("steady part", "admin", steady))
     running = asyncio.create_task(run_parts(parts, tmp_path / "config", stop, restart_seconds=0.01))
     async with asyncio.timeout(10):
         await again.wait()

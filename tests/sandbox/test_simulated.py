@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from grid.sandbox.client import PODS, ApiError, Client, Object
-from grid.sandbox.cluster import ClusterSettings, run_cluster
-from grid.sandbox.controllers.autoscaler import Settings as AutoscalerSettings
+from grid.sandbox.cluster import EmbeddedClusterSettings, run_cluster
+from grid.sandbox.controllers.autoscaler import AutoscalerSettings
 from grid.sandbox.kubelet import FleetSettings
 from grid.sandbox.pools import DEFAULT_POOLS, with_maximum
 
@@ -30,7 +30,7 @@ async def eventually(look: Callable[[], Awaitable[Any]], what: str, seconds: flo
 
 @pytest.fixture
 async def client(tmp_path: Path) -> AsyncIterator[Client]:
-    settings = ClusterSettings(
+    settings = EmbeddedClusterSettings(
         data=tmp_path / "data",
         port=0,
         kubeconfig=tmp_path / "kubeconfig",

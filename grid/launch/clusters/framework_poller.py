@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import aiohttp
 
 from grid.backoff import Backoff
-from grid.databasetrouble import Troubles
+from grid.databasetrouble import TroubleLog
 from grid.errors import Conflict, GridError, NotFound
 from grid.kube.objects import Autoscaler, Pod
 from grid.kube.resources import AUTOSCALERS, PODS
@@ -91,7 +91,7 @@ class FrameworkPoller:
         self._visits: dict[str, _Visits] = {}
         self._places = asyncio.Semaphore(AT_ONCE)
         self._failing = False
-        self._troubles = Troubles(context.monotonic)
+        self._troubles = TroubleLog(context.monotonic)
 
     async def run(self) -> None:
         """Never ends by itself: outages of the database and of the cluster are waited out."""

@@ -9,9 +9,9 @@ from typing import Any
 from django.conf import settings as django_settings
 from django.core.management.base import BaseCommand, CommandError
 
-from grid.sandbox.cluster import CannotStart, ClusterSettings, allow_many_files, run_cluster, run_nodes
-from grid.sandbox.controllers.autoscaler import Settings as AutoscalerSettings
-from grid.sandbox.controllers.scaling.model import Settings as ScalingSettings
+from grid.sandbox.cluster import CannotStart, EmbeddedClusterSettings, allow_many_files, run_cluster, run_nodes
+from grid.sandbox.controllers.autoscaler import AutoscalerSettings
+from grid.sandbox.controllers.scaling.model import ScalingSettings
 from grid.sandbox.kubelet import FleetSettings
 from grid.sandbox.pools import DEFAULT_POOLS, with_maximum
 from grid.sandbox.population import Size, wrong_size
@@ -63,7 +63,7 @@ class Command(BaseCommand):
             raise CommandError(wrong)
         if options["pods"] and not options["nodes"]:
             raise CommandError("--pods needs --nodes: they are on these nodes and on no others.")
-        settings = ClusterSettings(
+        settings = EmbeddedClusterSettings(
             data=data,
             port=options["port"],
             kubeconfig=(options["kubeconfig"] or data / "kubeconfig").absolute(),
@@ -84,7 +84,7 @@ class Command(BaseCommand):
         except CannotStart as problem:
             raise CommandError(str(problem)) from problem
 
-    async def _run(self, settings: ClusterSettings, *, kubelet_only: bool) -> None:
+    async def _run(self, settings: EmbeddedClusterSettings, *, kubelet_only: bool) -> None:
         allow_many_files()
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
@@ -101,7 +101,7 @@ class Command(BaseCommand):
         self.stdout.flush()
 
 
-def _greeting(url: str, settings: ClusterSettings) -> str:
+def _greeting(url: str, settings: EmbeddedClusterSettings) -> str:
     return f"Sandbox listens on {url}; kubectl --kubeconfig {settings.kubeconfig} get nodes"
 
 

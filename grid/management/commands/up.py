@@ -25,7 +25,7 @@ from django.db.migrations.executor import MigrationExecutor
 from grid.centralconfig import NAMESPACE, UNNEEDED_SECONDS
 from grid.management.commands.web import listen
 from grid.management.demo import create_demo_data, new_accounts
-from grid.management.supervisor import Program, StartFailed, Supervisor, end_leftovers
+from grid.management.supervisor import StartFailed, SupervisedProgram, Supervisor, end_leftovers
 from grid.management.varfiles import refuse_damage, refuse_former_database
 from grid.models import ConfigRecord
 from grid.sandbox.population import wrong_size
@@ -164,7 +164,7 @@ def _check_free(port: int) -> None:
         ) from error
 
 
-def _programs(var: Path, port: int, population: Sequence[str], *, node_idle_seconds: int) -> list[Program]:
+def _programs(var: Path, port: int, population: Sequence[str], *, node_idle_seconds: int) -> list[SupervisedProgram]:
     secret = _secret_key(var)
     common = {
         **os.environ,
@@ -180,8 +180,10 @@ def _programs(var: Path, port: int, population: Sequence[str], *, node_idle_seco
     cluster_port, kubeconfig = port + 2, var / "kubeconfig"
     kubeconfig.unlink(missing_ok=True)  # written anew when the API server listens: that is how it says it is ready
 
-    def program(name: str, command: list[str], extra: Mapping[str, str], ready: Any, stop_seconds: float) -> Program:
-        return Program(
+    def program(
+        name: str, command: list[str], extra: Mapping[str, str], ready: Any, stop_seconds: float
+    ) -> SupervisedProgram:
+        return SupervisedProgram(
             name=name,
             arguments=[sys.executable, str(settings.BASE_DIR / "manage.py"), *command],
             environment={**common, **extra},

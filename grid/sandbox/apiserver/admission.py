@@ -5,8 +5,8 @@ quota.
 import ipaddress
 
 from grid.sandbox.apiserver import quota
-from grid.sandbox.apiserver.kinds import NAMESPACES, PODS, Kind, Object
-from grid.sandbox.apiserver.status import Cause, forbidden, not_found
+from grid.sandbox.apiserver.kinds import NAMESPACES, PODS, Object, ServedKind
+from grid.sandbox.apiserver.status import StatusCause, forbidden, not_found
 from grid.sandbox.apiserver.store import ObjectStore
 
 _SERVICE_NETWORK = ipaddress.ip_network("10.96.0.0/16")
@@ -17,25 +17,25 @@ check_quota = quota.check
 charge_quota = quota.charge
 
 
-def check_namespace(store: ObjectStore, kind: Kind, namespace: str, name: str) -> None:
+def check_namespace(store: ObjectStore, kind: ServedKind, namespace: str, name: str) -> None:
     """Objects are created in living namespaces only."""
     found = store.get("namespaces", namespace)
     if found is None:
         raise not_found(NAMESPACES, namespace)
     if "deletionTimestamp" in found.obj["metadata"]:
-        cause = Cause("metadata.namespace", "NamespaceTerminating", f"namespace {namespace} is being terminated")
+        cause = StatusCause("metadata.namespace", "NamespaceTerminating", f"namespace {namespace} is being terminated")
         problem = f"unable to create new content in namespace {namespace} because it is being terminated"
         raise forbidden(kind, name, problem, [cause])
 
 
-def admit(store: ObjectStore, kind: Kind, namespace: str, obj: Object) -> None:
+def admit(store: ObjectStore, kind: ServedKind, namespace: str, obj: Object) -> None:
     if kind is PODS:
         _admit_pod(store, namespace, obj)
     elif kind.resource == "services":
         _give_address(store, obj)
 
 
-def admit_update(store: ObjectStore, kind: Kind, new: Object, old: Object, subresource: str) -> None:
+def admit_update(store: ObjectStore, kind: ServedKind, new: Object, old: Object, subresource: str) -> None:
     if kind.resource == "services" and not subresource:
         _give_address(store, new)
     if kind.resource == "resourcequotas" and not subresource and new["spec"] != old["spec"]:
@@ -77,7 +77,7 @@ def _give_address(store: ObjectStore, service: Object) -> None:
     spec.setdefault("ipFamilyPolicy", "SingleStack")
 
 
-def check_deletable(kind: Kind, obj: Object) -> None:
+def check_deletable(kind: ServedKind, obj: Object) -> None:
     name = obj["metadata"]["name"]
     if kind is NAMESPACES and name in _PROTECTED_NAMESPACES:
         raise forbidden(kind, name, "this namespace may not be deleted")

@@ -19,7 +19,7 @@ from yarl import URL
 
 from grid.sandbox.apiserver import discovery
 from grid.sandbox.apiserver.bodies import parse_bool
-from grid.sandbox.apiserver.frontproxy import PREFIX, FrontProxy, identity_headers
+from grid.sandbox.apiserver.frontproxy import PREFIX, FrontProxyCertificate, identity_headers
 from grid.sandbox.apiserver.identity import Identity
 from grid.sandbox.apiserver.kinds import Object, stored_kinds
 from grid.sandbox.apiserver.registry import Registry, timestamp
@@ -67,7 +67,7 @@ class _Unavailable(Exception):
 class Aggregator:
     """Pass requests on to the programs that serve other APIs, while `run` runs."""
 
-    def __init__(self, registry: Registry, front_proxy: FrontProxy) -> None:
+    def __init__(self, registry: Registry, front_proxy: FrontProxyCertificate) -> None:
         self._registry = registry
         self._store = registry.store
         self._front_proxy = front_proxy
@@ -101,12 +101,14 @@ class Aggregator:
             found.setdefault(served.group, []).append(served.version)
         return found
 
-    def served(self) -> list[discovery.Served]:
+    def served(self) -> list[discovery.ServedVersion]:
         """All groups and versions of others; this server's own groups stay its own."""
         specs = [record.obj["spec"] for record in self._store.records(API_SERVICES)]
         wanted = [spec for spec in specs if spec.get("service") and not discovery.serves(spec["group"])]
         return [
-            discovery.Served(spec["group"], spec["version"], self._resources.get((spec["group"], spec["version"])))
+            discovery.ServedVersion(
+                spec["group"], spec["version"], self._resources.get((spec["group"], spec["version"]))
+            )
             for spec in sorted(wanted, key=lambda spec: (spec["group"], -spec["versionPriority"]))
         ]
 

@@ -13,7 +13,7 @@ import msgspec
 import yaml
 
 from grid.sandbox.apiserver import protobuf
-from grid.sandbox.apiserver.kinds import Kind, Object
+from grid.sandbox.apiserver.kinds import Object, ServedKind
 from grid.sandbox.apiserver.status import Failure, bad_request, go_type
 
 JSON = "application/json"
@@ -51,7 +51,7 @@ def negotiate(accept: str) -> Form:
     raise Failure(406, "NotAcceptable", f"406: Not Acceptable\n\nAvailable representations: {offered}", {})
 
 
-def decode_object(body: bytes, content_type: str, kind: Kind) -> Object:
+def decode_object(body: bytes, content_type: str, kind: ServedKind) -> Object:
     """The object in the body of a POST or PUT, with kind and version filled in and checked."""
     return named(parse_object(body, content_type, kind.kind), kind)
 
@@ -83,11 +83,11 @@ def _unknown_format() -> Failure:
 def _decode_protobuf(body: bytes) -> Object:
     try:
         return protobuf.decode(body)
-    except protobuf.Unreadable as problem:
+    except protobuf.UnreadableProtobuf as problem:
         raise bad_request(f"the body of the request is not in the binary encoding: {problem}; send JSON") from problem
 
 
-def named(obj: Object, kind: Kind) -> Object:
+def named(obj: Object, kind: ServedKind) -> Object:
     """The object with `kind` and `apiVersion` first, as every stored object has them; a wrong one is refused."""
     given_kind, given_version = obj.get("kind") or kind.kind, obj.get("apiVersion") or kind.api_version
     if given_kind != kind.kind:
@@ -117,7 +117,7 @@ def _go_version(api_version: str) -> str:
     return _version(api_version)
 
 
-def _go_package(kind: Kind) -> str:
+def _go_package(kind: ServedKind) -> str:
     return kind.group.partition(".")[0] or "core"
 
 

@@ -16,12 +16,12 @@ from grid.sandbox.apiserver.bodies import (
     named,
     parse_bool,
 )
-from grid.sandbox.apiserver.kinds import Kind, Object
+from grid.sandbox.apiserver.kinds import Object, ServedKind
 from grid.sandbox.apiserver.patches.apply import Conflicts, Manager, apply
 from grid.sandbox.apiserver.patches.json_patch import CannotApply, json_patch
 from grid.sandbox.apiserver.patches.merge import merge_patch
 from grid.sandbox.apiserver.patches.strategic import NoMergeKey, strategic_merge
-from grid.sandbox.apiserver.paths import Target
+from grid.sandbox.apiserver.paths import ResourcePath
 from grid.sandbox.apiserver.registry import Mutation
 from grid.sandbox.apiserver.schema import CUSTOM, conform, strict_failure, type_of
 from grid.sandbox.apiserver.status import (
@@ -45,7 +45,7 @@ APPLY = "application/apply-patch+yaml"
 class FieldValidation:
     """What becomes of unknown and double fields: refused, reported as warnings, or ignored."""
 
-    kind: Kind
+    kind: ServedKind
     level: str = "Warn"
     warnings: list[str] = field(default_factory=list)
 
@@ -100,14 +100,14 @@ def patching(body: bytes, content_type: str, type_name: str) -> Mutation:
 
 
 @dataclass(frozen=True, slots=True)
-class Application:
+class ApplyRequest:
     """A server-side apply request: what the manager wants, and whether it takes it from others."""
 
     wanted: Object
     manager: Manager
     force: bool
 
-    def onto(self, live: Object, kind: Kind, now: str) -> Object:
+    def onto(self, live: Object, kind: ServedKind, now: str) -> Object:
         try:
             return apply(live, copy.deepcopy(self.wanted), type_of(kind), self.manager, force=self.force, now=now)
         except Conflicts as problem:
@@ -118,7 +118,7 @@ class Application:
             raise Failure(409, "Conflict", problem.message(), {"causes": causes}) from problem
 
 
-def application(body: bytes, target: Target, query: Mapping[str, str]) -> Application:
+def application(body: bytes, target: ResourcePath, query: Mapping[str, str]) -> ApplyRequest:
     """Reads an apply request; refuses what real ones are refused for."""
     manager = query.get("fieldManager", "")
     if not manager:
@@ -141,10 +141,10 @@ def application(body: bytes, target: Target, query: Mapping[str, str]) -> Applic
         )
     subresource = target.subresource.name if target.subresource else ""
     force = parse_bool(query, "force")
-    return Application(wanted, Manager(manager, target.kind.api_version, subresource), force)
+    return ApplyRequest(wanted, Manager(manager, target.kind.api_version, subresource), force)
 
 
-def manager_of(kind: Kind, query: Mapping[str, str], user_agent: str, subresource: str) -> Manager:
+def manager_of(kind: ServedKind, query: Mapping[str, str], user_agent: str, subresource: str) -> Manager:
     """Who makes an ordinary change: what the request says, or the program that sent it."""
     name = query.get("fieldManager") or user_agent.partition("/")[0] or "unknown"
     return Manager(name, kind.api_version, subresource)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from aiohttp import web
 
 from grid.sandbox.apiserver.bodies import parse_bool
-from grid.sandbox.apiserver.paths import Target
+from grid.sandbox.apiserver.paths import ResourcePath
 
 CONTENT_TYPE = "text/plain; version=0.0.4"
 _VERBS = {"GET": "GET", "POST": "POST", "PUT": "PUT", "PATCH": "PATCH", "DELETE": "DELETE"}
@@ -30,7 +30,7 @@ class Requests:
     def __init__(self) -> None:
         self._counts: Counter[Asked] = Counter()
 
-    def note(self, request: web.Request, target: Target) -> None:
+    def note(self, request: web.Request, target: ResourcePath) -> None:
         client = request.headers.get("User-Agent", "").partition("/")[0].partition(" ")[0]
         subresource = target.subresource.name if target.subresource else ""
         self._counts[Asked(client, _verb(request, target), target.kind.group, target.kind.plural, subresource)] += 1
@@ -43,7 +43,7 @@ class Requests:
         return "\n".join(lines) + "\n"
 
 
-def _verb(request: web.Request, target: Target) -> str:
+def _verb(request: web.Request, target: ResourcePath) -> str:
     """As Kubernetes names them in its metrics."""
     if request.method == "GET" and (target.watching or parse_bool(request.query, "watch")):
         return "WATCH"

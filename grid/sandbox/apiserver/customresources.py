@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from grid.sandbox.apiserver.kinds import KINDS, STATUS, Kind, Object, find_kind, has_group, stored_kinds
-from grid.sandbox.apiserver.status import Cause, required, unsupported, wrong
+from grid.sandbox.apiserver.kinds import KINDS, STATUS, Object, ServedKind, find_kind, has_group, stored_kinds
+from grid.sandbox.apiserver.status import StatusCause, required, unsupported, wrong
 from grid.sandbox.apiserver.store import ObjectStore, StoreEvent
 
 DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
@@ -25,8 +25,8 @@ class Kinds:
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
-        self._custom: Mapping[tuple[str, str, str], Kind] = {}
-        self._stored: Mapping[str, Kind] = {}
+        self._custom: Mapping[tuple[str, str, str], ServedKind] = {}
+        self._stored: Mapping[str, ServedKind] = {}
         self._look()
         store.listen(DEFINITIONS, self._changed)
 
@@ -40,24 +40,24 @@ class Kinds:
         defined = (_stored_kind(record.obj) for record in self._store.records(DEFINITIONS))
         self._stored = {**stored_kinds(), **{kind.resource: kind for kind in defined}}
 
-    def find(self, group: str, version: str, plural: str) -> Kind | None:
+    def find(self, group: str, version: str, plural: str) -> ServedKind | None:
         return find_kind(group, version, plural) or self._custom.get((group, version, plural))
 
-    def stored(self) -> Mapping[str, Kind]:
+    def stored(self) -> Mapping[str, ServedKind]:
         """The kinds that have objects of their own, by resource."""
         return self._stored
 
-    def all(self) -> Sequence[Kind]:
+    def all(self) -> Sequence[ServedKind]:
         return [*KINDS, *self._custom.values()]
 
-    def custom(self) -> Sequence[Kind]:
+    def custom(self) -> Sequence[ServedKind]:
         return list(self._custom.values())
 
     def has(self, group: str, version: str = "") -> bool:
         return any(kind.group == group and version in ("", kind.version) for kind in self.all())
 
 
-def kinds_of(definition: Object) -> Iterator[Kind]:
+def kinds_of(definition: Object) -> Iterator[ServedKind]:
     """What a definition that is established serves, the preferred version first."""
     if not _has_condition(definition, "Established"):
         return
@@ -66,15 +66,15 @@ def kinds_of(definition: Object) -> Iterator[Kind]:
         yield _kind(definition, version)
 
 
-def _stored_kind(definition: Object) -> Kind:
+def _stored_kind(definition: Object) -> ServedKind:
     return _kind(definition, next(each for each in definition["spec"]["versions"] if each.get("storage")))
 
 
-def _kind(definition: Object, version: Object) -> Kind:
+def _kind(definition: Object, version: Object) -> ServedKind:
     spec = definition["spec"]
     names, stored = spec["names"], next(each["name"] for each in spec["versions"] if each.get("storage"))
     resource = f"{names['plural']}.{spec['group']}"
-    return Kind(
+    return ServedKind(
         names["kind"],
         names["plural"],
         spec["group"],
@@ -163,7 +163,7 @@ def definition_defaults(definition: Object) -> None:
     definition.setdefault("status", {"conditions": None, "acceptedNames": {"plural": "", "kind": ""}})
 
 
-def check_definition(definition: Object) -> list[Cause]:
+def check_definition(definition: Object) -> list[StatusCause]:
     spec, name = definition["spec"], definition["metadata"]["name"]
     names, versions = spec["names"], spec.get("versions") or []
     causes = [required(f"spec.names.{field}") for field in ("plural", "kind") if not names.get(field)]
@@ -190,7 +190,7 @@ def check_definition(definition: Object) -> list[Cause]:
     return causes
 
 
-def check_definition_update(new: Object, old: Object) -> list[Cause]:
+def check_definition_update(new: Object, old: Object) -> list[StatusCause]:
     """What objects are stored under stays; so does their kind."""
     paths = (("spec.group", ("group",)), ("spec.scope", ("scope",)), ("spec.names.kind", ("names", "kind")))
     causes = []

@@ -8,14 +8,14 @@ import base64
 from collections.abc import Callable, Mapping
 
 from grid.sandbox.apiserver.customresources import DEFINITIONS, definition_defaults
-from grid.sandbox.apiserver.kinds import Kind, Object
+from grid.sandbox.apiserver.kinds import Object, ServedKind
 from grid.sandbox.apiserver.pods import qos_class
 
 _NOT_READY = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _VOLUME_MODES = {"configMap": 420, "secret": 420, "projected": 420, "downwardAPI": 420}
 
 
-def apply_defaults(kind: Kind, obj: Object) -> None:
+def apply_defaults(kind: ServedKind, obj: Object) -> None:
     default = _DEFAULTS.get(kind.resource)
     if default is not None:
         default(obj)

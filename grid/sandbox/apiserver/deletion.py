@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from grid.sandbox.apiserver.kinds import NAMESPACES, PODS, Kind, Object
+from grid.sandbox.apiserver.kinds import NAMESPACES, PODS, Object, ServedKind
 from grid.sandbox.apiserver.pods import is_finished, is_scheduled
 from grid.sandbox.apiserver.status import Failure, details_of, invalid_options, prohibited, unsupported, wrong
 from grid.sandbox.apiserver.store import Record
@@ -68,7 +68,7 @@ class Removed:
     obj: Object
 
 
-def decide_deletion(kind: Kind, record: Record, options: DeleteOptions, now: datetime) -> Marked | Removed | None:
+def decide_deletion(kind: ServedKind, record: Record, options: DeleteOptions, now: datetime) -> Marked | Removed | None:
     """None when there is nothing to do: it is terminating already, and no sooner deadline was asked for."""
     _check_preconditions(kind, record, options)
     obj = record.fresh()
@@ -91,7 +91,7 @@ def decide_deletion(kind: Kind, record: Record, options: DeleteOptions, now: dat
     return Marked(obj) if grace or finalizers else Removed(obj)
 
 
-def _grace(kind: Kind, obj: Object, options: DeleteOptions) -> int:
+def _grace(kind: ServedKind, obj: Object, options: DeleteOptions) -> int:
     if kind is not PODS or not is_scheduled(obj) or is_finished(obj):
         return 0
     grace = options.grace_seconds
@@ -115,7 +115,7 @@ def _mark_namespace(obj: Object, now: datetime) -> Marked | None:
     return Marked(obj)
 
 
-def may_go(kind: Kind, obj: Object) -> bool:
+def may_go(kind: ServedKind, obj: Object) -> bool:
     """Whether a terminating object has nothing left that holds it."""
     metadata = obj["metadata"]
     if "deletionTimestamp" not in metadata or metadata.get("finalizers"):
@@ -125,7 +125,7 @@ def may_go(kind: Kind, obj: Object) -> bool:
     return not metadata.get("deletionGracePeriodSeconds")
 
 
-def _check_preconditions(kind: Kind, record: Record, options: DeleteOptions) -> None:
+def _check_preconditions(kind: ServedKind, record: Record, options: DeleteOptions) -> None:
     metadata = record.obj["metadata"]
     for name, asked, actual, hint in (
         ("UID", options.uid, metadata["uid"], "deleted and then recreated"),

@@ -5,7 +5,7 @@ kinds, and from what others serve under this server's address.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from grid.sandbox.apiserver.kinds import KINDS, Kind, Object, Subresource
+from grid.sandbox.apiserver.kinds import KINDS, Object, ServedKind, Subresource
 
 VERSION: Object = {
     "major": "1",
@@ -22,7 +22,7 @@ _LAST_GROUP = "metrics.k8s.io"
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class ServedVersion:
     """A version of a group that others serve, with the resources that they named; None while they cannot be asked."""
 
     group: str
@@ -34,17 +34,17 @@ def serves(group: str, version: str = "") -> bool:
     return any(kind.group == group and version in ("", kind.version) for kind in KINDS)
 
 
-def _groups(custom: Sequence[Kind] = ()) -> list[str]:
+def _groups(custom: Sequence[ServedKind] = ()) -> list[str]:
     """Named groups in the order of the table; the aggregated one last, as on a real cluster."""
     named = dict.fromkeys(kind.group for kind in (*KINDS, *custom) if kind.group)
     return sorted(named, key=lambda group: group == _LAST_GROUP)
 
 
-def _versions(group: str, custom: Sequence[Kind] = ()) -> list[str]:
+def _versions(group: str, custom: Sequence[ServedKind] = ()) -> list[str]:
     return list(dict.fromkeys(kind.version for kind in (*KINDS, *custom) if kind.group == group))
 
 
-def _kinds(group: str, version: str, custom: Sequence[Kind] = ()) -> list[Kind]:
+def _kinds(group: str, version: str, custom: Sequence[ServedKind] = ()) -> list[ServedKind]:
     found = (kind for kind in (*KINDS, *custom) if (kind.group, kind.version) == (group, version))
     return sorted(found, key=lambda kind: kind.plural)
 
@@ -57,14 +57,14 @@ def api_versions(address: str) -> Object:
     }
 
 
-def group_list(others: Mapping[str, Sequence[str]] | None = None, custom: Sequence[Kind] = ()) -> Object:
+def group_list(others: Mapping[str, Sequence[str]] | None = None, custom: Sequence[ServedKind] = ()) -> Object:
     """`others` are the versions of groups that others serve."""
     groups = [_group(group, _versions(group, custom)) for group in _groups(custom)]
     groups += [_group(group, versions) for group, versions in (others or {}).items()]
     return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
 
 
-def one_group(group: str, versions: Sequence[str] = (), custom: Sequence[Kind] = ()) -> Object:
+def one_group(group: str, versions: Sequence[str] = (), custom: Sequence[ServedKind] = ()) -> Object:
     return {"kind": "APIGroup", "apiVersion": "v1", **_group(group, versions or _versions(group, custom))}
 
 
@@ -73,7 +73,7 @@ def _group(group: str, versions: Sequence[str]) -> Object:
     return {"name": group, "versions": named, "preferredVersion": named[0]}
 
 
-def resource_list(group: str, version: str, custom: Sequence[Kind] = ()) -> Object:
+def resource_list(group: str, version: str, custom: Sequence[ServedKind] = ()) -> Object:
     resources: list[Object] = []
     for kind in _kinds(group, version, custom):
         resources.append(_resource(kind))
@@ -90,7 +90,7 @@ def resource_list(group: str, version: str, custom: Sequence[Kind] = ()) -> Obje
     return body
 
 
-def _resource(kind: Kind) -> Object:
+def _resource(kind: ServedKind) -> Object:
     body: Object = {
         "name": kind.plural,
         "singularName": kind.singular,
@@ -105,7 +105,7 @@ def _resource(kind: Kind) -> Object:
     return body
 
 
-def _sub(kind: Kind, sub: Subresource) -> Object:
+def _sub(kind: ServedKind, sub: Subresource) -> Object:
     body: Object = {"name": f"{kind.plural}/{sub.name}", "singularName": "", "namespaced": kind.namespaced}
     if sub.group:
         body |= {"group": sub.group, "version": sub.version}
@@ -113,7 +113,7 @@ def _sub(kind: Kind, sub: Subresource) -> Object:
 
 
 def aggregated(
-    groups: Sequence[str] | None = None, *, others: Iterable[Served] = (), custom: Sequence[Kind] = ()
+    groups: Sequence[str] | None = None, *, others: Iterable[ServedVersion] = (), custom: Sequence[ServedKind] = ()
 ) -> Object:
     """All groups with all resources in one answer; [""] for the core group."""
     items = [
@@ -137,7 +137,7 @@ def aggregated(
     return {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items}
 
 
-def _served_version(served: Served) -> Object:
+def _served_version(served: ServedVersion) -> Object:
     resources = [
         {
             "resource": item["name"],
@@ -153,7 +153,7 @@ def _served_version(served: Served) -> Object:
     return {"version": served.version, "resources": resources, "freshness": freshness}
 
 
-def _aggregated_resource(kind: Kind) -> Object:
+def _aggregated_resource(kind: ServedKind) -> Object:
     body: Object = {
         "resource": kind.plural,
         "responseKind": {"group": "", "version": "", "kind": kind.kind},

@@ -20,14 +20,14 @@ PREFIX = "X-Remote-"
 
 
 @dataclass(frozen=True, slots=True)
-class FrontProxy:
+class FrontProxyCertificate:
     """`chain` is a file with key and certificate, `authority` the PEM of who signed it."""
 
     chain: Path
     authority: str
 
     @classmethod
-    def load_or_make(cls, directory: Path) -> "FrontProxy":
+    def load_or_make(cls, directory: Path) -> "FrontProxyCertificate":
         authority, chain = directory / "front-proxy-ca.crt", directory / "front-proxy-client.pem"
         if not (authority.exists() and chain.exists()):
             make_client(authority, chain, authority_name="sandbox-front-proxy-ca", name=_NAME)

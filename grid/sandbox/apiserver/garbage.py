@@ -15,7 +15,7 @@ from grid.sandbox.apiserver import quota
 from grid.sandbox.apiserver.ages import parse_time
 from grid.sandbox.apiserver.customresources import CLEANUP, DEFINITIONS
 from grid.sandbox.apiserver.deletion import FOREGROUND, ORPHAN, DeleteOptions
-from grid.sandbox.apiserver.kinds import Kind, Object
+from grid.sandbox.apiserver.kinds import Object, ServedKind
 from grid.sandbox.apiserver.registry import Registry
 from grid.sandbox.apiserver.status import Failure
 from grid.sandbox.apiserver.store import Listener, Record, StoreEvent
@@ -36,7 +36,7 @@ class Janitor:
         self._delay = delay
         self._sweep_seconds = sweep_seconds
         self._wake = asyncio.Event()
-        self._uids: dict[str, tuple[Kind, str]] = {}
+        self._uids: dict[str, tuple[ServedKind, str]] = {}
         self._dependents: dict[str, set[tuple[str, str]]] = defaultdict(set)
         self._suspects: set[tuple[str, str]] = set()  # (resource, key) to look at
         self._uncounted: set[str] = set()  # namespaces whose quotas may be out of date
@@ -55,7 +55,7 @@ class Janitor:
                 self._suspects.add((kind.resource, record.key))
             self._store.listen(kind.resource, self._listener(kind))
 
-    def _listener(self, kind: Kind) -> Listener:
+    def _listener(self, kind: ServedKind) -> Listener:
         def noticed(change: StoreEvent) -> None:
             if change.before is not None:
                 self._forget(kind, change.before, gone=change.now is None)
@@ -65,14 +65,14 @@ class Janitor:
 
         return noticed
 
-    def _know(self, kind: Kind, record: Record) -> None:
+    def _know(self, kind: ServedKind, record: Record) -> None:
         metadata = record.obj["metadata"]
         if kind.resource not in _UNWATCHED:
             self._uids[metadata["uid"]] = (kind, record.key)
         for owner in metadata.get("ownerReferences") or ():
             self._dependents[owner["uid"]].add((kind.resource, record.key))
 
-    def _forget(self, kind: Kind, record: Record, *, gone: bool) -> None:
+    def _forget(self, kind: ServedKind, record: Record, *, gone: bool) -> None:
         metadata = record.obj["metadata"]
         if gone:
             self._uids.pop(metadata["uid"], None)
@@ -81,7 +81,7 @@ class Janitor:
             if not self._dependents[owner["uid"]]:
                 del self._dependents[owner["uid"]]
 
-    def _look_again(self, kind: Kind, change: StoreEvent) -> None:
+    def _look_again(self, kind: ServedKind, change: StoreEvent) -> None:
         metadata = change.record.obj["metadata"]
         suspects = self._suspects
         before = len(suspects) + len(self._uncounted)
@@ -153,7 +153,7 @@ class Janitor:
         for record in list(self._store.records("resourcequotas", prefix=f"{namespace}/")):
             quota.recount_stored(self._store, record.key)
 
-    def _examine(self, kind: Kind, record: Record) -> None:
+    def _examine(self, kind: ServedKind, record: Record) -> None:
         metadata = record.obj["metadata"]
         if kind.resource == "namespaces" and metadata.get("deletionTimestamp"):
             self._empty_namespace(kind, record)
@@ -175,7 +175,7 @@ class Janitor:
         namespace = record.obj["metadata"].get("namespace")
         return not found[0].namespaced or found[1].startswith(f"{namespace}/")
 
-    def _check_owners(self, kind: Kind, record: Record) -> None:
+    def _check_owners(self, kind: ServedKind, record: Record) -> None:
         """Without a living owner it goes; with one, references to dead owners go."""
         owners = record.obj["metadata"]["ownerReferences"]
         living = [owner for owner in owners if self._owner_lives(record, owner)]
@@ -184,14 +184,14 @@ class Janitor:
         elif len(living) < len(owners):
             self._set_owners(kind, record, living)
 
-    def _set_owners(self, kind: Kind, record: Record, owners: list[Object]) -> None:
+    def _set_owners(self, kind: ServedKind, record: Record, owners: list[Object]) -> None:
         def change(obj: Object) -> Object:
             obj["metadata"]["ownerReferences"] = owners
             return obj
 
         self._registry.update(kind, record.key, change)
 
-    def _orphan(self, kind: Kind, record: Record) -> None:
+    def _orphan(self, kind: ServedKind, record: Record) -> None:
         uid = record.obj["metadata"]["uid"]
         for resource, key in sorted(self._dependents.get(uid, ())):
             dependent = self._store.get(resource, key)
@@ -200,7 +200,7 @@ class Janitor:
                 self._set_owners(self._registry.kinds.stored()[resource], dependent, owners)
         self._drop_finalizer(kind, record, ORPHAN)
 
-    def _delete_dependents_first(self, kind: Kind, record: Record) -> None:
+    def _delete_dependents_first(self, kind: ServedKind, record: Record) -> None:
         uid = record.obj["metadata"]["uid"]
         blocked = False
         for resource, key in sorted(self._dependents.get(uid, ())):
@@ -216,7 +216,7 @@ class Janitor:
         if not blocked:
             self._drop_finalizer(kind, record, FOREGROUND)
 
-    def _drop_finalizer(self, kind: Kind, record: Record, finalizer: str) -> None:
+    def _drop_finalizer(self, kind: ServedKind, record: Record, finalizer: str) -> None:
         def change(obj: Object) -> Object:
             obj["metadata"]["finalizers"] = [each for each in obj["metadata"]["finalizers"] if each != finalizer]
             return obj
@@ -224,7 +224,7 @@ class Janitor:
         if self._store.get(kind.resource, record.key) is not None:
             self._registry.update(kind, record.key, change)
 
-    def _delete_instances(self, kind: Kind, definition: Record) -> None:
+    def _delete_instances(self, kind: ServedKind, definition: Record) -> None:
         """A definition goes after its objects."""
         inner = self._registry.kinds.stored()[definition.key]
         for record in list(self._store.records(inner.resource))[:_AT_ONCE]:
@@ -233,7 +233,7 @@ class Janitor:
         if self._store.count(inner.resource) == 0:
             self._drop_finalizer(kind, definition, CLEANUP)
 
-    def _empty_namespace(self, kind: Kind, namespace: Record) -> None:
+    def _empty_namespace(self, kind: ServedKind, namespace: Record) -> None:
         prefix = f"{namespace.key}/"
         left = deleted = 0
         for inner in self._registry.kinds.stored().values():
@@ -256,7 +256,7 @@ class Janitor:
 
             self._registry.update(kind, namespace.key, emptied, subresource="finalize")
 
-    def _delete(self, kind: Kind, record: Record, options: DeleteOptions) -> None:
+    def _delete(self, kind: ServedKind, record: Record, options: DeleteOptions) -> None:
         try:
             self._registry.delete(kind, record.key, options)
         except Failure as failure:

@@ -2,7 +2,7 @@
 messages follow.
 
 Behaviour that differs between kinds (defaults, validation, columns) lives in modules that are keyed by
-`Kind.resource`, so adding a kind means one row here and an entry in each table that should treat it in its own way.
+`ServedKind.resource`, so adding a kind means one row here and an entry in each table that should treat it in its own way.
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ SCALE = Subresource("scale", "Scale", "autoscaling", "v1")
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ServedKind:
     """One served kind. `fields` maps the field selectors it knows to the paths they read."""
 
     kind: str
@@ -103,11 +103,11 @@ _EVENT_FIELDS = {
 
 _READ_ONLY = ("get", "list")
 
-KINDS: tuple[Kind, ...] = (
-    Kind("ConfigMap", "configmaps", short=("cm",)),
-    Kind("Endpoints", "endpoints", short=("ep",)),
-    Kind("Event", "events", short=("ev",), fields=_EVENT_FIELDS),
-    Kind(
+KINDS: tuple[ServedKind, ...] = (
+    ServedKind("ConfigMap", "configmaps", short=("cm",)),
+    ServedKind("Endpoints", "endpoints", short=("ep",)),
+    ServedKind("Event", "events", short=("ev",), fields=_EVENT_FIELDS),
+    ServedKind(
         "Namespace",
         "namespaces",
         namespaced=False,
@@ -117,15 +117,17 @@ KINDS: tuple[Kind, ...] = (
         fields=_same("status.phase"),
         returns_deleted=True,
     ),
-    Kind("Node", "nodes", namespaced=False, short=("no",), subresources=(STATUS,), fields=_same("spec.unschedulable")),
-    Kind(
+    ServedKind(
+        "Node", "nodes", namespaced=False, short=("no",), subresources=(STATUS,), fields=_same("spec.unschedulable")
+    ),
+    ServedKind(
         "PersistentVolumeClaim",
         "persistentvolumeclaims",
         short=("pvc",),
         subresources=(STATUS,),
         returns_deleted=True,
     ),
-    Kind(
+    ServedKind(
         "Pod",
         "pods",
         short=("po",),
@@ -135,16 +137,16 @@ KINDS: tuple[Kind, ...] = (
         counts_generations=True,
         returns_deleted=True,
     ),
-    Kind("ResourceQuota", "resourcequotas", short=("quota",), subresources=(STATUS,), returns_deleted=True),
-    Kind("Secret", "secrets", fields=_same("type")),
-    Kind(
+    ServedKind("ResourceQuota", "resourcequotas", short=("quota",), subresources=(STATUS,), returns_deleted=True),
+    ServedKind("Secret", "secrets", fields=_same("type")),
+    ServedKind(
         "ServiceAccount",
         "serviceaccounts",
         short=("sa",),
         subresources=(Subresource("token", "TokenRequest", "authentication.k8s.io", "v1", ("create",)),),
         returns_deleted=True,
     ),
-    Kind(
+    ServedKind(
         "Service",
         "services",
         short=("svc",),
@@ -153,7 +155,7 @@ KINDS: tuple[Kind, ...] = (
         fields=_same("spec.clusterIP", "spec.type"),
         returns_deleted=True,
     ),
-    Kind(
+    ServedKind(
         "CustomResourceDefinition",
         "customresourcedefinitions",
         "apiextensions.k8s.io",
@@ -163,8 +165,8 @@ KINDS: tuple[Kind, ...] = (
         subresources=(STATUS,),
         counts_generations=True,
     ),
-    Kind("APIService", "apiservices", "apiregistration.k8s.io", namespaced=False, subresources=(STATUS,)),
-    Kind(
+    ServedKind("APIService", "apiservices", "apiregistration.k8s.io", namespaced=False, subresources=(STATUS,)),
+    ServedKind(
         "Deployment",
         "deployments",
         "apps",
@@ -173,7 +175,7 @@ KINDS: tuple[Kind, ...] = (
         subresources=(SCALE, STATUS),
         counts_generations=True,
     ),
-    Kind(
+    ServedKind(
         "ReplicaSet",
         "replicasets",
         "apps",
@@ -183,7 +185,7 @@ KINDS: tuple[Kind, ...] = (
         fields=_same("status.replicas"),
         counts_generations=True,
     ),
-    Kind(
+    ServedKind(
         "HorizontalPodAutoscaler",
         "horizontalpodautoscalers",
         "autoscaling",
@@ -192,7 +194,7 @@ KINDS: tuple[Kind, ...] = (
         categories=("all",),
         subresources=(STATUS,),
     ),
-    Kind(
+    ServedKind(
         "HorizontalPodAutoscaler",
         "horizontalpodautoscalers",
         "autoscaling",
@@ -202,8 +204,8 @@ KINDS: tuple[Kind, ...] = (
         verbs=("get", "list", "watch", "delete", "deletecollection"),
         view_of="horizontalpodautoscalers.autoscaling",
     ),
-    Kind("Lease", "leases", "coordination.k8s.io"),
-    Kind(
+    ServedKind("Lease", "leases", "coordination.k8s.io"),
+    ServedKind(
         "Event",
         "events",
         "events.k8s.io",
@@ -215,7 +217,7 @@ KINDS: tuple[Kind, ...] = (
         },
         view_of="events",
     ),
-    Kind(
+    ServedKind(
         "PodDisruptionBudget",
         "poddisruptionbudgets",
         "policy",
@@ -223,31 +225,31 @@ KINDS: tuple[Kind, ...] = (
         subresources=(STATUS,),
         counts_generations=True,
     ),
-    Kind("NetworkPolicy", "networkpolicies", "networking.k8s.io", short=("netpol",), counts_generations=True),
-    Kind("NodeMetrics", "nodes", "metrics.k8s.io", "v1beta1", namespaced=False, verbs=_READ_ONLY),
-    Kind("PodMetrics", "pods", "metrics.k8s.io", "v1beta1", verbs=_READ_ONLY),
-    Kind(
+    ServedKind("NetworkPolicy", "networkpolicies", "networking.k8s.io", short=("netpol",), counts_generations=True),
+    ServedKind("NodeMetrics", "nodes", "metrics.k8s.io", "v1beta1", namespaced=False, verbs=_READ_ONLY),
+    ServedKind("PodMetrics", "pods", "metrics.k8s.io", "v1beta1", verbs=_READ_ONLY),
+    ServedKind(
         "SelfSubjectAccessReview",
         "selfsubjectaccessreviews",
         "authorization.k8s.io",
         namespaced=False,
         verbs=("create",),
     ),
-    Kind(
+    ServedKind(
         "SelfSubjectRulesReview", "selfsubjectrulesreviews", "authorization.k8s.io", namespaced=False, verbs=("create",)
     ),
-    Kind("SelfSubjectReview", "selfsubjectreviews", "authentication.k8s.io", namespaced=False, verbs=("create",)),
+    ServedKind("SelfSubjectReview", "selfsubjectreviews", "authentication.k8s.io", namespaced=False, verbs=("create",)),
 )
 
 _BY_PATH = {(kind.group, kind.version, kind.plural): kind for kind in KINDS}
 _STORED = {kind.resource: kind for kind in KINDS if not kind.view_of and "watch" in kind.verbs}
 
 
-def find_kind(group: str, version: str, plural: str) -> Kind | None:
+def find_kind(group: str, version: str, plural: str) -> ServedKind | None:
     return _BY_PATH.get((group, version, plural))
 
 
-def stored_kinds() -> Mapping[str, Kind]:
+def stored_kinds() -> Mapping[str, ServedKind]:
     """The kinds that have objects of their own, by resource."""
     return _STORED
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import msgspec
 
 from grid.sandbox.apiserver.bodies import json_error, parse_int
-from grid.sandbox.apiserver.kinds import Kind, Object
-from grid.sandbox.apiserver.paths import Target
+from grid.sandbox.apiserver.kinds import Object, ServedKind
+from grid.sandbox.apiserver.paths import ResourcePath
 from grid.sandbox.apiserver.selectors import Predicate, Requirement, exact_name, field_predicate, parse_labels
 from grid.sandbox.apiserver.status import (
     bad_request,
@@ -54,14 +54,14 @@ class Selection:
         return self.fields is None or self.fields(record.obj)
 
 
-def selection_of(kind: Kind, query: Mapping[str, str]) -> Selection | None:
+def selection_of(kind: ServedKind, query: Mapping[str, str]) -> Selection | None:
     """None when everything is wanted."""
     labels = parse_labels(query.get("labelSelector", ""))
     fields = field_predicate(query.get("fieldSelector", ""), kind)
     return Selection(labels, fields) if labels or fields is not None else None
 
 
-def list_page(store: ObjectStore, target: Target, query: Mapping[str, str]) -> ListPage:
+def list_page(store: ObjectStore, target: ResourcePath, query: Mapping[str, str]) -> ListPage:
     limit = max(parse_int(query.get("limit") or "0"), 0)
     selection = selection_of(target.kind, query)
     token = query.get("continue", "")
@@ -87,7 +87,7 @@ class _Range:
     name: str
 
 
-def _collect(store: ObjectStore, target: Target, selection: Selection | None, wanted: _Range) -> ListPage:
+def _collect(store: ObjectStore, target: ResourcePath, selection: Selection | None, wanted: _Range) -> ListPage:
     resource = target.kind.stored
     metadata: Object = {"resourceVersion": str(wanted.version)}
     if wanted.name and (target.prefix or not target.kind.namespaced) and wanted.version == store.version:

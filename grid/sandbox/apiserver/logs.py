@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from grid.sandbox.apiserver.bodies import parse_int
 from grid.sandbox.apiserver.kinds import Object
-from grid.sandbox.apiserver.status import Cause, bad_request, invalid, prohibited, wrong
+from grid.sandbox.apiserver.status import StatusCause, bad_request, invalid, prohibited, wrong
 
 _PASSED = ("follow", "previous", "timestamps", "sinceSeconds", "sinceTime", "tailLines", "limitBytes")
 _TRUE = ("1", "true", "True")
@@ -35,7 +35,7 @@ def log_request(pod: Object, query: Mapping[str, str]) -> LogRequest:
 
 def _check_options(name: str, query: Mapping[str, str]) -> None:
     numbers = {key: parse_int(query[key]) for key in ("tailLines", "sinceSeconds", "limitBytes") if key in query}
-    causes: list[Cause] = []
+    causes: list[StatusCause] = []
     if numbers.get("tailLines", 0) < 0:
         causes.append(wrong("tailLines", numbers["tailLines"], "must be greater than or equal to 0"))
     if "limitBytes" in numbers and numbers["limitBytes"] < 1:

@@ -6,21 +6,21 @@ from collections.abc import Sequence
 from typing import Any
 
 from grid.sandbox.apiserver.discovery import VERSION
-from grid.sandbox.apiserver.kinds import Kind, Object
+from grid.sandbox.apiserver.kinds import Object, ServedKind
 
 
-def _root(kind: Kind) -> str:
+def _root(kind: ServedKind) -> str:
     return f"apis/{kind.group}/{kind.version}" if kind.group else f"api/{kind.version}"
 
 
-def index(kinds: Sequence[Kind]) -> Object:
+def index(kinds: Sequence[ServedKind]) -> Object:
     roots = sorted({_root(kind) for kind in kinds})
     return {
         "paths": {root: {"serverRelativeURL": f"/openapi/v3/{root}?hash={VERSION['gitVersion']}"} for root in roots}
     }
 
 
-def document(root: str, kinds: Sequence[Kind]) -> Object | None:
+def document(root: str, kinds: Sequence[ServedKind]) -> Object | None:
     """The document of one group and version; None when there is none."""
     described = [kind for kind in kinds if _root(kind) == root]
     if not described:
@@ -44,7 +44,7 @@ def document(root: str, kinds: Sequence[Kind]) -> Object | None:
     }
 
 
-def _operation(kind: Kind, parameters: tuple[str, ...]) -> Object:
+def _operation(kind: ServedKind, parameters: tuple[str, ...]) -> Object:
     return {
         "parameters": [{"name": name, "in": "query", "schema": {"type": "string"}} for name in parameters],
         "responses": {"200": {"description": "OK"}},

@@ -3,15 +3,15 @@
 from dataclasses import dataclass
 
 from grid.sandbox.apiserver.customresources import Kinds
-from grid.sandbox.apiserver.kinds import Kind, Subresource
+from grid.sandbox.apiserver.kinds import ServedKind, Subresource
 from grid.sandbox.apiserver.status import no_such_path
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ResourcePath:
     """What a resource path names. `name` "" is the collection, `namespace` "" is all of them."""
 
-    kind: Kind
+    kind: ServedKind
     namespace: str = ""
     name: str = ""
     subresource: Subresource | None = None
@@ -31,7 +31,7 @@ class UnknownGroup(Exception):
     """Answered in plain text, as nothing of Kubernetes is there."""
 
 
-def parse_path(path: str, kinds: Kinds) -> Target:
+def parse_path(path: str, kinds: Kinds) -> ResourcePath:
     """Raises UnknownGroup outside the API, and a 404 `Failure` for what the API lacks."""
     parts = [part for part in path.split("/") if part]
     if parts[:2] == ["api", "v1"]:
@@ -52,7 +52,7 @@ def parse_path(path: str, kinds: Kinds) -> Target:
     return _parse_resource(kinds.find(group, version, rest[0]), namespace, rest, watching=watching)
 
 
-def _parse_resource(kind: Kind | None, namespace: str, rest: list[str], *, watching: bool) -> Target:
+def _parse_resource(kind: ServedKind | None, namespace: str, rest: list[str], *, watching: bool) -> ResourcePath:
     if kind is None or (bool(namespace) and not kind.namespaced):
         raise no_such_path()
     name = rest[1] if len(rest) > 1 else ""
@@ -61,7 +61,7 @@ def _parse_resource(kind: Kind | None, namespace: str, rest: list[str], *, watch
     subresource = kind.subresource(rest[2]) if len(rest) == 3 else None
     if len(rest) == 3 and subresource is None:
         raise no_such_path()
-    return Target(kind, namespace, name, subresource, watching)
+    return ResourcePath(kind, namespace, name, subresource, watching)
 
 
 def _is_namespace_subresource(group: str, rest: list[str]) -> bool:

@@ -32,14 +32,14 @@ _ZERO_IS_ABSENT = frozenset(
 _GARBLED = (LookupError, ValueError, TypeError, AttributeError, OverflowError, OSError, struct.error)
 
 
-class Unreadable(Exception):
+class UnreadableProtobuf(Exception):
     """The bytes are not an object in this encoding, or one with fields that nobody here knows."""
 
 
 def decode(body: bytes) -> Object:
     """The object in an envelope, with its kind and version."""
     if not body.startswith(_MAGIC):
-        raise Unreadable("the envelope is missing")
+        raise UnreadableProtobuf("the envelope is missing")
     try:
         envelope = dict(_fields(body[len(_MAGIC) :]))
         about = dict(_fields(envelope[1]))
@@ -47,7 +47,7 @@ def decode(body: bytes) -> Object:
         name = "EventsV1Event" if version.startswith("events.k8s.io/") else kind
         return {"kind": kind, "apiVersion": version, **_message(envelope.get(2, b""), name)}
     except _GARBLED as problem:
-        raise Unreadable(f"it is cut off or garbled: {problem!r}") from problem
+        raise UnreadableProtobuf(f"it is cut off or garbled: {problem!r}") from problem
 
 
 def _varint(data: bytes, position: int) -> tuple[int, int]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 
 from grid.quantity import parse_quantity
-from grid.sandbox.apiserver.kinds import PODS, Kind, Object, stored_kinds
+from grid.sandbox.apiserver.kinds import PODS, Object, ServedKind, stored_kinds
 from grid.sandbox.apiserver.pods import is_finished
 from grid.sandbox.apiserver.quantities import canonical, is_binary
 from grid.sandbox.apiserver.status import forbidden
@@ -19,7 +19,7 @@ _PLAIN_COUNTS = ("configmaps", "persistentvolumeclaims", "pods", "resourcequotas
 _COMPUTE_SHORT = {"cpu": "requests.cpu", "memory": "requests.memory", "ephemeral-storage": "requests.ephemeral-storage"}
 
 
-def usage_of(kind: Kind, obj: Object) -> dict[str, Decimal]:
+def usage_of(kind: ServedKind, obj: Object) -> dict[str, Decimal]:
     """What one object counts for, by quota resource."""
     used: dict[str, Decimal] = {f"count/{kind.resource}": Decimal(1)}
     if kind is not PODS:
@@ -54,7 +54,7 @@ def pod_amounts(spec: Object, which: str) -> dict[str, Decimal]:
     return total
 
 
-def check(store: ObjectStore, kind: Kind, namespace: str, obj: Object) -> None:
+def check(store: ObjectStore, kind: ServedKind, namespace: str, obj: Object) -> None:
     """Refuses what would exceed a quota of the namespace, or does not say what a quota limits."""
     asked = usage_of(kind, obj) if kind.namespaced else {}
     for record in store.records("resourcequotas", prefix=f"{namespace}/") if asked else ():
@@ -79,7 +79,7 @@ def check(store: ObjectStore, kind: Kind, namespace: str, obj: Object) -> None:
             raise forbidden(kind, obj["metadata"]["name"], problem)
 
 
-def _check_specified(kind: Kind, pod: Object, quota: str, hard: Mapping[str, str]) -> None:
+def _check_specified(kind: ServedKind, pod: Object, quota: str, hard: Mapping[str, str]) -> None:
     lacking: list[str] = []
     for resource in sorted(hard):
         which, name = _compute(resource)
@@ -103,7 +103,7 @@ def _compute(resource: str) -> tuple[str, str]:
     return (which, name) if which in ("requests", "limits") else ("", "")
 
 
-def charge(store: ObjectStore, kind: Kind, namespace: str, obj: Object) -> None:
+def charge(store: ObjectStore, kind: ServedKind, namespace: str, obj: Object) -> None:
     """Counts a new object in the quotas' status, so that the next creation sees it."""
     if kind.resource == "resourcequotas":
         recount_stored(store, f"{namespace}/{obj['metadata']['name']}")
@@ -141,7 +141,7 @@ def recount(store: ObjectStore, quota: Object) -> None:
     quota["status"] = {"hard": dict(sorted(hard.items())), "used": used}
 
 
-def _counts(kind: Kind, hard: Mapping[str, str]) -> bool:
+def _counts(kind: ServedKind, hard: Mapping[str, str]) -> bool:
     if f"count/{kind.resource}" in hard or kind.resource in hard:
         return True
     if kind.resource == "persistentvolumeclaims":

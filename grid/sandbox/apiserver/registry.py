@@ -17,7 +17,7 @@ from grid.sandbox.apiserver import admission
 from grid.sandbox.apiserver.customresources import CLEANUP, DEFINITIONS, Kinds, status_of
 from grid.sandbox.apiserver.defaults import apply_defaults
 from grid.sandbox.apiserver.deletion import DeleteOptions, Marked, decide_deletion, may_go
-from grid.sandbox.apiserver.kinds import NAMESPACES, Kind, Object, stored_kinds
+from grid.sandbox.apiserver.kinds import NAMESPACES, Object, ServedKind, stored_kinds
 from grid.sandbox.apiserver.patches.apply import Manager, record_update
 from grid.sandbox.apiserver.schema import type_of
 from grid.sandbox.apiserver.status import (
@@ -53,7 +53,7 @@ def timestamp(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def key_of(kind: Kind, namespace: str, name: str) -> str:
+def key_of(kind: ServedKind, namespace: str, name: str) -> str:
     return f"{namespace}/{name}" if kind.namespaced else name
 
 
@@ -75,13 +75,13 @@ class Registry:
         self.clock = clock
         self._rng = rng
 
-    def read(self, kind: Kind, key: str) -> Record:
+    def read(self, kind: ServedKind, key: str) -> Record:
         record = self.store.get(kind.stored, key)
         if record is None:
             raise not_found(kind, key.rpartition("/")[2])
         return record
 
-    def create(self, kind: Kind, namespace: str, obj: Object, *, dry_run: bool = False) -> Record:
+    def create(self, kind: ServedKind, namespace: str, obj: Object, *, dry_run: bool = False) -> Record:
         metadata = obj["metadata"]
         if kind.namespaced:
             if metadata.get("namespace") not in (None, "", namespace):
@@ -115,7 +115,7 @@ class Registry:
         if not metadata.get("name") and prefix:
             metadata["name"] = prefix[:58] + "".join(self._rng.choices(_NAME_CHARACTERS, k=5))
 
-    def _new_metadata(self, kind: Kind, namespace: str, given: Object) -> Object:
+    def _new_metadata(self, kind: ServedKind, namespace: str, given: Object) -> Object:
         metadata: Object = {"name": given.get("name", "")}
         if given.get("generateName"):
             metadata["generateName"] = given["generateName"]
@@ -147,7 +147,7 @@ class Registry:
         account = {"kind": "ServiceAccount", "apiVersion": "v1", "metadata": {"name": "default"}}
         self.create(kinds["serviceaccounts"], namespace, account)
 
-    def _establish(self, kind: Kind, record: Record) -> Record:
+    def _establish(self, kind: ServedKind, record: Record) -> Record:
         """Definitions are looked at as soon as they are stored, so that what they define is served with the answer."""
         if kind.resource != DEFINITIONS:
             return record
@@ -157,7 +157,7 @@ class Registry:
 
     def update(
         self,
-        kind: Kind,
+        kind: ServedKind,
         key: str,
         mutate: Mutation,
         *,
@@ -190,7 +190,7 @@ class Registry:
             return Record(key, new, msgspec.json.encode(new), old.version)
         return self._establish(kind, self.store.put(kind.stored, key, new))
 
-    def _check_identity(self, kind: Kind, old: Record, new: Object) -> None:
+    def _check_identity(self, kind: ServedKind, old: Record, new: Object) -> None:
         metadata, name = new["metadata"], old.obj["metadata"]["name"]
         if metadata.get("name") not in (None, "", name):
             raise bad_request(
@@ -213,7 +213,7 @@ class Registry:
                 f"AdditionalErrorMsg: Precondition failed: UID in precondition: {metadata['uid']}, UID in object meta: {uid}",
             )
 
-    def delete(self, kind: Kind, key: str, options: DeleteOptions) -> Deletion:
+    def delete(self, kind: ServedKind, key: str, options: DeleteOptions) -> Deletion:
         old = self.read(kind, key)
         admission.check_deletable(kind, old.obj)
         if kind.resource == DEFINITIONS and not options.dry_run:
@@ -231,7 +231,7 @@ class Registry:
             with_version(outcome.obj, change.version)
         return Deletion(Record(key, outcome.obj, msgspec.json.encode(outcome.obj), old.version), gone=True)
 
-    def _hold(self, kind: Kind, definition: Record) -> Record:
+    def _hold(self, kind: ServedKind, definition: Record) -> Record:
         """A definition stays until its objects are gone."""
         obj = definition.fresh()
         finalizers = obj["metadata"].get("finalizers") or []
@@ -241,13 +241,13 @@ class Registry:
         return self.store.put(kind.stored, definition.key, obj)
 
 
-def _content(kind: Kind, obj: Object) -> Object:
+def _content(kind: ServedKind, obj: Object) -> Object:
     """What a change of makes a new generation."""
     parts = ("metadata", *(("status",) if kind.has_status else ())) if kind.custom_storage else ()
     return {key: value for key, value in obj.items() if key not in parts} if parts else {"spec": obj.get("spec")}
 
 
-def _allowed_part(kind: Kind, old: Record, new: Object, subresource: str) -> Object:
+def _allowed_part(kind: ServedKind, old: Record, new: Object, subresource: str) -> Object:
     """What the client may change here: the status through `status`, everything else without it, server-owned metadata never."""
     metadata = {key: value for key, value in new["metadata"].items() if value not in (None, [], {})}
     before = old.obj["metadata"]

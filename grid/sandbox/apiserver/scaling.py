@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from grid.sandbox.apiserver.kinds import Kind, Object
+from grid.sandbox.apiserver.kinds import Object, ServedKind
 from grid.sandbox.apiserver.registry import Registry
 from grid.sandbox.apiserver.selectors import selector_text
 from grid.sandbox.apiserver.status import invalid, wrong
@@ -27,7 +27,7 @@ def scale_of(record: Record) -> Object:
 
 
 def change_scale(
-    registry: Registry, kind: Kind, key: str, mutate: Callable[[Object], Object], *, dry_run: bool
+    registry: Registry, kind: ServedKind, key: str, mutate: Callable[[Object], Object], *, dry_run: bool
 ) -> Object:
     """Applies a change to the `Scale` and carries it over to the object."""
     record = registry.read(kind, key)

@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from grid.sandbox.apiserver.kinds import Kind, Object
+from grid.sandbox.apiserver.kinds import Object, ServedKind
 from grid.sandbox.apiserver.quantities import canonical_text
 from grid.sandbox.apiserver.status import Failure, bad_request, go_type
 
@@ -98,14 +98,14 @@ _FRAME = ("apiVersion", "kind", "metadata")
 SCHEMA = Schema.load(Path(__file__).with_name("schema.json"))
 
 
-def type_of(kind: Kind) -> str:
+def type_of(kind: ServedKind) -> str:
     """The struct of a kind; kinds with one name in two groups differ, and custom resources have a frame only."""
     if kind.custom_storage:
         return CUSTOM
     return "EventsV1Event" if kind.resource == "events.events.k8s.io" else kind.kind
 
 
-def conform(kind: Kind, obj: Object) -> list[str]:
+def conform(kind: ServedKind, obj: Object) -> list[str]:
     """Makes a decoded object what Go would have made of it, in place: unknown fields and nulls go, quantities get their one form.
 
     Returns the paths of the unknown fields; a value of the wrong type is a 400.
@@ -121,7 +121,7 @@ def conform(kind: Kind, obj: Object) -> list[str]:
     return walker.unknown
 
 
-def strict_failure(kind: Kind, problems: list[str]) -> Failure:
+def strict_failure(kind: ServedKind, problems: list[str]) -> Failure:
     listed = ", ".join(problems)
     return bad_request(
         f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: strict decoding error: {listed}'

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from grid.sandbox.apiserver.kinds import Kind, Object, dig
+from grid.sandbox.apiserver.kinds import Object, ServedKind, dig
 from grid.sandbox.apiserver.names import label_key_problems, label_value_problems
 from grid.sandbox.apiserver.status import bad_request, shown
 
@@ -164,7 +164,7 @@ def selector_text(selector: Object | None) -> str:
     return ",".join(parts)
 
 
-def field_predicate(text: str, kind: Kind) -> Predicate | None:
+def field_predicate(text: str, kind: ServedKind) -> Predicate | None:
     conditions = [_field_condition(part, kind) for part in text.split(",") if part]
     if not conditions:
         return None
@@ -180,7 +180,7 @@ def exact_name(text: str) -> str:
     return ""
 
 
-def _field_condition(part: str, kind: Kind) -> Predicate:
+def _field_condition(part: str, kind: ServedKind) -> Predicate:
     match = re.fullmatch(r"([^=!\s]+)(!=|==|=)(.*)", part)
     if match is None:
         raise bad_request(f"invalid selector: '{part}'; can't understand '{part}'")
@@ -192,7 +192,7 @@ def _field_condition(part: str, kind: Kind) -> Predicate:
     return lambda obj: (_field_text(obj, path) == wanted) is equal
 
 
-def _unknown_field(label: str, kind: Kind) -> str:
+def _unknown_field(label: str, kind: ServedKind) -> str:
     if kind.fields:
         return f"field label not supported: {label}"
     known = ", ".join(shown(name) for name in kind.selectable())

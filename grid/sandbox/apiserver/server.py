@@ -34,7 +34,7 @@ from grid.sandbox.apiserver.changing import (
     validated,
 )
 from grid.sandbox.apiserver.deletion import DeleteOptions
-from grid.sandbox.apiserver.frontproxy import FrontProxy
+from grid.sandbox.apiserver.frontproxy import FrontProxyCertificate
 from grid.sandbox.apiserver.furnishing import furnish
 from grid.sandbox.apiserver.garbage import Janitor
 from grid.sandbox.apiserver.identity import KUBELET_CLIENT, Identity, Tokens, kubeconfig
@@ -42,7 +42,7 @@ from grid.sandbox.apiserver.interruptions import Interruptions, end_connections
 from grid.sandbox.apiserver.kinds import Object
 from grid.sandbox.apiserver.kubelets import Kubelets
 from grid.sandbox.apiserver.listing import list_page, parse_version
-from grid.sandbox.apiserver.paths import Target, UnknownGroup, parse_path
+from grid.sandbox.apiserver.paths import ResourcePath, UnknownGroup, parse_path
 from grid.sandbox.apiserver.registry import Mutation, Registry, timestamp
 from grid.sandbox.apiserver.schema import type_of
 from grid.sandbox.apiserver.special import Handler, Special
@@ -80,7 +80,7 @@ class ApiServer:
             self.store, clock=clock, rng=rng or random.SystemRandom(), authority=self.certificate.authority
         )
         self.janitor = Janitor(self.registry)
-        self._front_proxy = FrontProxy.load_or_make(data_dir)
+        self._front_proxy = FrontProxyCertificate.load_or_make(data_dir)
         self.aggregator = Aggregator(self.registry, self._front_proxy)
         self._kubelets = Kubelets(self.store, token=tokens.by_name[KUBELET_CLIENT])
         self._special = Special(self.registry, self._kubelets, tokens)
@@ -209,7 +209,7 @@ class ApiServer:
             case _:
                 return None
 
-    def _handler(self, request: web.Request, target: Target) -> Handler:
+    def _handler(self, request: web.Request, target: ResourcePath) -> Handler:
         """The method for a request, or 405."""
         special = self._special.find(request.method, target)
         if special is not None:
@@ -237,14 +237,14 @@ class ApiServer:
 
     # Reading
 
-    async def _get(self, request: web.Request, target: Target, identity: Identity) -> web.StreamResponse:
+    async def _get(self, request: web.Request, target: ResourcePath, identity: Identity) -> web.StreamResponse:
         form = negotiate(request.headers.get("Accept", ""))
         asked = parse_version(request.query.get("resourceVersion", ""))
         if asked > self.store.version:
             raise too_large_version(asked, self.store.version)
         return self._object(request, target, self.registry.read(target.kind, target.key), form)
 
-    async def _list(self, request: web.Request, target: Target, identity: Identity) -> web.StreamResponse:
+    async def _list(self, request: web.Request, target: ResourcePath, identity: Identity) -> web.StreamResponse:
         form = negotiate(request.headers.get("Accept", ""))
         page = list_page(self.store, target, request.query)
         kind = target.kind
@@ -270,7 +270,7 @@ class ApiServer:
             return json_answer(msgspec.json.decode(body), form=form)
         return web.Response(body=body, content_type=JSON)
 
-    async def _watch(self, request: web.Request, target: Target, identity: Identity) -> web.StreamResponse:
+    async def _watch(self, request: web.Request, target: ResourcePath, identity: Identity) -> web.StreamResponse:
         form = negotiate(request.headers.get("Accept", ""))
         return await stream_watch(
             request, target, form, self.store, self.streams, self.interruptions.line(), self.clock
@@ -278,7 +278,7 @@ class ApiServer:
 
     # Changing
 
-    async def _create(self, request: web.Request, target: Target, identity: Identity) -> web.StreamResponse:
+    async def _create(self, request: web.Request, target: ResourcePath, identity: Identity) -> web.StreamResponse:
         form = negotiate(request.headers.get("Accept", ""))
         kind = target.kind
         body = await request.read()
@@ -289,14 +289,14 @@ class ApiServer:
         record = self.registry.create(kind, namespace, obj, dry_run=dry_run)
         return _warned(self._object(request, target, record, form, 201), validation)
 
-    async def _update(self, request: web.Request, target: Target, identity: Identity) -> web.StreamResponse:
+    async def _update(self, request: web.Request, target: ResourcePath, identity: Identity) -> web.StreamResponse:
         body = await request.read()
         dry_run = is_dry_run("UpdateOptions", request.query)
         validation = FieldValidation(target.kind, request.query.get("fieldValidation") or "Warn")
         mutation = replacement(body, request.headers.get("Content-Type", ""), validation)
         return self._changed(request, target, mutation, validation, dry_run=dry_run)
 
-    async def _patch(self, request: web.Request, target: Target, identity: Identity) -> web.StreamResponse:
+    async def _patch(self, request: web.Request, target: ResourcePath, identity: Identity) -> web.StreamResponse:
         media = request.headers.get("Content-Type", "")
         if media.partition(";")[0].strip() == APPLY:
             return await self._apply(request, target)
@@ -306,7 +306,7 @@ class ApiServer:
         mutation = patching(body, media, type_of(target.kind))
         return self._changed(request, target, validated(mutation, validation), validation, dry_run=dry_run)
 
-    async def _apply(self, request: web.Request, target: Target) -> web.StreamResponse:
+    async def _apply(self, request: web.Request, target: ResourcePath) -> web.StreamResponse:
         """Server-side apply: the only patch that also creates."""
         form = negotiate(request.headers.get("Accept", ""))
         dry_run = is_dry_run("PatchOptions", request.query)
@@ -328,7 +328,13 @@ class ApiServer:
         return self._object(request, target, record, form)
 
     def _changed(
-        self, request: web.Request, target: Target, mutation: Mutation, validation: FieldValidation, *, dry_run: bool
+        self,
+        request: web.Request,
+        target: ResourcePath,
+        mutation: Mutation,
+        validation: FieldValidation,
+        *,
+        dry_run: bool,
     ) -> web.StreamResponse:
         form = negotiate(request.headers.get("Accept", ""))
         subresource = target.subresource.name if target.subresource else ""
@@ -338,7 +344,7 @@ class ApiServer:
         )
         return _warned(self._object(request, target, record, form), validation)
 
-    async def _delete(self, request: web.Request, target: Target, identity: Identity) -> web.StreamResponse:
+    async def _delete(self, request: web.Request, target: ResourcePath, identity: Identity) -> web.StreamResponse:
         form = negotiate(request.headers.get("Accept", ""))
         options = await self._delete_options(request)
         deletion = self.registry.delete(target.kind, target.key, options)
@@ -347,7 +353,7 @@ class ApiServer:
             return json_answer(success(details={**details_of(target.kind, metadata["name"]), "uid": metadata["uid"]}))
         return self._object(request, target, deletion.record, form)
 
-    async def _delete_all(self, request: web.Request, target: Target, identity: Identity) -> web.StreamResponse:
+    async def _delete_all(self, request: web.Request, target: ResourcePath, identity: Identity) -> web.StreamResponse:
         options = await self._delete_options(request)
         page = list_page(self.store, target, request.query)
         for record in page.records:
@@ -371,7 +377,7 @@ class ApiServer:
     # Answering
 
     def _object(
-        self, request: web.Request, target: Target, record: Record, form: Form, code: int = 200
+        self, request: web.Request, target: ResourcePath, record: Record, form: Form, code: int = 200
     ) -> web.StreamResponse:
         kind = target.kind
         if form.transform == "Table":

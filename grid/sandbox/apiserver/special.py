@@ -13,16 +13,16 @@ from grid.sandbox.apiserver.answers import json_answer
 from grid.sandbox.apiserver.bodies import negotiate, parse_bool, parse_object
 from grid.sandbox.apiserver.changing import is_dry_run, patching
 from grid.sandbox.apiserver.identity import Identity, Tokens
-from grid.sandbox.apiserver.kinds import Kind, stored_kinds
+from grid.sandbox.apiserver.kinds import ServedKind, stored_kinds
 from grid.sandbox.apiserver.kubelets import Kubelets
 from grid.sandbox.apiserver.listing import selection_of
 from grid.sandbox.apiserver.logs import log_request
-from grid.sandbox.apiserver.paths import Target
+from grid.sandbox.apiserver.paths import ResourcePath
 from grid.sandbox.apiserver.registry import Registry, timestamp
 from grid.sandbox.apiserver.scaling import change_scale, scale_of
 from grid.sandbox.apiserver.status import Failure, bad_request, not_allowed, not_found, success
 
-Handler = Callable[[web.Request, Target, Identity], Awaitable[web.StreamResponse]]
+Handler = Callable[[web.Request, ResourcePath, Identity], Awaitable[web.StreamResponse]]
 _METRICS = "metrics.k8s.io"
 _SHORTEST_TOKEN_SECONDS = 600
 
@@ -48,7 +48,7 @@ class Special:
             "SelfSubjectReview": self._review,
         }
 
-    def find(self, method: str, target: Target) -> Handler | None:
+    def find(self, method: str, target: ResourcePath) -> Handler | None:
         if target.subresource is not None and target.subresource.name in self._subresources:
             return self._method(method, self._subresources[target.subresource.name])
         if target.kind.kind in self._reviews:
@@ -65,32 +65,32 @@ class Special:
 
     # Scale
 
-    async def _get_scale(self, request: web.Request, target: Target, identity: Identity) -> web.StreamResponse:
+    async def _get_scale(self, request: web.Request, target: ResourcePath, identity: Identity) -> web.StreamResponse:
         return json_answer(scale_of(self._registry.read(target.kind, target.key)))
 
-    async def _put_scale(self, request: web.Request, target: Target, identity: Identity) -> web.StreamResponse:
+    async def _put_scale(self, request: web.Request, target: ResourcePath, identity: Identity) -> web.StreamResponse:
         given = parse_object(await request.read(), request.headers.get("Content-Type", ""), "Scale")
         dry_run = is_dry_run("UpdateOptions", request.query)
         return json_answer(change_scale(self._registry, target.kind, target.key, lambda _: given, dry_run=dry_run))
 
-    async def _patch_scale(self, request: web.Request, target: Target, identity: Identity) -> web.StreamResponse:
+    async def _patch_scale(self, request: web.Request, target: ResourcePath, identity: Identity) -> web.StreamResponse:
         mutation = patching(await request.read(), request.headers.get("Content-Type", ""), "Scale")
         dry_run = is_dry_run("PatchOptions", request.query)
         return json_answer(change_scale(self._registry, target.kind, target.key, mutation, dry_run=dry_run))
 
     # Pods
 
-    async def _bind(self, request: web.Request, target: Target, identity: Identity) -> web.StreamResponse:
+    async def _bind(self, request: web.Request, target: ResourcePath, identity: Identity) -> web.StreamResponse:
         given = parse_object(await request.read(), request.headers.get("Content-Type", ""), "Binding")
         eviction.bind(self._registry, target.key, given)
         return json_answer(success(201), 201)
 
-    async def _evict(self, request: web.Request, target: Target, identity: Identity) -> web.StreamResponse:
+    async def _evict(self, request: web.Request, target: ResourcePath, identity: Identity) -> web.StreamResponse:
         given = parse_object(await request.read(), request.headers.get("Content-Type", ""), "Eviction")
         eviction.evict(self._registry, target.key, given, request.query)
         return json_answer(success(201), 201)
 
-    async def _log(self, request: web.Request, target: Target, identity: Identity) -> web.StreamResponse:
+    async def _log(self, request: web.Request, target: ResourcePath, identity: Identity) -> web.StreamResponse:
         wanted = log_request(self._registry.read(target.kind, target.key).obj, request.query)
         if not wanted.node:
             return web.Response(status=204)
@@ -102,7 +102,7 @@ class Special:
                 await response.write(chunk)
         return response
 
-    async def _exec(self, request: web.Request, target: Target, identity: Identity) -> web.StreamResponse:
+    async def _exec(self, request: web.Request, target: ResourcePath, identity: Identity) -> web.StreamResponse:
         pod = self._registry.read(target.kind, target.key).obj
         node = pod["spec"].get("nodeName")
         if not node:
@@ -110,7 +110,7 @@ class Special:
         self._kubelets.url_of(node)
         raise Failure(501, "NotImplemented", "the embedded cluster cannot run commands in containers; use kubectl logs")
 
-    async def _token(self, request: web.Request, target: Target, identity: Identity) -> web.StreamResponse:
+    async def _token(self, request: web.Request, target: ResourcePath, identity: Identity) -> web.StreamResponse:
         """A token for a service account; it is forgotten when the server stops."""
         self._registry.read(target.kind, target.key)
         given = parse_object(await request.read(), request.headers.get("Content-Type", ""), "TokenRequest")
@@ -127,7 +127,7 @@ class Special:
 
     # Usage
 
-    async def _metrics(self, request: web.Request, target: Target, identity: Identity) -> web.StreamResponse:
+    async def _metrics(self, request: web.Request, target: ResourcePath, identity: Identity) -> web.StreamResponse:
         negotiate(request.headers.get("Accept", ""))
         kind = target.kind
         if parse_bool(request.query, "watch"):
@@ -154,12 +154,14 @@ class Special:
 
     # Oneself
 
-    async def _access_review(self, request: web.Request, target: Target, identity: Identity) -> web.StreamResponse:
+    async def _access_review(
+        self, request: web.Request, target: ResourcePath, identity: Identity
+    ) -> web.StreamResponse:
         given = parse_object(await request.read(), request.headers.get("Content-Type", ""), target.kind.kind)
         head = {"kind": target.kind.kind, "apiVersion": target.kind.api_version, "metadata": {}}
         return json_answer({**head, "spec": given.get("spec") or {}, "status": {"allowed": True}}, 201)
 
-    async def _rules_review(self, request: web.Request, target: Target, identity: Identity) -> web.StreamResponse:
+    async def _rules_review(self, request: web.Request, target: ResourcePath, identity: Identity) -> web.StreamResponse:
         status = {
             "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
             "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
@@ -168,20 +170,20 @@ class Special:
         head = {"kind": target.kind.kind, "apiVersion": target.kind.api_version, "metadata": {}}
         return json_answer({**head, "spec": {}, "status": status}, 201)
 
-    async def _review(self, request: web.Request, target: Target, identity: Identity) -> web.StreamResponse:
+    async def _review(self, request: web.Request, target: ResourcePath, identity: Identity) -> web.StreamResponse:
         user = {"username": identity.name, "groups": [*identity.groups, "system:authenticated"]}
         head = {"kind": target.kind.kind, "apiVersion": target.kind.api_version, "metadata": {}}
         return json_answer({**head, "status": {"userInfo": user}}, 201)
 
 
-def _unmeasurable(measured: Kind, target: Target) -> Failure:
+def _unmeasurable(measured: ServedKind, target: ResourcePath) -> Failure:
     """metrics-server's own words for an object that does not exist."""
     if measured.namespaced:
         return not_found(measured, target.name)
     return Failure(404, "NotFound", f'node "{target.name}" not found', {"name": target.name, "kind": "node"})
 
 
-def _not_measured(kind: Kind, key: str) -> Failure:
+def _not_measured(kind: ServedKind, key: str) -> Failure:
     plural = kind.kind.lower()
     details = {"name": key, "group": _METRICS, "kind": plural}
     return Failure(404, "NotFound", f'{plural}.{_METRICS} "{key}" not found', details)

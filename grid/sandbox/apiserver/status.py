@@ -12,12 +12,12 @@ from typing import Any
 
 import msgspec
 
-from grid.databasetrouble import Trouble, trouble_of
-from grid.sandbox.apiserver.kinds import Kind, Object
+from grid.databasetrouble import DatabaseTrouble, trouble_of
+from grid.sandbox.apiserver.kinds import Object, ServedKind
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
+class StatusCause:
     """One thing that is wrong with a field, in Kubernetes' words."""
 
     field: str
@@ -59,14 +59,14 @@ def success(code: int | None = None, details: Object | None = None) -> Object:
     return body
 
 
-def details_of(kind: Kind, name: str = "") -> Object:
+def details_of(kind: ServedKind, name: str = "") -> Object:
     details: Object = {"name": name} if name else {}
     if kind.group:
         details["group"] = kind.group
     return {**details, "kind": kind.plural}
 
 
-def not_found(kind: Kind, name: str) -> Failure:
+def not_found(kind: ServedKind, name: str) -> Failure:
     return Failure(404, "NotFound", f'{kind.resource} "{name}" not found', details_of(kind, name))
 
 
@@ -74,11 +74,11 @@ def no_such_path() -> Failure:
     return Failure(404, "NotFound", "the server could not find the requested resource", {})
 
 
-def already_exists(kind: Kind, name: str) -> Failure:
+def already_exists(kind: ServedKind, name: str) -> Failure:
     return Failure(409, "AlreadyExists", f'{kind.resource} "{name}" already exists', details_of(kind, name))
 
 
-def conflict(kind: Kind, name: str, problem: str) -> Failure:
+def conflict(kind: ServedKind, name: str, problem: str) -> Failure:
     message = f'Operation cannot be fulfilled on {kind.resource} "{name}": {problem}'
     return Failure(409, "Conflict", message, details_of(kind, name))
 
@@ -96,14 +96,14 @@ def server_error(message: str) -> Failure:
 
 def not_stored(path: Path | None, problem: sqlite3.Error) -> Failure:
     """As when etcd has no room."""
-    if trouble_of(problem) is Trouble.FULL:
+    if trouble_of(problem) is DatabaseTrouble.FULL:
         message = f"the disk of {path} is full, nothing was saved: make room there"
     else:
         message = f"{path} cannot be written, nothing was saved: {problem}"
     return Failure(500, "InternalError", f"Internal error occurred: {message}", {})
 
 
-def forbidden(kind: Kind, name: str, problem: str, causes: Sequence[Cause] = ()) -> Failure:
+def forbidden(kind: ServedKind, name: str, problem: str, causes: Sequence[StatusCause] = ()) -> Failure:
     details = details_of(kind, name)
     if causes:
         details["causes"] = [_cause(cause) for cause in causes]
@@ -128,7 +128,7 @@ def too_large_version(asked: int, current: int) -> Failure:
     return Failure(504, "Timeout", message, details, retry_after=1)
 
 
-def invalid(kind: str, group: str, name: str, causes: Sequence[Cause]) -> Failure:
+def invalid(kind: str, group: str, name: str, causes: Sequence[StatusCause]) -> Failure:
     """422 with every cause; equal messages are said once, as the real server does."""
     said = list(dict.fromkeys(f"{cause.field}: {cause.message}" for cause in causes))
     text = said[0] if len(said) == 1 else "[" + ", ".join(said) + "]"
@@ -140,11 +140,11 @@ def invalid(kind: str, group: str, name: str, causes: Sequence[Cause]) -> Failur
     return Failure(422, "Invalid", f'{qualified} "{name}" is invalid: {text}', details)
 
 
-def invalid_options(kind: str, cause: Cause) -> Failure:
+def invalid_options(kind: str, cause: StatusCause) -> Failure:
     return invalid(kind, "meta.k8s.io", "", [cause])
 
 
-def _cause(cause: Cause) -> Object:
+def _cause(cause: StatusCause) -> Object:
     return {"reason": cause.reason, "message": cause.message, "field": cause.field}
 
 
@@ -153,29 +153,31 @@ def shown(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def wrong(path: str, value: Any, detail: str) -> Cause:
-    return Cause(path, "FieldValueInvalid", f"Invalid value: {shown(value)}: {detail}")
+def wrong(path: str, value: Any, detail: str) -> StatusCause:
+    return StatusCause(path, "FieldValueInvalid", f"Invalid value: {shown(value)}: {detail}")
 
 
-def required(path: str, detail: str = "") -> Cause:
-    return Cause(path, "FieldValueRequired", f"Required value: {detail}" if detail else "Required value")
+def required(path: str, detail: str = "") -> StatusCause:
+    return StatusCause(path, "FieldValueRequired", f"Required value: {detail}" if detail else "Required value")
 
 
-def unsupported(path: str, value: Any, allowed: Sequence[str]) -> Cause:
+def unsupported(path: str, value: Any, allowed: Sequence[str]) -> StatusCause:
     choices = ", ".join(shown(choice) for choice in allowed)
-    return Cause(path, "FieldValueNotSupported", f"Unsupported value: {shown(value)}: supported values: {choices}")
+    return StatusCause(
+        path, "FieldValueNotSupported", f"Unsupported value: {shown(value)}: supported values: {choices}"
+    )
 
 
-def duplicate(path: str, value: Any) -> Cause:
-    return Cause(path, "FieldValueDuplicate", f"Duplicate value: {shown(value)}")
+def duplicate(path: str, value: Any) -> StatusCause:
+    return StatusCause(path, "FieldValueDuplicate", f"Duplicate value: {shown(value)}")
 
 
-def prohibited(path: str, detail: str) -> Cause:
-    return Cause(path, "FieldValueForbidden", f"Forbidden: {detail}")
+def prohibited(path: str, detail: str) -> StatusCause:
+    return StatusCause(path, "FieldValueForbidden", f"Forbidden: {detail}")
 
 
-def missing(path: str, value: Any) -> Cause:
-    return Cause(path, "FieldValueNotFound", f"Not found: {shown(value)}")
+def missing(path: str, value: Any) -> StatusCause:
+    return StatusCause(path, "FieldValueNotFound", f"Not found: {shown(value)}")
 
 
 def go_type(value: Any) -> str:

@@ -19,7 +19,7 @@ from typing import Literal
 
 import msgspec
 
-from grid.databasetrouble import Troubles
+from grid.databasetrouble import TroubleLog
 from grid.sandbox.apiserver.kinds import Object
 from grid.sandbox.apiserver.status import not_stored
 
@@ -169,7 +169,7 @@ class ObjectStore:
         self._snapshot_seconds = snapshot_seconds
         self._clock = clock
         self._path = path
-        self._troubles = Troubles(clock)
+        self._troubles = TroubleLog(clock)
         self._marks: deque[tuple[float, int]] = deque()
         self._decoded = Decoded(most_decoded)
         self._resources: dict[str, _Resource] = {}

@@ -15,7 +15,7 @@ from grid.sandbox.apiserver.bodies import JSON, Form, parse_bool, parse_int
 from grid.sandbox.apiserver.interruptions import Line
 from grid.sandbox.apiserver.kinds import Object
 from grid.sandbox.apiserver.listing import selection_of
-from grid.sandbox.apiserver.paths import Target
+from grid.sandbox.apiserver.paths import ResourcePath
 from grid.sandbox.apiserver.selectors import exact_name
 from grid.sandbox.apiserver.status import expired, invalid_options, prohibited, server_error, wrong
 from grid.sandbox.apiserver.store import ObjectStore, event_line
@@ -34,7 +34,7 @@ class StreamSettings:
 
 async def stream_watch(
     request: web.Request,
-    target: Target,
+    target: ResourcePath,
     form: Form,
     store: ObjectStore,
     settings: StreamSettings,
@@ -104,7 +104,7 @@ def _start(store: ObjectStore, request: web.Request) -> _Start:
     return _Start(version, initial=version == 0, announce_end=bookmarks and text == "0")
 
 
-def _interest(target: Target, request: web.Request, form: Form, clock: Callable[[], datetime]) -> Interest:
+def _interest(target: ResourcePath, request: web.Request, form: Form, clock: Callable[[], datetime]) -> Interest:
     kind = target.kind
     name = target.name or exact_name(request.query.get("fieldSelector", ""))
     whole_key = bool(name) and (bool(target.prefix) or not kind.namespaced)
@@ -117,7 +117,7 @@ def _interest(target: Target, request: web.Request, form: Form, clock: Callable[
     )
 
 
-def _view(target: Target, request: web.Request, form: Form, clock: Callable[[], datetime]) -> View | None:
+def _view(target: ResourcePath, request: web.Request, form: Form, clock: Callable[[], datetime]) -> View | None:
     kind = target.kind
     if form.transform == "Table":
         include = request.query.get("includeObject", "Metadata")
@@ -133,7 +133,7 @@ def _one_row(body: Object, obj: Object) -> Object:
     return {**body, "metadata": {"resourceVersion": obj["metadata"]["resourceVersion"]}}
 
 
-def _initial(store: ObjectStore, interest: Interest, start: _Start, target: Target) -> bytes:
+def _initial(store: ObjectStore, interest: Interest, start: _Start, target: ResourcePath) -> bytes:
     lines: list[bytes] = []
     for record in store.records(interest.resource, prefix=interest.prefix):
         if interest.covers(record.key) and interest.matches(record):
@@ -144,7 +144,7 @@ def _initial(store: ObjectStore, interest: Interest, start: _Start, target: Targ
     return b"".join(lines)
 
 
-def _bookmark(target: Target, version: int, annotations: dict[str, str] | None = None) -> bytes:
+def _bookmark(target: ResourcePath, version: int, annotations: dict[str, str] | None = None) -> bytes:
     metadata: Object = {"resourceVersion": str(version), "creationTimestamp": None}
     if annotations:
         metadata["annotations"] = annotations
@@ -155,7 +155,7 @@ def _bookmark(target: Target, version: int, annotations: dict[str, str] | None =
 class _Bookmarks:
     """When the next bookmark is due."""
 
-    def __init__(self, target: Target, seconds: float) -> None:
+    def __init__(self, target: ResourcePath, seconds: float) -> None:
         self._target = target
         self._seconds = seconds
         self.due = monotonic() + seconds

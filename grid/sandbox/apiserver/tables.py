@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from grid.sandbox.apiserver.ages import age, since
-from grid.sandbox.apiserver.kinds import Kind, Object
+from grid.sandbox.apiserver.kinds import Object, ServedKind
 from grid.sandbox.apiserver.selectors import selector_text
 from grid.sandbox.apiserver.tables_pod import POD_COLUMNS, pod_cells
 
@@ -290,7 +290,7 @@ _TABLES: Mapping[str, Table] = {
 }
 
 
-def table(kind: Kind, objects: Sequence[Object], *, include: str, now: datetime | None = None) -> Object:
+def table(kind: ServedKind, objects: Sequence[Object], *, include: str, now: datetime | None = None) -> Object:
     """A `Table` of these objects; `include` says what of each object comes along: Metadata, Object or None."""
     shown = _TABLES.get(kind.stored, _PLAIN)
     moment = now or datetime.now(UTC)

@@ -4,7 +4,7 @@ resources in any."""
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from grid.sandbox.apiserver.kinds import Kind, Object
+from grid.sandbox.apiserver.kinds import Object, ServedKind
 
 _EVENT_NAMES = {
     "involvedObject": "regarding",
@@ -52,7 +52,7 @@ _OUT: Mapping[str, Callable[[Object], Object]] = {
 }
 
 
-def outgoing(kind: Kind, obj: Object) -> Object:
+def outgoing(kind: ServedKind, obj: Object) -> Object:
     """A stored object as this kind shows it."""
     if kind.custom_storage:
         return {**obj, "kind": kind.kind, "apiVersion": kind.api_version}
@@ -61,7 +61,7 @@ def outgoing(kind: Kind, obj: Object) -> Object:
     return {**_OUT[kind.resource](obj), "kind": kind.kind, "apiVersion": kind.api_version}
 
 
-def incoming(kind: Kind, obj: Object) -> Object:
+def incoming(kind: ServedKind, obj: Object) -> Object:
     """What a client sent as this kind, as it is stored."""
     if kind.custom_storage:
         return {**obj, "kind": kind.kind, "apiVersion": kind.custom_storage}

@@ -12,7 +12,7 @@ from grid.sandbox.client.clock import Clock, SystemClock
 from grid.sandbox.client.errors import ApiError
 from grid.sandbox.client.events import EventRecorder
 from grid.sandbox.client.http import Api, Client, Listing, PatchKind, WatchEvent
-from grid.sandbox.client.kubeconfig import BadKubeconfig, Connection, read_kubeconfig
+from grid.sandbox.client.kubeconfig import BadKubeconfig, ServerAccess, read_kubeconfig
 from grid.sandbox.client.mirror import Listener, Mirror, Mirrors
 from grid.sandbox.client.objects import (
     Object,
@@ -69,7 +69,6 @@ __all__ = [
     "BadKubeconfig",
     "Client",
     "Clock",
-    "Connection",
     "EventRecorder",
     "Listener",
     "Listing",
@@ -78,6 +77,7 @@ __all__ = [
     "Object",
     "PatchKind",
     "Resource",
+    "ServerAccess",
     "SystemClock",
     "WatchEvent",
     "annotations_of",

@@ -17,7 +17,7 @@ import msgspec
 from yarl import URL
 
 from grid.sandbox.client.errors import ApiError
-from grid.sandbox.client.kubeconfig import Connection, read_kubeconfig
+from grid.sandbox.client.kubeconfig import ServerAccess, read_kubeconfig
 from grid.sandbox.client.objects import Object
 
 PatchKind = Literal["merge", "strategic"]
@@ -75,7 +75,7 @@ class Api(Protocol):
 class Client:
     """Ask an API server, once each time. `close` ends its connections, and so does its asynchronous context."""
 
-    def __init__(self, connection: Connection, *, user_agent: str = "grid-sandbox") -> None:
+    def __init__(self, connection: ServerAccess, *, user_agent: str = "grid-sandbox") -> None:
         self._connection = connection
         self._user_agent = user_agent
         self._session: aiohttp.ClientSession | None = None

@@ -18,7 +18,7 @@ class BadKubeconfig(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
+class ServerAccess:
     """Where the API server is and how to prove who asks."""
 
     server: str
@@ -26,7 +26,7 @@ class Connection:
     ssl_context: ssl.SSLContext | None = None
 
 
-def read_kubeconfig(path: str | Path, context: str = "") -> Connection:
+def read_kubeconfig(path: str | Path, context: str = "") -> ServerAccess:
     path = Path(path)
     try:
         config = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -43,7 +43,7 @@ def read_kubeconfig(path: str | Path, context: str = "") -> Connection:
     if not server.startswith(("http://", "https://")):
         raise BadKubeconfig(f"the kubeconfig {path} names no server that starts with http:// or https://")
     context_for_tls = _tls(cluster, user, path.parent) if server.startswith("https://") else None
-    return Connection(server, _token(user, path.parent), context_for_tls)
+    return ServerAccess(server, _token(user, path.parent), context_for_tls)
 
 
 def _named(config: dict[str, Any], section: str, inner: str, name: str, path: Path) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from grid.sandbox.client import (
     name_of,
     reference_to,
 )
-from grid.sandbox.controllers.autoscaling.scaledown import Removable, Verdict, plan_scale_down
+from grid.sandbox.controllers.autoscaling.scaledown import NodeVerdict, Removable, plan_scale_down
 from grid.sandbox.controllers.autoscaling.scaleup import Increase, ScaleUp, UnschedulablePod, plan_scale_up
 from grid.sandbox.controllers.autoscaling.status import (
     NAME,
@@ -37,8 +37,8 @@ from grid.sandbox.controllers.autoscaling.status import (
     config_map,
     status_text,
 )
-from grid.sandbox.controllers.autoscaling.view import Patience, View, drop_upcoming
-from grid.sandbox.controllers.controller import Controller
+from grid.sandbox.controllers.autoscaling.view import AutoscalingView, MachineTimeouts, drop_upcoming
+from grid.sandbox.controllers.controller import EmbeddedController
 from grid.sandbox.controllers.nodehealth import is_usable
 from grid.sandbox.controllers.podresources import pod_requests
 from grid.sandbox.controllers.removal import NodeRemoval, mark, unmark
@@ -56,7 +56,7 @@ _AFTER_WAKE_SECONDS = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class AutoscalerSettings:
     """What may be set about the autoscaler; the defaults are those of the real one."""
 
     scan_seconds: float = 10.0
@@ -80,7 +80,7 @@ class _Memory:
     removals: dict[str, asyncio.Task[None]] = field(default_factory=dict)
 
 
-class Autoscaler(Controller):
+class ClusterAutoscaler(EmbeddedController):
     """Add and remove nodes, one round after the other, for as long as `run` runs."""
 
     component = COMPONENT
@@ -91,13 +91,13 @@ class Autoscaler(Controller):
         *,
         cloud: Cloud,
         pools: Sequence[NodePool],
-        settings: Settings | None = None,
+        settings: AutoscalerSettings | None = None,
         clock: Clock | None = None,
         rng: random.Random | None = None,
     ) -> None:
         self._cloud = cloud
         self._pools = tuple(pools)
-        self._settings = settings or Settings()
+        self._settings = settings or AutoscalerSettings()
         super().__init__(client, clock=clock, rng=rng)
 
     def _begin(self) -> None:
@@ -146,7 +146,7 @@ class Autoscaler(Controller):
 
     # Looking
 
-    def _look(self) -> View:
+    def _look(self) -> AutoscalingView:
         now = self._clock.now()
         memory = self._memory
         machines = {pool.name: self._cloud.instances(pool.name) for pool in self._pools}
@@ -156,11 +156,11 @@ class Autoscaler(Controller):
         }
         memory.not_ready_since = {name: memory.not_ready_since.get(name, now) for name in missing}
         memory.backoff = {pool: entry for pool, entry in memory.backoff.items() if entry[0] > now}
-        patience = Patience(
+        patience = MachineTimeouts(
             provision=timedelta(seconds=self._settings.provision_seconds),
             recovery=timedelta(seconds=self._settings.recovery_seconds),
         )
-        return View(now, self._pools, machines, nodes, memory.not_ready_since, patience)
+        return AutoscalingView(now, self._pools, machines, nodes, memory.not_ready_since, patience)
 
     def _waiting(self) -> list[UnschedulablePod]:
         """Pods that the scheduler has tried and could not place, oldest first."""
@@ -170,7 +170,7 @@ class Autoscaler(Controller):
 
     # Growing
 
-    async def _grow_to_minimum(self, view: View) -> dict[str, int]:
+    async def _grow_to_minimum(self, view: AutoscalingView) -> dict[str, int]:
         grown: dict[str, int] = {}
         for pool in self._pools:
             size = len(view.machines[pool.name])
@@ -179,7 +179,7 @@ class Autoscaler(Controller):
                 grown[pool.name] = await self._increase(increase, view.now)
         return grown
 
-    async def _scale_up(self, plan: ScaleUp, view: View) -> dict[str, int]:
+    async def _scale_up(self, plan: ScaleUp, view: AutoscalingView) -> dict[str, int]:
         created = {}
         for increase in plan.increases:
             created[increase.pool] = await self._increase(increase, view.now)
@@ -223,7 +223,7 @@ class Autoscaler(Controller):
 
     # Shrinking
 
-    def _judge(self, snapshot: Snapshot, view: View) -> list[Verdict]:
+    def _judge(self, snapshot: Snapshot, view: AutoscalingView) -> list[NodeVerdict]:
         """Which nodes are unneeded. Nodes that already go count neither as places nor as nodes of their pool."""
         leaving = set(self._memory.removals)
         for name in leaving:
@@ -245,7 +245,7 @@ class Autoscaler(Controller):
             known=sorted(since, key=lambda name: since[name]),
         )
 
-    async def _scale_down(self, verdicts: Sequence[Verdict], view: View) -> None:
+    async def _scale_down(self, verdicts: Sequence[NodeVerdict], view: AutoscalingView) -> None:
         unneeded = {verdict.node: verdict for verdict in verdicts if verdict.unneeded}
         memory = self._memory
         memory.unneeded_since = {name: memory.unneeded_since.get(name, view.now) for name in unneeded}
@@ -260,7 +260,7 @@ class Autoscaler(Controller):
             task = asyncio.create_task(self._remove(view.nodes[verdict.node], verdict))
             memory.removals[verdict.node] = task
 
-    async def _mark_candidates(self, unneeded: dict[str, Verdict], view: View) -> None:
+    async def _mark_candidates(self, unneeded: dict[str, NodeVerdict], view: AutoscalingView) -> None:
         for name, node in view.nodes.items():
             marked = _has_taint(node, DELETION_CANDIDATE_TAINT)
             if name in unneeded and not marked:
@@ -269,7 +269,7 @@ class Autoscaler(Controller):
             elif marked and name not in unneeded and name not in self._memory.removals:
                 await unmark(self._client, name, (DELETION_CANDIDATE_TAINT,))
 
-    async def _remove(self, node: Object, verdict: Verdict) -> None:
+    async def _remove(self, node: Object, verdict: NodeVerdict) -> None:
         try:
             await self._removal.remove(node, verdict)
         except ApiError as error:
@@ -289,7 +289,7 @@ class Autoscaler(Controller):
 
     # Telling
 
-    async def _publish(self, view: View, created: dict[str, int], verdicts: Sequence[Verdict]) -> None:
+    async def _publish(self, view: AutoscalingView, created: dict[str, int], verdicts: Sequence[NodeVerdict]) -> None:
         groups = [self._facts(pool, view, created, verdicts) for pool in self._pools]
         now = self._clock.now()
         body = config_map(status_text(groups, self._transitions, now), now)
@@ -300,7 +300,9 @@ class Autoscaler(Controller):
                 raise
             await self._client.create(CONFIG_MAPS.path(NAMESPACE), body)
 
-    def _facts(self, pool: NodePool, view: View, created: dict[str, int], verdicts: Sequence[Verdict]) -> GroupFacts:
+    def _facts(
+        self, pool: NodePool, view: AutoscalingView, created: dict[str, int], verdicts: Sequence[NodeVerdict]
+    ) -> GroupFacts:
         machines = view.machines[pool.name]
         more = created.get(pool.name, 0)
         return GroupFacts(

@@ -13,7 +13,7 @@ from grid.workqueue import WorkQueue
 _FIRST_RETRY, _LONGEST_RETRY = 0.1, 60.0
 
 
-class Controller(ABC):
+class EmbeddedController(ABC):
     """A client of the API server with mirrors, its own or shared ones. `component` is the name under which it writes events."""
 
     component: ClassVar[str]
@@ -42,7 +42,7 @@ class Controller(ABC):
         """Work until cancelled."""
 
 
-class QueueController(Controller):
+class QueueController(EmbeddedController):
     """A controller that enqueues the keys of what changed, and reconciles one after the other. `name` is for the log."""
 
     name: ClassVar[str]

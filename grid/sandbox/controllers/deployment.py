@@ -30,7 +30,7 @@ from grid.sandbox.controllers.controller import QueueController
 from grid.sandbox.controllers.owned import PodsByOwner
 from grid.sandbox.controllers.podresources import is_finished
 from grid.sandbox.controllers.rollout import HASH_LABEL, REVISION, spec_replicas
-from grid.sandbox.controllers.rolloutstatus import PROGRESSING, Condition
+from grid.sandbox.controllers.rolloutstatus import PROGRESSING, RolloutCondition
 
 logger = logging.getLogger(__name__)
 
@@ -100,11 +100,11 @@ class DeploymentController(QueueController):
         if paused == was_paused:
             return
         word = "paused" if paused else "resumed"
-        condition = Condition(PROGRESSING, "Unknown", f"Deployment{word.capitalize()}", f"Deployment is {word}")
+        condition = RolloutCondition(PROGRESSING, "Unknown", f"Deployment{word.capitalize()}", f"Deployment is {word}")
         self._set_condition(deployment, condition)
         await self._put_status(deployment, deployment["status"])
 
-    def _set_condition(self, deployment: Object, condition: Condition) -> None:
+    def _set_condition(self, deployment: Object, condition: RolloutCondition) -> None:
         status = deployment.setdefault("status", {})
         status["conditions"] = rolloutstatus.with_condition(
             status.get("conditions") or [], condition, self._clock.now()
@@ -178,7 +178,7 @@ class DeploymentController(QueueController):
             and rolloutstatus.find(status.get("conditions") or [], PROGRESSING) is None
         ):
             message = f'Found new replica set "{name_of(newest)}"'
-            self._set_condition(deployment, Condition(PROGRESSING, "True", "FoundNewReplicaSet", message))
+            self._set_condition(deployment, RolloutCondition(PROGRESSING, "True", "FoundNewReplicaSet", message))
         return newest
 
     async def _create_newest(self, deployment: Object, old: list[Object]) -> Object:
@@ -197,7 +197,7 @@ class DeploymentController(QueueController):
         if size:
             await self._tell_scaled(deployment, name, 0, size)
         message = f'Created new replica set "{name}"'
-        self._set_condition(deployment, Condition(PROGRESSING, "True", "NewReplicaSetCreated", message))
+        self._set_condition(deployment, RolloutCondition(PROGRESSING, "True", "NewReplicaSetCreated", message))
         _note_revision(deployment, annotations_of(created)[REVISION])
         return created
 
@@ -240,7 +240,7 @@ class DeploymentController(QueueController):
 
     async def _report_refused_set(self, deployment: Object, name: str, error: ApiError) -> None:
         message = f'Failed to create new replica set "{name}": {error.message}'
-        self._set_condition(deployment, Condition(PROGRESSING, "False", "ReplicaSetCreateError", message))
+        self._set_condition(deployment, RolloutCondition(PROGRESSING, "False", "ReplicaSetCreateError", message))
         await self._put_status(deployment, deployment["status"])
         await self._events.record(_reference(deployment), "ReplicaSetCreateError", message, type="Warning")
 

@@ -21,7 +21,7 @@ from grid.sandbox.client import (
     uid_of,
 )
 from grid.sandbox.controllers.controller import QueueController
-from grid.sandbox.controllers.workoff import Refused
+from grid.sandbox.controllers.workoff import AlreadyReported
 
 
 class EphemeralVolumeController(QueueController):
@@ -59,7 +59,7 @@ class EphemeralVolumeController(QueueController):
                 about = reference_to(pod, kind=PODS.kind, api_version=PODS.api_version)
                 message = f"ephemeral volume {volume['name']}: {problem}"
                 await self._events.record(about, "FailedBinding", message, type="Warning")
-                raise Refused(message)
+                raise AlreadyReported(message)
         return None
 
     async def _provide(self, pod: Object, claim: Object) -> str:

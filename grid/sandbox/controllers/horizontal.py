@@ -33,7 +33,7 @@ from grid.sandbox.client import (
 )
 from grid.sandbox.controllers.controller import QueueController
 from grid.sandbox.controllers.scaling.external import name_of_metric, query_of
-from grid.sandbox.controllers.scaling.model import External, Happening, Memory, Settings, Usage
+from grid.sandbox.controllers.scaling.model import External, Happening, Memory, NamespaceUsage, ScalingSettings
 from grid.sandbox.controllers.scaling.reading import read_pod, read_selector, read_usage
 from grid.sandbox.controllers.scaling.sync import Scale, Situation, conclude, decide, reads_metrics, without_scale
 from grid.sandbox.controllers.selectors import matches_labels
@@ -64,9 +64,9 @@ class HorizontalController(QueueController):
         clock: Clock | None = None,
         mirrors: Mirrors | None = None,
         rng: random.Random | None = None,
-        settings: Settings | None = None,
+        settings: ScalingSettings | None = None,
     ) -> None:
-        self._settings = settings or Settings()
+        self._settings = settings or ScalingSettings()
         super().__init__(client, clock=clock, mirrors=mirrors, rng=rng)
 
     def _begin(self) -> None:
@@ -153,7 +153,7 @@ class HorizontalController(QueueController):
             if namespace_of(pod) == namespace and matches_labels(selector, labels_of(pod))
         ]
         rivals = self._rivals(namespace, pods)
-        usage, external = Usage(namespace), {}
+        usage, external = NamespaceUsage(namespace), {}
         if len(rivals) < 2:
             metrics = autoscaler["spec"].get("metrics") or ()
             if any(metric["type"] in ("Resource", "ContainerResource") for metric in metrics):
@@ -175,12 +175,12 @@ class HorizontalController(QueueController):
             )
         )
 
-    async def _usage(self, namespace: str, selector: str) -> Usage:
+    async def _usage(self, namespace: str, selector: str) -> NamespaceUsage:
         try:
             found = await self._client.list(POD_METRICS.path(namespace), label_selector=selector)
         except ApiError as error:
             problem = f"unable to fetch metrics from resource metrics API: {error.message or error.reason}"
-            return Usage(namespace, problem=problem)
+            return NamespaceUsage(namespace, problem=problem)
         return read_usage(namespace, found.items)
 
     async def _external(self, namespace: str, metric: Mapping[str, Any]) -> External:

@@ -7,14 +7,14 @@ import asyncio
 import random
 
 from grid.sandbox.client import Api, Clock, Mirrors, SystemClock
-from grid.sandbox.controllers.controller import Controller
+from grid.sandbox.controllers.controller import EmbeddedController
 from grid.sandbox.controllers.deployment import DeploymentController
 from grid.sandbox.controllers.disruption import DisruptionController
 from grid.sandbox.controllers.ephemeral import EphemeralVolumeController
 from grid.sandbox.controllers.horizontal import HorizontalController
-from grid.sandbox.controllers.nodelifecycle import NodeLifecycleController, Patience
+from grid.sandbox.controllers.nodelifecycle import NodeLifecycleController, NodeTimeouts
 from grid.sandbox.controllers.replicaset import ReplicaSetController
-from grid.sandbox.controllers.scaling.model import Settings as ScalingSettings
+from grid.sandbox.controllers.scaling.model import ScalingSettings
 from grid.sandbox.controllers.volumes import VolumeBinder
 
 
@@ -30,13 +30,13 @@ class ControllerManager:
         *,
         clock: Clock | None = None,
         rng: random.Random | None = None,
-        patience: Patience | None = None,
+        patience: NodeTimeouts | None = None,
         scaling: ScalingSettings | None = None,
         bind_volumes: bool = True,
     ) -> None:
         clock = clock or SystemClock()
         mirrors = Mirrors(client, clock=clock, rng=rng)
-        self._parts: list[Controller] = [
+        self._parts: list[EmbeddedController] = [
             DeploymentController(client, clock=clock, mirrors=mirrors, rng=rng),
             ReplicaSetController(client, clock=clock, mirrors=mirrors, rng=rng),
             HorizontalController(client, clock=clock, mirrors=mirrors, rng=rng, settings=scaling),

@@ -30,7 +30,7 @@ from grid.sandbox.client import (
     reference_to,
     uid_of,
 )
-from grid.sandbox.controllers.controller import Controller
+from grid.sandbox.controllers.controller import EmbeddedController
 from grid.sandbox.controllers.nodehealth import heartbeat, leaves_in, silent_conditions, wanted_taints
 from grid.sandbox.controllers.podresources import is_finished
 from grid.sandbox.controllers.replicas import is_ready
@@ -44,7 +44,7 @@ _Step = tuple[Callable[[Object], Awaitable[None]], Object]
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class NodeTimeouts:
     """How long things may take, in seconds; the defaults are Kubernetes'."""
 
     grace: float = 40.0
@@ -60,7 +60,7 @@ class _Memory:
     orphaned: dict[str, float] = field(default_factory=dict)
 
 
-class NodeLifecycleController(Controller):
+class NodeLifecycleController(EmbeddedController):
     """Taint nodes that are not well, and delete the pods of those that are gone, for as long as `run` runs."""
 
     component = "node-controller"
@@ -72,9 +72,9 @@ class NodeLifecycleController(Controller):
         clock: Clock | None = None,
         mirrors: Mirrors | None = None,
         rng: random.Random | None = None,
-        patience: Patience | None = None,
+        patience: NodeTimeouts | None = None,
     ) -> None:
-        self._patience = patience or Patience()
+        self._patience = patience or NodeTimeouts()
         super().__init__(client, clock=clock, mirrors=mirrors, rng=rng)
 
     def _begin(self) -> None:

@@ -25,7 +25,7 @@ from grid.sandbox.client import (
     reference_to,
     uid_of,
 )
-from grid.sandbox.controllers.autoscaling.scaledown import Verdict, pods_to_move, why_immovable
+from grid.sandbox.controllers.autoscaling.scaledown import NodeVerdict, pods_to_move, why_immovable
 from grid.sandbox.controllers.autoscaling.status import NAME, NAMESPACE
 from grid.sandbox.controllers.podresources import is_finished
 from grid.sandbox.pools import Cloud
@@ -57,7 +57,7 @@ class NodeRemoval:
         self._events = events
         self._clock = clock
 
-    async def remove(self, node: Object, verdict: Verdict) -> bool:
+    async def remove(self, node: Object, verdict: NodeVerdict) -> bool:
         """True when the node is gone, False when its removal was called off."""
         name = name_of(node)
         empty = not verdict.moving
@@ -140,7 +140,7 @@ class NodeRemoval:
         return ""
 
 
-def _announcement(verdict: Verdict) -> str:
+def _announcement(verdict: NodeVerdict) -> str:
     if not verdict.moving:
         return f'Scale-down: removing empty node "{verdict.node}"'
     names = ",".join(name_of(pod) for pod in verdict.moving)

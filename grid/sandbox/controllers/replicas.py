@@ -47,7 +47,7 @@ def seconds_until_available(pod: Mapping[str, Any], min_ready_seconds: int, now:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class ReplicaCounts:
     """How the pods of one ReplicaSet stand; `check_again` is when the next ready one counts as available."""
 
     replicas: int
@@ -60,12 +60,12 @@ class Tally:
 
 def tally(
     pods: Iterable[Mapping[str, Any]], template_labels: Mapping[str, str], min_ready_seconds: int, now: datetime
-) -> Tally:
+) -> ReplicaCounts:
     owned = list(pods)
     active = [pod for pod in owned if is_active(pod)]
     waits = [seconds_until_available(pod, min_ready_seconds, now) for pod in active]
     later = [wait for wait in waits if wait is not None and wait > 0]
-    return Tally(
+    return ReplicaCounts(
         replicas=len(active),
         fully_labeled=sum(template_labels.items() <= labels_of(pod).items() for pod in active),
         ready=sum(is_ready(pod) for pod in active),
@@ -75,7 +75,7 @@ def tally(
     )
 
 
-def status_of(counts: Tally, generation: int, conditions: Sequence[Object]) -> Object:
+def status_of(counts: ReplicaCounts, generation: int, conditions: Sequence[Object]) -> Object:
     """A ReplicaSet's status; zeros are left out as the real controller leaves them out, except the first and terminating."""
     status: Object = {"replicas": counts.replicas}
     optional = {

@@ -29,7 +29,7 @@ from grid.sandbox.controllers.controller import QueueController
 from grid.sandbox.controllers.owned import Expectations, PodsByOwner
 from grid.sandbox.controllers.replicas import deletion_order, is_active, status_of, tally
 from grid.sandbox.controllers.selectors import matches_labels
-from grid.sandbox.controllers.workoff import Refused
+from grid.sandbox.controllers.workoff import AlreadyReported
 
 logger = logging.getLogger(__name__)
 
@@ -98,7 +98,7 @@ class ReplicaSetController(QueueController):
         conditions = self._conditions(found, problem, reason, settled=again is None)
         await self._write_status(found, status_of(counts, found["metadata"].get("generation", 0), conditions))
         if problem is not None:
-            raise Refused(problem.message) from problem
+            raise AlreadyReported(problem.message) from problem
         waits = [wait for wait in (again, counts.check_again) if wait is not None]
         return min(waits, default=None)
 

@@ -16,7 +16,7 @@ _Truth = Literal["True", "False", "Unknown"]
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class RolloutCondition:
     """A condition to be set now."""
 
     type: str
@@ -29,7 +29,7 @@ def find(conditions: Sequence[Object], kind: str) -> Object | None:
     return next((item for item in conditions if item["type"] == kind), None)
 
 
-def with_condition(conditions: Sequence[Object], new: Condition, now: datetime) -> list[Object]:
+def with_condition(conditions: Sequence[Object], new: RolloutCondition, now: datetime) -> list[Object]:
     """The same status for the same reason changes nothing; otherwise the condition moves to the end, as on Kubernetes."""
     old = find(conditions, new.type)
     if old is not None and (old["status"], old.get("reason")) == (new.status, new.reason):
@@ -37,7 +37,7 @@ def with_condition(conditions: Sequence[Object], new: Condition, now: datetime) 
     return _replaced(conditions, old, new, now)
 
 
-def _replaced(conditions: Sequence[Object], old: Object | None, new: Condition, now: datetime) -> list[Object]:
+def _replaced(conditions: Sequence[Object], old: Object | None, new: RolloutCondition, now: datetime) -> list[Object]:
     stamp = format_time(now)
     same_status = old is not None and old["status"] == new.status
     condition = {
@@ -76,9 +76,11 @@ def basic_status(deployment: Object, newest: Object | None, sets: Sequence[Objec
     wanted = spec_replicas(deployment)
     allowed = limits(deployment)[1] if is_rolling(deployment) and wanted else 0
     if counts["availableReplicas"] >= wanted - allowed:
-        minimum = Condition(AVAILABLE, "True", "MinimumReplicasAvailable", "Deployment has minimum availability.")
+        minimum = RolloutCondition(
+            AVAILABLE, "True", "MinimumReplicasAvailable", "Deployment has minimum availability."
+        )
     else:
-        minimum = Condition(
+        minimum = RolloutCondition(
             AVAILABLE, "False", "MinimumReplicasUnavailable", "Deployment does not have minimum availability."
         )
     status["conditions"] = with_condition(old.get("conditions") or [], minimum, now)
@@ -111,14 +113,14 @@ def _progress(
 ) -> list[Object]:
     subject = f'ReplicaSet "{name_of(newest)}"' if newest else f'Deployment "{name_of(deployment)}"'
     if is_complete(deployment, status):
-        done = Condition(PROGRESSING, "True", _NEW_AVAILABLE, f"{subject} has successfully progressed.")
+        done = RolloutCondition(PROGRESSING, "True", _NEW_AVAILABLE, f"{subject} has successfully progressed.")
         return with_condition(conditions, done, now)
     if _is_moving(deployment, status):
-        moving = Condition(PROGRESSING, "True", "ReplicaSetUpdated", f"{subject} is progressing.")
+        moving = RolloutCondition(PROGRESSING, "True", "ReplicaSetUpdated", f"{subject} is progressing.")
         # Written anew each time it moves: its update time is what the deadline counts from.
         return _replaced(conditions, find(conditions, PROGRESSING), moving, now)
     if _is_late(deployment, conditions, now):
-        late = Condition(PROGRESSING, "False", _TIMED_OUT, f"{subject} has timed out progressing.")
+        late = RolloutCondition(PROGRESSING, "False", _TIMED_OUT, f"{subject} has timed out progressing.")
         return with_condition(conditions, late, now)
     return conditions
 
@@ -172,10 +174,10 @@ def seconds_until_late(deployment: Object, status: Object, now: datetime) -> flo
     return None if due is None else max(0.0, (due - now).total_seconds()) + 1
 
 
-def _failure(newest: Object | None, sets: Sequence[Object]) -> Condition | None:
+def _failure(newest: Object | None, sets: Sequence[Object]) -> RolloutCondition | None:
     """The new set's failure, else the first of any other."""
     for item in [*([newest] if newest else []), *sets]:
         found = find((item.get("status") or {}).get("conditions") or [], FAILURE)
         if found is not None:
-            return Condition(FAILURE, found["status"], found.get("reason", ""), found.get("message", ""))
+            return RolloutCondition(FAILURE, found["status"], found.get("reason", ""), found.get("message", ""))
     return None

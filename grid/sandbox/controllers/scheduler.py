@@ -25,7 +25,7 @@ from grid.sandbox.client import (
     reference_to,
     uid_of,
 )
-from grid.sandbox.controllers.controller import Controller
+from grid.sandbox.controllers.controller import EmbeddedController
 from grid.sandbox.controllers.podresources import Amounts, is_finished, pod_requests
 from grid.sandbox.controllers.scheduling import Snapshot, build_snapshot, decide
 from grid.sandbox.controllers.scheduling.decision import DEFAULT_SCHEDULER, concerns_us
@@ -59,7 +59,7 @@ class _Assumed:
     until: float
 
 
-class Scheduler(Controller):
+class Scheduler(EmbeddedController):
     """Bind pending pods to nodes. There is one per cluster: two would both be right and would bind against each other."""
 
     component = DEFAULT_SCHEDULER

@@ -14,7 +14,7 @@ from grid.workqueue import WorkQueue
 logger = logging.getLogger(__name__)
 
 
-class Refused(Exception):
+class AlreadyReported(Exception):
     """The work failed and whoever it concerns has been told, by an event or a condition: it is only tried again later."""
 
 
@@ -37,7 +37,7 @@ async def _worker(queue: WorkQueue, work: Work, name: str) -> None:
         key = await queue.get()
         try:
             again = await work(key)
-        except Refused as refusal:
+        except AlreadyReported as refusal:
             logger.debug("%s key=%s tries again: %s", name, key, refusal)
             queue.retry(key)
         except ApiError as error:

@@ -12,12 +12,12 @@ from typing import Literal
 
 from grid.sandbox.client import ApiError, Object, name_of, namespace_of, uid_of
 from grid.sandbox.kubelet.backoff import RestartBackoff, spell
-from grid.sandbox.kubelet.handlers import Outcome, Target
-from grid.sandbox.kubelet.podstatus import ContainerView, Role, Waiting
+from grid.sandbox.kubelet.handlers import HandlerOutcome, HandlerTarget
+from grid.sandbox.kubelet.podstatus import ContainerRole, ContainerView, WaitingReason
 from grid.sandbox.kubelet.probes import Kind, Probes
 from grid.sandbox.kubelet.runtime import START_ERROR, Attempt
 from grid.sandbox.kubelet.services import Services, Wake, end_task, first_of
-from grid.sandbox.kubelet.starting import NotYet, Starter
+from grid.sandbox.kubelet.starting import CannotStartYet, Starter
 from grid.sandbox.kubelet.termination import termination_message
 
 logger = logging.getLogger(__name__)
@@ -32,16 +32,16 @@ _PULL_REASONS = ("ErrImagePull", "ImagePullBackOff")
 class PodContainer:
     """Run one container of a pod, attempt after attempt, as its restart policy says."""
 
-    def __init__(self, services: Services, pod: Object, container: Object, role: Role, wake: Wake) -> None:
+    def __init__(self, services: Services, pod: Object, container: Object, role: ContainerRole, wake: Wake) -> None:
         self.name = str(container["name"])
         self.role = role
         self._services = services
         self._pod = pod
         self._container = container
         self._wake = wake
-        group = "containers" if role is Role.MAIN else "initContainers"
+        group = "containers" if role is ContainerRole.MAIN else "initContainers"
         self._field = f"spec.{group}{{{self.name}}}"
-        self._waiting: Waiting | None = None
+        self._waiting: WaitingReason | None = None
         self._current: Attempt | None = None
         self._previous: Attempt | None = None
         self._messages: dict[str, str] = {}
@@ -141,14 +141,16 @@ class PodContainer:
         if self._current is None or self._current.exit is None:
             return True
         ended = self._current.exit
-        if self.role is Role.SIDECAR or (restart_policy == "Always" and self.role is Role.MAIN):
+        if self.role is ContainerRole.SIDECAR or (restart_policy == "Always" and self.role is ContainerRole.MAIN):
             return True
         return restart_policy != "Never" and (ended.code != 0 or ended.by_shutdown)
 
     def _crash_looping(self) -> None:
         pod = f"{name_of(self._pod)}_{namespace_of(self._pod)}({uid_of(self._pod)})"
         pause = spell(self._restarts.seconds)
-        waiting = Waiting("CrashLoopBackOff", f"back-off {pause} restarting failed container={self.name} pod={pod}")
+        waiting = WaitingReason(
+            "CrashLoopBackOff", f"back-off {pause} restarting failed container={self.name} pod={pod}"
+        )
         if self._waiting != waiting:
             self._waiting = waiting
             self._event("BackOff", f"Back-off restarting failed container {self.name} in pod {pod}", "Warning")
@@ -164,7 +166,7 @@ class PodContainer:
             return _SHOW_PULL_ERROR_SECONDS - shown
         if self._waiting.reason == "ErrImagePull":
             summary = f'Back-off pulling image "{self._container["image"]}"'
-            self._waiting = Waiting("ImagePullBackOff", f"{summary}: ErrImagePull: {self._waiting.message}")
+            self._waiting = WaitingReason("ImagePullBackOff", f"{summary}: ErrImagePull: {self._waiting.message}")
             self._event("BackOff", summary)
             self._event("Failed", "Error: ImagePullBackOff", "Warning")
         return left
@@ -173,21 +175,21 @@ class PodContainer:
         try:
             await self._start_once(starter)
             self._retry_at = None
-        except NotYet as problem:
+        except CannotStartYet as problem:
             self._postpone(problem.waiting)
         except (ApiError, OSError) as problem:
             self._event("Failed", f"Error: {problem}", "Warning")
-            self._postpone(Waiting("CreateContainerError", str(problem)))
+            self._postpone(WaitingReason("CreateContainerError", str(problem)))
         except Exception:
             logger.exception("container pod=%s name=%s was not started", name_of(self._pod), self.name)
-            self._postpone(Waiting("CreateContainerError", "the kubelet failed; its log says why"))
+            self._postpone(WaitingReason("CreateContainerError", "the kubelet failed; its log says why"))
         finally:
             self._launching = False
             self._wake()
 
     async def _start_once(self, starter: Starter) -> None:
         if self._waiting is None and self._current is None:
-            self._waiting = Waiting("ContainerCreating")
+            self._waiting = WaitingReason("ContainerCreating")
         number = self._current.spec.number + 1 if self._current is not None else 0
         image = await starter.image(self._container, self._field)
         self._pulls = RestartBackoff(self._services.delays)
@@ -207,7 +209,7 @@ class PodContainer:
         self._watch(attempt)
         self._beginning = asyncio.create_task(self._begin(attempt))
 
-    def _postpone(self, waiting: Waiting) -> None:
+    def _postpone(self, waiting: WaitingReason) -> None:
         now = self._services.clock.now()
         pause = _CONFIG_RETRY_SECONDS
         if waiting.reason == "ErrImagePull":
@@ -238,14 +240,14 @@ class PodContainer:
         if probes is not None:
             await probes.close()
 
-    def _target(self, attempt: Attempt) -> Target:
+    def _target(self, attempt: Attempt) -> HandlerTarget:
         address = self._services.addresses.pod(uid_of(self._pod))
         if self._pod["spec"].get("hostNetwork"):
             address = self._services.address
-        return Target(self._container, attempt, address)
+        return HandlerTarget(self._container, attempt, address)
 
     def _probe(self, attempt: Attempt) -> None:
-        if self._current is not attempt or self.role is Role.INIT:
+        if self._current is not attempt or self.role is ContainerRole.INIT:
             return
         self._probes = Probes(
             self._target(attempt),
@@ -257,7 +259,7 @@ class PodContainer:
         )
         self._probes.start()
 
-    async def _unhealthy(self, kind: Kind, outcome: Outcome) -> None:
+    async def _unhealthy(self, kind: Kind, outcome: HandlerOutcome) -> None:
         self._event("Unhealthy", f"{kind.capitalize()} probe failed: {outcome.message}".strip(), "Warning")
 
     def _restart(self, kind: Kind) -> None:

@@ -34,7 +34,7 @@ class Sources(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class PodFacts:
+class DownwardFacts:
     """What a pod's fields can be asked for and are not in the object yet."""
 
     pod: Object
@@ -49,7 +49,7 @@ class Variable(NamedTuple):
     secret: bool  # from a Secret: never rewritten
 
 
-async def environment_of(container: Object, facts: PodFacts, sources: Sources) -> dict[str, Variable]:
+async def environment_of(container: Object, facts: DownwardFacts, sources: Sources) -> dict[str, Variable]:
     """All variables that the pod asks for; a later one may use the earlier ones by `$(NAME)`."""
     result: dict[str, Variable] = {}
     namespace = namespace_of(facts.pod)
@@ -89,7 +89,7 @@ async def _whole_object(source: Object, namespace: str, sources: Sources) -> dic
     }
 
 
-async def _referenced(reference: Object, container: Object, facts: PodFacts, sources: Sources) -> Variable | None:
+async def _referenced(reference: Object, container: Object, facts: DownwardFacts, sources: Sources) -> Variable | None:
     if reference.get("fieldRef"):
         return Variable(field_value(reference["fieldRef"].get("fieldPath", ""), facts), False)
     if reference.get("resourceFieldRef"):
@@ -107,7 +107,7 @@ async def _referenced(reference: Object, container: Object, facts: PodFacts, sou
     raise ConfigError(f"couldn't find key {key} in {'Secret' if secret else 'ConfigMap'} {namespace}/{name}")
 
 
-def field_value(path: str, facts: PodFacts) -> str:
+def field_value(path: str, facts: DownwardFacts) -> str:
     """The downward API: one field of the pod as text."""
     pod = facts.pod
     simple = {
@@ -134,7 +134,7 @@ def field_value(path: str, facts: PodFacts) -> str:
     raise ConfigError(f"unsupported fieldPath: {path}")
 
 
-def resource_value(reference: Object, container: Object, facts: PodFacts) -> str:
+def resource_value(reference: Object, container: Object, facts: DownwardFacts) -> str:
     """A request or limit in units of the divisor, rounded up; a limit that is not set is what the node has."""
     kind, _, resource = str(reference.get("resource", "")).partition(".")
     wanted = reference.get("containerName")

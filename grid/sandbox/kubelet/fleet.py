@@ -26,9 +26,9 @@ from grid.sandbox.kubelet.certificate import serving_context
 from grid.sandbox.kubelet.handlers import Handlers, SharedWeb, SimulatedHandlers
 from grid.sandbox.kubelet.kubelet import Host, Kubelet
 from grid.sandbox.kubelet.localvolumes import LocalVolumes
-from grid.sandbox.kubelet.node import NodeSpec
+from grid.sandbox.kubelet.node import MachineSpec
 from grid.sandbox.kubelet.process_runtime import ProcessRuntime
-from grid.sandbox.kubelet.runtime import Runtime
+from grid.sandbox.kubelet.runtime import ContainerRuntime
 from grid.sandbox.kubelet.sampler import Sampler
 from grid.sandbox.kubelet.server import NodeServer
 from grid.sandbox.kubelet.services import end_task
@@ -206,7 +206,7 @@ class Fleet:
                 await self._clock.sleep(_BOOT_RETRY_SECONDS)
 
     def _kubelet(self, name: str, pool: NodePool) -> Kubelet:
-        spec = NodeSpec(
+        spec = MachineSpec(
             name=name,
             address=self._addresses.node(name),
             capacity=pool.capacity,
@@ -230,7 +230,7 @@ class Fleet:
         )
         return Kubelet(spec, self._api, self._runtime(self._node_directory(name) / "pods"), host)
 
-    def _runtime(self, directory: Path) -> Runtime:
+    def _runtime(self, directory: Path) -> ContainerRuntime:
         if self._settings.simulated:
             return SimulatedRuntime(directory, self._clock)
         return ProcessRuntime(directory, self._sampler)

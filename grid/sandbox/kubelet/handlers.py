@@ -14,14 +14,14 @@ from grid.sandbox.client import Clock, Object
 from grid.sandbox.kubelet.clusterips import replaced
 from grid.sandbox.kubelet.environment import expand_all
 from grid.sandbox.kubelet.mounts import Mounts
-from grid.sandbox.kubelet.runtime import Attempt, Runtime
+from grid.sandbox.kubelet.runtime import Attempt, ContainerRuntime
 
 _LONGEST_MESSAGE = 1024
 _AGENT = "kube-probe/1.36"
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class HandlerOutcome:
     ok: bool
     message: str = ""
 
@@ -33,7 +33,7 @@ class Web(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class HandlerTarget:
     """The running container that a handler is for."""
 
     container: Object
@@ -42,14 +42,14 @@ class Target:
 
 
 class Handlers:
-    """Runs handlers. Never raises for what the container does wrong: that is an `Outcome`."""
+    """Runs handlers. Never raises for what the container does wrong: that is an `HandlerOutcome`."""
 
-    def __init__(self, runtime: Runtime, web: Web, clock: Clock) -> None:
+    def __init__(self, runtime: ContainerRuntime, web: Web, clock: Clock) -> None:
         self._runtime = runtime
         self._web = web
         self._clock = clock
 
-    async def run(self, handler: Object, target: Target, timeout: float) -> Outcome:
+    async def run(self, handler: Object, target: HandlerTarget, timeout: float) -> HandlerOutcome:
         try:
             if handler.get("exec"):
                 return await self._execute(handler["exec"].get("command") or (), target, timeout)
@@ -59,23 +59,25 @@ class Handlers:
                 return await self._connect(handler["tcpSocket"], target, timeout)
             if handler.get("sleep"):
                 await self._clock.sleep(float(handler["sleep"].get("seconds", 0)))
-                return Outcome(True)
+                return HandlerOutcome(True)
         except LookupError as error:
-            return Outcome(False, str(error.args[0]))
+            return HandlerOutcome(False, str(error.args[0]))
         kinds = ", ".join(key for key in handler if key in ("grpc",)) or "nothing"
-        return Outcome(False, f"this cluster cannot run such a handler ({kinds}); use exec, httpGet or tcpSocket")
+        return HandlerOutcome(
+            False, f"this cluster cannot run such a handler ({kinds}); use exec, httpGet or tcpSocket"
+        )
 
-    async def _execute(self, command: Sequence[str], target: Target, timeout: float) -> Outcome:
+    async def _execute(self, command: Sequence[str], target: HandlerTarget, timeout: float) -> HandlerOutcome:
         spec = target.attempt.spec
         mounts = Mounts(spec.mounts)
         words = (mounts.rewrite(word) for word in expand_all(command, spec.env))
         argv = [replaced(word, spec.service_places) for word in words]
         done = await self._runtime.execute(target.attempt, argv, timeout)
         if done.code is None:
-            return Outcome(False, f'command timed out: "{shlex.join(argv)}" timed out after {timeout:g}s')
-        return Outcome(done.code == 0, done.output[:_LONGEST_MESSAGE])
+            return HandlerOutcome(False, f'command timed out: "{shlex.join(argv)}" timed out after {timeout:g}s')
+        return HandlerOutcome(done.code == 0, done.output[:_LONGEST_MESSAGE])
 
-    async def _get(self, request: Object, target: Target, timeout: float) -> Outcome:
+    async def _get(self, request: Object, target: HandlerTarget, timeout: float) -> HandlerOutcome:
         port = port_number(request.get("port"), target.container)
         scheme = str(request.get("scheme") or "HTTP").lower()
         path = str(request.get("path") or "/")
@@ -88,17 +90,17 @@ class Handlers:
                 url, headers=headers, timeout=limit, ssl=False, allow_redirects=False
             ) as answer:
                 if 200 <= answer.status < 400:
-                    return Outcome(True)
-                return Outcome(False, f"HTTP probe failed with statuscode: {answer.status}")
+                    return HandlerOutcome(True)
+                return HandlerOutcome(False, f"HTTP probe failed with statuscode: {answer.status}")
         except TimeoutError:
             problem = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
         except aiohttp.ClientConnectorError as error:
             problem = f"dial tcp {target.pod_ip}:{port}: connect: {_reason(error.os_error)}"
         except (aiohttp.ClientError, ValueError, OSError) as error:
             problem = str(error) or type(error).__name__
-        return Outcome(False, f'Get "{url}": {problem}'[:_LONGEST_MESSAGE])
+        return HandlerOutcome(False, f'Get "{url}": {problem}'[:_LONGEST_MESSAGE])
 
-    async def _connect(self, request: Object, target: Target, timeout: float) -> Outcome:
+    async def _connect(self, request: Object, target: HandlerTarget, timeout: float) -> HandlerOutcome:
         port = port_number(request.get("port"), target.container)
         host = str(request.get("host") or target.pod_ip)
         try:
@@ -106,20 +108,20 @@ class Handlers:
             async with asyncio.timeout(timeout):
                 _, writer = await asyncio.open_connection(host, port)
         except TimeoutError:
-            return Outcome(False, f"dial tcp {host}:{port}: i/o timeout")
+            return HandlerOutcome(False, f"dial tcp {host}:{port}: i/o timeout")
         except OSError as error:
-            return Outcome(False, f"dial tcp {host}:{port}: connect: {_reason(error)}")
+            return HandlerOutcome(False, f"dial tcp {host}:{port}: connect: {_reason(error)}")
         writer.close()
         with contextlib.suppress(OSError):
             await writer.wait_closed()
-        return Outcome(True)
+        return HandlerOutcome(True)
 
 
 class SimulatedHandlers(Handlers):
     """For containers of which nothing listens: everything succeeds at once, only sleeping takes its time."""
 
-    async def run(self, handler: Object, target: Target, timeout: float) -> Outcome:
-        return await super().run(handler, target, timeout) if handler.get("sleep") else Outcome(True)
+    async def run(self, handler: Object, target: HandlerTarget, timeout: float) -> HandlerOutcome:
+        return await super().run(handler, target, timeout) if handler.get("sleep") else HandlerOutcome(True)
 
 
 def port_number(port: object, container: Object) -> int:

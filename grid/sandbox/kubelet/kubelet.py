@@ -15,9 +15,9 @@ from grid.sandbox.client import PODS, Api, Clock, EventRecorder, Mirror, Object,
 from grid.sandbox.images import ImageStore
 from grid.sandbox.kubelet.backoff import Delays
 from grid.sandbox.kubelet.handlers import Handlers, Web
-from grid.sandbox.kubelet.node import NodeAgent, NodeSpec
+from grid.sandbox.kubelet.node import MachineSpec, NodeAgent
 from grid.sandbox.kubelet.pod import PodWorker
-from grid.sandbox.kubelet.runtime import Attempt, PodIdentity, Runtime
+from grid.sandbox.kubelet.runtime import Attempt, ContainerRuntime, PodIdentity
 from grid.sandbox.kubelet.server import NoLog
 from grid.sandbox.kubelet.services import Events, PodAddresses, ServicePlaces, Services, end_task
 from grid.sandbox.kubelet.summary import ContainerUsage, PodUsage, metrics, summary
@@ -42,7 +42,7 @@ class Host:
 class Kubelet:
     """Run the pods of one node."""
 
-    def __init__(self, spec: NodeSpec, api: Api, runtime: Runtime, host: Host) -> None:
+    def __init__(self, spec: MachineSpec, api: Api, runtime: ContainerRuntime, host: Host) -> None:
         self.spec = spec
         clock = host.clock
         events = Events(EventRecorder(api, "kubelet", host=spec.name, clock=clock))

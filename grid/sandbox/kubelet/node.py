@@ -44,7 +44,7 @@ _NOT_READY = "container runtime network not ready: NetworkReady=false reason:Net
 
 
 @dataclass(frozen=True, slots=True)
-class NodeSpec:
+class MachineSpec:
     """What a kubelet says about its machine."""
 
     name: str
@@ -63,7 +63,7 @@ class NodeAgent:
     """Register a node and keep its status and its Lease fresh."""
 
     def __init__(
-        self, spec: NodeSpec, api: Api, *, images: ImageStore, events: Events, clock: Clock, runtime_version: str
+        self, spec: MachineSpec, api: Api, *, images: ImageStore, events: Events, clock: Clock, runtime_version: str
     ) -> None:
         self._spec = spec
         self._api = api

@@ -25,8 +25,8 @@ from grid.sandbox.client import (
 from grid.sandbox.kubelet import localstorage, volumes
 from grid.sandbox.kubelet.backoff import Delays, RestartBackoff
 from grid.sandbox.kubelet.container import PodContainer
-from grid.sandbox.kubelet.environment import PodFacts
-from grid.sandbox.kubelet.podstatus import PodFrame, Role, Verdict, build_status
+from grid.sandbox.kubelet.environment import DownwardFacts
+from grid.sandbox.kubelet.podstatus import ContainerRole, PodFrame, PodVerdict, build_status
 from grid.sandbox.kubelet.services import ApiSources, Services, end_task, first_of
 from grid.sandbox.kubelet.starting import Starter, role_of
 
@@ -40,9 +40,9 @@ _AGAIN_SECONDS = 10.0
 # As often as a kubelet's eviction manager looks.
 _MEASURE_SECONDS = 10.0
 _MINE = ("phase", "reason", "message", "podIP", "podIPs", "initContainerStatuses", "containerStatuses")
-_DEADLINE = Verdict("Failed", "DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
+_DEADLINE = PodVerdict("Failed", "DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
 _EVICTED = "Evicted"
-_SHUTDOWN = Verdict("Failed", "Terminated", "Pod was terminated in response to imminent node shutdown.")
+_SHUTDOWN = PodVerdict("Failed", "Terminated", "Pod was terminated in response to imminent node shutdown.")
 
 
 class PodWorker:
@@ -56,7 +56,7 @@ class PodWorker:
         self._dirty = asyncio.Event()
         self._gone = False
         self._delete_sent_at: datetime | None = None
-        self._verdict: Verdict | None = None
+        self._verdict: PodVerdict | None = None
         self._written: Object | None = None
         self._started_at = parse_time(pod.get("status", {}).get("startTime")) or services.clock.now()
         self._places: dict[str, Path] | None = None
@@ -74,7 +74,7 @@ class PodWorker:
         # What was said to be over stays as it was said, whatever is left of it here.
         self._said_over = status.get("phase") in ("Succeeded", "Failed")
         if self._said_over:
-            self._verdict = Verdict(status["phase"], status.get("reason", ""), status.get("message", ""))
+            self._verdict = PodVerdict(status["phase"], status.get("reason", ""), status.get("message", ""))
         elif any(container.interrupted for container in self._containers):
             message = "Pod sandbox changed, it will be killed and re-created."
             services.events.about_pod(pod, "SandboxChanged", message)
@@ -180,7 +180,7 @@ class PodWorker:
         directory = self._services.runtime.pod_directory(self._uid)
         message = await asyncio.to_thread(localstorage.excess, self._pod, directory)
         if message:
-            self._verdict = Verdict("Failed", _EVICTED, message)
+            self._verdict = PodVerdict("Failed", _EVICTED, message)
             self._services.events.about_pod(self._pod, _EVICTED, message, type="Warning")
         return _MEASURE_SECONDS
 
@@ -195,12 +195,12 @@ class PodWorker:
                 return pause
         starter = Starter(self._services, self._sources, self._facts(), self._places)
         pause = None
-        mains_began = any(item.ever_started for item in self._containers if item.role is Role.MAIN)
+        mains_began = any(item.ever_started for item in self._containers if item.role is ContainerRole.MAIN)
         for container in self._containers:
-            if container.role is Role.INIT and (mains_began or container.view().initialized):
+            if container.role is ContainerRole.INIT and (mains_began or container.view().initialized):
                 continue
             pause = _sooner(pause, container.advance(starter, self._restart_policy, now))
-            if container.role is not Role.MAIN and not mains_began and not container.view().initialized:
+            if container.role is not ContainerRole.MAIN and not mains_began and not container.view().initialized:
                 break
         return pause
 
@@ -229,7 +229,7 @@ class PodWorker:
 
     def _stop_all(self, grace: float) -> bool:
         """Main containers first, sidecars after them. Whether everything has ended."""
-        mains = [item for item in self._containers if item.role is Role.MAIN]
+        mains = [item for item in self._containers if item.role is ContainerRole.MAIN]
         for container in mains:
             container.stop(grace)
         if all(item.idle for item in mains):
@@ -308,9 +308,9 @@ class PodWorker:
             verdict=self._verdict,
         )
 
-    def _facts(self) -> PodFacts:
+    def _facts(self) -> DownwardFacts:
         services = self._services
-        return PodFacts(self._pod, self._address(), services.address, services.node_name, services.allocatable)
+        return DownwardFacts(self._pod, self._address(), services.address, services.node_name, services.allocatable)
 
     def _address(self) -> str:
         if self._pod["spec"].get("hostNetwork"):

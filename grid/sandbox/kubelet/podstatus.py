@@ -12,7 +12,7 @@ from grid.sandbox.kubelet.runtime import Attempt
 _OURS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
 
 
-class Role(StrEnum):
+class ContainerRole(StrEnum):
     """An init container runs to its end before the next; a sidecar is one that goes on running beside the main ones."""
 
     INIT = "init"
@@ -20,7 +20,7 @@ class Role(StrEnum):
     MAIN = "main"
 
 
-class Waiting(NamedTuple):
+class WaitingReason(NamedTuple):
     reason: str
     message: str = ""
 
@@ -30,10 +30,10 @@ class ContainerView:
     """One container now. `waiting` says why it does not run and hides an ended attempt, which then is its last state."""
 
     name: str
-    role: Role
+    role: ContainerRole
     image: str
     image_id: str
-    waiting: Waiting | None = None
+    waiting: WaitingReason | None = None
     current: Attempt | None = None
     previous: Attempt | None = None
     message: str = ""  # what the current attempt left as its termination message
@@ -57,13 +57,13 @@ class ContainerView:
     @property
     def initialized(self) -> bool:
         """Whether the containers after it may start."""
-        if self.role is Role.SIDECAR:
+        if self.role is ContainerRole.SIDECAR:
             return self.running and self.started
         return self.ended_well
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class PodVerdict:
     """The kubelet's own decision on the whole pod, above what its containers say."""
 
     phase: str
@@ -80,19 +80,19 @@ class PodFrame:
     host_ip: str
     pod_ip: str = ""
     set_up: bool = False  # volumes are there and the address is given
-    verdict: Verdict | None = None
+    verdict: PodVerdict | None = None
 
 
 def phase_of(containers: Sequence[ContainerView], restart_policy: str) -> str:
     """As Kubernetes counts: waiting with a last state is as good as stopped, sidecars and the past do not count."""
-    inits = [item for item in containers if item.role is Role.INIT]
-    mains = [item for item in containers if item.role is Role.MAIN]
+    inits = [item for item in containers if item.role is ContainerRole.INIT]
+    mains = [item for item in containers if item.role is ContainerRole.MAIN]
     begun = any(item.current is not None for item in mains)
     for item in inits:
         ended = item.current.exit if item.current is not None and item.waiting is None else None
         if ended is not None and ended.code != 0 and restart_policy == "Never":
             return "Failed"
-    if not begun and any(not item.initialized for item in containers if item.role is not Role.MAIN):
+    if not begun and any(not item.initialized for item in containers if item.role is not ContainerRole.MAIN):
         return "Pending"
     if any(item.current is None for item in mains):
         return "Pending"
@@ -123,11 +123,11 @@ def build_status(frame: PodFrame, containers: Sequence[ContainerView], current: 
         status["podIP"], status["podIPs"] = frame.pod_ip, [{"ip": frame.pod_ip}]
     status["startTime"] = format_time(frame.started_at)
     over = phase in ("Succeeded", "Failed")
-    inits = [item for item in containers if item.role is not Role.MAIN]
+    inits = [item for item in containers if item.role is not ContainerRole.MAIN]
     first = "PodInitializing" if inits else "ContainerCreating"
     if inits:
         status["initContainerStatuses"] = [_container_status(item, first, over=over) for item in inits]
-    mains = [item for item in containers if item.role is Role.MAIN]
+    mains = [item for item in containers if item.role is ContainerRole.MAIN]
     status["containerStatuses"] = [_container_status(item, first, over=over) for item in mains]
     return status
 
@@ -139,8 +139,8 @@ def _conditions(
     before: Sequence[Mapping[str, object]],
     now: datetime,
 ) -> list[Object]:
-    mains = [item for item in containers if item.role is not Role.INIT]
-    inits = [item for item in containers if item.role is not Role.MAIN]
+    mains = [item for item in containers if item.role is not ContainerRole.INIT]
+    inits = [item for item in containers if item.role is not ContainerRole.MAIN]
     unready = [item.name for item in mains if not item.ready]
     pending = (
         [item.name for item in inits if not item.initialized] if phase == "Pending" or not _begun(containers) else []
@@ -170,7 +170,7 @@ def _conditions(
 
 
 def _begun(containers: Sequence[ContainerView]) -> bool:
-    return any(item.current is not None for item in containers if item.role is Role.MAIN)
+    return any(item.current is not None for item in containers if item.role is ContainerRole.MAIN)
 
 
 def _fact(holds: bool, reason: str, message: str) -> tuple[bool, str, str]:
@@ -195,7 +195,7 @@ def _container_status(item: ContainerView, first_reason: str, *, over: bool) -> 
         "name": item.name,
         "state": state,
         "lastState": {"terminated": _terminated(previous, last_message)} if previous and previous.exit else {},
-        "ready": item.ready or (item.role is Role.INIT and item.ended_well),
+        "ready": item.ready or (item.role is ContainerRole.INIT and item.ended_well),
         "restartCount": current.spec.number if current is not None else 0,
         "image": item.image,
         "imageID": item.image_id,

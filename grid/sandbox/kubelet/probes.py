@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from grid.sandbox.client import Clock, Object
-from grid.sandbox.kubelet.handlers import Handlers, Outcome, Target
+from grid.sandbox.kubelet.handlers import HandlerOutcome, Handlers, HandlerTarget
 from grid.sandbox.kubelet.services import end_task
 
 logger = logging.getLogger(__name__)
@@ -63,12 +63,12 @@ class Probes:
 
     def __init__(
         self,
-        target: Target,
+        target: HandlerTarget,
         handlers: Handlers,
         clock: Clock,
         *,
         changed: Callable[[], None],
-        unhealthy: Callable[[Kind, Outcome], Awaitable[None]],
+        unhealthy: Callable[[Kind, HandlerOutcome], Awaitable[None]],
         restart: Callable[[Kind], None],
     ) -> None:
         container = target.container

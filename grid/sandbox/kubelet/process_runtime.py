@@ -27,7 +27,7 @@ from grid.sandbox import programs
 from grid.sandbox.client import parse_time
 from grid.sandbox.kubelet import shim as shim_program
 from grid.sandbox.kubelet.processes import Process, with_variable
-from grid.sandbox.kubelet.runtime import Attempt, ContainerSpec, Executed, Exit, PodIdentity, Usage
+from grid.sandbox.kubelet.runtime import Attempt, ContainerStats, Executed, Exit, PodIdentity, ResolvedContainer
 from grid.sandbox.kubelet.sampler import Sampler
 
 logger = logging.getLogger(__name__)
@@ -83,7 +83,7 @@ class ProcessRuntime:
         (place / "tmp").mkdir(parents=True, exist_ok=True)
         return place
 
-    async def start(self, spec: ContainerSpec) -> Attempt:
+    async def start(self, spec: ResolvedContainer) -> Attempt:
         """The launcher returns once the command runs, so what comes back is true already."""
         pod = self.pod_directory(spec.pod.uid)
         place = self._container(spec.pod.uid, spec.container) / str(spec.number)
@@ -157,7 +157,7 @@ class ProcessRuntime:
             return Executed(126, f'exec: "{argv[0] if argv else ""}": {getattr(error, "strerror", None) or error}')
         return Executed(done.code if done.code >= 0 else 128 - done.code, done.output.decode(errors="replace"))
 
-    def usage(self, attempt: Attempt) -> Usage | None:
+    def usage(self, attempt: Attempt) -> ContainerStats | None:
         return self._sampler.usage(str(attempt.directory))
 
     def forget(self, pod_uid: str) -> None:
@@ -218,7 +218,7 @@ def checked_name(text: str) -> str:
     return text
 
 
-def container_id(spec: ContainerSpec) -> str:
+def container_id(spec: ResolvedContainer) -> str:
     return f"{spec.pod.uid}.{spec.container}.{spec.number}"
 
 
@@ -250,7 +250,7 @@ def _write_exit(place: Path, *, code: int, reason: str, message: str) -> None:
     _write(place / "exit.json", ending)
 
 
-def _as_file(spec: ContainerSpec) -> dict[str, Any]:
+def _as_file(spec: ResolvedContainer) -> dict[str, Any]:
     return {
         "pod": {"uid": spec.pod.uid, "namespace": spec.pod.namespace, "name": spec.pod.name},
         "container": spec.container,
@@ -269,9 +269,11 @@ def _as_file(spec: ContainerSpec) -> dict[str, Any]:
     }
 
 
-def _from_file(raw: dict[str, Any]) -> ContainerSpec:
-    known = {field.name for field in dataclasses.fields(ContainerSpec)} - {"pod"}
-    return ContainerSpec(pod=PodIdentity(**raw["pod"]), **{key: value for key, value in raw.items() if key in known})
+def _from_file(raw: dict[str, Any]) -> ResolvedContainer:
+    known = {field.name for field in dataclasses.fields(ResolvedContainer)} - {"pod"}
+    return ResolvedContainer(
+        pod=PodIdentity(**raw["pod"]), **{key: value for key, value in raw.items() if key in known}
+    )
 
 
 def _read(path: Path) -> dict[str, Any] | None:

@@ -19,7 +19,7 @@ class PodIdentity:
 
 
 @dataclass(frozen=True, slots=True)
-class ContainerSpec:
+class ResolvedContainer:
     """One attempt, ready to start: nothing in it needs looking up any more."""
 
     pod: PodIdentity
@@ -55,7 +55,7 @@ class Exit:
 class Attempt:
     """What is known of one attempt now. `exit` is None while it runs."""
 
-    spec: ContainerSpec
+    spec: ResolvedContainer
     id: str
     started_at: datetime
     directory: Path
@@ -75,7 +75,7 @@ class Executed:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class ContainerStats:
     """Since the container started, and now."""
 
     cpu_nanoseconds: int
@@ -84,7 +84,7 @@ class Usage:
     at: datetime
 
 
-class Runtime(Protocol):
+class ContainerRuntime(Protocol):
     """Containers of one node. Stopping is asked for; that it happened is told by `ended`."""
 
     @property
@@ -106,7 +106,7 @@ class Runtime(Protocol):
         """The private directory of an attempt: made at need, empty at first, gone with the attempt."""
         ...
 
-    async def start(self, spec: ContainerSpec) -> Attempt:
+    async def start(self, spec: ResolvedContainer) -> Attempt:
         """Starts it; an attempt that could not be started comes back with its exit, reason StartError."""
         ...
 
@@ -134,7 +134,7 @@ class Runtime(Protocol):
         """Runs a command in the container's environment and directory."""
         ...
 
-    def usage(self, attempt: Attempt) -> Usage | None: ...
+    def usage(self, attempt: Attempt) -> ContainerStats | None: ...
 
     def pod_directory(self, pod_uid: str) -> Path: ...
 

@@ -13,7 +13,7 @@ from datetime import datetime
 
 from grid.sandbox.client import Clock
 from grid.sandbox.kubelet.processes import Process, TableRow, process_table, proportional_bytes, trees
-from grid.sandbox.kubelet.runtime import Usage
+from grid.sandbox.kubelet.runtime import ContainerStats
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ class _Watched:
     limit: int
     over_limit: Callable[[int], None]
     samples: deque[tuple[float, int]] = field(default_factory=deque)  # (monotonic seconds, CPU nanoseconds)
-    usage: Usage | None = None
+    usage: ContainerStats | None = None
 
 
 class Sampler:
@@ -46,7 +46,7 @@ class Sampler:
     def release(self, key: str) -> None:
         self._watched.pop(key, None)
 
-    def usage(self, key: str) -> Usage | None:
+    def usage(self, key: str) -> ContainerStats | None:
         watched = self._watched.get(key)
         return watched.usage if watched is not None else None
 
@@ -87,7 +87,7 @@ def _look(roots: list[int]) -> tuple[dict[int, TableRow], dict[int, list[int]]]:
     return table, trees(table, roots)
 
 
-def _usage(item: _Watched, cpu: int, memory: int, monotonic: float, at: datetime) -> Usage:
+def _usage(item: _Watched, cpu: int, memory: int, monotonic: float, at: datetime) -> ContainerStats:
     """The rate is over the last seconds: one over half a second would jump with the machine's clock tick."""
     samples = item.samples
     samples.append((monotonic, cpu))
@@ -95,4 +95,4 @@ def _usage(item: _Watched, cpu: int, memory: int, monotonic: float, at: datetime
         samples.popleft()
     since, first = samples[0]
     rate = (cpu - first) / (monotonic - since) if monotonic > since else 0.0
-    return Usage(cpu, max(0, int(rate)), memory, at)
+    return ContainerStats(cpu, max(0, int(rate)), memory, at)

@@ -28,7 +28,7 @@ class NoLog(Exception):
     """There is no such log now; the message is for the person who asked."""
 
 
-class Served(Protocol):
+class ServedKubelet(Protocol):
     """What a kubelet offers to the server."""
 
     def attempt(self, namespace: str, pod: str, container: str, *, previous: bool) -> Attempt:
@@ -49,7 +49,7 @@ class NodeServer:
         self._tls = tls
         self._clock = clock
         self._token = token
-        self._nodes: dict[str, Served] = {}
+        self._nodes: dict[str, ServedKubelet] = {}
         self._sites: dict[str, web.TCPSite] = {}
         self._runner: web.AppRunner | None = None
 
@@ -67,7 +67,7 @@ class NodeServer:
             await self._runner.cleanup()
             self._runner = None
 
-    async def add(self, address: str, node: Served) -> int:
+    async def add(self, address: str, node: ServedKubelet) -> int:
         """Listens on a node's address; returns the port, the usual one unless something else has it."""
         if self._runner is None:
             raise RuntimeError("the server is not started")
@@ -103,7 +103,7 @@ class NodeServer:
             return web.Response(status=401, text="Unauthorized")
         return await handler(request)
 
-    def _node(self, request: web.Request) -> Served:
+    def _node(self, request: web.Request) -> ServedKubelet:
         name = request.transport.get_extra_info("sockname") if request.transport is not None else None
         node = self._nodes.get(name[0]) if name else None
         if node is None:

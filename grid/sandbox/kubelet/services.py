@@ -25,7 +25,7 @@ from grid.sandbox.images import ImageStore
 from grid.sandbox.kubelet.backoff import Delays
 from grid.sandbox.kubelet.environment import ConfigError, decoded
 from grid.sandbox.kubelet.handlers import Handlers
-from grid.sandbox.kubelet.runtime import Runtime
+from grid.sandbox.kubelet.runtime import ContainerRuntime
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ class Services:
     address: str
     allocatable: Mapping[str, str]
     api: Api
-    runtime: Runtime
+    runtime: ContainerRuntime
     images: ImageStore
     handlers: Handlers
     addresses: PodAddresses

@@ -15,7 +15,7 @@ from pathlib import Path
 from grid.quantity import millicores, whole
 from grid.sandbox.client import Clock
 from grid.sandbox.images import Image, ImageStore, PulledImage, PullFailed
-from grid.sandbox.kubelet.runtime import Attempt, ContainerSpec, Executed, Exit, PodIdentity, Usage
+from grid.sandbox.kubelet.runtime import Attempt, ContainerStats, Executed, Exit, PodIdentity, ResolvedContainer
 from grid.sandbox.kubelet.services import first_of
 
 VARIABLE = "GRID_SIMULATE"
@@ -60,7 +60,7 @@ class _Container:
 
 
 class SimulatedRuntime:
-    """Implements `Runtime` for one node."""
+    """Implement `ContainerRuntime` for one node."""
 
     def __init__(self, directory: Path, clock: Clock) -> None:
         self._directory = directory
@@ -89,7 +89,7 @@ class SimulatedRuntime:
         place.mkdir(parents=True, exist_ok=True)
         return place
 
-    async def start(self, spec: ContainerSpec) -> Attempt:
+    async def start(self, spec: ResolvedContainer) -> Attempt:
         self._pods[spec.pod.uid] = spec.pod
         attempt = Attempt(
             spec=spec,
@@ -139,13 +139,13 @@ class SimulatedRuntime:
     async def execute(self, attempt: Attempt, argv: Sequence[str], timeout: float) -> Executed:
         return Executed(0, "")
 
-    def usage(self, attempt: Attempt) -> Usage | None:
+    def usage(self, attempt: Attempt) -> ContainerStats | None:
         one = self._find(attempt)
         if one is None or one.attempt.exit is not None:
             return None
         nanocores = one.play.cpu_millicores * 1_000_000
         seconds = self._clock.monotonic() - one.started
-        return Usage(int(nanocores * seconds), nanocores, one.play.memory_bytes, self._clock.now())
+        return ContainerStats(int(nanocores * seconds), nanocores, one.play.memory_bytes, self._clock.now())
 
     def forget(self, pod_uid: str) -> None:
         self._pods.pop(pod_uid, None)

@@ -1,6 +1,6 @@
 """From a container in a pod's spec to a running process: image, environment, mounts, Services, command.
 
-Each step that fails says so in a container's waiting reason and in events with Kubernetes' words, as `NotYet`; the pod's worker
+Each step that fails says so in a container's waiting reason and in events with Kubernetes' words, as `CannotStartYet`; the pod's worker
 decides when to try again.
 """
 
@@ -15,7 +15,7 @@ from grid.sandbox.kubelet.backoff import spell
 from grid.sandbox.kubelet.clusterips import addresses_in, replaced
 from grid.sandbox.kubelet.environment import (
     ConfigError,
-    PodFacts,
+    DownwardFacts,
     Sources,
     Variable,
     environment_of,
@@ -23,8 +23,8 @@ from grid.sandbox.kubelet.environment import (
     expand_all,
 )
 from grid.sandbox.kubelet.mounts import Mounts
-from grid.sandbox.kubelet.podstatus import Role, Waiting
-from grid.sandbox.kubelet.runtime import ContainerSpec, PodIdentity
+from grid.sandbox.kubelet.podstatus import ContainerRole, WaitingReason
+from grid.sandbox.kubelet.runtime import PodIdentity, ResolvedContainer
 from grid.sandbox.kubelet.services import Services
 from grid.sandbox.kubelet.volumes import mount_places
 
@@ -32,10 +32,10 @@ _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _DEFAULT_MESSAGE_PATH = "/dev/termination-log"
 
 
-class NotYet(Exception):
+class CannotStartYet(Exception):
     """The container cannot start now; `waiting` is what its status says meanwhile."""
 
-    def __init__(self, waiting: Waiting) -> None:
+    def __init__(self, waiting: WaitingReason) -> None:
         super().__init__(waiting.message)
         self.waiting = waiting
 
@@ -43,7 +43,7 @@ class NotYet(Exception):
 class Starter:
     """Prepares the containers of one pod."""
 
-    def __init__(self, services: Services, sources: Sources, facts: PodFacts, volumes: Mapping[str, Path]) -> None:
+    def __init__(self, services: Services, sources: Sources, facts: DownwardFacts, volumes: Mapping[str, Path]) -> None:
         self._services = services
         self._sources = sources
         self._facts = facts
@@ -63,7 +63,7 @@ class Starter:
             problem = f'Container image "{name}" is not present with pull policy of Never'
             services.events.about_pod(pod, "ErrImageNeverPull", problem, type="Warning", field=field)
             services.events.about_pod(pod, "Failed", "Error: ErrImageNeverPull", type="Warning", field=field)
-            raise NotYet(Waiting("ErrImageNeverPull", problem))
+            raise CannotStartYet(WaitingReason("ErrImageNeverPull", problem))
         services.events.about_pod(pod, "Pulling", f'Pulling image "{name}"', field=field)
         asked = time.monotonic()
         try:
@@ -72,7 +72,7 @@ class Starter:
             problem = f'Failed to pull image "{name}": {error}'
             services.events.about_pod(pod, "Failed", problem, type="Warning", field=field)
             services.events.about_pod(pod, "Failed", "Error: ErrImagePull", type="Warning", field=field)
-            raise NotYet(Waiting("ErrImagePull", str(error))) from error
+            raise CannotStartYet(WaitingReason("ErrImagePull", str(error))) from error
         waited = time.monotonic() - asked
         services.events.about_pod(
             pod,
@@ -83,16 +83,16 @@ class Starter:
         )
         return pulled
 
-    async def spec(self, container: Object, number: int, image: PulledImage, field: str) -> ContainerSpec:
-        """Everything looked up and rewritten. Raises `NotYet` with CreateContainerConfigError."""
+    async def spec(self, container: Object, number: int, image: PulledImage, field: str) -> ResolvedContainer:
+        """Everything looked up and rewritten. Raises `CannotStartYet` with CreateContainerConfigError."""
         try:
             return await self._spec(container, number, image)
         except (ConfigError, ValueError) as error:
             message = f"Error: {error}"
             self._services.events.about_pod(self._facts.pod, "Failed", message, type="Warning", field=field)
-            raise NotYet(Waiting("CreateContainerConfigError", str(error))) from error
+            raise CannotStartYet(WaitingReason("CreateContainerConfigError", str(error))) from error
 
-    async def _spec(self, container: Object, number: int, image: PulledImage) -> ContainerSpec:
+    async def _spec(self, container: Object, number: int, image: PulledImage) -> ResolvedContainer:
         pod, name = self._facts.pod, str(container["name"])
         root = self._services.runtime.root(uid_of(pod), name, number)
         message_path = str(container.get("terminationMessagePath") or _DEFAULT_MESSAGE_PATH)
@@ -113,7 +113,7 @@ class Starter:
         wanted = wanted | {
             key: Variable(replaced(mounts.rewrite(text), service_places), False) for key, text in texts.items()
         }
-        return ContainerSpec(
+        return ResolvedContainer(
             pod=PodIdentity(uid_of(pod), namespace_of(pod), name_of(pod)),
             container=name,
             number=number,
@@ -168,7 +168,7 @@ def _memory_limit(container: Object) -> int:
     return whole(limits["memory"]) if "memory" in limits else 0
 
 
-def role_of(container: Object, *, init: bool) -> Role:
+def role_of(container: Object, *, init: bool) -> ContainerRole:
     if not init:
-        return Role.MAIN
-    return Role.SIDECAR if container.get("restartPolicy") == "Always" else Role.INIT
+        return ContainerRole.MAIN
+    return ContainerRole.SIDECAR if container.get("restartPolicy") == "Always" else ContainerRole.INIT

@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from grid.sandbox.client import Object, format_time
-from grid.sandbox.kubelet.runtime import PodIdentity, Usage
+from grid.sandbox.kubelet.runtime import ContainerStats, PodIdentity
 
 
 @dataclass(frozen=True, slots=True)
 class ContainerUsage:
     name: str
     started_at: datetime
-    usage: Usage
+    usage: ContainerStats
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def summary(node_name: str, pods: Sequence[PodUsage], *, node_started: datetime,
     }
 
 
-def _resources(usages: Iterable[Usage], at: datetime) -> Object:
+def _resources(usages: Iterable[ContainerStats], at: datetime) -> Object:
     usages = list(usages)
     memory = sum(usage.memory_bytes for usage in usages)
     return {

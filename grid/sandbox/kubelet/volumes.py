@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Protocol
 
 from grid.sandbox.client import Object, controller_of, name_of, namespace_of, uid_of
-from grid.sandbox.kubelet.environment import ConfigError, PodFacts, Sources, field_value, resource_value
+from grid.sandbox.kubelet.environment import ConfigError, DownwardFacts, Sources, field_value, resource_value
 from grid.sandbox.kubelet.process_runtime import checked_name
 
 _SOURCES = ("configMap", "secret", "downwardAPI", "serviceAccountToken")
@@ -36,7 +36,7 @@ class VolumeSources(Sources, Protocol):
 class PodVolumes:
     """The volumes of one pod: where each is, made when asked."""
 
-    def __init__(self, facts: PodFacts, *, directory: Path, claims: Path, sources: VolumeSources) -> None:
+    def __init__(self, facts: DownwardFacts, *, directory: Path, claims: Path, sources: VolumeSources) -> None:
         self._facts = facts
         self._directory = directory
         self._claims = claims

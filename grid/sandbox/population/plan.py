@@ -5,7 +5,7 @@ import uuid
 from collections import Counter
 from dataclasses import dataclass
 
-from grid.sandbox.pools import NodePool, Taint
+from grid.sandbox.pools import NodePool, PoolTaint
 
 _ID_ALPHABET = "abcdefghijkmnpqrstvwxyz23456789"
 _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
@@ -106,7 +106,7 @@ def _pool(name: str, instance: str, cores: int, gibibytes: int, *, gpus: int = 0
         minimum=0,
         maximum=5000,
         labels={"karpenter.sh/capacity-type": "spot"} if spot else {},
-        taints=(Taint("nvidia.com/gpu", "present", "NoSchedule"),) if gpus else (),
+        taints=(PoolTaint("nvidia.com/gpu", "present", "NoSchedule"),) if gpus else (),
     )
 
 

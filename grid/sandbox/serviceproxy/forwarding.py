@@ -2,7 +2,7 @@
 
 Buffers are bounded: a side that does not read makes the other one wait. An end of one direction is handed on and leaves the
 other open; a broken connection breaks both sides. The pod sees the address that the client called from, as on a real cluster.
-A connection lives as long as its two sides, whatever becomes of the Service meanwhile; `Connections.close` ends all of them.
+A connection lives as long as its two sides, whatever becomes of the Service meanwhile; `ForwardedConnections.close` ends all of them.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ _RESET = struct.pack("ii", 1, 0)  # linger on, for no time: closing sends a rese
 _BIND_ADDRESS_NO_PORT = getattr(socket, "IP_BIND_ADDRESS_NO_PORT", 24)
 
 
-class Connections:
+class ForwardedConnections:
     """All connections that are being forwarded now."""
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class Connections:
 class Listener:
     """One port of one Service. Listens from the start (OSError when it cannot) until closed; connections go on."""
 
-    def __init__(self, address: str, port: int, backends: Sequence[Backend], connections: Connections) -> None:
+    def __init__(self, address: str, port: int, backends: Sequence[Backend], connections: ForwardedConnections) -> None:
         self._backends = backends
         self._connections = connections
         self._next = 0

@@ -26,7 +26,7 @@ from grid.sandbox.client import (
     uid_of,
 )
 from grid.sandbox.serviceproxy.endpoints import Backend, backends_of, cluster_ip, endpoint_facts, selects
-from grid.sandbox.serviceproxy.forwarding import Connections, Listener
+from grid.sandbox.serviceproxy.forwarding import ForwardedConnections, Listener
 from grid.sandbox.serviceproxy.index import PodIndex, ServiceIndex
 
 logger = logging.getLogger(__name__)
@@ -63,7 +63,7 @@ class ServiceProxy:
         self._events = EventRecorder(api, "kube-proxy", clock=self._clock)
         self._dirty: set[str] = set()
         self._woken = asyncio.Event()
-        self.connections = Connections()
+        self.connections = ForwardedConnections()
 
     async def places_of(self, cluster_ips: Collection[str]) -> Mapping[str, str]:
         """Where those of the addresses that belong to Services are on this machine. Raises ApiError when nobody can tell.

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grid.sandbox.apiserver.protobuf import MEDIA_TYPE, Unreadable, decode
+from grid.sandbox.apiserver.protobuf import MEDIA_TYPE, UnreadableProtobuf, decode
 from tests.sandbox.apiserver.conftest import Api
 
 
@@ -68,14 +68,14 @@ def test_numbers_lists_maps_and_nested_structs_are_understood() -> None:
 
 
 def test_a_field_that_nobody_knows_makes_the_body_unreadable() -> None:
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableProtobuf):
         decode(envelope("ConfigMap", "v1", field(99, "secret")))
 
 
 @given(st.binary(max_size=60))
 def test_garbage_is_refused_and_breaks_nothing(data: bytes) -> None:
     for body in (data, b"k8s\x00" + data, envelope("Pod", "v1", data), envelope("Pod", "v1", field(2, data))):
-        with contextlib.suppress(Unreadable):
+        with contextlib.suppress(UnreadableProtobuf):
             decode(body)
 
 

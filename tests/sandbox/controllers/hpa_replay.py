@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from grid.sandbox.client import parse_time
-from grid.sandbox.controllers.scaling.model import Memory, PodState, Settings, Usage
+from grid.sandbox.controllers.scaling.model import Memory, NamespaceUsage, PodState, ScalingSettings
 from grid.sandbox.controllers.scaling.reading import read_pod, read_usage
 from grid.sandbox.controllers.scaling.sync import Scale, Situation, conclude, decide, reads_metrics, without_scale
 
@@ -21,7 +21,9 @@ RECORDINGS = Path("tests/recordings/hpa")
 _ONE_LOOK_SECONDS = 1.0
 # Between the first effect of a look without metrics and the moment when it read its input.
 _EFFECT_SECONDS = 0.015
-_SETTINGS = Settings(sync_seconds=5, down_seconds=30, cpu_initialisation_seconds=20, initial_readiness_seconds=10)
+_SETTINGS = ScalingSettings(
+    sync_seconds=5, down_seconds=30, cpu_initialisation_seconds=20, initial_readiness_seconds=10
+)
 _LIST = re.compile(r"\[(.*)\]")
 _POD = re.compile(r"of Pod \S+")
 
@@ -165,12 +167,12 @@ class Replay:
             },
         }
 
-    def _usage(self, look: Look) -> Usage:
+    def _usage(self, look: Look) -> NamespaceUsage:
         if not look.answers:
-            return Usage()
+            return NamespaceUsage()
         answer = look.answers[0]
         if answer["status"] != 200:
-            return Usage(problem="unable to fetch metrics from resource metrics API: metrics are down")
+            return NamespaceUsage(problem="unable to fetch metrics from resource metrics API: metrics are down")
         usage = answer["usage"]
         if isinstance(usage, str):
             usage = next(

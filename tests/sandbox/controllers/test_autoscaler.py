@@ -20,13 +20,13 @@ from grid.sandbox.client import (
     Object,
     name_of,
 )
-from grid.sandbox.controllers.autoscaler import Autoscaler, Settings
+from grid.sandbox.controllers.autoscaler import AutoscalerSettings, ClusterAutoscaler
 from grid.sandbox.controllers.deployment import DeploymentController
-from grid.sandbox.controllers.nodelifecycle import NodeLifecycleController, Patience
+from grid.sandbox.controllers.nodelifecycle import NodeLifecycleController, NodeTimeouts
 from grid.sandbox.controllers.removal import mark
 from grid.sandbox.controllers.replicaset import ReplicaSetController
 from grid.sandbox.controllers.scheduler import Scheduler
-from grid.sandbox.pools import NodePool, Taint
+from grid.sandbox.pools import NodePool, PoolTaint
 from tests.sandbox.support import (
     FakeKubelet,
     FastClock,
@@ -40,7 +40,7 @@ from tests.sandbox.support import (
 )
 
 CPU = {"cpu": "8", "memory": "32Gi", "pods": "110"}
-GPU_TAINT = Taint("nvidia.com/gpu", "present", "NoSchedule")
+GPU_TAINT = PoolTaint("nvidia.com/gpu", "present", "NoSchedule")
 POOLS = (
     NodePool("default", "m5.2xlarge", CPU, minimum=1, maximum=3, initial=1),
     NodePool("default-gpu", "g4dn.xlarge", CPU | {"nvidia.com/gpu": "1"}, minimum=0, maximum=2, taints=(GPU_TAINT,)),
@@ -141,15 +141,15 @@ async def cluster(folder: Path, *, unneeded: float = UNNEEDED, stock_out: bool =
         bench.seen.of(NODES).subscribe(bench.note_taints)
         await add_node(client, make_node("default-0", labels=POOLS[0].node_labels("default-0")))
         cloud.machines["default"].append("default-0")
-        settings = Settings(scan_seconds=2.0, unneeded_seconds=unneeded, backoff_seconds=10.0)
+        settings = AutoscalerSettings(scan_seconds=2.0, unneeded_seconds=unneeded, backoff_seconds=10.0)
         parts = (
             Scheduler(client, clock=clock),
             DeploymentController(client, clock=clock),
             ReplicaSetController(client, clock=clock),
             # Nobody renews a heartbeat here.
-            NodeLifecycleController(client, clock=clock, patience=Patience(grace=1e6, period=0.5)),
+            NodeLifecycleController(client, clock=clock, patience=NodeTimeouts(grace=1e6, period=0.5)),
             FakeKubelet(client, clock),
-            Autoscaler(client, cloud=cloud, pools=POOLS, settings=settings, clock=clock),
+            ClusterAutoscaler(client, cloud=cloud, pools=POOLS, settings=settings, clock=clock),
         )
         async with bench.seen.running(), running(*parts):
             yield bench
@@ -253,7 +253,7 @@ async def test_a_removal_that_an_earlier_process_left_unfinished_is_called_off(t
         await add_node(client, make_node("default-0", labels=POOLS[0].node_labels("default-0")))
         cloud.machines["default"].append("default-0")
         await mark(client, "default-0", TO_BE_DELETED_TAINT, "1795236611", "NoSchedule")
-        autoscaler = Autoscaler(client, cloud=cloud, pools=POOLS, clock=clock)
+        autoscaler = ClusterAutoscaler(client, cloud=cloud, pools=POOLS, clock=clock)
         seen = Mirrors(client, clock=clock)
         nodes = seen.of(NODES)
         async with seen.running():

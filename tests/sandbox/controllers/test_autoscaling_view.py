@@ -7,7 +7,7 @@ import pytest
 
 from grid.sandbox.client import Object, format_time
 from grid.sandbox.controllers.autoscaling.scaleup import plan_scale_up
-from grid.sandbox.controllers.autoscaling.view import Patience, View, drop_upcoming
+from grid.sandbox.controllers.autoscaling.view import AutoscalingView, MachineTimeouts, drop_upcoming
 from grid.sandbox.controllers.nodehealth import NOT_READY
 from grid.sandbox.pools import DEFAULT_POOLS
 from tests.sandbox.controllers.test_scaleup import gpu_pod, waiting
@@ -18,12 +18,16 @@ POOL = next(pool for pool in DEFAULT_POOLS if pool.name == "default-gpu")
 NOT_YET = {"key": NOT_READY, "effect": "NoSchedule"}
 
 
-def view(node: Object) -> View:
+def view(node: Object) -> AutoscalingView:
     """A round that comes when nobody has said anything about the machine's first minute."""
     machines = {pool.name: [NAME] if pool == POOL else [] for pool in DEFAULT_POOLS}
-    patience = Patience(provision=timedelta(minutes=15), recovery=timedelta(minutes=2))
-    missing = {} if View(START, DEFAULT_POOLS, machines, {NAME: node}, {}, patience).ready(POOL.name) else {NAME: START}
-    return View(START, DEFAULT_POOLS, machines, {NAME: node}, missing, patience)
+    patience = MachineTimeouts(provision=timedelta(minutes=15), recovery=timedelta(minutes=2))
+    missing = (
+        {}
+        if AutoscalingView(START, DEFAULT_POOLS, machines, {NAME: node}, {}, patience).ready(POOL.name)
+        else {NAME: START}
+    )
+    return AutoscalingView(START, DEFAULT_POOLS, machines, {NAME: node}, missing, patience)
 
 
 def gpu_node(*taints: Object, ready: bool = True, **conditions: str) -> Object:

@@ -18,9 +18,9 @@ from grid.sandbox.client import (
     ApiError,
     BadKubeconfig,
     Client,
-    Connection,
     EventRecorder,
     Object,
+    ServerAccess,
     read_kubeconfig,
     reference_to,
 )
@@ -80,7 +80,7 @@ async def test_a_hostile_name_stays_inside_its_path_segment(client: Client) -> N
 
 
 async def test_a_server_that_does_not_answer_is_an_api_error_without_a_status() -> None:
-    async with Client(Connection("http://127.0.0.1:1")) as client:
+    async with Client(ServerAccess("http://127.0.0.1:1")) as client:
         with pytest.raises(ApiError, match="did not answer") as caught:
             await client.get(NAMESPACES.path())
     assert caught.value.unreachable
@@ -95,7 +95,7 @@ async def test_a_watch_cut_in_the_middle_of_a_line_gives_the_whole_lines_only() 
 
     application = web.Application()
     application.router.add_get("/api/v1/pods", cut)
-    async with TestServer(application) as server, Client(Connection(str(server.make_url("")).rstrip("/"))) as client:
+    async with TestServer(application) as server, Client(ServerAccess(str(server.make_url("")).rstrip("/"))) as client:
         seen = [event async for event in client.watch(PODS.path(), resource_version="1")]
     assert [event.object["metadata"]["name"] for event in seen] == ["a"]
 
@@ -108,7 +108,7 @@ async def test_an_error_event_in_a_watch_is_raised_with_its_code() -> None:
 
     application = web.Application()
     application.router.add_get("/api/v1/pods", expired)
-    async with TestServer(application) as server, Client(Connection(str(server.make_url("")).rstrip("/"))) as client:
+    async with TestServer(application) as server, Client(ServerAccess(str(server.make_url("")).rstrip("/"))) as client:
         with pytest.raises(ApiError) as caught:
             async for _ in client.watch(PODS.path(), resource_version="1"):
                 pass
@@ -129,7 +129,7 @@ def write_kubeconfig(folder: Path, cluster: Object, user: Object) -> Path:
 
 def test_a_token_may_stand_in_the_kubeconfig_or_in_a_file_beside_it(tmp_path: Path) -> None:
     plain = write_kubeconfig(tmp_path, {"server": "http://127.0.0.1:1/"}, {"token": "abc"})
-    assert read_kubeconfig(plain) == Connection("http://127.0.0.1:1", "abc")
+    assert read_kubeconfig(plain) == ServerAccess("http://127.0.0.1:1", "abc")
     (tmp_path / "token").write_text("def\n")
     beside = write_kubeconfig(tmp_path, {"server": "http://127.0.0.1:1"}, {"tokenFile": "token"})
     assert read_kubeconfig(beside).token == "def"
@@ -200,6 +200,6 @@ async def test_an_event_that_somebody_deleted_is_written_anew(client: Client) ->
 
 
 async def test_an_event_that_cannot_be_written_does_not_fail_its_writer(caplog: pytest.LogCaptureFixture) -> None:
-    async with Client(Connection("http://127.0.0.1:1")) as client:
+    async with Client(ServerAccess("http://127.0.0.1:1")) as client:
         await EventRecorder(client, "tester").record({"name": "x", "namespace": "default"}, "Tried", "It was tried.")
     assert "event not written reason=Tried about=x" in caplog.text

@@ -8,7 +8,7 @@ import pytest
 from grid.sandbox.client import DEPLOYMENTS, DISRUPTION_BUDGETS, PODS, ApiError, Client, Mirrors, Object, name_of
 from grid.sandbox.controllers.disruption import Needs, NoScale, needs_of, resolve
 from grid.sandbox.controllers.manager import ControllerManager
-from grid.sandbox.controllers.nodelifecycle import Patience
+from grid.sandbox.controllers.nodelifecycle import NodeTimeouts
 from grid.sandbox.controllers.scheduler import Scheduler
 from tests.sandbox.support import (
     FakeKubelet,
@@ -59,7 +59,7 @@ async def test_evictions_are_granted_up_to_the_budget_and_refused_beyond_it(tmp_
         await add_node(client, make_node("a"))
         seen = Mirrors(client, clock=clock)
         pods, budgets = seen.of(PODS), seen.of(DISRUPTION_BUDGETS)
-        manager = ControllerManager(client, clock=clock, patience=Patience(grace=1e6))
+        manager = ControllerManager(client, clock=clock, patience=NodeTimeouts(grace=1e6))
         parts = (Scheduler(client, clock=clock), manager, FakeKubelet(client, clock))
         async with seen.running(), running(*parts):
             await client.create(DISRUPTION_BUDGETS.path("default"), budget(minAvailable=2))

@@ -11,11 +11,11 @@ from grid.sandbox.controllers.scaling.metrics import compute
 from grid.sandbox.controllers.scaling.model import (
     CannotCompute,
     External,
+    MetricView,
+    NamespaceUsage,
     PodState,
-    Settings,
+    ScalingSettings,
     Tolerance,
-    Usage,
-    View,
 )
 
 NOW = datetime(2026, 11, 21, 4, 0, tzinfo=UTC)
@@ -30,13 +30,13 @@ def pod(name: str, *, phase: str = "Running", ready: bool = True) -> PodState:
     return PodState(name, phase, terminating=False, ready=ready, ready_since=NOW, started=NOW, requests=())
 
 
-def view(*values: int, current: int = 2, present: int | None = None, pods: int = 2, problem: str = "") -> View:
-    return View(
+def view(*values: int, current: int = 2, present: int | None = None, pods: int = 2, problem: str = "") -> MetricView:
+    return MetricView(
         current,
         [pod(f"p{number}") for number in range(pods)],
-        Usage("default"),
+        NamespaceUsage("default"),
         Tolerance(0.1, 0.1),
-        Settings(),
+        ScalingSettings(),
         NOW,
         present=current if present is None else present,
         external={("wanted", ""): External(values, problem)},

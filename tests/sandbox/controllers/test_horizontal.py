@@ -13,7 +13,7 @@ from django.core.management import CommandError, call_command
 from grid.sandbox.client import DEPLOYMENTS, EVENTS, PODS, Client, Object, SystemClock, condition_of
 from grid.sandbox.controllers.horizontal import AUTOSCALERS, HorizontalController
 from grid.sandbox.controllers.manager import ControllerManager
-from grid.sandbox.controllers.scaling.model import Settings
+from grid.sandbox.controllers.scaling.model import ScalingSettings
 from grid.sandbox.controllers.scheduler import Scheduler
 from grid.sandbox.images import ImageStore
 from grid.sandbox.kubelet import Fleet, FleetSettings
@@ -41,7 +41,7 @@ async def controlled(folder: Path) -> AsyncIterator[Client]:
     clock = FastClock(speed=20)
     async with (
         api_server(folder, clock) as client,
-        running(HorizontalController(client, clock=clock, settings=Settings(sync_seconds=5))),
+        running(HorizontalController(client, clock=clock, settings=ScalingSettings(sync_seconds=5))),
     ):
         yield client
 
@@ -140,7 +140,9 @@ def test_a_period_that_makes_no_sense_is_refused(tmp_path: Path, option: str) ->
 
 async def test_busy_workers_become_more_and_idle_ones_fewer(tmp_path: Path) -> None:
     pool = NodePool("small", "t", {"cpu": "8", "memory": "32Gi", "pods": "110"}, minimum=1, maximum=1, initial=1)
-    settings = Settings(sync_seconds=1, down_seconds=3, cpu_initialisation_seconds=1, initial_readiness_seconds=1)
+    settings = ScalingSettings(
+        sync_seconds=1, down_seconds=3, cpu_initialisation_seconds=1, initial_readiness_seconds=1
+    )
     busy = tmp_path / "busy"
     (tmp_path / "api").mkdir()
     async with api_server(tmp_path / "api", SystemClock()) as client:

@@ -14,19 +14,19 @@ from grid.sandbox.controllers.scaling.behaviour import (
     UNSTABILISED,
     WITHIN,
     Behaviour,
-    Limits,
-    Policy,
+    ReplicaBounds,
     Rules,
+    ScalingPolicy,
     limit,
     read_behaviour,
     read_tolerance,
     remember_rescale,
     stabilise,
 )
-from grid.sandbox.controllers.scaling.model import Memory, Recommendation, Rescale, Settings, Tolerance
+from grid.sandbox.controllers.scaling.model import Memory, Recommendation, Rescale, ScalingSettings, Tolerance
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
-SETTINGS = Settings()
+SETTINGS = ScalingSettings()
 FRESH = Memory()
 
 
@@ -34,9 +34,9 @@ def test_behaviour_that_is_not_said_is_the_real_ones_default() -> None:
     assert read_behaviour({}, SETTINGS) is None
     found = read_behaviour({"behavior": {}}, SETTINGS)
     quarter = timedelta(seconds=15)
-    both = (Policy("Pods", 4, quarter), Policy("Percent", 100, quarter))
+    both = (ScalingPolicy("Pods", 4, quarter), ScalingPolicy("Percent", 100, quarter))
     assert found == Behaviour(
-        Rules(timedelta(), "Max", both), Rules(timedelta(minutes=5), "Max", (Policy("Percent", 100, quarter),))
+        Rules(timedelta(), "Max", both), Rules(timedelta(minutes=5), "Max", (ScalingPolicy("Percent", 100, quarter),))
     )
 
 
@@ -45,7 +45,7 @@ def test_behaviour_that_is_said_is_taken_as_it_is_even_when_it_is_nothing() -> N
     up = {"stabilizationWindowSeconds": 30, "selectPolicy": "Min", "policies": [policy]}
     found = read_behaviour({"behavior": {"scaleUp": up, "scaleDown": {"stabilizationWindowSeconds": 0}}}, SETTINGS)
     assert found is not None
-    assert found.up == Rules(timedelta(seconds=30), "Min", (Policy("Pods", 1, timedelta(minutes=1)),))
+    assert found.up == Rules(timedelta(seconds=30), "Min", (ScalingPolicy("Pods", 1, timedelta(minutes=1)),))
     assert found.down.window == timedelta()
 
 
@@ -69,19 +69,20 @@ def test_the_tolerance_of_each_direction_is_its_own_and_a_tenth_when_it_is_not_s
 def test_without_behaviour_one_step_doubles_at_most_and_shrinks_at_will(
     current: int, desired: int, expected: tuple[int, str]
 ) -> None:
-    replicas, (reason, _) = limit(None, FRESH, current, desired, Limits(2, 50), NOW)
+    replicas, (reason, _) = limit(None, FRESH, current, desired, ReplicaBounds(2, 50), NOW)
     assert (replicas, reason) == expected
 
 
 def test_of_two_changes_only_the_one_within_a_policys_period_counts_against_it() -> None:
     minute = timedelta(minutes=1)
     behaviour = Behaviour(
-        Rules(timedelta(), "Max", (Policy("Pods", 4, minute),)), Rules(timedelta(), "Max", (Policy("Pods", 3, minute),))
+        Rules(timedelta(), "Max", (ScalingPolicy("Pods", 4, minute),)),
+        Rules(timedelta(), "Max", (ScalingPolicy("Pods", 3, minute),)),
     )
     changes = (Rescale(NOW - minute, 7), Rescale(NOW - minute / 2, 2))
     grown, shrunk = Memory(ups=changes), Memory(downs=changes)
-    assert limit(behaviour, grown, 10, 40, Limits(1, 50), NOW)[0] == 12
-    assert limit(behaviour, shrunk, 10, 1, Limits(1, 50), NOW)[0] == 9
+    assert limit(behaviour, grown, 10, 40, ReplicaBounds(1, 50), NOW)[0] == 12
+    assert limit(behaviour, shrunk, 10, 1, ReplicaBounds(1, 50), NOW)[0] == 9
     later = remember_rescale(behaviour, grown, 10, 12, NOW)
     assert later.ups == (changes[1], Rescale(NOW, 2))
     assert remember_rescale(behaviour, shrunk, 10, 9, NOW).downs == (changes[1], Rescale(NOW, 1))
@@ -89,30 +90,30 @@ def test_of_two_changes_only_the_one_within_a_policys_period_counts_against_it()
 
 
 def test_a_percentage_rounds_in_favour_of_change() -> None:
-    tenth = (Policy("Percent", 10, timedelta(minutes=1)),)
+    tenth = (ScalingPolicy("Percent", 10, timedelta(minutes=1)),)
     behaviour = Behaviour(Rules(timedelta(), "Max", tenth), Rules(timedelta(), "Max", tenth))
-    assert limit(behaviour, FRESH, 11, 40, Limits(1, 50), NOW) == (13, TOO_FAST_UP)
-    assert limit(behaviour, FRESH, 11, 1, Limits(1, 50), NOW) == (9, TOO_FAST_DOWN)
-    half = (Policy("Percent", 50, timedelta(minutes=1)),)
+    assert limit(behaviour, FRESH, 11, 40, ReplicaBounds(1, 50), NOW) == (13, TOO_FAST_UP)
+    assert limit(behaviour, FRESH, 11, 1, ReplicaBounds(1, 50), NOW) == (9, TOO_FAST_DOWN)
+    half = (ScalingPolicy("Percent", 50, timedelta(minutes=1)),)
     behaviour = Behaviour(Rules(timedelta(), "Max", half), Rules(timedelta(), "Max", half))
-    assert limit(behaviour, FRESH, 404, 999, Limits(1, 999), NOW)[0] == 606
-    assert limit(behaviour, FRESH, 404, 1, Limits(1, 999), NOW)[0] == 202
+    assert limit(behaviour, FRESH, 404, 999, ReplicaBounds(1, 999), NOW)[0] == 606
+    assert limit(behaviour, FRESH, 404, 1, ReplicaBounds(1, 999), NOW)[0] == 202
 
 
 def test_where_a_bound_and_the_speed_meet_the_bound_is_the_reason() -> None:
-    step = (Policy("Pods", 2, timedelta(minutes=1)),)
+    step = (ScalingPolicy("Pods", 2, timedelta(minutes=1)),)
     behaviour = Behaviour(Rules(timedelta(), "Max", step), Rules(timedelta(), "Max", step))
-    assert limit(None, FRESH, 2, 9, Limits(1, 4), NOW) == (4, TOO_MANY)
-    assert limit(behaviour, FRESH, 2, 9, Limits(1, 4), NOW) == (4, TOO_MANY)
-    assert limit(behaviour, FRESH, 5, 1, Limits(3, 9), NOW) == (3, TOO_FEW)
+    assert limit(None, FRESH, 2, 9, ReplicaBounds(1, 4), NOW) == (4, TOO_MANY)
+    assert limit(behaviour, FRESH, 2, 9, ReplicaBounds(1, 4), NOW) == (4, TOO_MANY)
+    assert limit(behaviour, FRESH, 5, 1, ReplicaBounds(3, 9), NOW) == (3, TOO_FEW)
 
 
 def test_a_disabled_direction_stays_and_says_that_it_is_too_fast() -> None:
-    off = Rules(timedelta(), "Disabled", (Policy("Pods", 9, timedelta(minutes=1)),))
+    off = Rules(timedelta(), "Disabled", (ScalingPolicy("Pods", 9, timedelta(minutes=1)),))
     behaviour = Behaviour(off, off)
-    assert limit(behaviour, FRESH, 5, 9, Limits(1, 50), NOW) == (5, TOO_FAST_UP)
-    assert limit(behaviour, FRESH, 5, 2, Limits(1, 50), NOW) == (5, TOO_FAST_DOWN)
-    assert limit(behaviour, FRESH, 5, 5, Limits(1, 50), NOW) == (5, WITHIN)
+    assert limit(behaviour, FRESH, 5, 9, ReplicaBounds(1, 50), NOW) == (5, TOO_FAST_UP)
+    assert limit(behaviour, FRESH, 5, 2, ReplicaBounds(1, 50), NOW) == (5, TOO_FAST_DOWN)
+    assert limit(behaviour, FRESH, 5, 5, ReplicaBounds(1, 50), NOW) == (5, WITHIN)
 
 
 def test_recommendations_of_the_last_window_keep_replicas_and_older_ones_are_forgotten() -> None:

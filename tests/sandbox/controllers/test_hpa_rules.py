@@ -12,20 +12,20 @@ from hypothesis import strategies as st
 from grid.sandbox.controllers.scaling.behaviour import read_behaviour
 from grid.sandbox.controllers.scaling.model import (
     Memory,
+    NamespaceUsage,
+    PodMetrics,
     PodState,
-    PodUsage,
     Recommendation,
     Rescale,
-    Settings,
-    Usage,
+    ScalingSettings,
 )
 from grid.sandbox.controllers.scaling.reading import read_duration, read_pod, read_selector, read_usage, write_amount
-from grid.sandbox.controllers.scaling.sync import Decision, Scale, Situation, conclude, decide, without_scale
+from grid.sandbox.controllers.scaling.sync import Scale, ScalingDecision, Situation, conclude, decide, without_scale
 from grid.sandbox.controllers.selectors import matches_labels
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 LONG_AGO = NOW - timedelta(hours=1)
-SETTINGS = Settings()
+SETTINGS = ScalingSettings()
 FRESH = Memory()
 
 policies = st.lists(
@@ -72,16 +72,16 @@ def pod(name: str, *, phase: str = "Running", ready: bool = True) -> PodState:
 
 def decision(
     scaler: dict[str, Any], usages: Sequence[int | None], memory: Memory = FRESH, *, replicas: int | None = None
-) -> Decision:
+) -> ScalingDecision:
     """One pod with a request of one core for each usage; None: nobody measured it."""
     pods = [pod(f"web-{number}") for number in range(len(usages))]
     measured = {
-        f"web-{number}": PodUsage({"app": {"cpu": used}}, NOW, timedelta(seconds=10))
+        f"web-{number}": PodMetrics({"app": {"cpu": used}}, NOW, timedelta(seconds=10))
         for number, used in enumerate(usages)
         if used is not None
     }
     scale = Scale(len(usages) if replicas is None else replicas, "app=web")
-    return decide(Situation(scaler, scale, pods, Usage("default", measured)), memory, SETTINGS, NOW)
+    return decide(Situation(scaler, scale, pods, NamespaceUsage("default", measured)), memory, SETTINGS, NOW)
 
 
 usage_lists = st.lists(st.none() | st.integers(0, 4000), min_size=1, max_size=40)
@@ -148,8 +148,8 @@ def test_pods_that_nobody_measured_never_turn_the_direction_round(usages: list[i
 
 def test_what_the_containers_of_a_pod_ask_for_and_use_adds_up() -> None:
     two = replace(pod("web-0"), requests=(("app", {"cpu": 300}), ("sidecar", {"cpu": 700})))
-    used = PodUsage({"app": {"cpu": 400}, "sidecar": {"cpu": 100}}, NOW, timedelta(seconds=10))
-    situation = Situation(autoscaler(), Scale(1, "app=web"), [two], Usage("default", {"web-0": used}))
+    used = PodMetrics({"app": {"cpu": 400}, "sidecar": {"cpu": 100}}, NOW, timedelta(seconds=10))
+    situation = Situation(autoscaler(), Scale(1, "app=web"), [two], NamespaceUsage("default", {"web-0": used}))
     decided = decide(situation, FRESH, SETTINGS, NOW)
     assert decided.metrics is not None
     assert decided.metrics[0]["resource"]["current"] == {"averageValue": "500m", "averageUtilization": 50}
@@ -157,15 +157,17 @@ def test_what_the_containers_of_a_pod_ask_for_and_use_adds_up() -> None:
 
 def test_measurements_of_pods_that_are_gone_say_nothing_of_those_that_are_there() -> None:
     """The only one measured is not among the pods any more."""
-    gone = {"old-1": PodUsage({"app": {"cpu": 100}}, NOW, timedelta(seconds=10))}
-    situation = Situation(autoscaler(), Scale(1, "app=web"), [pod("web-0")], Usage("default", gone))
+    gone = {"old-1": PodMetrics({"app": {"cpu": 100}}, NOW, timedelta(seconds=10))}
+    situation = Situation(autoscaler(), Scale(1, "app=web"), [pod("web-0")], NamespaceUsage("default", gone))
     (first, _) = decide(situation, FRESH, SETTINGS, NOW).events
     assert first.message == "failed to get cpu utilization: no metrics returned matched known pods"
 
 
 def test_without_any_pod_nothing_follows_from_a_metric() -> None:
-    used = {"web-0": PodUsage({"app": {"cpu": 500}}, NOW, timedelta(seconds=10))}
-    decided = decide(Situation(autoscaler(), Scale(1, "app=web"), [], Usage("default", used)), FRESH, SETTINGS, NOW)
+    used = {"web-0": PodMetrics({"app": {"cpu": 500}}, NOW, timedelta(seconds=10))}
+    decided = decide(
+        Situation(autoscaler(), Scale(1, "app=web"), [], NamespaceUsage("default", used)), FRESH, SETTINGS, NOW
+    )
     assert decided.events[0].message == (
         "failed to get cpu utilization: no pods returned by selector while calculating replica count"
     )
@@ -184,15 +186,15 @@ def test_without_any_pod_nothing_follows_from_a_metric() -> None:
 )
 def test_only_pods_that_can_be_judged_add_replicas(other: PodState, replicas: int) -> None:
     """Both use three quarters of a core, where half of one is the target."""
-    used = {f"web-{number}": PodUsage({"app": {"cpu": 750}}, NOW, timedelta(seconds=10)) for number in range(2)}
-    situation = Situation(autoscaler(), Scale(2, "app=web"), [other, pod("web-1")], Usage("default", used))
+    used = {f"web-{number}": PodMetrics({"app": {"cpu": 750}}, NOW, timedelta(seconds=10)) for number in range(2)}
+    situation = Situation(autoscaler(), Scale(2, "app=web"), [other, pod("web-1")], NamespaceUsage("default", used))
     assert decide(situation, FRESH, SETTINGS, NOW).replicas == replicas
 
 
 def test_a_refused_resize_is_told_and_counts_for_no_policy() -> None:
     scaler = autoscaler(behaviour={"scaleUp": {}})
     scale = Scale(1, "app=web")
-    usage = Usage("default", {"web-0": PodUsage({"app": {"cpu": 1000}}, NOW, timedelta(seconds=10))})
+    usage = NamespaceUsage("default", {"web-0": PodMetrics({"app": {"cpu": 1000}}, NOW, timedelta(seconds=10))})
     situation = Situation(scaler, scale, [pod("web-0")], usage)
     outcome = conclude(situation, decide(situation, Memory(), SETTINGS, NOW), SETTINGS, NOW, refusal="try later")
     assert outcome.memory.ups == ()
@@ -312,10 +314,10 @@ def test_measurements_are_read_with_their_moment_and_window() -> None:
         "window": "15s",
         "containers": [{"name": "app", "usage": {"cpu": "250m", "memory": "2"}}, {"name": "bare"}],
     }
-    measured = PodUsage({"app": {"cpu": 250, "memory": 2000}, "bare": {}}, NOW, timedelta(seconds=15))
-    assert read_usage("shop", [item]) == Usage("shop", {"web-0": measured})
+    measured = PodMetrics({"app": {"cpu": 250, "memory": 2000}, "bare": {}}, NOW, timedelta(seconds=15))
+    assert read_usage("shop", [item]) == NamespaceUsage("shop", {"web-0": measured})
     unsaid = read_usage("shop", [{"metadata": {"name": "p"}}]).pods["p"]
-    assert unsaid == PodUsage({}, datetime.fromtimestamp(0, UTC), timedelta())
+    assert unsaid == PodMetrics({}, datetime.fromtimestamp(0, UTC), timedelta())
 
 
 def test_a_target_without_a_number_is_told_in_the_real_ones_words() -> None:

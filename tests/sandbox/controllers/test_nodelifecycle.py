@@ -22,7 +22,7 @@ from grid.sandbox.client import (
     format_time,
 )
 from grid.sandbox.controllers.nodehealth import leaves_in, wanted_taints
-from grid.sandbox.controllers.nodelifecycle import NodeLifecycleController, Patience
+from grid.sandbox.controllers.nodelifecycle import NodeLifecycleController, NodeTimeouts
 from tests.sandbox.support import START, FastClock, add_node, api_server, eventually, make_node, make_pod, running
 
 NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
@@ -46,7 +46,7 @@ class Bench:
 
 
 @asynccontextmanager
-async def bench(folder: Path, patience: Patience) -> AsyncIterator[Bench]:
+async def bench(folder: Path, patience: NodeTimeouts) -> AsyncIterator[Bench]:
     clock = FastClock(speed=10)
     async with api_server(folder, clock) as client:
         seen = Mirrors(client, clock=clock)
@@ -62,7 +62,7 @@ async def add_pod(found: Bench, name: str, node: str, **spec: Any) -> None:
 
 
 async def test_a_silent_node_becomes_unknown_and_loses_the_pods_that_do_not_tolerate_it(tmp_path: Path) -> None:
-    async with bench(tmp_path, Patience(grace=4.0, period=0.5)) as found:
+    async with bench(tmp_path, NodeTimeouts(grace=4.0, period=0.5)) as found:
         await add_node(found.client, make_node("a"))
         forever = [{"operator": "Exists"}]
         await add_pod(found, "patient", "a", tolerations=forever)
@@ -84,7 +84,7 @@ async def test_a_silent_node_becomes_unknown_and_loses_the_pods_that_do_not_tole
 
 
 async def test_a_node_that_renews_its_lease_stays_ready(tmp_path: Path) -> None:
-    async with bench(tmp_path, Patience(grace=30.0, period=0.5)) as found:
+    async with bench(tmp_path, NodeTimeouts(grace=30.0, period=0.5)) as found:
         await add_node(found.client, make_node("a"))
         path = LEASES.path("kube-node-lease")
         lease: Object = {
@@ -103,7 +103,7 @@ async def test_a_node_that_renews_its_lease_stays_ready(tmp_path: Path) -> None:
 
 
 async def test_a_node_that_becomes_ready_loses_its_taint(tmp_path: Path) -> None:
-    async with bench(tmp_path, Patience(grace=1e6, period=0.5)) as found:
+    async with bench(tmp_path, NodeTimeouts(grace=1e6, period=0.5)) as found:
         await add_node(found.client, make_node("a", ready=False))
         await eventually(lambda: (NOT_READY, "NoSchedule") in found.taints("a"), "the taint")
         status = {"status": {"conditions": make_node("a")["status"]["conditions"]}}
@@ -112,7 +112,7 @@ async def test_a_node_that_becomes_ready_loses_its_taint(tmp_path: Path) -> None
 
 
 async def test_pods_of_a_node_that_is_gone_are_deleted_for_good(tmp_path: Path) -> None:
-    async with bench(tmp_path, Patience(grace=1e6, period=0.5, quarantine=2.0)) as found:
+    async with bench(tmp_path, NodeTimeouts(grace=1e6, period=0.5, quarantine=2.0)) as found:
         await add_node(found.client, make_node("a"))
         await add_node(found.client, make_node("b"))
         await add_pod(found, "lost", "a")
@@ -123,7 +123,7 @@ async def test_pods_of_a_node_that_is_gone_are_deleted_for_good(tmp_path: Path) 
 
 
 async def test_a_pod_that_is_deleted_before_it_had_a_node_is_cleared_away(tmp_path: Path) -> None:
-    async with bench(tmp_path, Patience(grace=1e6, period=0.5)) as found:
+    async with bench(tmp_path, NodeTimeouts(grace=1e6, period=0.5)) as found:
         pod = make_pod("never")
         await found.client.create(PODS.path("default"), pod)
         await eventually(lambda: found.pod("never"), "the pod")

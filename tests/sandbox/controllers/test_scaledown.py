@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from grid.labels import SAFE_TO_EVICT, SCALE_DOWN_DISABLED
 from grid.sandbox.client import Object, name_of
 from grid.sandbox.controllers.autoscaling.scaledown import (
+    NodeVerdict,
     Removable,
-    Verdict,
     plan_scale_down,
     pods_to_move,
     utilization,
@@ -37,7 +37,7 @@ def judge(
     minimum: int = 0,
     budgets: list[Object] | None = None,
     known: tuple[str, ...] = (),
-) -> dict[str, Verdict]:
+) -> dict[str, NodeVerdict]:
     verdicts = plan_scale_down(
         build_snapshot(nodes, pods),
         [Removable(name_of(node), "default") for node in nodes],
@@ -49,7 +49,7 @@ def judge(
     return {verdict.node: verdict for verdict in verdicts}
 
 
-def unneeded(verdicts: dict[str, Verdict]) -> set[str]:
+def unneeded(verdicts: dict[str, NodeVerdict]) -> set[str]:
     return {name for name, verdict in verdicts.items() if verdict.unneeded}
 
 

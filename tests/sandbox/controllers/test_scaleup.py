@@ -17,7 +17,7 @@ from grid.sandbox.controllers.autoscaling.scaleup import (
 )
 from grid.sandbox.controllers.podresources import pod_requests
 from grid.sandbox.controllers.scheduling import Snapshot, build_snapshot
-from grid.sandbox.pools import DEFAULT_POOLS, NodePool, Taint
+from grid.sandbox.pools import DEFAULT_POOLS, NodePool, PoolTaint
 from tests.sandbox.support import make_node, make_pod
 
 GPU_TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
@@ -94,7 +94,7 @@ def test_the_recorded_refusals_of_the_real_autoscaler_come_out_word_for_word() -
             "gpu",
             {"cpu": "32", "memory": "256Gi", "nvidia.com/gpu": "8"},
             2,
-            Taint("nvidia.com/gpu", "present", "NoSchedule"),
+            PoolTaint("nvidia.com/gpu", "present", "NoSchedule"),
         ),
     ]
     sizes = {"small": 0, "big": 1, "gpu": 2}
@@ -123,7 +123,7 @@ def _reasons(message: str) -> set[str]:
     return set(rest.split(", "))
 
 
-def _pool(name: str, capacity: dict[str, str], maximum: int, *taints: Taint) -> NodePool:
+def _pool(name: str, capacity: dict[str, str], maximum: int, *taints: PoolTaint) -> NodePool:
     return NodePool(name, "kwok", capacity | {"pods": "110"}, minimum=0, maximum=maximum, taints=taints)
 
 

@@ -14,11 +14,11 @@ from typing import Any
 import psutil
 
 from grid.sandbox.client import ApiError, Listing, Object, PatchKind, WatchEvent, format_time, labels_of
-from grid.sandbox.images import Catalogue, ImageStore
+from grid.sandbox.images import ImageCatalogue, ImageStore
 from grid.sandbox.kubelet.addresses import AddressBook
 from grid.sandbox.kubelet.handlers import SharedWeb
 from grid.sandbox.kubelet.kubelet import Host, Kubelet
-from grid.sandbox.kubelet.node import NodeSpec
+from grid.sandbox.kubelet.node import MachineSpec
 from grid.sandbox.kubelet.process_runtime import ProcessRuntime
 from grid.sandbox.kubelet.sampler import Sampler
 
@@ -288,7 +288,7 @@ class World:
     directory: Path
     api: FakeApi = field(default_factory=FakeApi)
     clock: JumpClock = field(default_factory=JumpClock)
-    catalogue: Catalogue = field(default_factory=Catalogue)
+    catalogue: ImageCatalogue = field(default_factory=ImageCatalogue)
     runtime_class: type[ProcessRuntime] = ProcessRuntime
     services: KnownServices = field(default_factory=KnownServices)
     images_directory: Path | None = None
@@ -305,7 +305,7 @@ class World:
 
     def _make(self) -> Kubelet:
         capacity = {"cpu": "8", "memory": "32Gi", "pods": "110"}
-        spec = NodeSpec(NODE, "127.0.0.1", capacity, capacity, ready_after=0.0)
+        spec = MachineSpec(NODE, "127.0.0.1", capacity, capacity, ready_after=0.0)
         self.runtime = self.runtime_class(self.directory / "pods", self.sampler)
         host = Host(self.images, self.web, self.addresses, self.services, self.directory / "volumes", self.clock)
         return Kubelet(spec, self.api, self.runtime, host)

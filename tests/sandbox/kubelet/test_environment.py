@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grid.sandbox.client import Object
-from grid.sandbox.kubelet.environment import ConfigError, PodFacts, environment_of, expand
+from grid.sandbox.kubelet.environment import ConfigError, DownwardFacts, environment_of, expand
 from grid.sandbox.kubelet.process_runtime import checked_name
 from grid.sandbox.kubelet.volumes import mount_places
 from tests.sandbox.kubelet.support import World, pod
@@ -23,7 +23,7 @@ class Sources:
         return {"token": b"s3cret"} if name == "keys" else None
 
 
-FACTS = PodFacts(
+FACTS = DownwardFacts(
     {
         "metadata": {
             "name": "p",

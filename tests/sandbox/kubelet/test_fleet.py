@@ -13,7 +13,7 @@ from grid.sandbox.images import ImageStore
 from grid.sandbox.kubelet import Fleet, FleetSettings, allocatable_of
 from grid.sandbox.kubelet.addresses import AddressBook, NoAddressLeft
 from grid.sandbox.kubelet.localvolumes import LocalVolumes
-from grid.sandbox.pools import NodePool, Taint
+from grid.sandbox.pools import NodePool, PoolTaint
 from tests.sandbox.kubelet.support import FakeApi, JumpClock, eventually, pod, running
 from tests.sandbox.support import running as running_part
 
@@ -25,7 +25,7 @@ POOLS = (
         {"cpu": "4", "nvidia.com/gpu": "1"},
         minimum=0,
         maximum=1,
-        taints=(Taint("g", "p", "NoSchedule"),),
+        taints=(PoolTaint("g", "p", "NoSchedule"),),
     ),
 )
 MakeFleet = Callable[[], Fleet]

@@ -10,7 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from grid.sandbox.images import BUILT_IN, BadCatalogue, Catalogue, Image, ImageStore, PullFailed, installer_environment
+from grid.sandbox.images import (
+    BUILT_IN,
+    BadCatalogue,
+    Image,
+    ImageCatalogue,
+    ImageStore,
+    PullFailed,
+    installer_environment,
+)
 from grid.sandbox.needs import Need
 from tests.sandbox.kubelet.support import World, eventually, pod
 
@@ -37,7 +45,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def store(tmp_path: Path) -> ImageStore:
-    return ImageStore(tmp_path / "images", Catalogue([*BUILT_IN, TINY]))
+    return ImageStore(tmp_path / "images", ImageCatalogue([*BUILT_IN, TINY]))
 
 
 async def test_a_pulled_image_has_its_requirements_and_is_made_once(
@@ -81,7 +89,7 @@ async def test_a_cancelled_pull_ends_the_installer_and_can_be_done_again(tmp_pat
 
 
 async def test_an_installer_that_fails_says_its_last_error(tmp_path: Path, index: Path) -> None:
-    images = ImageStore(tmp_path / "images", Catalogue([Image("team/none:1", ("no-such-package-at-all",), "")]))
+    images = ImageStore(tmp_path / "images", ImageCatalogue([Image("team/none:1", ("no-such-package-at-all",), "")]))
     with pytest.raises(PullFailed, match="ERROR: No matching distribution found for no-such-package-at-all"):
         await images.pull("team/none:1")
     assert images.present("team/none:1") is None
@@ -93,9 +101,9 @@ async def test_a_folder_that_cannot_be_written_is_a_failed_pull(tmp_path: Path) 
         await store(tmp_path).pull("compute-grid/test:1")
 
 
-def image_that_needs(program: str, version: int = 0) -> Catalogue:
+def image_that_needs(program: str, version: int = 0) -> ImageCatalogue:
     need = Need(program, f"Install {program} and pull again", version)
-    return Catalogue([Image("team/needy:1", ("tiny-package==1.0",), "", needs=(need,))])
+    return ImageCatalogue([Image("team/needy:1", ("tiny-package==1.0",), "", needs=(need,))])
 
 
 def program(folder: Path, name: str, script: str, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -136,7 +144,7 @@ async def test_containers_find_a_needed_program_wherever_it_is(
 
 
 def test_without_java_the_spark_image_names_the_package_to_install() -> None:
-    spark = Catalogue().find("compute-grid/spark:4.3")
+    spark = ImageCatalogue().find("compute-grid/spark:4.3")
     assert spark is not None
     assert [need.program for need in spark.needs] == ["java"]
     assert "install openjdk-17-jre-headless" in spark.needs[0].advice
@@ -157,7 +165,7 @@ async def test_a_pod_with_an_unknown_image_waits_and_says_what_there_is(world: W
 
 
 async def test_the_pull_is_told_with_its_time_and_size_and_only_once(world: World, index: Path) -> None:
-    world.images.catalogue = Catalogue([*BUILT_IN, TINY])
+    world.images.catalogue = ImageCatalogue([*BUILT_IN, TINY])
     for name in ("first", "second"):
         body = pod(name, container={"image": "team/tiny:1", "command": None})
         await world.run(body)
@@ -182,7 +190,7 @@ def test_a_file_adds_to_the_catalogue_and_may_replace(tmp_path: Path) -> None:
         'needs = [{ program = "dot", version = 2, advice = "Install graphviz" }, { program = "git" }]\n'
         '[images."compute-grid/test:1"]\nrequirements = []\n'
     )
-    catalogue = Catalogue.with_file(file)
+    catalogue = ImageCatalogue.with_file(file)
     found = catalogue.find("docker.io/team/polars:1")
     assert found is not None
     assert (found.requirements, found.description) == (("polars==1.*",), "Polars")
@@ -213,7 +221,7 @@ def test_a_bad_catalogue_file_says_where_and_why(tmp_path: Path, text: str, prob
     file = tmp_path / "images.toml"
     file.write_text(text)
     with pytest.raises(BadCatalogue, match=problem):
-        Catalogue.with_file(file)
+        ImageCatalogue.with_file(file)
 
 
 def test_the_installer_sees_proxies_and_its_own_settings_only() -> None:

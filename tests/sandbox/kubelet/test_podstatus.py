@@ -8,22 +8,35 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grid.sandbox.kubelet.backoff import Delays, RestartBackoff, spell
-from grid.sandbox.kubelet.podstatus import ContainerView, PodFrame, Role, Verdict, Waiting, build_status, phase_of
-from grid.sandbox.kubelet.runtime import Attempt, ContainerSpec, Exit, PodIdentity
+from grid.sandbox.kubelet.podstatus import (
+    ContainerRole,
+    ContainerView,
+    PodFrame,
+    PodVerdict,
+    WaitingReason,
+    build_status,
+    phase_of,
+)
+from grid.sandbox.kubelet.runtime import Attempt, Exit, PodIdentity, ResolvedContainer
 
 NOW = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
-CRASHING = Waiting("CrashLoopBackOff", "back-off 10s")
-PULLING = Waiting("ErrImagePull", "not there")
+CRASHING = WaitingReason("CrashLoopBackOff", "back-off 10s")
+PULLING = WaitingReason("ErrImagePull", "not there")
 
 
 def attempt(code: int | None = None) -> Attempt:
-    spec = ContainerSpec(PodIdentity("u", "ns", "p"), "c", 0, "image:1", "image@sha256:0", ["x"], {}, "/")
+    spec = ResolvedContainer(PodIdentity("u", "ns", "p"), "c", 0, "image:1", "image@sha256:0", ["x"], {}, "/")
     ending = None if code is None else Exit(code, "Completed" if code == 0 else "Error", "", NOW)
     return Attempt(spec, "u.c.0", NOW, Path("/nowhere"), ending)
 
 
 def view(
-    name: str = "c", role: Role = Role.MAIN, *, code: int | None = None, runs: bool = False, **more: object
+    name: str = "c",
+    role: ContainerRole = ContainerRole.MAIN,
+    *,
+    code: int | None = None,
+    runs: bool = False,
+    **more: object,
 ) -> ContainerView:
     current = attempt(code) if runs or code is not None else None
     return ContainerView(name, role, "image:1", "", current=current, started=runs, **more)  # type: ignore[arg-type]
@@ -43,11 +56,11 @@ def view(
         ([view(code=1)], "OnFailure", "Running"),
         ([view("a", code=0), view("b", code=1)], "Never", "Failed"),
         ([view(code=1, waiting=CRASHING)], "Always", "Running"),
-        ([view("i", Role.INIT, runs=True), view()], "Never", "Pending"),
-        ([view("i", Role.INIT, code=1), view()], "Never", "Failed"),
-        ([view("i", Role.INIT, code=1, waiting=CRASHING), view()], "OnFailure", "Pending"),
-        ([view("s", Role.SIDECAR, runs=True), view(code=0)], "Never", "Succeeded"),
-        ([view("s", Role.SIDECAR), view()], "Never", "Pending"),
+        ([view("i", ContainerRole.INIT, runs=True), view()], "Never", "Pending"),
+        ([view("i", ContainerRole.INIT, code=1), view()], "Never", "Failed"),
+        ([view("i", ContainerRole.INIT, code=1, waiting=CRASHING), view()], "OnFailure", "Pending"),
+        ([view("s", ContainerRole.SIDECAR, runs=True), view(code=0)], "Never", "Succeeded"),
+        ([view("s", ContainerRole.SIDECAR), view()], "Never", "Pending"),
     ],
 )
 def test_the_phase_is_what_kubernetes_would_say(containers: list[ContainerView], policy: str, phase: str) -> None:
@@ -82,13 +95,13 @@ def test_a_crash_loop_shows_the_last_end_as_last_state() -> None:
 
 
 def test_a_verdict_is_above_what_the_containers_say() -> None:
-    verdict = Verdict("Failed", "DeadlineExceeded", "too long")
+    verdict = PodVerdict("Failed", "DeadlineExceeded", "too long")
     status = build_status(frame(verdict=verdict), [view(code=0)], {}, NOW)
     assert (status["phase"], status["reason"], status["message"]) == ("Failed", "DeadlineExceeded", "too long")
 
 
 def test_an_unfinished_init_container_is_named() -> None:
-    status = build_status(frame(), [view("setup", Role.INIT, runs=True), view("run")], {}, NOW)
+    status = build_status(frame(), [view("setup", ContainerRole.INIT, runs=True), view("run")], {}, NOW)
     conditions = {item["type"]: item for item in status["conditions"]}
     assert conditions["Initialized"]["message"] == "containers with incomplete status: [setup]"
     assert conditions["Ready"]["message"] == "containers with unready status: [run]"

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grid.sandbox.client import Object
-from grid.sandbox.kubelet.handlers import Handlers, Target
+from grid.sandbox.kubelet.handlers import Handlers, HandlerTarget
 from grid.sandbox.kubelet.probes import Schedule, Tally
 from tests.sandbox.kubelet.support import World, eventually, pod, running
 
@@ -176,7 +176,7 @@ async def test_a_probe_that_is_cancelled_when_its_connection_is_just_there_ends(
 
     monkeypatch.setattr(asyncio, "open_connection", connect)
     nothing: Any = None
-    handlers, target = Handlers(nothing, nothing, nothing), Target({}, nothing, "127.0.0.1")
+    handlers, target = Handlers(nothing, nothing, nothing), HandlerTarget({}, nothing, "127.0.0.1")
     probe = asyncio.create_task(handlers.run({"tcpSocket": {"port": 8786}}, target, 1.0))
     await asyncio.sleep(0.01)
     connected.set()

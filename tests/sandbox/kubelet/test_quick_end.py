@@ -3,14 +3,14 @@
 from pathlib import Path
 
 from grid.sandbox.kubelet.process_runtime import ProcessRuntime
-from grid.sandbox.kubelet.runtime import Attempt, ContainerSpec
+from grid.sandbox.kubelet.runtime import Attempt, ResolvedContainer
 from tests.sandbox.kubelet.support import World, pod
 
 
 class LateRuntime(ProcessRuntime):
     """Tells of a start when everything is over."""
 
-    async def start(self, spec: ContainerSpec) -> Attempt:
+    async def start(self, spec: ResolvedContainer) -> Attempt:
         return await self.ended(await super().start(spec))
 
 

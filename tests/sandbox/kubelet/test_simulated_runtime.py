@@ -9,15 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grid.sandbox.images import PullFailed
-from grid.sandbox.kubelet.runtime import Attempt, ContainerSpec, PodIdentity
+from grid.sandbox.kubelet.runtime import Attempt, PodIdentity, ResolvedContainer
 from grid.sandbox.kubelet.simulated_runtime import VARIABLE, Play, SimulatedImages, SimulatedRuntime
 from tests.sandbox.kubelet.support import JumpClock, eventually
 
 POD = PodIdentity("uid-1", "default", "pod-1")
 
 
-def spec(number: int = 0, env: Mapping[str, str] | None = None) -> ContainerSpec:
-    return ContainerSpec(
+def spec(number: int = 0, env: Mapping[str, str] | None = None) -> ResolvedContainer:
+    return ResolvedContainer(
         pod=POD, container="run", number=number, image="any:1", image_id="any", argv=("x",), env=env or {}, cwd="/"
     )
 

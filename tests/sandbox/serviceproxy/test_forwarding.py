@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from grid.sandbox.serviceproxy.endpoints import Backend
-from grid.sandbox.serviceproxy.forwarding import Connections, Listener
+from grid.sandbox.serviceproxy.forwarding import ForwardedConnections, Listener
 from tests.sandbox.kubelet.support import eventually
 from tests.sandbox.serviceproxy.support import ask, named, serving
 
@@ -17,8 +17,8 @@ PLACE = "127.48.255.200"
 
 
 @pytest.fixture
-async def connections() -> AsyncIterator[Connections]:
-    connections = Connections()
+async def connections() -> AsyncIterator[ForwardedConnections]:
+    connections = ForwardedConnections()
     yield connections
     await connections.close()
     assert len(connections) == 0
@@ -36,7 +36,7 @@ def open_files() -> int:
     return sum(1 for _ in Path("/proc/self/fd").iterdir())
 
 
-def listen(connections: Connections, *backends: Backend) -> tuple[Listener, int]:
+def listen(connections: ForwardedConnections, *backends: Backend) -> tuple[Listener, int]:
     listener = Listener(PLACE, 0, backends, connections)
     return listener, int(listener._socket.getsockname()[1])
 
@@ -49,7 +49,7 @@ async def until_the_end(reader: asyncio.StreamReader, writer: asyncio.StreamWrit
     await writer.wait_closed()
 
 
-async def test_a_half_that_ended_leaves_the_other_open(connections: Connections) -> None:
+async def test_a_half_that_ended_leaves_the_other_open(connections: ForwardedConnections) -> None:
     async with serving(until_the_end) as behind:
         listener, port = listen(connections, Backend("127.0.0.1", behind))
         reader, writer = await asyncio.open_connection(PLACE, port)
@@ -62,7 +62,7 @@ async def test_a_half_that_ended_leaves_the_other_open(connections: Connections)
         await listener.close()
 
 
-async def test_backends_take_turns_and_see_who_calls(connections: Connections) -> None:
+async def test_backends_take_turns_and_see_who_calls(connections: ForwardedConnections) -> None:
     async with serving(named("a")) as a, serving(named("b")) as b:
         listener, port = listen(connections, Backend("127.0.0.1", a), Backend("127.0.0.1", b))
         answers = [await ask(PLACE, port, caller="127.64.0.9") for _ in range(4)]
@@ -72,14 +72,16 @@ async def test_backends_take_turns_and_see_who_calls(connections: Connections) -
         await listener.close()
 
 
-async def test_one_that_does_not_answer_is_passed_over(connections: Connections, deaf: Backend) -> None:
+async def test_one_that_does_not_answer_is_passed_over(connections: ForwardedConnections, deaf: Backend) -> None:
     async with serving(named("b")) as b:
         listener, port = listen(connections, deaf, Backend("127.0.0.1", b))
         assert {await ask(PLACE, port) for _ in range(3)} == {"b 127.0.0.1"}
         await listener.close()
 
 
-async def test_with_nobody_behind_it_a_connection_breaks_at_once(connections: Connections, deaf: Backend) -> None:
+async def test_with_nobody_behind_it_a_connection_breaks_at_once(
+    connections: ForwardedConnections, deaf: Backend
+) -> None:
     listener, port = listen(connections, deaf)
     with pytest.raises(ConnectionResetError):
         await ask(PLACE, port)
@@ -88,7 +90,7 @@ async def test_with_nobody_behind_it_a_connection_breaks_at_once(connections: Co
         await ask(PLACE, port)
 
 
-async def test_a_broken_side_breaks_the_other(connections: Connections) -> None:
+async def test_a_broken_side_breaks_the_other(connections: ForwardedConnections) -> None:
     broken = asyncio.Event()
 
     async def breaks(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -110,7 +112,7 @@ async def test_a_broken_side_breaks_the_other(connections: Connections) -> None:
         await listener.close()
 
 
-async def test_who_does_not_read_makes_the_sender_wait(connections: Connections) -> None:
+async def test_who_does_not_read_makes_the_sender_wait(connections: ForwardedConnections) -> None:
     reads = asyncio.Event()
     received = 0
 
@@ -143,7 +145,9 @@ async def test_who_does_not_read_makes_the_sender_wait(connections: Connections)
         await listener.close()
 
 
-async def test_connections_outlive_their_listener_and_nothing_outlives_the_proxy(connections: Connections) -> None:
+async def test_connections_outlive_their_listener_and_nothing_outlives_the_proxy(
+    connections: ForwardedConnections,
+) -> None:
     before = open_files()
 
     async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -168,7 +172,7 @@ async def test_connections_outlive_their_listener_and_nothing_outlives_the_proxy
     await eventually(lambda: open_files() <= before, "every file is closed")
 
 
-async def test_a_taken_port_is_an_error_that_leaves_nothing_open(connections: Connections) -> None:
+async def test_a_taken_port_is_an_error_that_leaves_nothing_open(connections: ForwardedConnections) -> None:
     listener, port = listen(connections)
     with pytest.raises(OSError, match="in use"):
         Listener(PLACE, port, (), connections)

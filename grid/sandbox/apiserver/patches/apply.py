@@ -36,7 +36,7 @@ class Manager:
 
 
 @dataclass(frozen=True, slots=True)
-class Conflict:
+class FieldConflict:
     owner: str  # as it is named in messages
     field: str
 
@@ -44,7 +44,7 @@ class Conflict:
 class Conflicts(Exception):
     """Others own fields that this manager wants to have different."""
 
-    def __init__(self, conflicts: Sequence[Conflict]) -> None:
+    def __init__(self, conflicts: Sequence[FieldConflict]) -> None:
         super().__init__(conflicts)
         self.conflicts = tuple(conflicts)
 
@@ -66,7 +66,7 @@ def apply(live: Object, wanted: Object, type_name: str, manager: Manager, *, for
     own = _find(entries, manager, "Apply")
     claims = fields_of(wanted, type_name)
     conflicts = [
-        Conflict(_owner(entry), readable(path))
+        FieldConflict(_owner(entry), readable(path))
         for entry in entries
         if entry is not own
         for path in sorted(decode(entry["fieldsV1"]) & claims)

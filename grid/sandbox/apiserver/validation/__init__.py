@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping
 
 from grid.sandbox.apiserver.customresources import DEFINITIONS, check_definition, check_definition_update
 from grid.sandbox.apiserver.deletion import new_finalizers_problem
-from grid.sandbox.apiserver.kinds import Kind, Object
-from grid.sandbox.apiserver.status import Cause, invalid
+from grid.sandbox.apiserver.kinds import Object, ServedKind
+from grid.sandbox.apiserver.status import StatusCause, invalid
 from grid.sandbox.apiserver.validation import others, pod, workload
 from grid.sandbox.apiserver.validation.metadata import check_metadata
 
-Check = Callable[[Object], list[Cause]]
-UpdateCheck = Callable[[Object, Object], list[Cause]]
+Check = Callable[[Object], list[StatusCause]]
+UpdateCheck = Callable[[Object, Object], list[StatusCause]]
 _NEW: Mapping[str, Check] = {
     "pods": pod.check_pod,
     "deployments.apps": workload.check_deployment,
@@ -43,14 +43,14 @@ _UPDATES: Mapping[str, UpdateCheck] = {
 }
 
 
-def check_new(kind: Kind, obj: Object) -> None:
+def check_new(kind: ServedKind, obj: Object) -> None:
     causes = check_metadata(kind, obj)
     if kind.resource in _NEW:
         causes += _NEW[kind.resource](obj)
     _raise(kind, obj, causes)
 
 
-def check_update(kind: Kind, new: Object, old: Object, subresource: str) -> None:
+def check_update(kind: ServedKind, new: Object, old: Object, subresource: str) -> None:
     """Through a subresource only metadata needs checking: what else it may change, it sets itself."""
     causes = [*new_finalizers_problem(new, old), *check_metadata(kind, new)]
     if not subresource:
@@ -60,7 +60,7 @@ def check_update(kind: Kind, new: Object, old: Object, subresource: str) -> None
     _raise(kind, new, causes)
 
 
-def _raise(kind: Kind, obj: Object, causes: list[Cause]) -> None:
+def _raise(kind: ServedKind, obj: Object, causes: list[StatusCause]) -> None:
     if causes:
         group = "" if kind.view_of == "events" else kind.group  # events are one kind under two names
         raise invalid(kind.kind, group, obj["metadata"].get("name") or "", causes)

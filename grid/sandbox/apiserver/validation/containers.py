@@ -6,7 +6,7 @@ from collections.abc import Collection
 from grid.quantity import parse_quantity
 from grid.sandbox.apiserver.kinds import Object
 from grid.sandbox.apiserver.names import dns_label_problems, label_key_problems
-from grid.sandbox.apiserver.status import Cause, duplicate, missing, prohibited, required, unsupported, wrong
+from grid.sandbox.apiserver.status import StatusCause, duplicate, missing, prohibited, required, unsupported, wrong
 
 _PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
@@ -29,11 +29,11 @@ _PORT_NAME = re.compile(r"[-a-z0-9]+")
 _MOST_PORT = 65535
 
 
-def check_containers(spec: Object, path: str, volumes: Collection[str]) -> list[Cause]:
+def check_containers(spec: Object, path: str, volumes: Collection[str]) -> list[StatusCause]:
     containers = spec.get("containers") or []
     if not containers:
         return [required(f"{path}.containers")]
-    causes: list[Cause] = []
+    causes: list[StatusCause] = []
     seen: set[str] = set()
     for group in ("containers", "initContainers"):
         for number, container in enumerate(spec.get(group) or ()):
@@ -43,7 +43,7 @@ def check_containers(spec: Object, path: str, volumes: Collection[str]) -> list[
     return causes
 
 
-def _check_name(name: str, path: str, seen: set[str]) -> list[Cause]:
+def _check_name(name: str, path: str, seen: set[str]) -> list[StatusCause]:
     if not name:
         return [required(f"{path}.name")]
     causes = [wrong(f"{path}.name", name, problem) for problem in dns_label_problems(name)]
@@ -53,8 +53,8 @@ def _check_name(name: str, path: str, seen: set[str]) -> list[Cause]:
     return causes
 
 
-def _check_container(container: Object, path: str, volumes: Collection[str]) -> list[Cause]:
-    causes: list[Cause] = []
+def _check_container(container: Object, path: str, volumes: Collection[str]) -> list[StatusCause]:
+    causes: list[StatusCause] = []
     if not container.get("image"):
         causes.append(required(f"{path}.image"))
     causes += _check_ports(container.get("ports") or [], f"{path}.ports")
@@ -69,8 +69,8 @@ def _check_container(container: Object, path: str, volumes: Collection[str]) -> 
     return causes + check_resources(container.get("resources") or {}, f"{path}.resources")
 
 
-def _check_ports(ports: list[Object], path: str) -> list[Cause]:
-    causes: list[Cause] = []
+def _check_ports(ports: list[Object], path: str) -> list[StatusCause]:
+    causes: list[StatusCause] = []
     for number, port in enumerate(ports):
         here = f"{path}[{number}]"
         name = port.get("name")
@@ -94,12 +94,12 @@ def port_name_problems(name: str) -> list[str]:
     return problems
 
 
-def check_port_number(port: int, path: str) -> list[Cause]:
+def check_port_number(port: int, path: str) -> list[StatusCause]:
     return [] if 1 <= port <= _MOST_PORT else [wrong(path, port, f"must be between 1 and {_MOST_PORT}, inclusive")]
 
 
-def _check_env(variables: list[Object], path: str) -> list[Cause]:
-    causes: list[Cause] = []
+def _check_env(variables: list[Object], path: str) -> list[StatusCause]:
+    causes: list[StatusCause] = []
     for number, variable in enumerate(variables):
         here, name = f"{path}[{number}]", variable.get("name", "")
         if not name:
@@ -118,7 +118,7 @@ def _check_env(variables: list[Object], path: str) -> list[Cause]:
     return causes
 
 
-def _check_field_reference(reference: Object | None, path: str) -> list[Cause]:
+def _check_field_reference(reference: Object | None, path: str) -> list[StatusCause]:
     if reference is None:
         return []
     field = reference.get("fieldPath", "")
@@ -129,8 +129,8 @@ def _check_field_reference(reference: Object | None, path: str) -> list[Cause]:
     return [wrong(path, field, f"error converting fieldPath: field label not supported: {field}")]
 
 
-def _check_mounts(mounts: list[Object], path: str, volumes: Collection[str]) -> list[Cause]:
-    causes: list[Cause] = []
+def _check_mounts(mounts: list[Object], path: str, volumes: Collection[str]) -> list[StatusCause]:
+    causes: list[StatusCause] = []
     places: set[str] = set()
     for number, mount in enumerate(mounts):
         here = f"{path}[{number}]"
@@ -149,7 +149,7 @@ def _check_mounts(mounts: list[Object], path: str, volumes: Collection[str]) -> 
     return causes
 
 
-def _check_probe(probe: Object, path: str) -> list[Cause]:
+def _check_probe(probe: Object, path: str) -> list[StatusCause]:
     handlers = [handler for handler in _HANDLERS if handler in probe]
     causes = [prohibited(f"{path}.{extra}", "may not specify more than 1 handler type") for extra in handlers[1:]]
     if not handlers:
@@ -158,9 +158,9 @@ def _check_probe(probe: Object, path: str) -> list[Cause]:
     return causes + [wrong(f"{path}.{field}", probe[field], "must be greater than or equal to 0") for field in negative]
 
 
-def check_resources(resources: Object, path: str) -> list[Cause]:
+def check_resources(resources: Object, path: str) -> list[StatusCause]:
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
-    causes: list[Cause] = []
+    causes: list[StatusCause] = []
     for where, amounts in (("limits", limits), ("requests", requests)):
         for name in sorted(amounts):
             causes += _check_amount(name, amounts[name], f"{path}.{where}[{name}]")
@@ -169,8 +169,8 @@ def check_resources(resources: Object, path: str) -> list[Cause]:
     return causes
 
 
-def _check_amount(name: str, amount: str, path: str) -> list[Cause]:
-    causes: list[Cause] = []
+def _check_amount(name: str, amount: str, path: str) -> list[StatusCause]:
+    causes: list[StatusCause] = []
     if name not in _STANDARD_RESOURCES and not name.startswith("hugepages-"):
         if "/" not in name:
             causes.append(wrong(path, name, "must be a standard resource type or fully qualified"))
@@ -184,7 +184,7 @@ def _check_amount(name: str, amount: str, path: str) -> list[Cause]:
     return causes
 
 
-def _check_against_limit(name: str, request: str, limit: str | None, path: str) -> list[Cause]:
+def _check_against_limit(name: str, request: str, limit: str | None, path: str) -> list[StatusCause]:
     extended = "/" in name
     if limit is None:
         problem = "Limit must be set for non overcommitable resources"

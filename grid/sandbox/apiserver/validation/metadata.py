@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Mapping
 
-from grid.sandbox.apiserver.kinds import Kind, Object
+from grid.sandbox.apiserver.kinds import Object, ServedKind
 from grid.sandbox.apiserver.names import (
     dns_label_problems,
     label_key_problems,
     label_value_problems,
     subdomain_problems,
 )
-from grid.sandbox.apiserver.status import Cause, required, wrong
+from grid.sandbox.apiserver.status import StatusCause, required, wrong
 
 _NAME_RULES: Mapping[str, Callable[[str], list[str]]] = {
     "namespaces": dns_label_problems,
@@ -19,7 +19,7 @@ _MOST_ANNOTATION_BYTES = 256 * 1024
 _STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
 
 
-def check_metadata(kind: Kind, obj: Object) -> list[Cause]:
+def check_metadata(kind: ServedKind, obj: Object) -> list[StatusCause]:
     metadata = obj["metadata"]
     name = metadata.get("name") or ""
     if not name:
@@ -34,26 +34,26 @@ def check_metadata(kind: Kind, obj: Object) -> list[Cause]:
     return causes
 
 
-def check_labels(path: str, labels: Mapping[str, str] | None) -> list[Cause]:
-    causes: list[Cause] = []
+def check_labels(path: str, labels: Mapping[str, str] | None) -> list[StatusCause]:
+    causes: list[StatusCause] = []
     for key, value in sorted((labels or {}).items()):
         causes += [wrong(path, key, problem) for problem in label_key_problems(key)]
         causes += [wrong(path, value, problem) for problem in label_value_problems(value)]
     return causes
 
 
-def _check_annotations(annotations: Mapping[str, str]) -> list[Cause]:
+def _check_annotations(annotations: Mapping[str, str]) -> list[StatusCause]:
     path = "metadata.annotations"
     causes = [wrong(path, key, problem) for key in sorted(annotations) for problem in label_key_problems(key.lower())]
     if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > _MOST_ANNOTATION_BYTES:
         causes.append(
-            Cause(path, "FieldValueTooLong", f"Too long: may not be more than {_MOST_ANNOTATION_BYTES} bytes")
+            StatusCause(path, "FieldValueTooLong", f"Too long: may not be more than {_MOST_ANNOTATION_BYTES} bytes")
         )
     return causes
 
 
-def _check_owners(owners: list[Object]) -> list[Cause]:
-    causes: list[Cause] = []
+def _check_owners(owners: list[Object]) -> list[StatusCause]:
+    causes: list[StatusCause] = []
     for owner in owners:
         for field, problem in (
             ("apiVersion", "version must not be empty"),
@@ -73,7 +73,7 @@ def _check_owners(owners: list[Object]) -> list[Cause]:
     return causes
 
 
-def _check_finalizer(path: str, finalizer: str) -> list[Cause]:
+def _check_finalizer(path: str, finalizer: str) -> list[StatusCause]:
     causes = [wrong(path, finalizer, problem) for problem in label_key_problems(finalizer)]
     if not causes and "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
         causes.append(wrong(path, finalizer, "name is neither a standard finalizer name nor is it fully qualified"))

@@ -3,7 +3,7 @@
 from grid.quantity import parse_quantity
 from grid.sandbox.apiserver.kinds import Object
 from grid.sandbox.apiserver.names import config_key_problems
-from grid.sandbox.apiserver.status import Cause, prohibited, required, unsupported, wrong
+from grid.sandbox.apiserver.status import StatusCause, prohibited, required, unsupported, wrong
 from grid.sandbox.apiserver.validation.containers import check_port_number
 
 _MOST_DATA_BYTES = 1024 * 1024
@@ -15,22 +15,22 @@ _CLAIM_RULE = (
 )
 
 
-def check_data(obj: Object) -> list[Cause]:
+def check_data(obj: Object) -> list[StatusCause]:
     """Keys and size of what a ConfigMap or a Secret holds."""
-    causes: list[Cause] = []
+    causes: list[StatusCause] = []
     total = 0
     for field in ("data", "binaryData"):
         for key, value in (obj.get(field) or {}).items():
             causes += [wrong(f"{field}[{key}]", key, problem) for problem in config_key_problems(key)]
             total += len(value.encode())
     if total > _MOST_DATA_BYTES:
-        causes.append(Cause("", "FieldValueTooLong", f"Too long: may not be more than {_MOST_DATA_BYTES} bytes"))
+        causes.append(StatusCause("", "FieldValueTooLong", f"Too long: may not be more than {_MOST_DATA_BYTES} bytes"))
     return causes
 
 
-def check_data_update(new: Object, old: Object) -> list[Cause]:
+def check_data_update(new: Object, old: Object) -> list[StatusCause]:
     """ConfigMaps and Secrets that are immutable stay as they are."""
-    causes: list[Cause] = []
+    causes: list[StatusCause] = []
     if new.get("type") != old.get("type"):
         causes.append(wrong("type", new.get("type"), "field is immutable"))
     if not old.get("immutable"):
@@ -41,9 +41,9 @@ def check_data_update(new: Object, old: Object) -> list[Cause]:
     return causes + [prohibited(field, _IMMUTABLE) for field in changed]
 
 
-def check_service(service: Object) -> list[Cause]:
+def check_service(service: Object) -> list[StatusCause]:
     spec = service["spec"]
-    causes: list[Cause] = []
+    causes: list[StatusCause] = []
     ports = spec.get("ports") or []
     if spec.get("type") not in _SERVICE_TYPES:
         causes.append(unsupported("spec.type", spec.get("type"), _SERVICE_TYPES))
@@ -59,19 +59,19 @@ def check_service(service: Object) -> list[Cause]:
     return causes
 
 
-def check_service_update(new: Object, old: Object) -> list[Cause]:
+def check_service_update(new: Object, old: Object) -> list[StatusCause]:
     before, after = old["spec"].get("clusterIPs") or [], new["spec"].get("clusterIPs") or []
     if before and after and before[0] != after[0] and new["spec"].get("type") != "ExternalName":
         return [wrong("spec.clusterIPs[0]", after, "may not change once set")]
     return []
 
 
-def check_claim(claim: Object) -> list[Cause]:
+def check_claim(claim: Object) -> list[StatusCause]:
     return check_claim_spec(claim["spec"], "spec")
 
 
-def check_claim_spec(spec: Object, path: str) -> list[Cause]:
-    causes: list[Cause] = []
+def check_claim_spec(spec: Object, path: str) -> list[StatusCause]:
+    causes: list[StatusCause] = []
     modes = spec.get("accessModes") or []
     if not modes:
         causes.append(required(f"{path}.accessModes", "at least 1 access mode is required"))
@@ -84,7 +84,7 @@ def check_claim_spec(spec: Object, path: str) -> list[Cause]:
     return causes
 
 
-def check_claim_update(new: Object, old: Object) -> list[Cause]:
+def check_claim_update(new: Object, old: Object) -> list[StatusCause]:
     """A claim may be bound to a volume and grow; nothing else of it changes."""
     allowed = ("volumeName", "resources")
     before = {key: value for key, value in old["spec"].items() if key not in allowed}
@@ -96,7 +96,7 @@ def check_claim_update(new: Object, old: Object) -> list[Cause]:
     return []
 
 
-def check_quota(quota: Object) -> list[Cause]:
+def check_quota(quota: Object) -> list[StatusCause]:
     return [
         wrong(f"spec.hard[{name}]", amount, "must be greater than or equal to 0")
         for name, amount in sorted((quota["spec"].get("hard") or {}).items())
@@ -104,9 +104,9 @@ def check_quota(quota: Object) -> list[Cause]:
     ]
 
 
-def check_lease(lease: Object) -> list[Cause]:
+def check_lease(lease: Object) -> list[StatusCause]:
     spec = lease.get("spec") or {}
-    causes: list[Cause] = []
+    causes: list[StatusCause] = []
     if "leaseDurationSeconds" in spec and spec["leaseDurationSeconds"] <= 0:
         causes.append(wrong("spec.leaseDurationSeconds", spec["leaseDurationSeconds"], "must be greater than 0"))
     if spec.get("leaseTransitions", 0) < 0:
@@ -114,7 +114,7 @@ def check_lease(lease: Object) -> list[Cause]:
     return causes
 
 
-def check_api_service(api: Object) -> list[Cause]:
+def check_api_service(api: Object) -> list[StatusCause]:
     spec, name = api["spec"], api["metadata"]["name"]
     expected = f"{spec.get('version', '')}.{spec.get('group', '')}"
     causes = (
@@ -137,7 +137,7 @@ def check_api_service(api: Object) -> list[Cause]:
     return causes
 
 
-def check_event(event: Object) -> list[Cause]:
+def check_event(event: Object) -> list[StatusCause]:
     """Events about something belong into its namespace; about what has none, into "default"."""
     about, namespace = event.get("involvedObject") or {}, event["metadata"]["namespace"]
     given = about.get("namespace", "")
@@ -148,9 +148,9 @@ def check_event(event: Object) -> list[Cause]:
     return []
 
 
-def check_new_event(event: Object) -> list[Cause]:
+def check_new_event(event: Object) -> list[StatusCause]:
     """What events.k8s.io/v1 demands beyond that, checked on the form in which events are stored."""
-    causes: list[Cause] = []
+    causes: list[StatusCause] = []
     if not event.get("eventTime"):
         causes.append(required("eventTime"))
     if event.get("type") not in ("Normal", "Warning"):

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from grid.sandbox.apiserver.kinds import Object
 from grid.sandbox.apiserver.names import dns_label_problems
-from grid.sandbox.apiserver.status import Cause, duplicate, prohibited, required, unsupported, wrong
+from grid.sandbox.apiserver.status import StatusCause, duplicate, prohibited, required, unsupported, wrong
 from grid.sandbox.apiserver.validation.containers import check_containers
 from grid.sandbox.apiserver.validation.others import check_claim_spec
 from grid.sandbox.apiserver.validation.selectors import check_node_selector_terms
@@ -20,11 +20,11 @@ _ONLY_THESE = (
 )
 
 
-def check_pod(pod: Object) -> list[Cause]:
+def check_pod(pod: Object) -> list[StatusCause]:
     return check_pod_spec(pod.get("spec") or {}, "spec")
 
 
-def check_pod_spec(spec: Object, path: str) -> list[Cause]:
+def check_pod_spec(spec: Object, path: str) -> list[StatusCause]:
     volumes = {volume.get("name", "") for volume in spec.get("volumes") or ()}
     causes = _check_volumes(spec.get("volumes") or [], f"{path}.volumes")
     causes += check_containers(spec, path, volumes)
@@ -47,8 +47,8 @@ def check_pod_spec(spec: Object, path: str) -> list[Cause]:
     return causes
 
 
-def _check_volumes(volumes: list[Object], path: str) -> list[Cause]:
-    causes: list[Cause] = []
+def _check_volumes(volumes: list[Object], path: str) -> list[StatusCause]:
+    causes: list[StatusCause] = []
     seen: set[str] = set()
     for number, volume in enumerate(volumes):
         here, name = f"{path}[{number}]", volume.get("name", "")
@@ -72,7 +72,7 @@ _SOURCE_NAMES = {
 }
 
 
-def _check_source(volume: Object, path: str) -> list[Cause]:
+def _check_source(volume: Object, path: str) -> list[StatusCause]:
     for source, field in _SOURCE_NAMES.items():
         if source in volume and not volume[source].get(field):
             return [required(f"{path}.{source}.{field}")]
@@ -83,7 +83,7 @@ def _check_source(volume: Object, path: str) -> list[Cause]:
     return []
 
 
-def _check_claim_template(template: Object | None, path: str) -> list[Cause]:
+def _check_claim_template(template: Object | None, path: str) -> list[StatusCause]:
     here = f"{path}.ephemeral.volumeClaimTemplate"
     if template is None:
         return [required(here)]
@@ -93,8 +93,8 @@ def _check_claim_template(template: Object | None, path: str) -> list[Cause]:
     return causes + check_claim_spec(template.get("spec") or {}, f"{here}.spec")
 
 
-def check_tolerations(tolerations: list[Object], path: str) -> list[Cause]:
-    causes: list[Cause] = []
+def check_tolerations(tolerations: list[Object], path: str) -> list[StatusCause]:
+    causes: list[StatusCause] = []
     for number, toleration in enumerate(tolerations):
         here = f"{path}[{number}]"
         operator = toleration.get("operator") or "Equal"
@@ -115,7 +115,7 @@ def check_tolerations(tolerations: list[Object], path: str) -> list[Cause]:
     return causes
 
 
-def check_pod_update(new: Object, old: Object) -> list[Cause]:
+def check_pod_update(new: Object, old: Object) -> list[StatusCause]:
     """Only images, the deadline and further tolerations may change once a pod exists."""
     before, after = old["spec"], copy.deepcopy(new["spec"])
     for group in ("containers", "initContainers"):

@@ -2,7 +2,7 @@
 
 from grid.sandbox.apiserver.kinds import Object
 from grid.sandbox.apiserver.names import label_key_problems
-from grid.sandbox.apiserver.status import Cause, prohibited, required, wrong
+from grid.sandbox.apiserver.status import StatusCause, prohibited, required, wrong
 from grid.sandbox.apiserver.validation.metadata import check_labels
 
 _NODE_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
@@ -11,26 +11,26 @@ _NEEDS_VALUES = "must be specified when `operator` is 'In' or 'NotIn'"
 _FORBIDS_VALUES = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
 
 
-def check_node_selector_terms(terms: list[Object], path: str) -> list[Cause]:
+def check_node_selector_terms(terms: list[Object], path: str) -> list[StatusCause]:
     if not terms:
         return [required(path, "must have at least one node selector term")]
-    causes: list[Cause] = []
+    causes: list[StatusCause] = []
     for number, term in enumerate(terms):
         for index, rule in enumerate(term.get("matchExpressions") or ()):
             causes += _check_rule(rule, f"{path}[{number}].matchExpressions[{index}]", _NODE_OPERATORS)
     return causes
 
 
-def check_label_selector(selector: Object, path: str) -> list[Cause]:
+def check_label_selector(selector: Object, path: str) -> list[StatusCause]:
     causes = check_labels(f"{path}.matchLabels", selector.get("matchLabels"))
     for index, rule in enumerate(selector.get("matchExpressions") or ()):
         causes += _check_rule(rule, f"{path}.matchExpressions[{index}]", _LABEL_OPERATORS)
     return causes
 
 
-def _check_rule(rule: Object, path: str, operators: tuple[str, ...]) -> list[Cause]:
+def _check_rule(rule: Object, path: str, operators: tuple[str, ...]) -> list[StatusCause]:
     operator, values = rule.get("operator", ""), rule.get("values") or []
-    causes: list[Cause] = []
+    causes: list[StatusCause] = []
     if operator not in operators:
         causes.append(wrong(f"{path}.operator", operator, "not a valid selector operator"))
     elif operator in ("In", "NotIn") and not values:

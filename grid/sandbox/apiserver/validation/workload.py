@@ -6,7 +6,7 @@ from typing import Any
 from grid.quantity import parse_quantity
 from grid.sandbox.apiserver.kinds import Object
 from grid.sandbox.apiserver.selectors import selects
-from grid.sandbox.apiserver.status import Cause, prohibited, required, unsupported, wrong
+from grid.sandbox.apiserver.status import StatusCause, prohibited, required, unsupported, wrong
 from grid.sandbox.apiserver.validation.pod import check_pod_spec
 from grid.sandbox.apiserver.validation.selectors import check_label_selector
 
@@ -22,17 +22,17 @@ _SOURCES = {
 _LONGEST_WINDOW, _LONGEST_PERIOD = 3600, 1800
 
 
-def check_deployment(deployment: Object) -> list[Cause]:
+def check_deployment(deployment: Object) -> list[StatusCause]:
     spec = deployment["spec"]
     return _check_replicated(spec) + _check_strategy(spec.get("strategy") or {})
 
 
-def check_replica_set(replica_set: Object) -> list[Cause]:
+def check_replica_set(replica_set: Object) -> list[StatusCause]:
     return _check_replicated(replica_set["spec"])
 
 
-def _check_replicated(spec: Object) -> list[Cause]:
-    causes: list[Cause] = []
+def _check_replicated(spec: Object) -> list[StatusCause]:
+    causes: list[StatusCause] = []
     if spec.get("replicas", 0) < 0:
         causes.append(wrong("spec.replicas", spec["replicas"], _NOT_NEGATIVE))
     if spec.get("minReadySeconds", 0) < 0:
@@ -57,14 +57,14 @@ def _check_replicated(spec: Object) -> list[Cause]:
     return causes
 
 
-def _check_strategy(strategy: Object) -> list[Cause]:
+def _check_strategy(strategy: Object) -> list[StatusCause]:
     kind, rolling = strategy.get("type"), strategy.get("rollingUpdate")
     if kind not in ("Recreate", "RollingUpdate"):
         return [unsupported("spec.strategy", strategy, ("Recreate", "RollingUpdate"))]
     if kind == "Recreate":
         detail = "may not be specified when strategy `type` is 'Recreate'"
         return [prohibited("spec.strategy.rollingUpdate", detail)] if rolling is not None else []
-    causes: list[Cause] = []
+    causes: list[StatusCause] = []
     for field in ("maxUnavailable", "maxSurge"):
         causes += check_share((rolling or {}).get(field), f"spec.strategy.rollingUpdate.{field}")
     unavailable, surge = (rolling or {}).get("maxUnavailable"), (rolling or {}).get("maxSurge")
@@ -74,7 +74,7 @@ def _check_strategy(strategy: Object) -> list[Cause]:
     return causes
 
 
-def check_share(amount: Any, path: str) -> list[Cause]:
+def check_share(amount: Any, path: str) -> list[StatusCause]:
     """A number of pods or a percentage of them."""
     if isinstance(amount, int) and amount < 0:
         return [wrong(path, amount, _NOT_NEGATIVE)]
@@ -93,14 +93,14 @@ def _is_zero(amount: Any) -> bool:
     return amount in (0, "0%", "0")
 
 
-def check_deployment_update(new: Object, old: Object) -> list[Cause]:
+def check_deployment_update(new: Object, old: Object) -> list[StatusCause]:
     selector = new["spec"].get("selector")
     return [] if selector == old["spec"].get("selector") else [wrong("spec.selector", selector, "field is immutable")]
 
 
-def check_autoscaler(autoscaler: Object) -> list[Cause]:
+def check_autoscaler(autoscaler: Object) -> list[StatusCause]:
     spec = autoscaler["spec"]
-    causes: list[Cause] = []
+    causes: list[StatusCause] = []
     least, most = spec.get("minReplicas", 1), spec.get("maxReplicas", 0)
     if least < 1:
         causes.append(wrong("spec.minReplicas", least, "must be greater than or equal to 1"))
@@ -117,7 +117,7 @@ def check_autoscaler(autoscaler: Object) -> list[Cause]:
     return causes
 
 
-def _check_scale_target(target: Object) -> list[Cause]:
+def _check_scale_target(target: Object) -> list[StatusCause]:
     causes = [required(f"spec.scaleTargetRef.{field}") for field in ("kind", "name") if not target.get(field)]
     version = target.get("apiVersion", "")
     if not version:
@@ -125,8 +125,8 @@ def _check_scale_target(target: Object) -> list[Cause]:
     return causes
 
 
-def _check_metrics(metrics: list[Object], least: int) -> list[Cause]:
-    causes: list[Cause] = []
+def _check_metrics(metrics: list[Object], least: int) -> list[StatusCause]:
+    causes: list[StatusCause] = []
     for number, metric in enumerate(metrics):
         path = f"spec.metrics[{number}]"
         kind = metric.get("type", "")
@@ -144,7 +144,7 @@ def _check_metrics(metrics: list[Object], least: int) -> list[Cause]:
     return causes
 
 
-def _check_metric_target(source: Object, path: str) -> list[Cause]:
+def _check_metric_target(source: Object, path: str) -> list[StatusCause]:
     target = source.get("target") or {}
     utilization = target.get("averageUtilization")
     if utilization is not None and utilization < 1:
@@ -161,8 +161,8 @@ def _check_metric_target(source: Object, path: str) -> list[Cause]:
     return []
 
 
-def _check_rules(rules: Object, path: str) -> list[Cause]:
-    causes: list[Cause] = []
+def _check_rules(rules: Object, path: str) -> list[StatusCause]:
+    causes: list[StatusCause] = []
     window = rules.get("stabilizationWindowSeconds", 0)
     if window < 0:
         causes.append(wrong(f"{path}.stabilizationWindowSeconds", window, "must be greater than or equal to zero"))
@@ -178,8 +178,8 @@ def _check_rules(rules: Object, path: str) -> list[Cause]:
     return causes
 
 
-def _check_policy(policy: Object, path: str) -> list[Cause]:
-    causes: list[Cause] = []
+def _check_policy(policy: Object, path: str) -> list[StatusCause]:
+    causes: list[StatusCause] = []
     if policy.get("type") not in ("Percent", "Pods"):
         causes.append(unsupported(f"{path}.type", policy.get("type"), ("Percent", "Pods")))
     if policy.get("value", 0) <= 0:
@@ -192,7 +192,7 @@ def _check_policy(policy: Object, path: str) -> list[Cause]:
     return causes
 
 
-def check_budget(budget: Object) -> list[Cause]:
+def check_budget(budget: Object) -> list[StatusCause]:
     spec = budget.get("spec") or {}
     least, most = spec.get("minAvailable"), spec.get("maxUnavailable")
     if least is not None and most is not None:

@@ -28,7 +28,7 @@ class Removable:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class NodeVerdict:
     """`reason` says why a node stays; empty: it is unneeded, and `moving` are the pods that go elsewhere first."""
 
     node: str
@@ -57,7 +57,7 @@ def plan_scale_down(
     budgets: Iterable[Mapping[str, Any]],
     threshold: float,
     known: Sequence[str] = (),
-) -> list[Verdict]:
+) -> list[NodeVerdict]:
     """A verdict for each node.
 
     `spare` is how many nodes each pool has above its minimum; `known` are the nodes found unneeded before, longest first: they
@@ -89,11 +89,11 @@ def plan_scale_down(
         if not reason and not _move(item.name, moving, snapshot, used):
             reason = "its pods fit nowhere else"
         if reason:
-            verdicts.append(Verdict(item.name, item.pool, share, reason))
+            verdicts.append(NodeVerdict(item.name, item.pool, share, reason))
             continue
         left[item.pool] -= 1
         _spend(moving, allowed)
-        verdicts.append(Verdict(item.name, item.pool, share, moving=tuple(moving)))
+        verdicts.append(NodeVerdict(item.name, item.pool, share, moving=tuple(moving)))
     return verdicts
 
 

@@ -15,7 +15,7 @@ _UPCOMING = "upcoming/"
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class MachineTimeouts:
     """How long a machine may take to become a ready node: a new one, and one that was ready before."""
 
     provision: timedelta
@@ -23,7 +23,7 @@ class Patience:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class AutoscalingView:
     """`machines` by pool as the cloud lists them, `nodes` by name, `not_ready_since` for machines that are no ready node."""
 
     now: datetime
@@ -31,7 +31,7 @@ class View:
     machines: Mapping[str, Sequence[str]]
     nodes: Mapping[str, Object]
     not_ready_since: Mapping[str, datetime]
-    patience: Patience
+    patience: MachineTimeouts
 
     def ready(self, pool: str) -> list[str]:
         return [name for name in self.machines[pool] if name in self.nodes and is_usable(self.nodes[name])]

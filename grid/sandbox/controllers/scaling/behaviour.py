@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from grid.quantity import parse_quantity
-from grid.sandbox.controllers.scaling.model import Memory, Recommendation, Rescale, Settings, Tolerance
+from grid.sandbox.controllers.scaling.model import Memory, Recommendation, Rescale, ScalingSettings, Tolerance
 
 WITHIN = ("DesiredWithinRange", "the desired count is within the acceptable range")
 TOO_FAST_UP = ("ScaleUpLimit", "the desired replica count is increasing faster than the maximum scale rate")
@@ -32,7 +32,7 @@ Reason = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class ScalingPolicy:
     kind: str
     value: int
     period: timedelta
@@ -44,7 +44,7 @@ class Rules:
 
     window: timedelta
     select: str
-    policies: tuple[Policy, ...]
+    policies: tuple[ScalingPolicy, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Behaviour:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ReplicaBounds:
     minimum: int
     maximum: int
 
@@ -66,7 +66,7 @@ _UP_DEFAULTS = (
 _DOWN_DEFAULTS = ({"type": "Percent", "value": 100, "periodSeconds": 15},)
 
 
-def read_behaviour(spec: Mapping[str, Any], settings: Settings) -> Behaviour | None:
+def read_behaviour(spec: Mapping[str, Any], settings: ScalingSettings) -> Behaviour | None:
     raw = spec.get("behavior")
     if raw is None:
         return None
@@ -76,7 +76,7 @@ def read_behaviour(spec: Mapping[str, Any], settings: Settings) -> Behaviour | N
     )
 
 
-def read_tolerance(spec: Mapping[str, Any], settings: Settings) -> Tolerance:
+def read_tolerance(spec: Mapping[str, Any], settings: ScalingSettings) -> Tolerance:
     raw = spec.get("behavior") or {}
     shares = [(raw.get(direction) or {}).get("tolerance") for direction in ("scaleDown", "scaleUp")]
     down, up = (settings.tolerance if share is None else float(parse_quantity(share)) for share in shares)
@@ -89,7 +89,7 @@ def _rules(raw: Mapping[str, Any], seconds: float, policies: Iterable[Mapping[st
         timedelta(seconds=seconds if window is None else window),
         raw.get("selectPolicy") or "Max",
         tuple(
-            Policy(item["type"], item["value"], timedelta(seconds=item["periodSeconds"]))
+            ScalingPolicy(item["type"], item["value"], timedelta(seconds=item["periodSeconds"]))
             for item in raw.get("policies") or policies
         ),
     )
@@ -101,7 +101,7 @@ def begin(memory: Memory, current: int, now: datetime) -> Memory:
 
 
 def stabilise(
-    behaviour: Behaviour | None, memory: Memory, current: int, desired: int, settings: Settings, now: datetime
+    behaviour: Behaviour | None, memory: Memory, current: int, desired: int, settings: ScalingSettings, now: datetime
 ) -> tuple[int, Reason, Memory]:
     """The recommendation that recent ones allow, why, and what to remember."""
     if behaviour is None:
@@ -122,7 +122,7 @@ def stabilise(
 
 
 def limit(
-    behaviour: Behaviour | None, memory: Memory, current: int, desired: int, limits: Limits, now: datetime
+    behaviour: Behaviour | None, memory: Memory, current: int, desired: int, limits: ReplicaBounds, now: datetime
 ) -> tuple[int, Reason]:
     """What policies and bounds leave of a stabilised recommendation."""
     if behaviour is None:
@@ -138,7 +138,7 @@ def limit(
     return desired, WITHIN
 
 
-def _limit_simply(current: int, desired: int, limits: Limits) -> tuple[int, Reason]:
+def _limit_simply(current: int, desired: int, limits: ReplicaBounds) -> tuple[int, Reason]:
     fastest = max(2 * current, 4)
     most, reason = (fastest, TOO_FAST_UP) if limits.maximum > fastest else (limits.maximum, TOO_MANY)
     if desired < limits.minimum:
@@ -169,7 +169,7 @@ def _down_limit(rules: Rules, memory: Memory, current: int, now: datetime) -> in
     return max(proposals) if rules.select == "Min" else min(proposals)
 
 
-def _period_start(policy: Policy, memory: Memory, current: int, now: datetime) -> int:
+def _period_start(policy: ScalingPolicy, memory: Memory, current: int, now: datetime) -> int:
     """How many replicas there were when the policy's period began."""
     since = now - policy.period
     added = sum(change.replicas for change in memory.ups if change.at > since)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from grid.quantity import millicores
-from grid.sandbox.controllers.scaling.model import CannotCompute, External, View
+from grid.sandbox.controllers.scaling.model import CannotCompute, External, MetricView
 
 _NO_TARGET = "invalid external metric source: neither a value target nor an average value target was set"
 
@@ -51,7 +51,7 @@ def shown_name(metric: Mapping[str, Any]) -> str:
     return f"external metric {name_of_metric(metric)}({shown_selector(metric)})"
 
 
-def propose_external(metric: Mapping[str, Any], view: View) -> tuple[int, dict[str, int]]:
+def propose_external(metric: Mapping[str, Any], view: MetricView) -> tuple[int, dict[str, int]]:
     """Replicas, and what the status shows as current, in thousandths. Raises CannotCompute."""
     target = metric["external"].get("target") or {}
     if target.get("averageValue") is not None:
@@ -61,7 +61,7 @@ def propose_external(metric: Mapping[str, Any], view: View) -> tuple[int, dict[s
     raise CannotCompute(_NO_TARGET)
 
 
-def _total(metric: Mapping[str, Any], view: View) -> int:
+def _total(metric: Mapping[str, Any], view: MetricView) -> int:
     found = view.external.get((name_of_metric(metric), query_of(metric)), External())
     problem = found.problem or ("" if found.values else "no metrics returned from external metrics API")
     if problem:
@@ -70,7 +70,7 @@ def _total(metric: Mapping[str, Any], view: View) -> int:
     return sum(found.values)
 
 
-def _per_pod(total: int, wanted: int, view: View) -> tuple[int, dict[str, int]]:
+def _per_pod(total: int, wanted: int, view: MetricView) -> tuple[int, dict[str, int]]:
     # Without pods there is no average; any demand at all is then out of tolerance.
     present = view.present
     steady = present and view.tolerance.holds(total / (wanted * present))
@@ -78,7 +78,7 @@ def _per_pod(total: int, wanted: int, view: View) -> tuple[int, dict[str, int]]:
     return replicas, {"averageValue": math.ceil(total / present) if present else 0}
 
 
-def _for_all(total: int, wanted: int, view: View) -> tuple[int, dict[str, int]]:
+def _for_all(total: int, wanted: int, view: MetricView) -> tuple[int, dict[str, int]]:
     ratio, current = total / wanted, {"value": total}
     if view.current == 0:
         return math.ceil(ratio), current

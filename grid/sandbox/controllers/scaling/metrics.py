@@ -7,7 +7,7 @@ from typing import Any
 
 from grid.sandbox.client import format_time
 from grid.sandbox.controllers.scaling.external import name_of_metric, propose_external, shown_name
-from grid.sandbox.controllers.scaling.model import CannotCompute, Happening, View
+from grid.sandbox.controllers.scaling.model import CannotCompute, Happening, MetricView
 from grid.sandbox.controllers.scaling.proposal import Proposal, propose
 from grid.sandbox.controllers.scaling.reading import read_target, write_amount
 
@@ -60,7 +60,7 @@ class _Failure:
     told: str
 
 
-def compute(metrics: Sequence[Mapping[str, Any]], selector: str, view: View, rivals: Sequence[str]) -> Computed:
+def compute(metrics: Sequence[Mapping[str, Any]], selector: str, view: MetricView, rivals: Sequence[str]) -> Computed:
     refused = _unusable_selector(selector, rivals)
     if refused is not None:
         return refused
@@ -112,7 +112,7 @@ class _Failed(Exception):
         self.failure = failure
 
 
-def _propose(metric: Mapping[str, Any], view: View) -> tuple[int, Mapping[str, Any]]:
+def _propose(metric: Mapping[str, Any], view: MetricView) -> tuple[int, Mapping[str, Any]]:
     """Replicas, and what the status says of the metric."""
     kind = metric["type"]
     if kind not in _SOURCES:
@@ -131,7 +131,7 @@ def _propose(metric: Mapping[str, Any], view: View) -> tuple[int, Mapping[str, A
         raise _Failed(_Failure(_FAILED[kind], message, told)) from problem
 
 
-def _propose_external(metric: Mapping[str, Any], view: View) -> tuple[int, Mapping[str, Any]]:
+def _propose_external(metric: Mapping[str, Any], view: MetricView) -> tuple[int, Mapping[str, Any]]:
     source = metric["external"]
     try:
         replicas, current = propose_external(metric, view)

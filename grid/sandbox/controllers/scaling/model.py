@@ -7,7 +7,7 @@ from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ScalingSettings:
     """Defaults are those of kube-controller-manager."""
 
     sync_seconds: float = 15.0
@@ -31,7 +31,7 @@ class PodState:
 
 
 @dataclass(frozen=True, slots=True)
-class PodUsage:
+class PodMetrics:
     """What one pod's containers used on average over the window that ended then."""
 
     containers: Mapping[str, Mapping[str, int]]
@@ -40,11 +40,11 @@ class PodUsage:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class NamespaceUsage:
     """Usage by the names of the pods of one namespace; `problem` says why there is none."""
 
     namespace: str = ""
-    pods: Mapping[str, PodUsage] = field(default_factory=dict)
+    pods: Mapping[str, PodMetrics] = field(default_factory=dict)
     problem: str = ""
 
 
@@ -68,7 +68,7 @@ class Tolerance:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class MetricView:
     """All that a metric is judged by, at that moment: the size that is asked for, the pods and what they use.
 
     `present` is how many replicas there are, and `external` has the values of external metrics by name and selector.
@@ -76,9 +76,9 @@ class View:
 
     current: int
     pods: Sequence[PodState]
-    usage: Usage
+    usage: NamespaceUsage
     tolerance: Tolerance
-    settings: Settings
+    settings: ScalingSettings
     now: datetime
     present: int = 0
     external: Mapping[tuple[str, str], External] = field(default_factory=dict)

@@ -10,13 +10,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from grid.sandbox.controllers.scaling.model import CannotCompute, PodState, PodUsage, Settings, Usage, View
+from grid.sandbox.controllers.scaling.model import (
+    CannotCompute,
+    MetricView,
+    NamespaceUsage,
+    PodMetrics,
+    PodState,
+    ScalingSettings,
+)
 
 _NONE_USABLE = "did not receive metrics for targeted pods (pods might be unready)"
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class MetricTarget:
     """Either `utilisation` (per cent of the request) or `average` (thousandths per pod), of one container or all."""
 
     resource: str
@@ -49,7 +56,7 @@ class _Measure:
     assumed: Callable[[str], int]
 
 
-def propose(target: Target, view: View) -> Proposal:
+def propose(target: MetricTarget, view: MetricView) -> Proposal:
     """Raises CannotCompute."""
     pods = view.pods
     amounts = _amounts(target, view.usage)
@@ -67,7 +74,7 @@ def propose(target: Target, view: View) -> Proposal:
     return Proposal(replicas, average, utilisation)
 
 
-def _replicas(view: View, groups: _Groups, usable: Mapping[str, int], measure: _Measure, ratio: float) -> int:
+def _replicas(view: MetricView, groups: _Groups, usable: Mapping[str, int], measure: _Measure, ratio: float) -> int:
     current, tolerance = view.current, view.tolerance
     up_with_unready = bool(groups.unready) and ratio > 1.0
     if not up_with_unready and not groups.missing:
@@ -85,7 +92,7 @@ def _replicas(view: View, groups: _Groups, usable: Mapping[str, int], measure: _
     return current if turns_round else replicas
 
 
-def _amounts(target: Target, usage: Usage) -> dict[str, int]:
+def _amounts(target: MetricTarget, usage: NamespaceUsage) -> dict[str, int]:
     """What each pod uses of the resource; pods for which that is not known in full are left out."""
     lacking = usage.problem or ("" if usage.pods else "no metrics returned from resource metrics API")
     if lacking:
@@ -106,7 +113,7 @@ def _amounts(target: Target, usage: Usage) -> dict[str, int]:
     return {name: amount for name, amount in found.items() if amount is not None}
 
 
-def _group(resource: str, view: View, amounts: Mapping[str, int]) -> _Groups:
+def _group(resource: str, view: MetricView, amounts: Mapping[str, int]) -> _Groups:
     ready, unready, missing = set(), set(), set()
     for pod in view.pods:
         if pod.terminating or pod.phase == "Failed":
@@ -122,7 +129,7 @@ def _group(resource: str, view: View, amounts: Mapping[str, int]) -> _Groups:
     return _Groups(frozenset(ready), frozenset(unready), frozenset(missing))
 
 
-def _is_starting(pod: PodState, usage: PodUsage, settings: Settings, now: datetime) -> bool:
+def _is_starting(pod: PodState, usage: PodMetrics, settings: ScalingSettings, now: datetime) -> bool:
     """Whether a pod's CPU says nothing yet: start-up costs more than the work that follows."""
     if pod.ready is None or pod.ready_since is None or pod.started is None:
         return True
@@ -141,7 +148,7 @@ def _average_measure(target: int) -> _Measure:
     return _Measure(ratio, lambda name: target)
 
 
-def _utilisation_measure(target: Target, pods: Sequence[PodState]) -> _Measure:
+def _utilisation_measure(target: MetricTarget, pods: Sequence[PodState]) -> _Measure:
     wanted = target.utilisation
     if wanted is None:
         raise CannotCompute(
@@ -163,7 +170,7 @@ def _utilisation_measure(target: Target, pods: Sequence[PodState]) -> _Measure:
     return _Measure(ratio, lambda name: requests[name] * max(100, wanted) // 100)
 
 
-def _request(pod: PodState, target: Target) -> int:
+def _request(pod: PodState, target: MetricTarget) -> int:
     total = 0
     for container, wanted in pod.requests:
         if target.container in ("", container):

@@ -7,8 +7,8 @@ from typing import Any
 
 from grid.quantity import millicores
 from grid.sandbox.client import condition_of, is_terminating, name_of, parse_time
-from grid.sandbox.controllers.scaling.model import PodState, PodUsage, Usage
-from grid.sandbox.controllers.scaling.proposal import Target
+from grid.sandbox.controllers.scaling.model import NamespaceUsage, PodMetrics, PodState
+from grid.sandbox.controllers.scaling.proposal import MetricTarget
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|us|µs|ns|h|m|s)")
@@ -41,14 +41,16 @@ def read_requests(spec: Mapping[str, Any]) -> tuple[tuple[str, Mapping[str, int]
     )
 
 
-def read_usage(namespace: str, items: Iterable[Mapping[str, Any]]) -> Usage:
+def read_usage(namespace: str, items: Iterable[Mapping[str, Any]]) -> NamespaceUsage:
     """From PodMetrics objects."""
-    return Usage(namespace, {name_of(item): _pod_usage(item) for item in items})
+    return NamespaceUsage(namespace, {name_of(item): _pod_usage(item) for item in items})
 
 
-def _pod_usage(item: Mapping[str, Any]) -> PodUsage:
+def _pod_usage(item: Mapping[str, Any]) -> PodMetrics:
     containers = {entry["name"]: _thousandths(entry.get("usage")) for entry in item.get("containers") or ()}
-    return PodUsage(containers, parse_time(item.get("timestamp")) or _EPOCH, read_duration(item.get("window") or "0s"))
+    return PodMetrics(
+        containers, parse_time(item.get("timestamp")) or _EPOCH, read_duration(item.get("window") or "0s")
+    )
 
 
 def read_duration(text: str) -> timedelta:
@@ -56,12 +58,12 @@ def read_duration(text: str) -> timedelta:
     return timedelta(seconds=sum(float(number) * _UNIT_SECONDS[unit] for number, unit in _DURATION.findall(text)))
 
 
-def read_target(metric: Mapping[str, Any]) -> Target:
+def read_target(metric: Mapping[str, Any]) -> MetricTarget:
     """Of a metric of type Resource or ContainerResource."""
     source = metric.get("resource") or metric.get("containerResource") or {}
     target = source.get("target") or {}
     average = target.get("averageValue")
-    return Target(
+    return MetricTarget(
         resource=str(source.get("name", "")),
         utilisation=target.get("averageUtilization"),
         average=None if average is None else millicores(average),

@@ -10,7 +10,7 @@ from typing import Any
 
 from grid.sandbox.client import format_time
 from grid.sandbox.controllers.scaling.behaviour import (
-    Limits,
+    ReplicaBounds,
     begin,
     limit,
     read_behaviour,
@@ -19,7 +19,15 @@ from grid.sandbox.controllers.scaling.behaviour import (
     stabilise,
 )
 from grid.sandbox.controllers.scaling.metrics import Computed, Conditions, compute
-from grid.sandbox.controllers.scaling.model import External, Happening, Memory, PodState, Settings, Usage, View
+from grid.sandbox.controllers.scaling.model import (
+    External,
+    Happening,
+    Memory,
+    MetricView,
+    NamespaceUsage,
+    PodState,
+    ScalingSettings,
+)
 
 _ABOVE_MAXIMUM = "Current number of replicas above Spec.MaxReplicas"
 _BELOW_MINIMUM = "Current number of replicas below Spec.MinReplicas"
@@ -41,13 +49,13 @@ class Situation:
     autoscaler: Mapping[str, Any]
     scale: Scale
     pods: Sequence[PodState] = ()
-    usage: Usage = field(default_factory=Usage)
+    usage: NamespaceUsage = field(default_factory=NamespaceUsage)
     rivals: Sequence[str] = ()
     external: Mapping[tuple[str, str], External] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class ScalingDecision:
     """`replicas` is what the target shall have and `reason` why; None means that it cannot be known."""
 
     current: int
@@ -64,7 +72,7 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class SyncOutcome:
     status: Mapping[str, Any]
     events: tuple[Happening, ...]
     memory: Memory
@@ -75,9 +83,9 @@ def reads_metrics(spec: Mapping[str, Any], scale: Scale) -> bool:
     return _bound(spec, scale.replicas) is None
 
 
-def _limits(spec: Mapping[str, Any]) -> Limits:
+def _limits(spec: Mapping[str, Any]) -> ReplicaBounds:
     minimum = spec.get("minReplicas")
-    return Limits(1 if minimum is None else minimum, spec["maxReplicas"])
+    return ReplicaBounds(1 if minimum is None else minimum, spec["maxReplicas"])
 
 
 def _bound(spec: Mapping[str, Any], current: int) -> tuple[int, str] | None:
@@ -91,7 +99,7 @@ def _bound(spec: Mapping[str, Any], current: int) -> tuple[int, str] | None:
     return None
 
 
-def decide(situation: Situation, memory: Memory, settings: Settings, now: datetime) -> Decision:
+def decide(situation: Situation, memory: Memory, settings: ScalingSettings, now: datetime) -> ScalingDecision:
     spec, current = situation.autoscaler["spec"], situation.scale.replicas
     conditions = Conditions(situation.autoscaler, now)
     conditions.set(
@@ -108,9 +116,9 @@ def decide(situation: Situation, memory: Memory, settings: Settings, now: dateti
                 "ScalingDisabled",
                 "scaling is disabled since the replica count of the target is zero",
             )
-        return Decision(current, replicas, reason, conditions, None, (), memory)
+        return ScalingDecision(current, replicas, reason, conditions, None, (), memory)
     tolerance = read_tolerance(spec, settings)
-    view = View(
+    view = MetricView(
         current,
         situation.pods,
         situation.usage,
@@ -123,7 +131,7 @@ def decide(situation: Situation, memory: Memory, settings: Settings, now: dateti
     computed = compute(spec.get("metrics") or (), situation.scale.selector, view, situation.rivals)
     conditions.set("ScalingActive", computed.replicas is not None, computed.reason, computed.message)
     if computed.replicas is None:
-        return Decision(current, None, "", conditions, computed.statuses, computed.events, memory)
+        return ScalingDecision(current, None, "", conditions, computed.statuses, computed.events, memory)
     return _slow_down(situation, computed, computed.replicas, conditions, memory, settings=settings, now=now)
 
 
@@ -134,9 +142,9 @@ def _slow_down(
     conditions: Conditions,
     memory: Memory,
     *,
-    settings: Settings,
+    settings: ScalingSettings,
     now: datetime,
-) -> Decision:
+) -> ScalingDecision:
     spec, current = situation.autoscaler["spec"], situation.scale.replicas
     reason = f"{computed.metric} above target" if desired > current else ""
     if desired < current:
@@ -146,25 +154,25 @@ def _slow_down(
     conditions.set("AbleToScale", True, able, sentence)
     replicas, (limited, sentence) = limit(behaviour, memory, current, stable, _limits(spec), now)
     conditions.set("ScalingLimited", replicas != stable, limited, sentence)
-    return Decision(current, replicas, reason, conditions, computed.statuses, computed.events, memory)
+    return ScalingDecision(current, replicas, reason, conditions, computed.statuses, computed.events, memory)
 
 
 def conclude(
-    situation: Situation, decision: Decision, settings: Settings, now: datetime, *, refusal: str = ""
-) -> Outcome:
+    situation: Situation, decision: ScalingDecision, settings: ScalingSettings, now: datetime, *, refusal: str = ""
+) -> SyncOutcome:
     """The status and events after the target was resized, or was to be and answered with a refusal."""
     autoscaler, memory, events = situation.autoscaler, decision.memory, decision.events
     known = (autoscaler.get("status") or {}).get("desiredReplicas", 0)
     if not decision.rescale:
         desired = known if decision.replicas is None else decision.replicas
-        return Outcome(_status(autoscaler, decision, desired), events, memory)
+        return SyncOutcome(_status(autoscaler, decision, desired), events, memory)
     size, conditions = decision.replicas or 0, decision.conditions
     told = f"New size: {size}; reason: {decision.reason}"
     if refusal:
         sentence = f"the HPA controller was unable to update the target scale: {refusal}"
         conditions.set("AbleToScale", False, "FailedUpdateScale", sentence)
         failed = Happening("FailedRescale", f"{told}; error: {refusal}", "Warning")
-        return Outcome(_status(autoscaler, decision, known), (*events, failed), memory)
+        return SyncOutcome(_status(autoscaler, decision, known), (*events, failed), memory)
     conditions.set(
         "AbleToScale",
         True,
@@ -173,7 +181,7 @@ def conclude(
     )
     memory = remember_rescale(read_behaviour(autoscaler["spec"], settings), memory, decision.current, size, now)
     status = _status(autoscaler, decision, size, scaled=now)
-    return Outcome(status, (*events, Happening("SuccessfulRescale", told)), memory)
+    return SyncOutcome(status, (*events, Happening("SuccessfulRescale", told)), memory)
 
 
 def without_scale(autoscaler: Mapping[str, Any], problem: str, now: datetime) -> tuple[Mapping[str, Any], Happening]:
@@ -186,7 +194,7 @@ def without_scale(autoscaler: Mapping[str, Any], problem: str, now: datetime) ->
 
 
 def _status(
-    autoscaler: Mapping[str, Any], decision: Decision, desired: int, *, scaled: datetime | None = None
+    autoscaler: Mapping[str, Any], decision: ScalingDecision, desired: int, *, scaled: datetime | None = None
 ) -> Mapping[str, Any]:
     before = autoscaler.get("status") or {}
     last = format_time(scaled) if scaled else before.get("lastScaleTime")

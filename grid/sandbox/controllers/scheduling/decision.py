@@ -20,7 +20,7 @@ _OUTSIDE_FIELDS = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class SchedulingDecision:
     """`node` is the chosen one; otherwise `message` says why there is none. Both empty: the pod is none of our business."""
 
     node: str = ""
@@ -44,20 +44,20 @@ def schedule(
     nodes: Iterable[Mapping[str, Any]],
     pods: Iterable[Mapping[str, Any]],
     claims: Iterable[Mapping[str, Any]] = (),
-) -> Decision:
+) -> SchedulingDecision:
     """The decision for one pod, on raw objects."""
     if not concerns_us(pod):
-        return Decision()
+        return SchedulingDecision()
     return decide(pod, pod_requests(pod), build_snapshot(nodes, pods, claims))
 
 
-def decide(pod: Mapping[str, Any], requests: Amounts, snapshot: Snapshot) -> Decision:
+def decide(pod: Mapping[str, Any], requests: Amounts, snapshot: Snapshot) -> SchedulingDecision:
     count = len(snapshot.nodes)
     if not count:
-        return Decision(message="no nodes available to schedule pods")
+        return SchedulingDecision(message="no nodes available to schedule pods")
     problem = claim_problem(pod, snapshot)
     if problem:
-        return Decision(message=f"0/{count} nodes are available: {problem}. not found")
+        return SchedulingDecision(message=f"0/{count} nodes are available: {problem}. not found")
     named = _named_nodes(pod)
     objections: list[Objection] = []
     candidates = []
@@ -71,8 +71,8 @@ def decide(pod: Mapping[str, Any], requests: Amounts, snapshot: Snapshot) -> Dec
         else:
             objections.append(found)
     if candidates:
-        return Decision(node=best_node(pod, requests, candidates))
-    return Decision(message=_refusal(pod, objections))
+        return SchedulingDecision(node=best_node(pod, requests, candidates))
+    return SchedulingDecision(message=_refusal(pod, objections))
 
 
 def _refusal(pod: Mapping[str, Any], objections: list[Objection]) -> str:

@@ -42,6 +42,7 @@ def main(options: argparse.Namespace) -> None:
 
 def running(count: int) -> "Sequence[Execution]":
     """Executions that run, each with a slot of its owner's."""
+    from grid.centralconfig import HOME_VOLUME_SIZE
     from grid.launch.progress import CREATED
     from grid.launch.spec import serialize_spec
     from grid.models import Environment, Execution, HardwareTier, Project, State, User
@@ -59,7 +60,7 @@ def running(count: int) -> "Sequence[Execution]":
                 reason=CREATED, requested_at=now, state_since=now, started_at=now, slots_reserved_at=now,
                 node_name=f"node-{len(rows) % NODES}",
             )  # fmt: skip
-            serialize_spec(row)
+            serialize_spec(row, home_gibibytes=HOME_VOLUME_SIZE.default)
             rows.append(row)
     return Execution.objects.bulk_create(rows, batch_size=500)
 

@@ -1,62 +1,104 @@
-"""How many launches a second the controller admits and creates: real database file, cluster in memory that answers at once.
+"""How many launches a second the controller admits and creates: real database, cluster in memory that answers at once.
 
-    .venv/bin/python -m benchmarks.launches [LAUNCHES]
+    .venv/bin/python -m benchmarks.launches [LAUNCHES] [--history ENDED]
 
-Many users launch more than their slots allow, so that some wait. Reported: rows written by the form's side, admissions a second
-(one transaction), and the time from the first poll until every admitted pod exists. No slot may be given twice.
+The database is a SQLite file, or the empty PostgreSQL database that DATABASE_URL names, with ENDED executions of history. Many users
+launch more than their slots allow, so that some wait. Reported: rows written by the form's side, admissions a second (one
+transaction), each with the CPU of this process and the statements that took longest, and the time from the first poll until every
+admitted pod exists. No slot may be given twice.
 """
 
+import argparse
 import asyncio
-import os
-import sys
-import tempfile
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
+from typing import Any
+
+from benchmarks import history
 
 SLOTS = 25
 USERS = 40
+SLOWEST = 3
 
 
-def main(launches: int) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ |= {"GRID_VAR": folder, "GRID_SECRET_KEY": "benchmark", "GRID_LOG_LEVEL": "WARNING"}
-        os.environ["DATABASE_URL"] = f"sqlite:///{Path(folder) / 'grid.sqlite3'}"
-        os.environ.setdefault("DJANGO_SETTINGS_MODULE", "grid.settings")
-        import django
+@dataclass
+class Spent:
+    """Seconds of one step, by the clock and of this process, and what its statements took, the slowest of each kind."""
 
-        django.setup()
-        measure(launches)
+    wall: float = 0.0
+    cpu: float = 0.0
+    statements: dict[str, tuple[float, float]] = field(default_factory=dict)
+
+    def watch(self, execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
+        began, own = time.perf_counter(), time.thread_time()
+        try:
+            return execute(sql, params, many, context)
+        finally:
+            took = time.perf_counter() - began, time.thread_time() - own
+            kind = " ".join(sql.replace('"', "").split())
+            kind = kind[:40] + (" ... " + kind.partition(" WHERE ")[2][-60:] if " WHERE " in kind else "")
+            self.statements[kind] = max(self.statements.get(kind, (0.0, 0.0)), took)
+
+    def report(self, what: str, count: int) -> None:
+        print(
+            f"{what} {count} in {self.wall:.2f} s: {count / self.wall:.0f}/s; {self.cpu * 1000 / count:.1f} ms of CPU each"
+        )
+        slowest = sorted(self.statements.items(), key=lambda entry: entry[1], reverse=True)
+        for kind, (wall, cpu) in slowest[:SLOWEST]:
+            print(f"  {wall * 1000:6.1f} ms ({cpu * 1000:.1f} of CPU) {kind}")
 
 
-def measure(launches: int) -> None:
+@contextmanager
+def spending() -> Iterator[Spent]:
+    from django.db import connection
+
+    spent, began, own = Spent(), time.perf_counter(), time.process_time()
+    with connection.execute_wrapper(spent.watch):
+        yield spent
+    spent.wall, spent.cpu = time.perf_counter() - began, time.process_time() - own
+
+
+def measure(launches: int, ended: int) -> None:
     from django.core.management import call_command
     from django.db.models import Count
 
+    from grid.centralconfig import GLOBAL_QUEUE_LIMIT
     from grid.launch import admission
     from grid.launch.request import LaunchRequest, submit
     from grid.models import Environment, Execution, HardwareTier, Project, User
     from grid.models.dataplane import LOCAL
 
     call_command("migrate", verbosity=0)
-    environment = Environment.objects.create(id="lab", name="Lab", image="lab:4", port=8888)
+    history.people()
+    if ended:
+        history.executions(0, history.FEW, is_ended=True)
+        history.multiply_ended(ended // history.FEW - 1)
+        print(f"{Execution.objects.count()} executions have ended")
+    environment = Environment.objects.get(id="lab")
     tier = HardwareTier.objects.create(id="small", name="Small", node_pool="default", cores="1", memory="1Gi")
-    users = [User.objects.create(username=f"user-{number}") for number in range(USERS)]
+    users = [User.objects.create(username=f"owner-{number}") for number in range(USERS)]
     projects = [Project.objects.start(id=user.username, name=user.username, owner=user) for user in users]
-    began = time.perf_counter()
-    for number in range(launches):
-        owner, project = users[number % USERS], projects[number % USERS]
-        submit(LaunchRequest(owner, project, environment, tier, "workspace"), now=datetime.now(UTC))
-    written = time.perf_counter() - began
-    began = time.perf_counter()
-    admitted = len(admission.admit_waiting(LOCAL, now=datetime.now(UTC)))
-    admission_took = time.perf_counter() - began
+    limit = GLOBAL_QUEUE_LIMIT.default
+    for what, numbers in (
+        ("launched", range(min(launches, limit))),
+        ("launched into a full queue", range(limit, launches)),
+    ):
+        with spending() as submitting:
+            for number in numbers:
+                owner, project = users[number % USERS], projects[number % USERS]
+                submit(LaunchRequest(owner, project, environment, tier, "workspace"), now=datetime.now(UTC))
+        if numbers:
+            submitting.report(what, len(numbers))
+    with spending() as admitting:
+        admitted = len(admission.admit_waiting(LOCAL, now=datetime.now(UTC)))
+    admitting.report("admitted", admitted)
     created_took = asyncio.run(create(admitted))
-    held = Execution.objects.filter(slots_reserved_at__isnull=False).values("owner").annotate(slots=Count("pk"))
+    held = Execution.objects.holding_slots().order_by().values("owner").annotate(slots=Count("pk"))
     assert all(row["slots"] <= SLOTS for row in held), "a slot was given twice"
     assert admitted == min(launches, USERS * SLOTS), "a slot was left free"
-    print(f"launched {launches} in {written:.2f} s: {launches / written:.0f}/s")
-    print(f"admitted {admitted} in {admission_took:.2f} s: {admitted / admission_took:.0f}/s")
     print(f"created  {admitted} in {created_took:.2f} s: {admitted / created_took:.0f}/s")
 
 
@@ -70,7 +112,7 @@ async def create(expected: int) -> float:
     from grid.models.dataplane import LOCAL
     from tests.support.cluster import FakeCluster
 
-    noted = sync_to_async(lambda: Execution.objects.filter(reason="created").count())
+    noted = sync_to_async(lambda: Execution.objects.unsettled().filter(reason="created").count())
     controller = Controller(FakeCluster(), LaunchTarget(LOCAL, "compute-grid", lambda id: "token"))
     began = time.perf_counter()
     task = asyncio.create_task(controller.run())
@@ -83,4 +125,8 @@ async def create(expected: int) -> float:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1200)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("launches", type=int, nargs="?", default=1050)
+    parser.add_argument("--history", type=int, default=0)
+    given = parser.parse_args()
+    history.in_database(lambda: measure(given.launches, given.history))

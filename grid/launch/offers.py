@@ -3,7 +3,7 @@
 A form asks what to offer; `grid.launch.request.validate` asks again, because a form's choices can be old or forged.
 """
 
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 
 from grid.errors import Problem
 from grid.models import Environment, HardwareTier, Membership, Project, User
@@ -42,31 +42,33 @@ def tiers_for(user: User, kind: str, framework: str = "") -> QuerySet[HardwareTi
     """The tiers that the user may choose for `kind`; of clusters for the framework, or for any framework without one."""
     if not user.is_active:
         return HardwareTier.objects.none()
-    allowed = _allowed(user).values_list("pk", "kinds")
+    offered = HardwareTier.objects.filter(is_visible=True, is_archived=False).values_list("pk", "kinds")
     # SQLite cannot search in JSON lists; there are a few dozen tiers at most.
-    return HardwareTier.objects.filter(pk__in={pk for pk, kinds in allowed if _is_for(kinds, kind, framework)})
+    fitting = {pk for pk, kinds in offered if _is_for(kinds, kind, framework)}
+    return HardwareTier.objects.filter(pk__in=fitting - _closed_to(user))
 
 
-def wrong_tier(user: User, tier: HardwareTier, kind: str, framework: str = "", *, path: str = "tier") -> Problem | None:
-    """Why the user may not choose the tier; None when he may. Told of the stored row, whatever the given one says."""
+def wrong_tier(
+    user: User, stored: HardwareTier | None, kind: str, framework: str = "", *, path: str = "tier"
+) -> Problem | None:
+    """Why the user may not choose the tier, given as it is stored, or None when it is not there; None when he may."""
     if not user.is_active:
         return None
-    allowed = _allowed(user).filter(pk=tier.pk).values_list("kinds", flat=True).first()
-    if allowed is not None and _is_for(allowed, kind, framework):
-        return None
-    stored = HardwareTier.objects.filter(pk=tier.pk).first()
     if stored is None or stored.is_archived or not stored.is_visible:
         return Problem(path, "This hardware tier is not offered any more; choose another.", "not_offered")
     if not _is_for(stored.kinds, kind, framework):
         work = f"{Framework(framework).label} clusters" if framework in Framework.values else "this kind of work"
         return Problem(path, f"{stored.name} is not for {work}; choose another tier.", "kind")
-    return Problem(path, f"{stored.name} is kept for certain groups; choose another, or ask your admin.", "group")
+    if stored.pk in _closed_to(user):
+        return Problem(path, f"{stored.name} is kept for certain groups; choose another, or ask your admin.", "group")
+    return None
 
 
-def _allowed(user: User) -> QuerySet[HardwareTier]:
-    """The tiers that are offered to one of the user's groups or to everybody, for whatever kind."""
-    offered = HardwareTier.objects.filter(is_visible=True, is_archived=False)
-    return offered.filter(Q(groups__isnull=True) | Q(groups__in=user.groups.all()))
+def _closed_to(user: User) -> set[str]:
+    """The ids of the tiers that are kept for groups of which the user is in none."""
+    kept = list(HardwareTier.groups.through.objects.values_list("hardwaretier_id", "group_id"))
+    mine = set(user.groups.values_list("pk", flat=True)) if kept else set()
+    return {tier for tier, _ in kept} - {tier for tier, group in kept if group in mine}
 
 
 def _is_for(kinds: list[str], kind: str, framework: str) -> bool:

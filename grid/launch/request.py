@@ -8,9 +8,11 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
 
 from django.db import transaction
 
+from grid.centralconfig import GLOBAL_QUEUE_LIMIT, HOME_VOLUME_SIZE, values_of
 from grid.errors import Problem, Rejected
 from grid.launch import lifecycle, snapshot
 from grid.launch.changes import resize, restart_head, slots_to_keep
@@ -88,8 +90,7 @@ def validate(request: LaunchRequest, *, facts: ClusterFacts = UNKNOWN) -> list[P
 
     Includes what `validate_cluster` says; `facts` makes it say also which tiers fit no node.
     """
-    own = [] if request.kind == Kind.CLUSTER else [*_wrong_environment(request), *_wrong_tier(request)]
-    return [*wrong_title(request.title), *_wrong_project(request), *own, *validate_cluster(request, facts=facts)]
+    return _problems(request, _Stored(request), facts)
 
 
 def validate_cluster(request: LaunchRequest, *, facts: ClusterFacts) -> list[Problem]:
@@ -115,21 +116,23 @@ def submit(
     the second time is an IntegrityError.
     """
     with transaction.atomic():
-        problems = validate(request, facts=facts)
+        stored = _Stored(request)
+        problems = _problems(request, stored, facts)
         if problems:
             raise Rejected(problems)
-        first = _execution(request, execution_id or new_execution_id(), now)
+        home_gibibytes, queue_limit = values_of(HOME_VOLUME_SIZE, GLOBAL_QUEUE_LIMIT)
+        first = _execution(request, stored, execution_id or new_execution_id(), now)
         unit = [first]
         if request.kind == Kind.CLUSTER:
-            _make_cluster(first, request)
+            _make_cluster(first, request, home_gibibytes)
         else:
             if request.cluster is not None:
-                cluster = _execution(replace(request, kind=Kind.CLUSTER), cluster_id_for(first.pk), now)
+                cluster = _execution(replace(request, kind=Kind.CLUSTER), stored, cluster_id_for(first.pk), now)
                 cluster.attached_to = first
-                _make_cluster(cluster, request)
+                _make_cluster(cluster, request, home_gibibytes)
                 unit.append(cluster)
-            serialize_spec(first)
-        full = snapshot.why_queue_is_full(unit)
+            serialize_spec(first, home_gibibytes=home_gibibytes)
+        full = snapshot.why_queue_is_full(unit, queue_limit)
         if full:
             raise Rejected([Problem("", full, code="queue_full")])
         if request.kind == Kind.WORKSPACE:
@@ -142,6 +145,36 @@ def submit(
 def cluster_id_for(execution_id: str) -> str:
     """The id of the cluster that is launched with a workspace or job: the same for the same one, so it is launched once."""
     return hashlib.sha256(f"cluster of {execution_id}".encode()).hexdigest()[:_ID_LENGTH]
+
+
+class _Stored:
+    """The rows that a request points to, each read once, and not before it is needed: what is frozen is what was checked."""
+
+    def __init__(self, request: LaunchRequest) -> None:
+        self._request = request
+
+    @cached_property
+    def project(self) -> Project | None:
+        """None when its owner may not launch in it."""
+        return projects_for(self._request.owner).filter(pk=self._request.project.pk).first()
+
+    @cached_property
+    def environment(self) -> Environment | None:
+        return Environment.objects.filter(pk=self._request.environment.pk).first()
+
+    @cached_property
+    def tier(self) -> HardwareTier | None:
+        return HardwareTier.objects.filter(pk=self._request.tier.pk).first()
+
+
+def _problems(request: LaunchRequest, stored: _Stored, facts: ClusterFacts) -> list[Problem]:
+    own = [] if request.kind == Kind.CLUSTER else [*_wrong_environment(request, stored), *_wrong_tier(request, stored)]
+    return [
+        *wrong_title(request.title),
+        *_wrong_project(request, stored),
+        *own,
+        *validate_cluster(request, facts=facts),
+    ]
 
 
 def _too_many_places(request: LaunchRequest, cluster: ClusterRequest) -> Iterator[Problem]:
@@ -171,22 +204,24 @@ def _apart(request: LaunchRequest, cluster: ClusterRequest) -> Iterator[Problem]
             yield Problem(path, sentence, "data_plane")
 
 
-def _execution(request: LaunchRequest, id: str, now: datetime) -> Execution:
-    """By id of what it points to, so that what is frozen comes from the rows of this transaction and not from the form's."""
-    return Execution(
+def _execution(request: LaunchRequest, stored: _Stored, id: str, now: datetime) -> Execution:
+    """What is frozen comes from the rows of this transaction and not from the form's. A cluster is given its own by `_make_cluster`."""
+    execution = Execution(
         id=id,
         kind=request.kind,
         title=request.title.strip(),
         owner=request.owner,
-        project_id=request.project.pk,
-        environment_id=request.environment.pk,
-        tier_id=request.tier.pk,
+        project=stored.project,
         state=State.QUEUED,
         state_since=now,
         requested_at=now,
         reason="requested",
         message="Waiting for a free slot.",
     )
+    if request.kind != Kind.CLUSTER:
+        assert stored.environment is not None and stored.tier is not None, "checked before"
+        execution.environment, execution.tier = stored.environment, stored.tier
+    return execution
 
 
 def _make_workspace(execution: Execution, request: LaunchRequest) -> Workspace:
@@ -203,7 +238,7 @@ def _make_workspace(execution: Execution, request: LaunchRequest) -> Workspace:
     )
 
 
-def _make_cluster(execution: Execution, request: LaunchRequest) -> None:
+def _make_cluster(execution: Execution, request: LaunchRequest, home_gibibytes: int) -> None:
     cluster = request.cluster
     assert cluster is not None  # `validate` has seen to it
     execution.environment_id = cluster.environment.pk
@@ -211,7 +246,8 @@ def _make_cluster(execution: Execution, request: LaunchRequest) -> None:
     execution.head_tier_id = cluster.head_tier.pk
     execution.slots = cluster.slots
     execution.message = f"Waiting for {cluster.slots} free slots."
-    serialize_spec(execution, cluster=cluster_spec(cluster, attached_to=execution.attached_to_id or ""))
+    spec = cluster_spec(cluster, attached_to=execution.attached_to_id or "")
+    serialize_spec(execution, home_gibibytes=home_gibibytes, cluster=spec)
 
 
 def wrong_title(title: str) -> Iterator[Problem]:
@@ -222,21 +258,21 @@ def wrong_title(title: str) -> Iterator[Problem]:
         yield Problem("title", "Use characters that can be seen, in one line.", "unprintable")
 
 
-def _wrong_project(request: LaunchRequest) -> Iterator[Problem]:
+def _wrong_project(request: LaunchRequest, stored: _Stored) -> Iterator[Problem]:
     if not request.owner.is_active:
         yield Problem("", "This account is disabled; ask your admin.", "inactive")
-    elif not may_launch_in(request.owner, request.project):
+    elif stored.project is None:
         # One answer for both cases: a stranger does not learn which projects exist.
         yield Problem(
             "project", "Choose a project to which you contribute; this one is archived or not yours.", "project"
         )
 
 
-def _wrong_environment(request: LaunchRequest) -> Iterator[Problem]:
+def _wrong_environment(request: LaunchRequest, stored: _Stored) -> Iterator[Problem]:
     if request.kind not in LAUNCHABLE_KINDS:
         yield Problem("kind", "Choose a workspace, a job, an app or a cluster.", "kind")
         return
-    environment = Environment.objects.filter(pk=request.environment.pk).first()
+    environment = stored.environment
     if environment is None or environment.is_archived or not environment.is_visible:
         yield Problem("environment", "This environment is not offered any more; choose another.", "not_offered")
     elif environment.kind != request.kind:
@@ -244,7 +280,7 @@ def _wrong_environment(request: LaunchRequest) -> Iterator[Problem]:
         yield Problem("environment", f"{environment.name} is made for the kind “{made_for}”; choose another.", "kind")
 
 
-def _wrong_tier(request: LaunchRequest) -> Iterator[Problem]:
-    problem = wrong_tier(request.owner, request.tier, request.kind)
+def _wrong_tier(request: LaunchRequest, stored: _Stored) -> Iterator[Problem]:
+    problem = wrong_tier(request.owner, stored.tier, request.kind)
     if problem is not None:
         yield problem

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from django.db.models import Count, F, Q, Sum
 
-from grid.centralconfig import GLOBAL_QUEUE_LIMIT, MAXIMUM_EXECUTIONS_PER_USER, value_of
+from grid.centralconfig import MAXIMUM_EXECUTIONS_PER_USER, value_of
 from grid.launch.queue import Part, QueuedUnit
 from grid.launch.quota import Holding, QuotaSnapshot, admit
 from grid.models import Execution, HardwareTier, LastAdmission, User
@@ -57,9 +57,10 @@ def take(data_plane: str, extra: Sequence[Execution] = ()) -> Queue:
     return Queue(snapshot, units)
 
 
-def why_queue_is_full(launch: Sequence[Execution]) -> str:
-    """Why `launch`, one unit not stored yet, has to be refused; "" when it may start at once or there is room to wait."""
-    limit, data_plane = value_of(GLOBAL_QUEUE_LIMIT), launch[0].data_plane_id
+def why_queue_is_full(launch: Sequence[Execution], limit: int) -> str:
+    """Why `launch`, one unit not stored yet, has to be refused; "" when it may start at once or there is room to wait, where `limit`
+    may wait."""
+    data_plane = launch[0].data_plane_id
     # Those who will be admitted within the next second do not count as waiting, but looking closer is only worth it here.
     if Execution.objects.in_data_plane(data_plane).queued().count() < limit:
         return ""

@@ -10,7 +10,6 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from grid.centralconfig import HOME_VOLUME_SIZE, value_of
 from grid.launch.addresses import workspace_origins
 from grid.models import Environment, Execution, HardwareTier, Project
 from grid.quantity import millicores, whole
@@ -139,9 +138,9 @@ class Stored(Protocol):
     def workers_maximum(self) -> int: ...
 
 
-def serialize_spec(execution: Execution, *, cluster: ClusterSpec | None = None) -> None:
+def serialize_spec(execution: Execution, *, home_gibibytes: int, cluster: ClusterSpec | None = None) -> None:
     """Write into a new execution what its launch freezes, taken from the rows that it now points to: the spec as JSON, and the columns
-    that say of it what SQL sums and lists show."""
+    that say of it what SQL sums and lists show. `home_gibibytes` is the size of a home volume that is made now."""
     spec = ExecutionSpec(
         id=execution.pk,
         kind=execution.kind,
@@ -150,7 +149,7 @@ def serialize_spec(execution: Execution, *, cluster: ClusterSpec | None = None) 
         port=execution.environment.port or 0,
         address=workspace_origins().address(execution.pk),
         project=_project(execution.project),
-        home=None if cluster else _home(execution),
+        home=None if cluster else _home(execution, home_gibibytes),
         tier=tier_spec(execution.tier),
         environment=_environment(execution.environment),
         cluster=cluster,
@@ -242,7 +241,7 @@ def _project(project: Project) -> ProjectSpec:
     return ProjectSpec(id=project.pk, volume_name=project.volume_name, volume_size=project.volume_size)
 
 
-def _home(execution: Execution) -> HomeSpec:
+def _home(execution: Execution, gibibytes: int) -> HomeSpec:
     # A user's id is never given to another, a name may be; the id is the part after the last dash, so that no two pairs have one name.
     name = f"home-{execution.project_id}-{execution.owner_id}"
-    return HomeSpec(volume_name=name, volume_size=f"{value_of(HOME_VOLUME_SIZE)}Gi")
+    return HomeSpec(volume_name=name, volume_size=f"{gibibytes}Gi")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group
+from pytest_django.fixtures import DjangoAssertNumQueries
 
 from grid.centralconfig import GLOBAL_QUEUE_LIMIT, HOME_VOLUME_SIZE, MAXIMUM_EXECUTIONS_PER_USER
 from grid.errors import Rejected
@@ -29,6 +30,15 @@ def test_a_launch_is_a_queued_row_with_its_first_line_of_history(shop: Shop) -> 
     assert (stored.state, stored.title, stored.revision, stored.requested_at) == ("queued", "Explore", 0, NOW)
     entry = LifecycleEntry.objects.get(execution=execution)
     assert (entry.to_state, entry.from_state, entry.actor, entry.reason) == ("queued", "", "alice", "requested")
+
+
+def test_a_launch_reads_each_row_that_it_points_to_once(
+    shop: Shop, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    read = ["environment", "tier", "tiers kept for groups", "project", "configuration", "length of the queue"]
+    written = ["savepoint", "workspace", "execution", "line of history", "savepoint released"]
+    with django_assert_num_queries(len(read) + len(written)):
+        submit(shop.request(), now=NOW)
 
 
 def test_editing_the_tier_and_the_environment_later_changes_nothing_launched(shop: Shop) -> None:

@@ -140,11 +140,11 @@ class Check:
             yield Problem(path, sentence, "framework")
 
     def _wrong_machine(self, path: str, tier: HardwareTier) -> Iterator[Problem]:
-        problem = wrong_tier(self.owner, tier, Kind.CLUSTER, self.cluster.framework, path=path)
+        stored = HardwareTier.objects.filter(pk=tier.pk).first()
+        problem = wrong_tier(self.owner, stored, Kind.CLUSTER, self.cluster.framework, path=path)
         if problem is not None:
             yield problem
             return
-        stored = HardwareTier.objects.filter(pk=tier.pk).first()
         if stored is None:
             return
         if not _asks_for_something(stored):

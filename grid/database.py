@@ -5,22 +5,29 @@ thread and over a connection of its own, however many they are. A process that s
 one kind of work never wait for those of another. Where they are not open (the controller, commands, tests), work runs where Django
 would run it.
 
+PostgreSQL cancels what takes longer in them than STATEMENT_SECONDS, and when they are closed, what is still under way is cancelled after a
+moment: no query holds a thread, or a process that has to end, for ever.
+
 A thread keeps its connection for CONN_MAX_AGE. That bounds the connections of a process by its threads, on both databases, and needs
 no pool of connections beside the pool of threads.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from typing import Any, ParamSpec, TypeVar
 
 from asgiref.sync import ThreadSensitiveContext, sync_to_async
-from django.db import connections
+from django.conf import settings
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 P = ParamSpec("P")
 T = TypeVar("T")
 Application = Callable[[Any, Any, Any], Awaitable[None]]
+
+CLOSING_SECONDS = 2.0  # between two times that what is under way is cancelled, and before the first
 
 
 def _connected(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -40,25 +47,53 @@ def _give_back() -> None:
             connection.close_if_unusable_or_obsolete()
 
 
+def _with_timeout(database: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings of a PostgreSQL database with its limit for statements; one that DATABASE_URL names goes before ours."""
+    options = database["OPTIONS"]
+    limited = f"-c statement_timeout={settings.STATEMENT_SECONDS * 1000:.0f} {options.get('options', '')}".strip()
+    return {**database, "OPTIONS": {**options, "options": limited}}
+
+
+def _cancel(connection: BaseDatabaseWrapper) -> None:
+    """Cancel what another thread has the database do over its connection, if anything."""
+    driver = connection.connection
+    if driver is None:
+        return
+    with suppress(DatabaseError), connection.wrap_database_errors:  # it may be closed by now
+        if connection.vendor == "postgresql":
+            driver.cancel_safe(timeout=CLOSING_SECONDS)
+        else:
+            driver.interrupt()
+
+
 class _Executor(ThreadPoolExecutor):
     """Threads with connections, which are closed when the threads have ended."""
 
     def __init__(self, threads: int, name: str) -> None:
-        super().__init__(threads, thread_name_prefix=f"database {name}")
+        super().__init__(threads, thread_name_prefix=f"database {name}", initializer=self._begin)
         self._connections: set[BaseDatabaseWrapper] = set()
+        self._under_way: set[Future[Any]] = set()
+
+    def _begin(self) -> None:
+        """Give the thread its connection."""
+        own = connections[DEFAULT_DB_ALIAS]
+        if own.vendor == "postgresql":
+            own.settings_dict = _with_timeout(own.settings_dict)
+        self._connections.add(own)
 
     def submit(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        def noted() -> T:
-            try:
-                return _connected(work, *args, **kwargs)
-            finally:
-                self._connections.update(connections.all(initialized_only=True))
-
-        return super().submit(noted)
+        future = super().submit(_connected, work, *args, **kwargs)
+        self._under_way.add(future)
+        future.add_done_callback(self._under_way.discard)
+        return future
 
     def close(self) -> None:
-        """Forget what waits, wait for what is under way."""
-        self.shutdown(cancel_futures=True)
+        """Forget what waits, give what is under way a moment, and cancel its queries until it has ended."""
+        self.shutdown(wait=False, cancel_futures=True)
+        while wait(self._under_way.copy(), timeout=CLOSING_SECONDS).not_done:
+            for connection in self._connections:
+                _cancel(connection)
+        self.shutdown()
         while self._connections:
             connection = self._connections.pop()
             connection.inc_thread_sharing()  # its thread has ended, and only that one may close it otherwise
@@ -101,8 +136,7 @@ def open_threads() -> None:
 
 
 async def close_threads() -> None:
-    for threads in _ALL:
-        await threads.close()
+    await asyncio.gather(*(threads.close() for threads in _ALL))
 
 
 class RequestThreads:

@@ -37,7 +37,7 @@ _POSTGRESQL = {
     "53100": DatabaseTrouble.FULL,
     "25006": DatabaseTrouble.READ_ONLY,
     "55P03": DatabaseTrouble.BUSY,
-    "57014": DatabaseTrouble.BUSY,  # cancelled: it took longer than the server allows
+    "57014": DatabaseTrouble.BUSY,  # cancelled: it took longer than STATEMENT_SECONDS or the server allows
     "40": DatabaseTrouble.BUSY,  # a deadlock, or another one's transaction came first
     "53": DatabaseTrouble.BUSY,
     "08": DatabaseTrouble.AWAY,

@@ -11,7 +11,7 @@ from asgiref.testing import ApplicationCommunicator
 from django.conf import settings as django_settings
 from django.contrib.auth.decorators import login_not_required
 from django.core.asgi import get_asgi_application
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 from django.http import HttpRequest, HttpResponse
 from django.urls import path
 from django.utils.module_loading import import_string
@@ -19,6 +19,7 @@ from pytest_django import Settings
 
 from grid import database
 from grid.database import DatabaseThreads, RequestThreads
+from grid.databasetrouble import DatabaseTrouble, trouble_of
 from grid.models import User
 from tests.support.slowquery import SlowQuery
 
@@ -80,6 +81,41 @@ async def test_a_thread_keeps_its_connection_and_closes_it_at_the_end() -> None:
     assert (await threads.run(used))[1] is first
     await threads.close()
     assert wrapper.connection is None or wrapper.is_in_memory_db()  # which lives as long as somebody is connected
+
+
+def endless(begun: threading.Event) -> None:
+    """Ask for what no database ever has."""
+    numbers = "WITH RECURSIVE number(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number) SELECT max(n) FROM number"
+    with connection.cursor() as cursor:
+        begun.set()
+        cursor.execute(numbers if connection.vendor == "sqlite" else "SELECT pg_sleep(3600)")
+
+
+async def test_threads_that_are_closed_wait_for_no_endless_query(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "CLOSING_SECONDS", 0.1)
+    threads, begun = DatabaseThreads(1, "of a test"), threading.Event()
+    threads.open()
+    asking = asyncio.create_task(threads.run(endless, begun))
+    await asyncio.to_thread(begun.wait, 30)
+    async with asyncio.timeout(30):
+        await threads.close()
+        with pytest.raises(OperationalError):
+            await asking
+
+
+async def test_postgresql_cancels_what_takes_too_long_and_the_thread_goes_on(settings: Settings) -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("SQLite has no such limit.")
+    settings.STATEMENT_SECONDS = 0.2
+    threads = DatabaseThreads(1, "of a test")
+    threads.open()
+    try:
+        with pytest.raises(OperationalError) as raised:
+            await threads.run(endless, threading.Event())
+        assert trouble_of(raised.value) is DatabaseTrouble.BUSY
+        assert await threads.run(User.objects.count) == 0
+    finally:
+        await threads.close()
 
 
 async def test_a_connection_that_the_server_has_closed_is_replaced() -> None:

@@ -56,8 +56,16 @@ _WITHOUT_HEAD = models.Q(
     head_price_per_hour=0,
 )
 _OF_A_POD = ("node_pool", "millicores", "memory_bytes", "gpus", "gpu_resource", "price_per_hour")
+_ROWS_OF_A_LAUNCH = ("owner", "project", "tier", "head_tier", "data_plane")  # each is protected from being deleted
 FROZEN_AT_LAUNCH = frozenset(
-    {"spec", "data_plane", "data_plane_id", "framework", *_OF_A_POD, *(f"head_{name}" for name in _OF_A_POD)}
+    {
+        "spec",
+        "framework",
+        *_ROWS_OF_A_LAUNCH,
+        *(f"{name}_id" for name in _ROWS_OF_A_LAUNCH),
+        *_OF_A_POD,
+        *(f"head_{name}" for name in _OF_A_POD),
+    }
 )
 
 

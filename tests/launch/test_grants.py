@@ -153,8 +153,7 @@ def test_the_program_is_told_where_it_stands_and_whether_it_may_have_service_wor
 
 
 def test_a_new_owner_ends_the_old_owners_grant(execution: Execution, secret: str, people: People) -> None:
-    execution.owner = people.teammate
-    execution.save(update_fields=["owner"])
+    write_frozen(execution, owner=people.teammate)
     assert passage(execution.id, secret) is None
 
 

@@ -6,6 +6,7 @@ from pytest_django.fixtures import DjangoAssertNumQueries
 from grid.launch.opening import may_open, openable
 from grid.models import Execution, User
 from tests.launch.conftest import Shop
+from tests.support.frozen import write_frozen
 
 
 def may(shop: Shop, execution: Execution) -> set[str]:
@@ -28,7 +29,7 @@ def test_a_cluster_is_opened_by_everybody_in_its_project(shop: Shop) -> None:
 
 def test_who_left_the_project_opens_nothing_of_it_until_he_is_back(shop: Shop) -> None:
     workspace, cluster = shop.launch(shop.people.teammate), shop.launch_cluster()
-    Execution.objects.filter(pk=cluster.pk).update(owner=shop.people.teammate)
+    write_frozen(cluster, owner=shop.people.teammate)
     shop.project.members.remove(shop.people.teammate)
     assert may(shop, workspace) == set()
     assert may(shop, cluster) == {"owner"}

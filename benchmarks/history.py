@@ -122,9 +122,8 @@ def multiply_ended(times: int) -> None:
     triggers.take_away(connection.alias, plan=True)  # nobody listens
     with connection.cursor() as cursor:
         for model, copied in copies.items():
-            columns = [
-                field.column for field in model._meta.concrete_fields if field.get_internal_type() != "BigAutoField"
-            ]
+            fields = [field for field in model._meta.concrete_fields if field.get_internal_type() != "BigAutoField"]
+            columns = [str(field.column) for field in fields]
             table = quote(model._meta.db_table)
             values = [copied.get(column, "{0}").format(f"row.{quote(column)}") for column in columns]
             is_ended = "row.settled_at IS NOT NULL" if model is Execution else "row.to_state = 'succeeded'"

@@ -114,6 +114,7 @@ class NodeLists(LiveLists[NodeSums, NodeList]):
         """All pools: those with nodes, those that the autoscaler may fill, and those that pods wait for."""
         groups = self.groups()
         names = {**self.pools, **groups, **self._pending}
+        self._cards = {name: known for name, known in self._cards.items() if name in names}
         return in_order([self._card(name, groups.get(name), self._pending.get(name, 0)) for name in names])
 
     def _card(self, name: str, group: NodeGroup | None, pending: int) -> Fragment:

@@ -1,5 +1,6 @@
 """Websockets of live pages in tests: as a logged-in person, through the whole stack of the web process or a part of it."""
 
+import asyncio
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,6 +12,7 @@ from asgiref.testing import ApplicationCommunicator
 from django.conf import settings
 from django.test import Client
 
+from dashboard.pages.live import TOO_SLOW
 from grid.asgi import application
 from grid.models import User
 
@@ -101,6 +103,44 @@ async def connected(path: str, user: User, *, app: Any = application) -> AsyncIt
     async with connection(path, user, app=app) as socket:
         assert socket is not None, f"{user} is refused at {path}"
         yield socket
+
+
+class Browser:
+    """Takes messages only when it is let; drives the application without a queue between."""
+
+    def __init__(self, path: str, app: Any, cookie: str) -> None:
+        self.taken: list[dict[str, Any]] = []
+        self.open = asyncio.Event()
+        self.sending = asyncio.Event()
+        self._from_browser: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self._from_browser.put_nowait({"type": "websocket.connect"})
+        scope = {
+            "type": "websocket",
+            "path": path,
+            "query_string": b"",
+            "headers": [(b"cookie", f"grid_session={cookie}".encode())],
+        }
+        self.running = asyncio.create_task(app(scope, self._from_browser.get, self._send))
+
+    async def _send(self, message: dict[str, Any]) -> None:
+        if message["type"] == "websocket.send":
+            self.sending.set()
+            await self.open.wait()
+        self.taken.append(message)
+
+    def is_let_go(self) -> bool:
+        """Whether the server has closed, because nothing was taken."""
+        return any(message.get("code") == TOO_SLOW for message in self.taken)
+
+    async def leave(self) -> None:
+        self._from_browser.put_nowait({"type": "websocket.disconnect", "code": 1000})
+        await asyncio.wait_for(self.running, 5)
+
+
+async def until(condition: Any, within: float = 5.0) -> None:
+    async with asyncio.timeout(within):
+        while not condition():  # noqa: ASYNC110 - nothing announces what a fake browser has taken
+            await asyncio.sleep(0.01)
 
 
 class Clock:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dashboard.fragments import RenderedFragments, render_fragment
+from dashboard.fragments import KEPT_UNUSED, RenderedFragments, render_fragment
 from dashboard.viewmodels.events import event_line, history
 from dashboard.viewmodels.freshness import broken_view, freshness_fragment, freshness_view
 from dashboard.viewmodels.infrastructure import (
@@ -208,3 +208,16 @@ def test_what_was_rendered_is_remembered_up_to_a_limit() -> None:
     for fragment in [*fragments, fragments[2], fragments[0]]:
         rendered.html(fragment, now=NOW)
     assert rendered.count == 4
+
+
+def test_what_was_rendered_is_forgotten_when_nobody_has_asked_for_it_for_a_while() -> None:
+    rendered = RenderedFragments()
+    shown, *former = [totals(pools_of([sums(str(number)) for number in range(count)])) for count in range(10)]
+    for seconds, fragment in enumerate(former):
+        rendered.html(fragment, now=NOW + timedelta(seconds=seconds))
+        rendered.html(shown, now=NOW + timedelta(seconds=seconds))
+    assert len(rendered) == 10
+    rendered.html(shown, now=NOW + KEPT_UNUSED)
+    rendered.html(shown, now=NOW + KEPT_UNUSED + timedelta(seconds=6.5))
+    assert len(rendered) == 3, "what is shown, and what was used within that time"
+    assert rendered.count == 10

@@ -19,7 +19,7 @@ from dashboard.access import Role, Viewer
 from dashboard.pages.executions import EXECUTIONS
 from dashboard.pages.feed import Feeds, Pace, rendered
 from dashboard.pages.infrastructure import INFRASTRUCTURE
-from dashboard.pages.live import FORBIDDEN, LOGGED_OUT, OTHER_ROLE, TOO_SLOW, LiveConsumer, feeds
+from dashboard.pages.live import FORBIDDEN, LOGGED_OUT, OTHER_ROLE, LiveConsumer, feeds
 from dashboard.pages.page import LivePage
 from dashboard.pages.watching import SessionWatch, read_viewers, session_watch
 from dashboard.viewmodels.live import Fragment
@@ -31,7 +31,7 @@ from grid.sessions import stored_key
 from grid.watch.hub import Topic
 from tests.conftest import People
 from tests.dashboard.browsing import client_of
-from tests.dashboard.live import Clock, changed, connected, connection, cookie_of
+from tests.dashboard.live import Browser, Clock, changed, connected, connection, cookie_of, until
 from tests.support import builders
 from tests.support.cluster import FakeCluster
 from tests.support.runtime import fill
@@ -190,46 +190,12 @@ async def test_a_slow_look_is_followed_by_a_rest_of_no_more_than_the_pages_own_i
                 await asyncio.sleep(0.01)
 
 
-class Browser:
-    """Takes messages only when it is let; drives the application without a queue between."""
-
-    def __init__(self, app: Any, cookie: str) -> None:
-        self.taken: list[dict[str, Any]] = []
-        self.open = asyncio.Event()
-        self.sending = asyncio.Event()
-        self._from_browser: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-        self._from_browser.put_nowait({"type": "websocket.connect"})
-        scope = {
-            "type": "websocket",
-            "path": PATH,
-            "query_string": b"",
-            "headers": [(b"cookie", f"grid_session={cookie}".encode())],
-        }
-        self.running = asyncio.create_task(app(scope, self._from_browser.get, self._send))
-
-    async def _send(self, message: dict[str, Any]) -> None:
-        if message["type"] == "websocket.send":
-            self.sending.set()
-            await self.open.wait()
-        self.taken.append(message)
-
-    async def leave(self) -> None:
-        self._from_browser.put_nowait({"type": "websocket.disconnect", "code": 1000})
-        await asyncio.wait_for(self.running, 5)
-
-
-async def until(condition: Any, within: float = 5.0) -> None:
-    async with asyncio.timeout(within):
-        while not condition():  # noqa: ASYNC110 - nothing announces what a fake browser has taken
-            await asyncio.sleep(0.01)
-
-
 async def test_a_slow_browser_gets_fewer_updates_and_never_an_old_one(
     people: People, cluster: FakeCluster, runtime: Runtime
 ) -> None:
     cluster.put(NODES, builders.node("a"))
     fill(runtime, cluster)
-    browser = Browser(impatient(), await sync_to_async(cookie_of)(people.operator))
+    browser = Browser(PATH, impatient(), await sync_to_async(cookie_of)(people.operator))
     await asyncio.wait_for(browser.sending.wait(), 5)
     with feeds.joined(INFRASTRUCTURE, runtime, OPERATOR, INFRASTRUCTURE.view(QueryDict(""))) as feed:
         for number in range(5):
@@ -245,8 +211,8 @@ async def test_a_slow_browser_gets_fewer_updates_and_never_an_old_one(
 
 
 async def test_a_browser_that_takes_nothing_is_let_go(people: People, runtime: Runtime) -> None:
-    browser = Browser(impatient(send_seconds=0.05), await sync_to_async(cookie_of)(people.operator))
-    await until(lambda: any(message.get("code") == TOO_SLOW for message in browser.taken))
+    browser = Browser(PATH, impatient(send_seconds=0.05), await sync_to_async(cookie_of)(people.operator))
+    await until(browser.is_let_go)
     assert len(feeds) == 0
     await browser.leave()
 

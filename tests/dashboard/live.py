@@ -134,10 +134,10 @@ class Browser:
 
     async def leave(self) -> None:
         self._from_browser.put_nowait({"type": "websocket.disconnect", "code": 1000})
-        await asyncio.wait_for(self.running, 5)
+        await asyncio.wait_for(self.running, 30)
 
 
-async def until(condition: Any, within: float = 5.0) -> None:
+async def until(condition: Any, within: float = 30.0) -> None:
     async with asyncio.timeout(within):
         while not condition():  # noqa: ASYNC110 - nothing announces what a fake browser has taken
             await asyncio.sleep(0.01)

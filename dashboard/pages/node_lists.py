@@ -1,6 +1,5 @@
 """The nodes that people look at, with their pools' sums: a node is summed up anew when it, its pods or its usage has changed."""
 
-from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -16,6 +15,7 @@ from grid.diagnosis.requests import Amounts
 from grid.diagnosis.scaledown import ScaleDown, ScaleDownRules, scale_down
 from grid.kube.objects import Node, Pod
 from grid.runtime import Runtime
+from grid.runtime.caches import awaited_pool
 from grid.watch.hub import Topic
 from grid.watch.pools import NodeGroup, node_groups
 
@@ -68,17 +68,12 @@ class NodeLists(LiveLists[NodeSums, NodeList]):
         self.rules = rules
         self.pools_topic: Topic = (runtime.nodes.name, "sums", "")
         self.pools: dict[str, PoolSums] = {}
-        self._waiting: dict[str, str] = {}  # pods without a node, with the pool that they ask for
-        self._pending: Counter[str] = Counter()
         self._groups: dict[str, NodeGroup] = {}
         self._groups_version = -1
         self._usage_version = -1
         self._rows: dict[str, _Row] = {}
         self._cards: dict[str, tuple[int, NodeGroup | None, int, Fragment]] = {}
         self.mark_all(runtime.nodes.keys())
-        for pod in runtime.pods.values():
-            if not pod.spec.node_name:
-                self._pod_changed(None, pod)
         runtime.nodes.subscribe(self._node_changed)
         runtime.pods.subscribe(self._pod_changed)
 
@@ -112,10 +107,10 @@ class NodeLists(LiveLists[NodeSums, NodeList]):
 
     def cards(self) -> list[Fragment]:
         """All pools: those with nodes, those that the autoscaler may fill, and those that pods wait for."""
-        groups = self.groups()
-        names = {**self.pools, **groups, **self._pending}
+        groups, pending = self.groups(), self.runtime.pods.counts("awaited_pool")
+        names = {**self.pools, **groups, **pending}
         self._cards = {name: known for name, known in self._cards.items() if name in names}
-        return in_order([self._card(name, groups.get(name), self._pending.get(name, 0)) for name in names])
+        return in_order([self._card(name, groups.get(name), pending.get(name, 0)) for name in names])
 
     def _card(self, name: str, group: NodeGroup | None, pending: int) -> Fragment:
         pool = self.pools.get(name) or PoolSums()
@@ -182,21 +177,5 @@ class NodeLists(LiveLists[NodeSums, NodeList]):
         for pod in (old, new):
             if pod is not None and pod.spec.node_name:
                 self.mark(pod.spec.node_name)
-        changed = new or old
-        assert changed is not None, "something came, changed or went"
-        waited_for = self._waiting.pop(changed.metadata.key, "")
-        waits_for = "" if new is None else _waits_for(new)
-        if waits_for:
-            self._waiting[changed.metadata.key] = waits_for
-        if waited_for != waits_for:
-            self._pending.update({waits_for: 1} if waits_for else {})
-            self._pending.subtract({waited_for: 1} if waited_for else {})
-            self._pending = +self._pending
+        if (awaited_pool(old) if old else "") != (awaited_pool(new) if new else ""):
             self._hub.publish(self.pools_topic)
-
-
-def _waits_for(pod: Pod) -> str:
-    """The pool that a pod without a node asks for; "" when it names none, or waits no more."""
-    if pod.spec.node_name or pod.status.phase != "Pending" or pod.metadata.deletion_timestamp is not None:
-        return ""
-    return pod.spec.node_selector.get(settings.NODE_POOL_LABEL, "")

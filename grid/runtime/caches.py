@@ -42,6 +42,13 @@ class DataPlaneCaches:
         return {store.name: store.freshness(now) for store in stores}
 
 
+def awaited_pool(pod: Pod) -> str:
+    """Return the pool that a pod without a node asks for; "" when it names none, or waits no more."""
+    if pod.spec.node_name or pod.status.phase != "Pending" or pod.metadata.deletion_timestamp is not None:
+        return ""
+    return pod.spec.node_selector.get(settings.NODE_POOL_LABEL, "")
+
+
 def new_caches(api: KubeApi, hub: Hub) -> DataPlaneCaches:
     """Return empty stores around an API, which tell the hub what changes; nothing runs yet."""
     execution = Keys.under(settings.LABEL_PREFIX).execution
@@ -52,6 +59,7 @@ def new_caches(api: KubeApi, hub: Hub) -> DataPlaneCaches:
             indexes={
                 "node": lambda pod: pod.spec.node_name,
                 "execution": lambda pod: pod.metadata.labels.get(execution, ""),
+                "awaited_pool": awaited_pool,
             },
         ),
         nodes=Store("nodes", indexes={"pool": lambda node: node.metadata.labels.get(settings.NODE_POOL_LABEL, "")}),

@@ -74,6 +74,10 @@ class Store(Generic[T]):
         """The objects with that value in the named index. Raises KeyError for an index that was not declared."""
         return tuple(self._indexes[index].get(value, {}).values())
 
+    def counts(self, index: str) -> dict[str, int]:
+        """How many objects have each value in an index."""
+        return {value: len(group) for value, group in self._indexes[index].items()}
+
     def values_of(self, index: str) -> Collection[str]:
         """The values in an index, as a live view like `values`."""
         return self._indexes[index].keys()

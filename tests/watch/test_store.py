@@ -24,6 +24,14 @@ def test_objects_are_found_by_key_with_and_without_a_namespace() -> None:
     assert pods.get("a") is None
 
 
+def test_objects_are_counted_by_the_values_of_an_index() -> None:
+    pods = store()
+    for name, node_name in (("a", "n1"), ("b", "n1"), ("c", "n2"), ("d", "")):
+        pods.apply(a_pod(name, on=node_name))
+    pods.discard("compute-grid/c")
+    assert pods.counts("node") == {"n1": 2}
+
+
 def test_a_change_that_changes_nothing_is_none() -> None:
     pods = store()
     assert pods.apply(a_pod("a"))

@@ -80,10 +80,10 @@ class ExecutionLists(LiveLists[Group, ExecutionList]):
         return {} if group is None else {group.key: group}
 
     def _to_recheck(self, asked: ExecutionList) -> Iterable[str]:
-        keys = set(self._restless) if asked.filter.looks_at_statuses else set()
+        if asked.filter.looks_at_statuses:
+            yield from tuple(self._restless)
         if asked.filter.looks_at_ages:
-            keys |= {key for key, group in self._candidates(asked) if asked.window.get(key) is not group}
-        return keys
+            yield from (key for key, group in self._candidates(asked) if asked.window.get(key) is not group)
 
     def _candidates(self, asked: ExecutionList) -> Collection[tuple[str, Group]]:
         if may_observe(asked.viewer):

@@ -6,18 +6,20 @@ with the newest and skips everything between, so it gets fewer updates, never ol
 
 import asyncio
 import logging
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 from dashboard.access import Viewer
 from dashboard.fragments import RenderedFragments
+from dashboard.pages.lists import Breath
 from dashboard.pages.page import LivePage
 from dashboard.pages.turns import Turns
 from dashboard.viewmodels.freshness import broken_view, freshness_fragment, freshness_view
-from dashboard.viewmodels.live import Fragment, Shown, changes, everything
+from dashboard.viewmodels.live import Fragment, PageUpdate, Shown, changes, everything
 from grid.runtime import Runtime
 from grid.watch.hub import Subscription
 
@@ -66,6 +68,7 @@ class Feed:
         self._newer = asyncio.Event()
         self._fragments: list[Fragment] = []
         self._messages: dict[int, str] = {}
+        self._rendering = asyncio.Lock()
         self._behind = 0.0  # seconds that the latest look came too late
 
     async def after(self, version: int) -> None:
@@ -73,14 +76,28 @@ class Feed:
         while self.version == version:
             await self._newer.wait()
 
-    def message(self, version: int, shown: Shown) -> str:
-        """HTML of what a browser that shows `shown`, of that version, lacks of the latest; version 0 has nothing. Made once for all."""
-        known = self._messages.get(version)
-        if known is None:
+    async def message(self, version: int, shown: Shown) -> tuple[str, int, Shown]:
+        """HTML of what a browser that shows `shown`, of that version, lacks of a newer state, and that state with its version.
+
+        Version 0 has nothing. Made once for all, in slices: two hundred new rows keep the loop from its work for 50 ms.
+        """
+        async with self._rendering:
+            newest, state = self.version, self.latest
+            known = self._messages.get(version)
+            if known is None:
+                known = await self._rendered_in_slices(changes(shown, state) if version else everything(state))
+                if newest == self.version:
+                    self._messages[version] = known
+            return known, newest, state
+
+    async def _rendered_in_slices(self, lacking: Sequence[PageUpdate]) -> str:
+        now, breath = self._runtime.clock(), Breath()
+        for fragment in chain.from_iterable(change.fragments for change in lacking):
             with self._turns.counted():
-                lacking = changes(shown, self.latest) if version else everything(self.latest)
-                known = self._messages[version] = rendered.message(lacking, now=self._runtime.clock())
-        return known
+                rendered.html(fragment, now=now)
+            await breath.take()
+        with self._turns.counted():
+            return rendered.message(lacking, now=now)
 
     async def run(self) -> None:
         """For ever: wait for a turn, look, publish, wait until something changes or time has passed."""

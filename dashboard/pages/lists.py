@@ -90,8 +90,7 @@ class LiveList(ABC, Generic[T]):
         return first < shown_end or before != (len(self.window), self.window.rows)
 
     def filled(self, now: datetime) -> set[str]:
-        """All that was to be found is in the window; the keys of what changed meanwhile and has to be put."""
-        self.window.sort()
+        """All that was to be found is in the window, in order; the keys of what changed meanwhile and has to be put."""
         self.rechecked(now)
         self.is_filled = True
         missed, self._missed = self._missed, set()
@@ -144,7 +143,7 @@ class LiveLists(ABC, Generic[T, L]):
         return ()
 
     def _to_recheck(self, asked: L) -> Iterable[str]:
-        """The items that time alone may bring into a list or out of it."""
+        """The items that time alone may bring into a list or out of it; asked for one by one, while others change."""
         return list(self.items)
 
     def _candidates(self, asked: L) -> Collection[tuple[str, T]]:
@@ -201,7 +200,7 @@ class LiveLists(ABC, Generic[T, L]):
                 await breath.take()
             now = self._now()
             if asked.is_due_for_recheck(now):
-                for key in tuple(self._to_recheck(asked)):
+                for key in self._to_recheck(asked):
                     asked.put(key, self.items.get(key), now)
                     await breath.take()
                 asked.rechecked(now)
@@ -237,7 +236,9 @@ class LiveLists(ABC, Generic[T, L]):
             if (narrowed := new.narrowed(item, now)) is not None:
                 new.window.append(key, narrowed)
             if await breath.take():
-                new.window.sort()  # a slice's worth: sorting all at the end would take too long at once
+                new.window.end_run()
+        for _ in new.window.merge_runs():
+            await breath.take()
         for key in new.filled(now):
             new.put(key, self.items.get(key), now)
 

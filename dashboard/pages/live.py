@@ -120,10 +120,9 @@ class LiveConsumer(AsyncWebsocketConsumer):
         version, shown = 0, Shown.of(())
         while True:
             await feed.after(version)
+            message, version, shown = await feed.message(version, shown)
             if not self._page.still_allowed(runtime, viewer, view):
                 raise NotAllowed
-            message = feed.message(version, shown)
-            version, shown = feed.version, feed.latest
             if message:
                 async with asyncio.timeout(self._send_seconds):
                     await self.send(text_data=message)

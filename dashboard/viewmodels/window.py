@@ -6,10 +6,13 @@ A change costs the finding of its two positions and the moving of pointers behin
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from heapq import merge
+from itertools import islice
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 _Position = tuple[Any, str]  # the sort key, and the item's own key, so that no two are equal
+MERGED_AT_ONCE = 500  # some tenths of a millisecond
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,7 @@ class OrderedWindow(Generic[T]):
         self._items: dict[str, T] = {}
         self._positions: dict[str, _Position] = {}
         self._order: list[_Position] = []
+        self._runs: list[list[_Position]] = [[]]  # appended and not in order yet; all but the last are sorted
         self.rows = 0
 
     def __len__(self) -> int:
@@ -51,14 +55,25 @@ class OrderedWindow(Generic[T]):
         return iter(self._items.values())
 
     def append(self, key: str, item: T) -> None:
-        """Take in a new item where it is not in order yet: `sort` has to follow before anything else is asked."""
+        """Take in a new item where it is not in order yet: `merge_runs` has to follow before anything else is asked."""
         self._items[key] = item
         self._positions[key] = self._sort_key(item), key
-        self._order.append(self._positions[key])
+        self._runs[-1].append(self._positions[key])
         self.rows += self._height(item)
 
-    def sort(self) -> None:
-        self._order.sort()
+    def end_run(self) -> None:
+        """Sort what was appended since the last one: sorting all at the end would take too long at once."""
+        self._runs[-1].sort()
+        self._runs.append([])
+
+    def merge_runs(self) -> Iterator[None]:
+        """Put an empty list's appended items into order, some with each step."""
+        self.end_run()
+        merged = merge(*self._runs)
+        while some := list(islice(merged, MERGED_AT_ONCE)):
+            self._order += some
+            yield
+        self._runs = [[]]
 
     def put(self, key: str, item: T | None) -> int:
         """Take an item in, in place of the one of that key; None takes it out. Return the first place, counted from the start of the

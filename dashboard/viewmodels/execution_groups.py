@@ -1,8 +1,9 @@
 """What stays together on the Executions page: an execution with its pods, or a pod of an execution that nobody knows; pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
+
+import msgspec
 
 from dashboard.viewmodels.execution_entry import Entry
 from grid.diagnosis.requests import has_ended
@@ -13,8 +14,7 @@ from grid.runtime.executions import ExecutionRow
 _FINAL = ("succeeded", "stopped", "failed", "error")
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(msgspec.Struct, frozen=True, gc=False):
     """`head` says what it is; it has a row of its own when `has_head`, as a cluster with pods does. `entries` are the rows below."""
 
     head: Entry

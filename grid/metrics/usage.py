@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+import msgspec
 
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """One measurement; `at` is when it was taken."""
+
+class Usage(msgspec.Struct, frozen=True, gc=False):
+    """One measurement; `at` is when it was taken. Each round brings one for each pod, so the garbage collector does not track them."""
 
     cpu_millicores: int
     memory_bytes: int

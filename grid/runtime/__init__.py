@@ -31,6 +31,7 @@ from grid.runtime.caches import DataPlaneCaches, Life, followers, new_caches
 from grid.runtime.demand import DemandServer
 from grid.runtime.executions import ActiveExecutions
 from grid.runtime.frontproxy import front_proxy_of
+from grid.runtime.garbage import set_aside
 from grid.runtime.loopwatch import LoopWatch
 from grid.runtime.metrics import MetricsEndpoint
 from grid.watch.events import EventStore
@@ -159,6 +160,7 @@ async def start_runtime() -> Runtime:
     runtime = new_runtime(apis, feed=feed_of())
     servers: list[DemandServer | MetricsEndpoint] = []
     lives = lives_of(runtime, partial(_usage_source, clock=runtime.clock))
+    lives["garbage"] = partial(set_aside, lambda: runtime.freshness().synced)
     if settings.DEMAND_PORT:
         demand, demand_lives = _demand_of(runtime)
         await demand.start(settings.DEMAND_HOST, settings.DEMAND_PORT)

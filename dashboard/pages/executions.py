@@ -17,7 +17,10 @@ from grid.watch.hub import Topic
 
 
 def visible_rows(runtime: Runtime, viewer: Viewer) -> list[ExecutionRow]:
-    return [row for row in runtime.executions.values() if may_see_execution(viewer, row)]
+    """All that this person may see, found by who they are: asking for each of 20,000 would keep the loop from its work."""
+    if may_observe(viewer):
+        return list(runtime.executions.values())
+    return [row for row in runtime.executions.seen_by(viewer.id) if may_see_execution(viewer, row)]
 
 
 class ExecutionsPage(LivePage[ExecutionsView, ExecutionList]):

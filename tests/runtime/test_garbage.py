@@ -22,12 +22,12 @@ async def test_what_is_there_at_the_start_and_after_the_first_lists_is_set_aside
     task = asyncio.create_task(set_aside(lambda: is_synced))
     await asyncio.sleep(5 * LOOK_SECONDS)
     at_start = gc.get_freeze_count()
-    listed = [[] for _ in range(10_000)]
+    listed: list[list[int]] = [[] for _ in range(10_000)]
     is_synced = True
     await asyncio.sleep(2 * LOOK_SECONDS)
     synced = gc.get_freeze_count()
     assert synced >= at_start + len(listed) > len(listed)
-    later = [[] for _ in range(10_000)]
+    later: list[list[int]] = [[] for _ in range(10_000)]
     await asyncio.sleep(100 * LOOK_SECONDS)
     assert gc.get_freeze_count() < synced + len(later)
     await cancelled(task)

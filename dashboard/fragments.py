@@ -13,9 +13,8 @@ from django.template.loader import get_template
 
 from dashboard.viewmodels.live import Fragment, PageUpdate
 
-KEPT_UNUSED = timedelta(
-    seconds=30
-)  # as long as a list that nobody asks for; most of what is older is a row as it was before its last change
+# As long as a list that nobody asks for; most of what is older is a row as it was before its last change.
+KEPT_UNUSED = timedelta(seconds=30)
 _SWAPS = {
     "replace": "outerMorph",
     "fill": "innerMorph",

@@ -58,9 +58,8 @@ class _Page(Slim, frozen=True, kw_only=True):
     items: tuple[msgspec.Raw, ...] = ()
 
 
-_DECODED_AT_ONCE = (
-    500  # 5 ms: this API has no pages, and a large cluster's answer would keep the loop from its work for a second
-)
+# 5 ms: this API has no pages, and a large cluster's answer would keep the loop from its work for a second.
+_DECODED_AT_ONCE = 500
 
 
 class MetricsApi:

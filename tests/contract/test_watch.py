@@ -2,7 +2,10 @@
 
 import asyncio
 
-from tests.contract.client import Object
+import pytest
+import pytest_asyncio
+
+from tests.contract.client import Answer, Object
 from tests.contract.manifests import binding, config_map, pod
 from tests.contract.space import Space
 
@@ -168,6 +171,60 @@ async def test_bookmarks_tell_a_quiet_watch_how_far_it_is_if_it_asks(space: Spac
     async with space.watch("configmaps", resourceVersion=mark["metadata"]["resourceVersion"]) as resumed:
         (await space.delete("configmaps", name)).ok(200)
         assert seen(await resumed.next()) == ("DELETED", name)
+
+
+STREAMING_LIST = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"}
+
+
+async def begin_streaming_list(space: Space) -> Answer:
+    """Of nothing, so that an answer that is no refusal is one bookmark."""
+    nothing = {"watch": "true", "timeoutSeconds": "1", "labelSelector": "nobody=nothing"}
+    return await space.listing("configmaps", **nothing, **STREAMING_LIST)
+
+
+@pytest_asyncio.fixture
+async def streaming_lists(space: Space) -> None:
+    if (await begin_streaming_list(space)).status != 200:
+        pytest.skip("this server has no streaming lists")
+
+
+@pytest.mark.usefixtures("streaming_lists")
+async def test_a_streaming_list_gives_what_a_list_gives_ended_by_a_bookmark_and_then_what_changes(
+    space: Space, name: str
+) -> None:
+    for suffix in "abc":
+        (await space.create("configmaps", config_map(f"{name}-{suffix}", labels={"of": name}))).ok(201)
+    (await space.create("configmaps", config_map(f"{name}-other"))).ok(201)
+    listed = (await space.listing("configmaps", labelSelector=f"of={name}")).ok(200)
+    async with space.watch("configmaps", labelSelector=f"of={name}", **STREAMING_LIST) as watch:
+        events = [await watch.next() for _ in range(4)]
+        (await space.delete("configmaps", f"{name}-b")).ok(200)
+        assert seen(await watch.next()) == ("DELETED", f"{name}-b")
+    assert [event["type"] for event in events] == ["ADDED", "ADDED", "ADDED", "BOOKMARK"]
+    objects = [{key: event["object"][key] for key in ("metadata", "data")} for event in events[:3]]
+    assert objects == [{key: item[key] for key in ("metadata", "data")} for item in listed["items"]]
+    end = events[3]["object"]["metadata"]
+    assert end["annotations"] == {"k8s.io/initial-events-end": "true"}
+    assert int(end["resourceVersion"]) >= int(listed["metadata"]["resourceVersion"])
+    async with space.watch("configmaps", labelSelector=f"of={name}", resourceVersion=end["resourceVersion"]) as resumed:
+        assert seen(await resumed.next()) == ("DELETED", f"{name}-b")
+
+
+@pytest.mark.usefixtures("streaming_lists")
+async def test_a_streaming_list_shows_every_write_that_was_answered_before(space: Space, name: str) -> None:
+    for number in range(5):
+        (await space.create("configmaps", config_map(f"{name}-{number}", labels={"of": name}))).ok(201)
+        async with space.watch("configmaps", labelSelector=f"of={name}", **STREAMING_LIST) as watch:
+            types = [(await watch.next())["type"] for _ in range(number + 2)]
+        assert types == ["ADDED"] * (number + 1) + ["BOOKMARK"]
+
+
+async def test_a_streaming_list_is_served_or_refused_and_never_taken_for_a_watch(space: Space) -> None:
+    answer = await begin_streaming_list(space)
+    if answer.status == 200:
+        assert answer.body["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
+    else:
+        answer.refused(422, "Invalid")
 
 
 async def test_every_kind_can_be_watched(space: Space) -> None:

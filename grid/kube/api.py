@@ -40,8 +40,12 @@ class KubeApi(Protocol):
         label_selector: str = "",
         field_selector: str = "",
         timeout_seconds: int = 300,
+        initial_events: bool = False,
     ) -> AsyncIterator[bytes]:
-        """Raw watch events (bookmarks included), one JSON document each; ends when the server closes the stream."""
+        """Raw watch events (bookmarks included), one JSON document each; ends when the server closes the stream.
+
+        With `initial_events` it is a streaming list: what exists comes first, as ADDED, and then a bookmark that says so. Raises
+        Rejected when the server has none."""
         ...
 
     async def get(self, resource: Resource, name: str, *, namespace: str = "") -> RawObject: ...

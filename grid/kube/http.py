@@ -122,10 +122,13 @@ class HttpKubeApi:
         label_selector: str = "",
         field_selector: str = "",
         timeout_seconds: int = 300,
+        initial_events: bool = False,
     ) -> AsyncIterator[bytes]:
         query = _query(
             watch="true",
             allowWatchBookmarks="true",
+            sendInitialEvents="true" if initial_events else "",
+            resourceVersionMatch="NotOlderThan" if initial_events else "",
             resourceVersion=resource_version,
             labelSelector=label_selector,
             fieldSelector=field_selector,

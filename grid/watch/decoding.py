@@ -6,7 +6,7 @@ Messages about bad input name the field that is wrong and never quote its value,
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -34,14 +34,15 @@ class _Change(msgspec.Struct, Generic[T]):
     object: T
 
 
-class _VersionOnly(msgspec.Struct, frozen=True, rename="camel"):
+class _LooseMetadata(msgspec.Struct, frozen=True, rename="camel"):
     resource_version: str = ""
+    annotations: dict[str, Any] | None = None
 
 
 class _Loose(msgspec.Struct):
     """Any event at all: a bookmark has no name, an error is a Status."""
 
-    metadata: _VersionOnly = _VersionOnly()
+    metadata: _LooseMetadata = _LooseMetadata()
     code: int = 0
     message: str = ""
 
@@ -65,9 +66,10 @@ class Changed(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Bookmark:
-    """Everything up to this version has been sent."""
+    """Everything up to this version has been sent; `ends_list`: it is the one that ends a streaming list."""
 
     resource_version: str
+    ends_list: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +139,8 @@ class Codec(Generic[T]):
             return Unreadable("", str(error))
         version = event.object.metadata.resource_version
         if event.type == "BOOKMARK" and version:
-            return Bookmark(version)
+            annotations = event.object.metadata.annotations or {}
+            return Bookmark(version, annotations.get("k8s.io/initial-events-end") == "true")
         if event.type == "ERROR":
             return Failed(event.object.code, event.object.message)
         return Unreadable(version, reason or "unknown type of event")

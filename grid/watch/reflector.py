@@ -1,4 +1,4 @@
-"""Keeps a store equal to the cluster: list in pages, then watch from there, for ever.
+"""Keeps a store equal to the cluster: list, then watch from there, for ever.
 
 Promises: a dropped watch resumes from the last version, so nothing is lost and nothing is done twice; a forgotten version
 (410) leads to a new list, and what is not in it is discarded; failures are waited out with growing, jittered delays and never
@@ -10,9 +10,10 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 from typing import Generic, TypeVar
 
 from grid.backoff import Backoff
@@ -21,6 +22,7 @@ from grid.kube.api import KubeApi
 from grid.kube.resources import Resource
 from grid.watch.decoding import Bookmark, Changed, Codec, Failed, Line, Unreadable
 from grid.watch.hub import Hub
+from grid.watch.listing import Listing, Timing
 from grid.watch.store import HasMetadata, Store
 
 logger = logging.getLogger(__name__)
@@ -39,22 +41,6 @@ class ListWatch(Generic[T]):
     field_selector: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Timing:
-    """Seconds and counts, with the reason for each."""
-
-    page_size: int = 500  # 2 MB of pods: 10 ms to decode, so the loop stays free
-    # A watch that the server closes in time proves that the connection lives, which bookmarks do not do everywhere: 1.20 sends
-    # one only before the end. Below 60, where proxies cut what is quiet; drawn, so that many processes do not reopen at once.
-    watch_seconds: tuple[int, int] = (40, 55)
-    grace_seconds: float = 15.0  # a watch silent for so long after its time is dead
-    sound_seconds: float = 5.0  # a watch that ends sooner is a failure, else a broken proxy would make a hot loop
-    fruitless_watches: int = 3  # so many in a row and we list again: something swallows what is sent to us
-    # Many processes are told at once that a version is forgotten, and list within so many seconds of one another.
-    relist_spread: float = 2.0
-    lines_at_once: int = 100  # a flood of events lets other tasks run so often
-
-
 class Reflector(Generic[T]):
     """`run()` is its life; everything else is inside."""
 
@@ -68,7 +54,7 @@ class Reflector(Generic[T]):
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         rng: random.Random | None = None,
-        timing: Timing = Timing(),
+        timing: Timing | None = None,
     ) -> None:
         self._api = api
         self._feed = feed
@@ -77,8 +63,11 @@ class Reflector(Generic[T]):
         self._clock = clock
         self._sleep = sleep
         self._rng = rng or random.Random()
-        self._timing = timing
+        self._timing = timing = timing or Timing()
         self._codec = Codec(feed.kind)
+        self._listing = Listing(
+            self._list_page, partial(self._open, version=""), store, self._codec, clock=clock, timing=timing
+        )
         self._backoff = Backoff(rng=self._rng)
         self._version = ""  # "" means: list first
         self._listed = False  # whether the present watch follows a list of its own
@@ -138,37 +127,13 @@ class Reflector(Generic[T]):
     # --- Listing ---
 
     async def _list(self) -> None:
-        """Take in the whole list, page by page, then drop what was not in it."""
-        try:
-            version, seen = await self._pages(self._timing.page_size)
-        except Expired:
-            # The list took longer than the server remembers; without pages it is one answer of one moment.
-            version, seen = await self._pages(0)
-        gone = self._store.keep_only(seen)
-        self._version = version
-        self._fruitless = 0
+        self._version = await self._listing.read()
+        self._fruitless, self._unsure = 0, False
         first = not self._store.freshness(self._clock()).synced
         self._store.mark_synced(self._clock())
         self._recovered()
         if first:
             self._hub.publish(self._store.name)
-        logger.debug("listed store=%s objects=%d gone=%d version=%s", self._store.name, len(seen), gone, version)
-
-    async def _pages(self, size: int) -> tuple[str, set[str]]:
-        seen: set[str] = set()
-        token = ""
-        while True:
-            body = await self._list_page(size, token)
-            page = self._codec.page(body, whole=size == 0)
-            for chunk in page.chunks:
-                for listed in chunk:
-                    seen.add(listed.metadata.key)
-                    self._store.apply(listed)
-                await asyncio.sleep(0)
-            self._store.mark_heard(self._clock())
-            token = page.continue_token
-            if not token:
-                return page.resource_version, seen
 
     async def _list_page(self, limit: int, token: str = "") -> bytes:
         return await self._api.list_page(
@@ -183,6 +148,8 @@ class Reflector(Generic[T]):
     async def _probe(self) -> None:
         """One small question: does the cluster answer, and is it still the one whose versions we know?"""
         answer = self._codec.page(await self._list_page(1))
+        if self._failing:
+            self._listing.ask_again()
         self._must_not_go_back(answer.resource_version)
         self._unsure = False
         self._store.mark_heard(self._clock())
@@ -200,14 +167,7 @@ class Reflector(Generic[T]):
     async def _watch(self) -> bool:
         """One watch, to its end. False when it was silent or garbled rather than closed."""
         seconds = self._rng.randint(*self._timing.watch_seconds)
-        watch = self._api.watch(
-            self._feed.resource,
-            resource_version=self._version,
-            namespace=self._feed.namespace,
-            label_selector=self._feed.label_selector,
-            field_selector=self._feed.field_selector,
-            timeout_seconds=seconds,
-        )
+        watch = self._open(seconds, version=self._version)
         count = 0
         # The protocol says iterator, and every iterator of bytes here is a generator, which must be closed when left.
         async with aclosing(watch) as lines:  # type: ignore[type-var]
@@ -227,6 +187,18 @@ class Reflector(Generic[T]):
                 count += 1
                 if count % self._timing.lines_at_once == 0:
                     await asyncio.sleep(0)
+
+    def _open(self, seconds: int, *, version: str) -> AsyncIterator[bytes]:
+        """A watch from that version, or without one a streaming list."""
+        return self._api.watch(
+            self._feed.resource,
+            resource_version=version,
+            namespace=self._feed.namespace,
+            label_selector=self._feed.label_selector,
+            field_selector=self._feed.field_selector,
+            timeout_seconds=seconds,
+            initial_events=not version,
+        )
 
     def _take(self, line: Line[T]) -> bool:
         """One event into the store; False when the stream can no longer be trusted."""

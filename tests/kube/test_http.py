@@ -91,6 +91,21 @@ async def test_watch_events_are_whole_lines_however_the_network_cuts_them(write_
         }
 
 
+async def test_a_streaming_list_is_a_watch_that_asks_for_initial_events_and_for_their_end(
+    write_config: WriteConfig,
+) -> None:
+    async for server, api in Use(write_config)(echo):
+        async for _ in api.watch(PODS, resource_version="", timeout_seconds=9, initial_events=True):
+            pass
+        assert dict(server.seen[0].query) == {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "sendInitialEvents": "true",
+            "resourceVersionMatch": "NotOlderThan",
+            "timeoutSeconds": "9",
+        }
+
+
 async def test_leaving_a_watch_ends_it_at_the_server(write_config: WriteConfig) -> None:
     ended = asyncio.Event()
 

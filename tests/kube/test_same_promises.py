@@ -202,6 +202,28 @@ async def test_a_watch_tells_each_change_from_the_version_on_and_ends_with_its_t
     assert told == [("a", False), ("a", False), ("a", True)], "what leaves the selector is gone"
 
 
+async def test_a_streaming_list_is_what_exists_and_then_a_bookmark_that_ends_it(api: KubeApi, namespace: str) -> None:
+    for name, labels in (("a", {"x": "1"}), ("b", {"x": "1"}), ("other", None)):
+        await api.create(CONFIG_MAPS, bare(name, labels=labels), namespace=namespace)
+    listed: set[str] = set()
+    async with asyncio.timeout(30):
+        watch = api.watch(
+            CONFIG_MAPS, resource_version="", namespace=namespace, label_selector="x=1", initial_events=True
+        )
+        try:
+            async for line in watch:
+                event = CODEC.line(line)
+                if isinstance(event, Bookmark):
+                    assert event.ends_list
+                    assert listed == {"a", "b"}
+                    return
+                assert isinstance(event, Changed)
+                listed.add(event.object.metadata.name)
+        except Rejected:
+            pytest.skip("this server has no streaming lists")
+    raise AssertionError("the list did not end")
+
+
 async def test_a_forgotten_version_is_told_in_the_stream(
     api: KubeApi, namespace: str, embedded: EmbeddedCluster | None
 ) -> None:

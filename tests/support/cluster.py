@@ -49,6 +49,9 @@ POPULATION: RawObject = {
 class FakeCluster:
     """Answer as an API server does. `clock` gives creation and deletion timestamps; `bookmark_seconds` is real (or virtual) loop time."""
 
+    # Refused: as by older Kubernetes, with 422. Ignored: as by servers that know no such parameter.
+    streaming_lists: Literal["served", "refused", "ignored"] = "served"
+
     def __init__(
         self, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC), bookmark_seconds: float = 60.0
     ) -> None:
@@ -56,7 +59,7 @@ class FakeCluster:
         self.unserved: set[Resource] = set()
         self.forbidden: dict[Resource, str] = {}  # with the server's sentence
         self.bookmark_seconds = bookmark_seconds
-        self.list_seconds = 0.0  # how long each page takes
+        self.list_seconds = 0.0  # how long each page takes, or each object of a streaming list
         self.gives_addresses = True  # to Services
         self.closed = False
         self.sandbox: RawObject | None = None  # how its population is; None of any other cluster
@@ -200,8 +203,16 @@ class FakeCluster:
         label_selector: str = "",
         field_selector: str = "",
         timeout_seconds: int = 300,
+        initial_events: bool = False,
     ) -> AsyncIterator[bytes]:
-        self._request("watch", resource, namespace, detail=resource_version)
+        """A streaming list counts as a list, with the detail "stream", unless it is refused."""
+        if initial_events and self.streaming_lists == "refused":
+            self._request("refused list", resource, namespace, detail="stream")
+            raise Rejected([Problem("sendInitialEvents", "Forbidden: the WatchList feature gate is not enabled")])
+        if initial_events:
+            self._request("list", resource, namespace, detail="stream")
+        else:
+            self._request("watch", resource, namespace, detail=resource_version)
         since = int(resource_version or self.storage.version)
         if since < self.storage.forgotten:
             message = f"too old resource version: {since} ({self.storage.forgotten})"
@@ -211,6 +222,9 @@ class FakeCluster:
         watch = self.storage.open_watch(resource, _fits(namespace, label_selector, field_selector), since)
         deadline = asyncio.get_running_loop().time() + timeout_seconds
         try:
+            if not resource_version:
+                async for line in self._initial(watch):
+                    yield line
             async for line in self._lines(watch, deadline):
                 yield line
         finally:
@@ -343,11 +357,24 @@ class FakeCluster:
                 return
             yield line
 
-    def _bookmark(self, resource: Resource) -> bytes:
+    async def _initial(self, watch: Watch) -> AsyncIterator[bytes]:
+        """What exists now; with the bookmark that ends it where streaming lists are known, and cut short when the watch is."""
+        metadata: RawObject = {"annotations": {"k8s.io/initial-events-end": "true"}}
+        end = self._bookmark(watch.resource, metadata)
+        for obj in [obj for obj in self.storage.of(watch.resource) if watch.fits(obj)]:
+            if self.list_seconds:
+                await asyncio.sleep(self.list_seconds)
+            if watch not in self.storage.watches:
+                return
+            yield msgspec.json.encode({"type": "ADDED", "object": obj})
+        if self.streaming_lists == "served":
+            yield end
+
+    def _bookmark(self, resource: Resource, metadata: RawObject | None = None) -> bytes:
         obj = {
             "kind": resource.kind,
             "apiVersion": resource.api_version,
-            "metadata": {"resourceVersion": str(self.storage.version), "creationTimestamp": None},
+            "metadata": {"resourceVersion": str(self.storage.version), "creationTimestamp": None} | (metadata or {}),
         }
         return msgspec.json.encode({"type": "BOOKMARK", "object": obj})
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from grid.kube.objects import Pod
 from grid.kube.resources import PODS
 from grid.watch.hub import Hub
-from grid.watch.reflector import ListWatch, Reflector, Timing
+from grid.watch.listing import Timing
+from grid.watch.reflector import ListWatch, Reflector
 from grid.watch.store import Freshness, Store, announce
 from tests.support.builders import decode, pod
 from tests.support.cluster import FakeCluster
@@ -44,9 +45,7 @@ async def following(
     store: Store[Pod] = Store("pods", indexes={"node": lambda one: one.spec.node_name})
     hub = Hub()
     announce(store, hub)
-    reflector = Reflector(
-        cluster, feed, store, hub, clock=loop_time, rng=random.Random(seed), timing=timing or Timing()
-    )
+    reflector = Reflector(cluster, feed, store, hub, clock=loop_time, rng=random.Random(seed), timing=timing)
     task = asyncio.create_task(reflector.run())
     try:
         yield Following(cluster, store, hub)

@@ -1,13 +1,13 @@
 """Whatever happens, in whatever order: once it is quiet, the store equals the cluster."""
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grid.errors import ClusterUnavailable, TooManyRequests
 from grid.kube.resources import PODS
-from grid.watch.reflector import Timing
+from grid.watch.listing import Timing
 from tests.support.builders import pod
 from tests.support.cluster import FakeCluster
 from tests.support.virtual import passes, until, virtual_time
@@ -78,10 +78,18 @@ def take(cluster: FakeCluster, step: Step) -> float:
 
 
 @settings(max_examples=150, deadline=None)
-@given(steps=STEPS, seed=st.integers(0, 3), page_size=st.integers(1, 4))
+@given(
+    steps=STEPS,
+    seed=st.integers(0, 3),
+    page_size=st.integers(1, 4),
+    lists=st.sampled_from(["served", "served", "refused", "ignored"]),
+)
 @virtual_time
-async def test_the_store_equals_the_cluster_once_it_is_quiet(steps: list[Step], seed: int, page_size: int) -> None:
+async def test_the_store_equals_the_cluster_once_it_is_quiet(
+    steps: list[Step], seed: int, page_size: int, lists: Literal["served", "refused", "ignored"]
+) -> None:
     cluster = FakeCluster()
+    cluster.streaming_lists = lists
     cluster.list_seconds = 0.01
     for number in range(4):
         cluster.put(PODS, pod(f"p{number}", node=f"n{number % 3}"))

@@ -34,6 +34,9 @@ def test_a_change_says_whether_the_object_is_gone(kind: str, gone: bool) -> None
 
 def test_a_bookmark_needs_no_more_than_a_version() -> None:
     assert line("BOOKMARK", {"metadata": {"resourceVersion": "12"}}) == Bookmark("12")
+    for value, ends in (("true", True), ("false", False)):
+        metadata = {"resourceVersion": "12", "annotations": {"k8s.io/initial-events-end": value}}
+        assert line("BOOKMARK", {"metadata": metadata}) == Bookmark("12", ends)
 
 
 def test_a_bookmark_without_a_version_is_none() -> None:

@@ -1,0 +1,307 @@
+"""The promises of a list: by streaming where the server can, in pages elsewhere, and never half a list in the store."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from grid.errors import ClusterUnavailable, Rejected, TooManyRequests
+from grid.kube.resources import PODS
+from grid.watch.listing import Timing
+from tests.support.builders import pod
+from tests.support.cluster import FakeCluster, Request
+from tests.support.virtual import passes, until, virtual_time
+from tests.watch.following import Following, cluster_of, following
+
+
+def ways(cluster: FakeCluster) -> list[str]:
+    """How each list was asked for since the requests were last cleared."""
+    return [request.detail or "page" for request in cluster.requests if "list" in request.verb]
+
+
+async def lists_again(it: Following) -> list[str]:
+    """How the next list is read, which a forgotten version brings about."""
+    await until(lambda: it.cluster.open_watches == 1)
+    it.cluster.requests.clear()
+    it.cluster.compact()
+    it.cluster.drop_watch()
+    it.cluster.put(PODS, pod(f"new-{it.cluster.storage.version}"))
+    await until(it.is_equal, within=60)
+    await until(lambda: it.cluster.open_watches == 1)
+    return ways(it.cluster)
+
+
+@virtual_time
+async def test_a_streaming_list_is_one_request_and_the_watch_goes_on_from_its_version() -> None:
+    cluster = cluster_of(*(f"p{number}" for number in range(25)))
+    async with following(cluster, timing=Timing(page_size=10)) as it:
+        await until(lambda: cluster.open_watches == 1)
+        assert it.is_equal()
+        assert it.freshness().synced
+        version = cluster.storage.version
+        assert [(request.verb, request.detail) for request in cluster.requests] == [
+            ("list", "stream"),
+            ("watch", str(version)),
+        ]
+        assert await lists_again(it) == ["stream"]
+
+
+@virtual_time
+async def test_nothing_of_a_streaming_list_is_seen_before_it_is_complete() -> None:
+    cluster = cluster_of("a", "b", "c")
+    cluster.list_seconds = 4
+    async with following(cluster) as it:
+        await passes(11)
+        assert (len(it.store), it.freshness().synced) == (0, False)
+        assert it.freshness().error == "The first list is being read from the cluster."
+        await until(lambda: it.freshness().synced, within=2)
+        assert it.is_equal()
+        cluster.put(PODS, pod("d"))
+        await until(it.is_equal)
+        before = it.names()
+        cluster.lose_events(2)
+        cluster.remove(PODS, "a", namespace="compute-grid")
+        cluster.put(PODS, pod("e"))
+        cluster.compact()
+        cluster.drop_watch()
+        await passes(15)
+        assert it.names() == before, "a list in the making changes nothing"
+        await until(it.is_equal, within=5)
+
+
+@virtual_time
+async def test_a_streaming_list_that_breaks_half_way_leaves_the_store_alone_and_is_begun_anew() -> None:
+    cluster = cluster_of("a", "b", "c")
+    cluster.list_seconds = 1
+    async with following(cluster) as it:
+        await passes(2.5)
+        cluster.break_watch()
+        await passes(1)
+        assert len(it.store) == 0
+        assert it.freshness().error == "The connection to the API server broke."
+        await until(it.is_equal, within=10)
+        assert ways(cluster) == ["stream", "stream"]
+
+
+@virtual_time
+async def test_where_long_answers_are_always_cut_lists_are_read_in_pages() -> None:
+    cluster = cluster_of("a", "b", "c")
+    cluster.list_seconds = 1
+    async with following(cluster) as it:
+        for _ in range(3):
+            await until(lambda: cluster.open_watches == 1)
+            await passes(0.5)
+            cluster.drop_watch()
+        await until(it.is_equal, within=20)
+        assert ways(cluster) == ["stream", "stream", "stream", "page"]
+        assert await lists_again(it) == ["page"]
+
+
+@virtual_time
+@pytest.mark.parametrize("how", ["refused", "ignored"])
+async def test_a_server_without_streaming_lists_is_not_asked_again_at_each_list(how: Any) -> None:
+    cluster = cluster_of("a", "b")
+    cluster.streaming_lists = how
+    async with following(cluster) as it:
+        await until(lambda: cluster.open_watches == 1 and it.is_equal() and it.freshness().synced, within=15)
+        assert ways(cluster) == ["stream", "page"]
+        assert await lists_again(it) == ["page"]
+        assert await lists_again(it) == ["page"]
+        await passes(3600)
+        assert await lists_again(it) == ["stream", "page"], "an hour later it may be able to"
+
+
+@virtual_time
+async def test_a_server_that_was_away_is_asked_again_because_it_may_be_newer() -> None:
+    cluster = cluster_of("a")
+    cluster.streaming_lists = "refused"
+    async with following(cluster) as it:
+        await until(lambda: cluster.open_watches == 1)
+        cluster.available = False
+        await passes(60)
+        cluster.available = True
+        cluster.streaming_lists = "served"
+        await until(lambda: cluster.open_watches == 1)
+        assert await lists_again(it) == ["stream"]
+
+
+@virtual_time
+async def test_a_bookmark_that_is_not_the_end_tells_at_once_that_the_server_knows_no_streaming_lists() -> None:
+    cluster = cluster_of("a", bookmark_seconds=2)
+    cluster.streaming_lists = "ignored"
+    async with following(cluster) as it:
+        await until(it.is_equal, within=3)
+        assert ways(cluster) == ["stream", "page"]
+
+
+@virtual_time
+async def test_a_slow_streaming_list_is_waited_for_but_a_silent_one_is_not() -> None:
+    slow, silent = cluster_of("a", "b", "c"), cluster_of("a", "b", "c")
+    slow.list_seconds, silent.list_seconds = 9, 11
+    async with following(slow) as it, following(silent) as other:
+        await until(it.is_equal, within=30)
+        await until(other.is_equal, within=30)
+    assert ways(slow) == ["stream"]
+    assert ways(silent) == ["stream", "page"]
+
+
+@virtual_time
+async def test_a_streaming_list_that_never_ends_is_given_up_although_it_is_never_silent() -> None:
+    cluster = _Endless()
+    cluster.put(PODS, pod("a"))
+    async with following(cluster) as it:
+        await until(it.is_equal, within=330)
+        assert ways(cluster) == ["page"]
+
+
+class _Endless(FakeCluster):
+    async def watch(self, *args: Any, initial_events: bool = False, **kwargs: Any) -> AsyncIterator[bytes]:
+        while initial_events:
+            await passes(5)
+            yield b'{"type":"ADDED","object":{"metadata":{"name":"a"}}}'
+        async for line in super().watch(*args, **kwargs):
+            yield line
+
+
+class _Scripted(FakeCluster):
+    """Streaming lists are these lines, one list after the other; then as usual."""
+
+    def __init__(self, *scripts: tuple[bytes, ...]) -> None:
+        super().__init__()
+        self.scripts = list(scripts)
+
+    async def watch(self, *args: Any, initial_events: bool = False, **kwargs: Any) -> AsyncIterator[bytes]:
+        if initial_events and self.scripts:
+            self.requests.append(Request("list", PODS, detail="stream"))
+            for line in self.scripts.pop(0):
+                yield line
+            return
+        async for line in super().watch(*args, initial_events=initial_events, **kwargs):
+            yield line
+
+
+def event(kind: str, name: str, **metadata: str) -> bytes:
+    fields = ",".join(f'"{key}":"{value}"' for key, value in {"name": name, **metadata}.items())
+    return f'{{"type":"{kind}","object":{{"metadata":{{{fields}}}}}}}'.encode()
+
+
+def ends(version: int) -> bytes:
+    annotations = '{"k8s.io/initial-events-end":"true"}'
+    return (
+        f'{{"type":"BOOKMARK","object":{{"metadata":{{"resourceVersion":"{version}","annotations":{annotations}}}}}}}'
+    ).encode()
+
+
+@virtual_time
+async def test_what_is_changed_or_deleted_while_the_list_is_sent_is_taken_as_it_is_at_the_end() -> None:
+    cluster = _Scripted(
+        (
+            event("ADDED", "a", uid="1"),
+            event("ADDED", "b", uid="1"),
+            event("MODIFIED", "a", uid="2"),
+            event("DELETED", "b", uid="1"),
+            ends(1000),
+        )
+    )
+    async with following(cluster) as it:
+        await until(lambda: it.freshness().synced)
+        assert {key: one.metadata.uid for key, one in zip(it.store.keys(), it.store.values(), strict=True)} == {
+            "a": "2"
+        }
+
+
+@virtual_time
+async def test_an_object_changed_and_changed_back_while_the_list_is_sent_stays_as_it_is() -> None:
+    same = event("ADDED", "a", uid="1"), event("MODIFIED", "a", uid="2"), event("MODIFIED", "a", uid="1")
+    cluster = _Scripted((same[0], ends(1000)), (*same, ends(2000)))
+    async with following(cluster) as it:
+        await until(lambda: cluster.open_watches == 1)
+        cluster.compact()
+        cluster.drop_watch()
+        await until(lambda: ways(cluster) == ["stream", "stream"])
+        await passes(1)
+        assert [one.metadata.uid for one in it.store.values()] == ["1"]
+        assert it.store.version == 1, "which is no change"
+
+
+@virtual_time
+@pytest.mark.parametrize(
+    "code, message", [(410, "too old resource version"), (504, "Too large resource version: 7, current: 5")]
+)
+async def test_an_error_in_a_streaming_list_is_waited_out(code: int, message: str) -> None:
+    error = f'{{"type":"ERROR","object":{{"kind":"Status","code":{code},"message":"{message}"}}}}'.encode()
+    cluster = _Scripted((event("ADDED", "a"), error), (event("ADDED", "a"), error))
+    cluster.put(PODS, pod("b"))
+    async with following(cluster) as it:
+        await passes(0.1)
+        assert (len(it.store), cluster.count()) == (0, 1), "not again at once"
+        await until(it.is_equal, within=5)
+        assert ways(cluster) == ["stream"] * 3
+
+
+@virtual_time
+async def test_a_refusal_in_the_stream_is_a_refusal() -> None:
+    error = b'{"type":"ERROR","object":{"kind":"Status","code":422,"message":"sendInitialEvents is forbidden"}}'
+    cluster = _Scripted((error,))
+    cluster.put(PODS, pod("b"))
+    async with following(cluster) as it:
+        await until(it.is_equal, within=1)
+        assert ways(cluster) == ["stream", "page"]
+
+
+@virtual_time
+async def test_a_garbled_streaming_list_is_begun_anew_and_one_bad_object_is_skipped() -> None:
+    bad = b'{"type":"ADDED","object":{"metadata":{"name":"c","resourceVersion":"7"},"spec":{"priority":"very"}}}'
+    cluster = _Scripted((event("ADDED", "a"), b"<html>"), (event("ADDED", "b"), bad, ends(1000)))
+    async with following(cluster) as it:
+        await until(lambda: it.freshness().synced, within=5)
+        assert it.names() == {"b"}
+
+
+@virtual_time
+async def test_a_busy_server_is_not_asked_for_pages_instead() -> None:
+    cluster = cluster_of("a")
+    cluster.fail_next(TooManyRequests("busy"), times=5, verb="list")
+    async with following(cluster) as it:
+        await until(it.is_equal, within=60)
+        assert ways(cluster) == ["stream"] * 6
+
+
+@virtual_time
+async def test_a_server_that_fails_at_every_streaming_list_is_asked_for_pages() -> None:
+    """As one whose storage has no watch cache: it answers 500."""
+    cluster = _Failing()
+    cluster.put(PODS, pod("a"))
+    async with following(cluster) as it:
+        await until(it.is_equal, within=30)
+        assert await lists_again(it) == ["page"]
+
+
+class _Failing(FakeCluster):
+    async def watch(self, *args: Any, initial_events: bool = False, **kwargs: Any) -> AsyncIterator[bytes]:
+        if initial_events:
+            raise ClusterUnavailable("The cluster is failing: sendInitialEvents is not supported")
+        async for line in super().watch(*args, **kwargs):
+            yield line
+
+
+@virtual_time
+async def test_a_complete_streaming_list_is_taken_in_by_the_hundred_so_that_others_can_run() -> None:
+    cluster = cluster_of(*(f"p{number}" for number in range(1000)))
+    async with following(cluster) as it:
+        sizes = [0]
+        while sizes[-1] < 1000:
+            await asyncio.sleep(0)
+            sizes.append(len(it.store))
+        assert {after - before for before, after in pairwise(sizes)} - {0} == {100}
+
+
+@virtual_time
+async def test_a_selector_that_the_server_refuses_is_told() -> None:
+    cluster = cluster_of("a")
+    cluster.fail_next(Rejected([]), times=2, verb="list")
+    async with following(cluster) as it:
+        await until(it.is_equal, within=5)
+        assert ways(cluster) == ["stream", "page", "stream"], "that pages were refused too says nothing about streaming"

@@ -91,7 +91,8 @@ def test_each_address_of_the_proxys_own_has_a_row() -> None:
 async def test_each_role_gets_its_answer_of_the_proxy(
     row: Row, proxy: WorkspaceProxy, cluster: FakeCluster, runtime: Runtime
 ) -> None:
-    world = await sync_to_async(build)(cluster, runtime)
+    world = await sync_to_async(build)()
+    await sync_to_async(world.show)(cluster, runtime)
     assert {role: await answer_to(row, role, proxy, world) for role in ROLES} == row.answers
 
 

@@ -1,42 +1,46 @@
 """Every address answers every role as the table says, and nothing that answers is missing in it."""
 
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 
 import pytest
-from asgiref.sync import sync_to_async
+from django.db import transaction
 from django.urls import NoReverseMatch, reverse
+from pytest_django import DjangoDbBlocker
 from pytest_django.fixtures import Settings
 
-from dashboard.routing import LIVE_PAGES
 from grid.runtime import Runtime
 from tests.access.table import PROXY, ROLES, ROWS, Row
 from tests.access.world import World, asked, build, routes
-from tests.dashboard.live import connection
 from tests.support.cluster import POPULATION, FakeCluster
 
 ADMIN = "admin:"
 REPLACED = {"admin:login", "admin:password_change"}  # by pages of ours at the same addresses
 PAGES = [row for row in ROWS if not row.route.startswith(PROXY)]
 HTTP = [row for row in PAGES if row.method != "WS" and not row.route.endswith(":*")]
-SOCKETS = [row for row in PAGES if row.method == "WS"]
 METHODS: dict[str, set[str]] = defaultdict(set)
 for row in HTTP:
     METHODS[row.route].add(row.method)
 DJANGOS = {route for route in routes() if route.startswith(ADMIN)} - REPLACED - set(METHODS)
 
 
+@pytest.fixture(scope="module")
+def built(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[World]:
+    """One for all tests here, each of which undoes what it changes."""
+    with django_db_blocker.unblock(), transaction.atomic():
+        yield build()
+        transaction.set_rollback(True)
+
+
 @pytest.fixture
-def world(db: None, cluster: FakeCluster, runtime: Runtime, settings: Settings) -> World:
+def world(db: None, built: World, cluster: FakeCluster, runtime: Runtime, settings: Settings) -> World:
     settings.DEMO, cluster.sandbox = True, POPULATION  # or the demonstration's page would not be there
-    return build(cluster, runtime)
+    built.show(cluster, runtime)
+    return built
 
 
 def test_every_address_has_a_row_and_every_row_an_address() -> None:
     assert set(routes()) - DJANGOS - REPLACED == set(METHODS)
-
-
-def test_every_websocket_has_a_row_and_every_row_a_websocket() -> None:
-    assert set(LIVE_PAGES) == {row.route for row in SOCKETS}
 
 
 def test_nothing_is_said_twice() -> None:
@@ -80,18 +84,3 @@ def admin_path(route: str, user_id: int) -> str:
         except NoReverseMatch:
             continue
     raise AssertionError(f"Say in `possible` which arguments {route} has.")
-
-
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("row", SOCKETS, ids=str)
-async def test_each_role_gets_its_answer_of_a_websocket(row: Row, cluster: FakeCluster, runtime: Runtime) -> None:
-    world = await sync_to_async(build)(cluster, runtime)
-    path = world.socket_path(row)
-    assert {role: await _opened(world, role, path) for role in ROLES} == row.answers
-
-
-async def _opened(world: World, role: str, path: str) -> str:
-    async with connection(path, world.people.get(role)) as socket:
-        if socket is None:
-            return "refused"
-        return "login" if "Log in again" in await socket.message() else "open"

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.models import Group
 from django.db import transaction
 from django.test import Client
@@ -16,6 +17,7 @@ from grid.runtime import Runtime
 from tests.access.table import ROLES, Row
 from tests.dashboard.clustering import make_cluster
 from tests.dashboard.executing import make_execution, make_project, make_workspace, pod_of, read_executions
+from tests.dashboard.live import cookie_of
 from tests.support import builders
 from tests.support.builders import NAMESPACE
 from tests.support.cluster import FakeCluster
@@ -26,16 +28,27 @@ NO_SUCH = "neverwas22"
 
 @dataclass(frozen=True)
 class World:
+    """What is in the database; `cookies` are the sessions of the people, who are all logged in."""
+
     people: Mapping[str, User]
+    cookies: Mapping[str, str]
     executions: Mapping[str, Execution]
     workspaces: Mapping[str, Workspace]
     entry: AuditEntry
 
     def client(self, role: str) -> Client:
         client = Client()
-        if role != "nobody":
-            client.force_login(self.people[role])
+        if role in self.cookies:
+            client.cookies[settings.SESSION_COOKIE_NAME] = self.cookies[role]
         return client
+
+    def show(self, cluster: FakeCluster, runtime: Runtime) -> None:
+        """Have the executions' pods run in the cluster, and the runtime know of all."""
+        cluster.put(NODES, builders.node("node-a"))
+        for one in self.executions.values():
+            cluster.put(PODS, pod_of(one.pk, name=one.object_name, node="node-a", phase="Running", ready=True))
+        fill(runtime, cluster)
+        read_executions(runtime)
 
     def path(self, row: Row) -> str:
         return address(row.route, self._arguments(row))
@@ -90,7 +103,7 @@ _BODIES: dict[str, dict[str, Any]] = {
 }
 
 
-def build(cluster: FakeCluster, runtime: Runtime) -> World:
+def build() -> World:
     people = {name: User.objects.create_user(username=name) for name in ROLES if name not in ("nobody", "admin")}
     people["admin"] = User.objects.create_superuser(username="admin")
     for role in ("operator", "auditor"):
@@ -111,13 +124,9 @@ def build(cluster: FakeCluster, runtime: Runtime) -> World:
     }
     project.members.remove(people["former"])
     project.members.add(people["viewer"], through_defaults={"role": "viewer"})
-    cluster.put(NODES, builders.node("node-a"))
-    for one in executions.values():
-        cluster.put(PODS, pod_of(one.pk, name=one.object_name, node="node-a", phase="Running", ready=True))
-    fill(runtime, cluster)
-    read_executions(runtime)
     entry = AuditEntry.objects.create(actor_name="admin", action="changed", object_type="", object_id="", changes={})
-    return World(people, executions, workspaces, entry)
+    cookies = {name: cookie_of(user) for name, user in people.items()}
+    return World(people, cookies, executions, workspaces, entry)
 
 
 def _cluster(owner: User, project: Project) -> Execution:

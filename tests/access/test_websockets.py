@@ -1,0 +1,33 @@
+"""Every live page's websocket answers every role as the table says."""
+
+import pytest
+from asgiref.sync import sync_to_async
+
+from dashboard.routing import LIVE_PAGES
+from grid.runtime import Runtime
+from tests.access.table import PROXY, ROLES, ROWS, Row
+from tests.access.world import World, build
+from tests.dashboard.live import connection
+from tests.support.cluster import FakeCluster
+
+SOCKETS = [row for row in ROWS if row.method == "WS" and not row.route.startswith(PROXY)]
+
+
+def test_every_websocket_has_a_row_and_every_row_a_websocket() -> None:
+    assert set(LIVE_PAGES) == {row.route for row in SOCKETS}
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("row", SOCKETS, ids=str)
+async def test_each_role_gets_its_answer(row: Row, cluster: FakeCluster, runtime: Runtime) -> None:
+    world = await sync_to_async(build)()
+    await sync_to_async(world.show)(cluster, runtime)
+    path = world.socket_path(row)
+    assert {role: await _opened(world, role, path) for role in ROLES} == row.answers
+
+
+async def _opened(world: World, role: str, path: str) -> str:
+    async with connection(path, cookie=world.cookies.get(role, "")) as socket:
+        if socket is None:
+            return "refused"
+        return "login" if "Log in again" in await socket.message() else "open"

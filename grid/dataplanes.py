@@ -4,10 +4,7 @@ There is one now, which is reached as the settings say. Whoever starts while the
 """
 
 from collections.abc import Sequence
-from typing import Any
 
-from django.apps import apps as installed_apps
-from django.apps.registry import Apps
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError
 
@@ -19,15 +16,6 @@ from grid.models.dataplane import LOCAL
 
 class UnsupportedDataPlanes(Exception):
     """The database has other data planes than the one that can be served; the message says what to do."""
-
-
-def make_local(using: str, apps: Apps = installed_apps, **kwargs: Any) -> None:
-    """Make the row of this cluster after migrations and after a flush, unless it is there."""
-    try:
-        model: Any = apps.get_model("grid", "DataPlane")
-    except LookupError:  # migrated back to where there was no such table
-        return
-    model.objects.using(using).get_or_create(pk=LOCAL, defaults={"name": "This cluster"})
 
 
 def data_planes() -> Sequence[str]:

@@ -1,7 +1,8 @@
 """Who we are to the cluster and where it is: kubeconfig, in-cluster service account, exec plugins.
 
 The official client reads them; this module decides which to read, when to read them again, and turns its failures into
-sentences. Nothing is read before the first request, so that a process can start before its cluster exists.
+sentences. Nothing is read before the first request, so that a process can start before its cluster exists; nor is that client
+imported, which takes half a second, so that a command that asks no cluster does not wait for it.
 """
 
 import asyncio
@@ -11,8 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from kubernetes.aio import config as kube_config
-from kubernetes.aio.client import Configuration
 
 from grid.errors import ClusterUnavailable
 
@@ -54,6 +53,9 @@ class CredentialSource:
 
     async def load(self) -> Any:
         """The official client's Configuration, complete. Raises ClusterUnavailable with what to do."""
+        from kubernetes.aio import config as kube_config
+        from kubernetes.aio.client import Configuration
+
         configuration = Configuration()
         paths = self.paths()
         if paths and not any(path.is_file() for path in paths):

@@ -14,7 +14,6 @@ from urllib.parse import urlsplit
 
 import aiohttp
 import msgspec
-from kubernetes.aio.client.rest import RESTClientObject
 from yarl import URL
 
 from grid.errors import ClusterUnavailable
@@ -312,6 +311,8 @@ class HttpKubeApi:
     async def _connect(self) -> _Connection:
         signature = self._source.signature()
         configuration = await self._source.load()
+        from kubernetes.aio.client.rest import RESTClientObject  # imported only now, as in `credentials`
+
         host = _host_of(configuration.host)
         with translated(host):
             rest = RESTClientObject(configuration)

@@ -1,5 +1,9 @@
 """Data planes: the Kubernetes clusters that executions run in."""
 
+from typing import Any
+
+from django.apps import apps as installed_apps
+from django.apps.registry import Apps
 from django.db import models
 
 LOCAL = "local"  # the one that each database has, see `grid.dataplanes`
@@ -13,3 +17,12 @@ class DataPlane(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+def make_local(using: str, apps: Apps = installed_apps, **kwargs: Any) -> None:
+    """Make the row of this cluster after migrations and after a flush, unless it is there."""
+    try:
+        model: Any = apps.get_model("grid", "DataPlane")
+    except LookupError:  # migrated back to where there was no such table
+        return
+    model.objects.using(using).get_or_create(pk=LOCAL, defaults={"name": "This cluster"})

@@ -7,8 +7,12 @@ from dataclasses import dataclass
 import pytest
 import pytest_asyncio
 from django.contrib.auth.models import Group
-from django.db import connection
+from django.db import connection, transaction
 from hypothesis import HealthCheck, Phase, settings
+from pytest_django import DjangoDbBlocker
+from xdist.remote import Producer
+from xdist.scheduler import LoadFileScheduling
+from xdist.scheduler.protocol import Scheduling
 
 from grid.models import User
 from tests.support.leftovers import no_task_is_left, nothing_is_left
@@ -20,6 +24,21 @@ settings.load_profile("no hurry")
 settings.register_profile(
     "mutants", settings.get_profile("no hurry"), phases=[Phase.explicit, Phase.generate], derandomize=True
 )
+
+# Each has a program of its own that its tests share: a browser with a server, an embedded cluster.
+SHARING = ("tests/browser", "tests/contract")
+
+
+class SharingScheduler(LoadFileScheduling):
+    """Gives the tests of a file to one worker, and those of a folder that shares a program too, so that it starts once."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = super()._split_scope(nodeid)
+        return next((folder for folder in SHARING if file.startswith(f"{folder}/")), file)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling | None:
+    return SharingScheduler(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -44,6 +63,17 @@ def django_db_keepdb() -> bool:
     return connection.vendor == "postgresql"
 
 
+@pytest.fixture(scope="module")
+def module_transaction(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """Keeps what fixtures of a module write until its last test has ended: for what many tests read and takes long to write.
+
+    Each of those tests has `db` as well, which undoes its own changes; none may have transactions of its own.
+    """
+    with django_db_blocker.unblock(), transaction.atomic():
+        yield
+        transaction.set_rollback(True)
+
+
 @dataclass(frozen=True)
 class People:
     """The owner, a member of the owner's project, somebody unrelated, and the two roles that see everything."""
@@ -57,6 +87,10 @@ class People:
 
 @pytest.fixture
 def people(db: None) -> People:
+    return make_people()
+
+
+def make_people() -> People:
     def make(name: str) -> User:
         return User.objects.create_user(username=name, password=f"{name}-password")
 

@@ -1,12 +1,9 @@
 """Every address answers every role as the table says, and nothing that answers is missing in it."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 
 import pytest
-from django.db import transaction
 from django.urls import NoReverseMatch, reverse
-from pytest_django import DjangoDbBlocker
 from pytest_django.fixtures import Settings
 
 from grid.runtime import Runtime
@@ -25,11 +22,8 @@ DJANGOS = {route for route in routes() if route.startswith(ADMIN)} - REPLACED - 
 
 
 @pytest.fixture(scope="module")
-def built(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[World]:
-    """One for all tests here, each of which undoes what it changes."""
-    with django_db_blocker.unblock(), transaction.atomic():
-        yield build()
-        transaction.set_rollback(True)
+def built(module_transaction: None) -> World:
+    return build()
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from typing import Any
 from tests.support.ports import free_ports
 
 ROOT = Path(__file__).resolve().parents[2]
-START_SECONDS = 60.0
+START_SECONDS = 100.0
 SCENE_SECONDS = 30.0
 
 

@@ -12,7 +12,7 @@ from tests.contract.kubeconfig import read_kubeconfig
 from tests.support.ports import free_ports
 
 ROOT = Path(__file__).parents[2]
-START_SECONDS = 60.0
+START_SECONDS = 100.0
 STOP_SECONDS = 20.0
 
 

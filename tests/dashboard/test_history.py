@@ -11,7 +11,7 @@ from dashboard.history import PER_PAGE, ended_page
 from dashboard.records import visible_executions
 from dashboard.viewmodels.executions_view import ExecutionsView
 from grid.models import Execution, State, User
-from tests.conftest import People
+from tests.conftest import People, make_people
 from tests.dashboard.executing import make_environment, make_project, make_tier
 from tests.support.builders import MOMENT
 from tests.support.frozen import on_tier
@@ -19,9 +19,10 @@ from tests.support.frozen import on_tier
 ENDED = ExecutionsView(show="ended")
 
 
-@pytest.fixture
-def history(people: People) -> People:
+@pytest.fixture(scope="module")
+def written(module_transaction: None) -> People:
     """480 ended executions of four people in three projects, three of them at each moment, and some that run."""
+    people = make_people()
     projects = [
         make_project(people.owner, people.teammate),
         make_project(people.teammate, people.owner, id="fraud", name="Fraud"),
@@ -40,6 +41,11 @@ def history(people: People) -> People:
         for number in range(480)
     )  # fmt: skip
     return people
+
+
+@pytest.fixture
+def history(db: None, written: People) -> People:
+    return written
 
 
 def seen_by(user: User) -> Viewer:

@@ -59,9 +59,9 @@ def server(chromium_path: str, tmp_path_factory: pytest.TempPathFactory) -> Iter
         process.kill()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def chromium(chromium_path: str) -> Iterator[Browser]:
-    """For one module only: Playwright's loop must be gone before other modules' asynchronous tests run."""
+    """For this folder only: Playwright's loop must be gone before other folders' asynchronous tests run."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium_path, args=ARGUMENTS)
         yield browser

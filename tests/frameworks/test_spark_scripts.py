@@ -170,4 +170,4 @@ def test_a_child_that_has_ended_is_no_executor(hook: Hook) -> None:
 def test_a_worker_that_never_started_has_nothing_to_drain(hook: Hook) -> None:
     code, seconds, _ = hook.run(60)
     assert code == 0
-    assert seconds < 10
+    assert seconds < 30

@@ -166,7 +166,7 @@ async def test_a_database_that_fails_changes_nothing_for_half_a_minute_and_then_
 
 async def test_a_database_that_never_answers_is_one_that_fails() -> None:
     grants, clock = Grants({KEY: PASSAGE}), Clock()
-    gate = GrantGate(grants, lambda execution_id: [], namespace="compute-grid", clock=clock, answer_seconds=0.01)
+    gate = GrantGate(grants, lambda execution_id: [], namespace="compute-grid", clock=clock, answer_seconds=0.3)
     await gate.passage(*KEY)
     with gate.holding(*KEY) as ended:
         grants.answer.clear()
@@ -184,7 +184,7 @@ async def test_a_slow_database_keeps_nobody_waiting_who_is_in_already() -> None:
     grants.answer.clear()
     round = asyncio.create_task(gate.recheck())
     await asyncio.sleep(0)
-    assert await asyncio.wait_for(gate.passage(*KEY), 1) == PASSAGE
+    assert await asyncio.wait_for(gate.passage(*KEY), 10) == PASSAGE
     grants.answer.set()
     await round
 

@@ -3,6 +3,7 @@
 import os
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -10,9 +11,7 @@ from django.contrib.auth.models import Group
 from django.db import connection, transaction
 from hypothesis import HealthCheck, Phase, settings
 from pytest_django import DjangoDbBlocker
-from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
-from xdist.scheduler.protocol import Scheduling
 
 from grid.models import User
 from tests.support.leftovers import no_task_is_left, nothing_is_left
@@ -29,15 +28,15 @@ settings.register_profile(
 SHARING = ("tests/browser", "tests/contract")
 
 
-class SharingScheduler(LoadFileScheduling):
+class SharingScheduler(LoadFileScheduling):  # type: ignore[misc]
     """Gives the tests of a file to one worker, and those of a folder that shares a program too, so that it starts once."""
 
     def _split_scope(self, nodeid: str) -> str:
-        file = super()._split_scope(nodeid)
+        file: str = super()._split_scope(nodeid)
         return next((folder for folder in SHARING if file.startswith(f"{folder}/")), file)
 
 
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling | None:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> SharingScheduler | None:
     return SharingScheduler(config, log) if config.getoption("dist") == "loadfile" else None
 
 

@@ -50,10 +50,10 @@ class CannotStart(Exception):
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedClusterSettings:
-    """Where things are kept, how large it may become, and how long things take.
+    """The directories, sizes and durations of the embedded cluster.
 
-    `catalogue` is a TOML file with further images; with `metrics_server` another cluster gets metrics.k8s.io for the nodes that
-    join it. The `population` is in the `namespace` of the executions.
+    `catalogue` is a TOML file with further images; with `metrics_server` another cluster gets metrics.k8s.io for the
+    nodes that join it. The `population` is in the `namespace` of the executions.
     """
 
     data: Path
@@ -73,7 +73,7 @@ class EmbeddedClusterSettings:
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """Something that runs next to the API server: `run` gets a client with the part's own identity."""
+    """A part that runs next to the API server: `run` gets a client with the part's own identity."""
 
     name: str
     context: str
@@ -81,7 +81,7 @@ class Component:
 
 
 class DataLock:
-    """Holds a data directory for this process, if its disk has room and every file in it can be used."""
+    """A lock on a data directory for this process. Raise `CannotStart` if the disk is full or a file in it is unusable."""
 
     def __init__(self, data: Path) -> None:
         full = lack_of_room(data, LEAST_ROOM)
@@ -108,7 +108,7 @@ class DataLock:
 
 @contextlib.contextmanager
 def _starting(data: Path) -> Iterator[None]:
-    """What the look at the files could not foresee: a disk that was filled meanwhile, a limit of this user's."""
+    """Turn errors that the check of the files could not foresee into `CannotStart`: a full disk, a limit of this user."""
     try:
         yield
     except sqlite3.Error as problem:
@@ -118,7 +118,7 @@ def _starting(data: Path) -> Iterator[None]:
 
 
 def allow_many_files() -> None:
-    """Watches, and connections through Services, are files of this process; many systems allow 1,024 unless asked for more."""
+    """Raise this process's limit of open files: watches and forwarded connections need many, and the default is often 1,024."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _FILES if hard == resource.RLIM_INFINITY else min(_FILES, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -126,13 +126,13 @@ def allow_many_files() -> None:
 
 
 async def run_cluster(settings: EmbeddedClusterSettings, stop: asyncio.Event, ready: Callable[[str], None]) -> None:
-    """Runs until `stop` is set. `ready` is called with the server's URL once the kubeconfig is written."""
+    """Run until `stop` is set. `ready` is called with the server's URL once the kubeconfig is written."""
     images = _image_store(settings)
     lock = DataLock(settings.data)
     try:
         with _starting(settings.data):
             tokens = Tokens.load_or_make(settings.data / "tokens.json")
-            # As much as a real cluster remembers, five minutes, so that a list of everything can be read in pages meanwhile.
+            # Five minutes of history, as in a real cluster, so that a list of everything can be read in pages meanwhile.
             history = max(_HISTORY, int(settings.population.churn * _REMEMBERED_SECONDS))
             server = ApiServer(settings.data, tokens, history=history)
         population = Population(server.registry, settings.population, namespace=settings.namespace)
@@ -167,7 +167,7 @@ async def run_cluster(settings: EmbeddedClusterSettings, stop: asyncio.Event, re
 
 
 async def run_nodes(settings: EmbeddedClusterSettings, stop: asyncio.Event) -> None:
-    """Only the kubelets, for the API server that the kubeconfig names; until `stop` is set."""
+    """Run only the kubelets, for the API server that the kubeconfig names, until `stop` is set."""
     images = _image_store(settings)
     lock = DataLock(settings.data)
     try:
@@ -248,7 +248,7 @@ def _parts(settings: EmbeddedClusterSettings, fleet: Fleet) -> Sequence[Componen
 async def run_parts(
     parts: Sequence[Component], kubeconfig: Path, stop: asyncio.Event, *, restart_seconds: float = _RESTART_SECONDS
 ) -> None:
-    """Runs all parts until `stop` is set, and ends them."""
+    """Run all parts until `stop` is set, and then cancel them."""
     tasks = [
         asyncio.create_task(
             supervise(part.name, partial(_with_client, part, kubeconfig), restart_seconds=restart_seconds),
@@ -272,7 +272,7 @@ async def _with_client(part: Component, kubeconfig: Path) -> None:
 async def supervise(
     name: str, run: Callable[[], Awaitable[None]], *, restart_seconds: float = _RESTART_SECONDS
 ) -> None:
-    """Runs it for ever: when it fails or ends, it is started again."""
+    """Run a part until cancelled: when it fails or ends, start it again."""
     while True:
         try:
             await run()

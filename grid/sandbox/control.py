@@ -1,10 +1,11 @@
-"""What only the embedded cluster can be asked, beside Kubernetes' API: how large its population is, and what shall go wrong.
+"""Requests to the embedded cluster beside Kubernetes' API: the size of its population, and simulated failures.
 
-    GET   /sandbox/population            how it is
+
+    GET   /sandbox/population            the present state
     PATCH /sandbox/population            {"pods": 500, "churn": 20}, either of them
     POST  /sandbox/failures/NAME         {"pool": "cpu", "count": 10, "seconds": 15}, as the failure needs
 
-Whoever has a token may ask. Answers are JSON; what is wrong with a request is said with 400 and {"message": ...}, and a failure
+Every token is accepted. Answers are JSON; a wrong request is answered with 400 and {"message": ...}, and a failure
 that finds no pods with 409.
 """
 
@@ -33,7 +34,7 @@ class _Failure(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Control:
-    """`answer` is the server's `beside`."""
+    """The handler of these requests; `answer` is the server's `beside`."""
 
     def __init__(self, server: ApiServer, population: Population) -> None:
         self._server = server

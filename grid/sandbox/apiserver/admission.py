@@ -18,7 +18,7 @@ charge_quota = quota.charge
 
 
 def check_namespace(store: ObjectStore, kind: ServedKind, namespace: str, name: str) -> None:
-    """Objects are created in living namespaces only."""
+    """Raise `Failure` unless the namespace exists and is not terminating."""
     found = store.get("namespaces", namespace)
     if found is None:
         raise not_found(NAMESPACES, namespace)

@@ -18,7 +18,7 @@ def since(text: str | None, now: datetime) -> str:
 
 
 def human_duration(duration: timedelta) -> str:
-    """2s, 90s, 3m5s, 12m, 5h2m, 9h, 3d4h, 25d, 2y14d."""
+    """Return a duration like 2s, 90s, 3m5s, 12m, 5h2m, 9h, 3d4h, 25d or 2y14d."""
     seconds = int(duration.total_seconds())
     if seconds < -1:
         return "<invalid>"

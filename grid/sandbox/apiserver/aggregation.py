@@ -1,8 +1,8 @@
 """The aggregation layer: APIs that other programs serve, under this server's address, as their APIService objects say.
 
 A request to such a group and version is passed on over HTTPS to the Service that the APIService names, with the caller's name in
-headers and this server's own certificate; the answer comes back as it is. An API is asked for only while it is Available: whether it
-is, is looked at regularly, after each change of an APIService or a Service, and after each request that did not reach it.
+headers and this server's own certificate; the answer comes back as it is. Requests are passed on only while the API is
+Available, which is checked regularly, after each change of an APIService or a Service, and after each request that did not arrive.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ API_SERVICES = "apiservices.apiregistration.k8s.io"
 _LOOK_SECONDS = 5.0
 _CONNECT_SECONDS = 5.0
 _LONGEST_SECONDS = 60.0
-# Of one connection, not of the request that it carries.
+# These headers belong to one connection, not to the request.
 _HOP_BY_HOP = frozenset(
     (
         "connection",
@@ -51,13 +51,13 @@ _NOT_PASSED_ON = _HOP_BY_HOP | {"authorization", "content-length", "host"}
 
 
 class _Resources(msgspec.Struct):
-    """Of an APIResourceList."""
+    """The part of an APIResourceList that discovery needs."""
 
     resources: list[Object] = []
 
 
 class _Unavailable(Exception):
-    """Why an API cannot be reached: a condition's reason, and its message."""
+    """An API cannot be reached; `reason` and the message are those of its Available condition."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -65,7 +65,7 @@ class _Unavailable(Exception):
 
 
 class Aggregator:
-    """Pass requests on to the programs that serve other APIs, while `run` runs."""
+    """The aggregator passes requests on to the programs that serve other APIs, and checks these while `run` runs."""
 
     def __init__(self, registry: Registry, front_proxy: FrontProxyCertificate) -> None:
         self._registry = registry
@@ -84,10 +84,10 @@ class Aggregator:
         if before.get("spec") != now.get("spec"):
             self._wake.set()
 
-    # Which there are
+    # Lookup
 
     def responsible(self, path: str) -> Object | None:
-        """The APIService for a request's path; None for what this server serves itself."""
+        """Return the APIService for a request's path, or None for what this server serves itself."""
         match path.strip("/").split("/"):
             case ["apis", group, version, *_] if not discovery.serves(group):
                 record = self._store.get(API_SERVICES, f"{version}.{group}")
@@ -95,14 +95,14 @@ class Aggregator:
         return None
 
     def groups(self) -> Mapping[str, Sequence[str]]:
-        """Versions by group, the preferred one first."""
+        """Return the versions of each group, the preferred version first."""
         found: dict[str, list[str]] = {}
         for served in self.served():
             found.setdefault(served.group, []).append(served.version)
         return found
 
     def served(self) -> list[discovery.ServedVersion]:
-        """All groups and versions of others; this server's own groups stay its own."""
+        """Return the groups and versions that other programs serve; a group of this server's own is never among them."""
         specs = [record.obj["spec"] for record in self._store.records(API_SERVICES)]
         wanted = [spec for spec in specs if spec.get("service") and not discovery.serves(spec["group"])]
         return [
@@ -145,7 +145,7 @@ class Aggregator:
             return web.Response(status=503, text=text)
 
     def _place(self, api: Object) -> str:
-        """Host and port behind the Service that the API names. Raises `_Unavailable`."""
+        """Return host and port behind the Service that the API names. Raise `_Unavailable` when there are none."""
         wanted = api["spec"]["service"]
         namespace, name, port = wanted["namespace"], wanted["name"], int(wanted.get("port") or 443)
         where = f'service/{name} in "{namespace}"'
@@ -184,7 +184,7 @@ class Aggregator:
     # Availability
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Check every API regularly, until cancelled."""
         try:
             while True:
                 self._wake.clear()
@@ -219,7 +219,7 @@ class Aggregator:
             log.debug("api service name=%s went meanwhile: %s", name, failure)
 
     async def _discover(self, api: Object) -> None:
-        """Asks for its resources, as a check, and for discovery."""
+        """Ask the API for its resources, as a check and for discovery. Raise `_Unavailable` when it fails."""
         spec = api["spec"]
         url = f"https://{self._place(api)}/apis/{spec['group']}/{spec['version']}"
         limit = aiohttp.ClientTimeout(total=_CONNECT_SECONDS)
@@ -267,7 +267,7 @@ def _is_available(api: Object) -> bool:
 
 
 def _server_name(api: Object) -> str:
-    """The name that the serving certificate must have."""
+    """Return the name that the serving certificate must have."""
     service = api["spec"]["service"]
     return f"{service['name']}.{service['namespace']}.svc"
 

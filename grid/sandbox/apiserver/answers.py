@@ -16,7 +16,7 @@ def json_answer(
     content_type: str = JSON,
     form: Form | None = None,
 ) -> web.Response:
-    """The object as JSON, or as YAML when the client wants it so."""
+    """Return the object as JSON, or as YAML when the client asked for YAML."""
     if form is not None and form.yaml:
         return web.Response(text=yaml.safe_dump(body), status=code, content_type="application/yaml")
     response = web.Response(body=msgspec.json.encode(body), status=code, headers=headers)

@@ -1,6 +1,6 @@
-"""Bytes to objects and back: which media types are understood, and what is said about bytes that are not an object.
+"""Decoding of request bodies and negotiation of answers: media types, and the errors for bytes that are not an object.
 
-The sentences are those of the real server, which are Go's.
+The error messages are those of the real server, which are Go's.
 """
 
 import json
@@ -24,7 +24,7 @@ _STREAMS = (f"{JSON};stream=watch", "application/vnd.kubernetes.protobuf;stream=
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """In which form a client wants the answer: whole objects, a table for people, or metadata only; JSON or YAML."""
+    """The form in which a client wants the answer: whole objects, a table for people, or metadata only; JSON or YAML."""
 
     transform: str = ""  # "", "Table", "PartialObjectMetadata", "PartialObjectMetadataList"
     discovery: bool = False  # aggregated discovery
@@ -32,7 +32,7 @@ class Form:
 
 
 def negotiate(accept: str) -> Form:
-    """The first form in an `Accept` header that the server can give."""
+    """Return the first form in an `Accept` header that the server can give. Raise a 406 `Failure` when there is none."""
     for entry in accept.split(",") if accept.strip() else ["*/*"]:
         media, *rest = (part.strip() for part in entry.split(";"))
         parameters = dict(part.partition("=")[::2] for part in rest)
@@ -52,12 +52,12 @@ def negotiate(accept: str) -> Form:
 
 
 def decode_object(body: bytes, content_type: str, kind: ServedKind) -> Object:
-    """The object in the body of a POST or PUT, with kind and version filled in and checked."""
+    """Return the object in the body of a POST or PUT, with kind and version filled in and checked."""
     return named(parse_object(body, content_type, kind.kind), kind)
 
 
 def parse_object(body: bytes, content_type: str, expected: str) -> Object:
-    """The object in a body, whatever its kind says."""
+    """Return the object in a body, whatever its kind. Raise `Failure` for an unknown media type or an unreadable body."""
     media = content_type.partition(";")[0].strip() or JSON
     obj: Any
     match media:
@@ -88,7 +88,7 @@ def _decode_protobuf(body: bytes) -> Object:
 
 
 def named(obj: Object, kind: ServedKind) -> Object:
-    """The object with `kind` and `apiVersion` first, as every stored object has them; a wrong one is refused."""
+    """Return the object with `kind` and `apiVersion` first, as every stored object has them; refuse a wrong one."""
     given_kind, given_version = obj.get("kind") or kind.kind, obj.get("apiVersion") or kind.api_version
     if given_kind != kind.kind:
         text = f"converting ({_go_version(given_version)}.{given_kind}) to ({_go_package(kind)}.{kind.kind}): unknown conversion"
@@ -131,7 +131,7 @@ def _decode_json(body: bytes, expected: str) -> Any:
 
 
 def decode_yaml(body: bytes) -> Any:
-    """YAML, read the way Kubernetes does: one document, dates stay text."""
+    """Read YAML the way Kubernetes does: one document, in which dates stay text."""
     try:
         loaded = yaml.load(body, Loader=_Loader)
     except (yaml.YAMLError, RecursionError, UnicodeDecodeError) as problem:
@@ -141,7 +141,7 @@ def decode_yaml(body: bytes) -> Any:
 
 
 def _check_size(loaded: Any) -> None:
-    """A few aliases make a small document enormous, or endless; what is as large as no honest object is refused."""
+    """Refuse a document that aliases make enormous or endless: no honest object has so many values."""
     pending, seen = [loaded], 0
     while pending:
         value = pending.pop()
@@ -155,7 +155,7 @@ def _check_size(loaded: Any) -> None:
 
 
 class _Loader(yaml.SafeLoader):
-    """Timestamps are strings in Kubernetes, so they are not made into dates."""
+    """A YAML loader that leaves timestamps as strings, which they are in Kubernetes."""
 
     yaml_implicit_resolvers = {
         first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
@@ -179,7 +179,7 @@ _AFTER = {
 
 
 def json_error(body: bytes) -> str:
-    """What Go's decoder says about bytes that are not JSON."""
+    """Return what Go's decoder says about bytes that are not JSON."""
     text = body.decode("utf-8", "replace")
     try:
         json.loads(text)
@@ -201,7 +201,7 @@ def _quoted(character: str) -> str:
 
 
 def duplicate_fields(body: bytes) -> list[str]:
-    """Paths of object keys that occur twice in JSON; parsers keep the last one silently."""
+    """Return the paths of object keys that occur twice in JSON; parsers silently keep the last one."""
     found: list[str] = []
 
     def walk(value: Any, path: str) -> None:
@@ -222,7 +222,7 @@ def duplicate_fields(body: bytes) -> list[str]:
 
 
 class _Pairs:
-    """An object's keys and values as they stand, doubles included."""
+    """An object's keys and values in their order, duplicates included."""
 
     def __init__(self, pairs: list[tuple[str, Any]]) -> None:
         self.pairs = pairs
@@ -232,12 +232,12 @@ _NUMBER = re.compile(r"[+-]?\d+")
 
 
 def parse_int(text: str) -> int:
-    """A number in a query, with Go's words for what is none."""
+    """Return a number in a query. Raise a 400 `Failure` in Go's words for what is not a number."""
     if not _NUMBER.fullmatch(text):
         raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
     return int(text)
 
 
 def parse_bool(query: Mapping[str, str], name: str) -> bool:
-    """A switch in a query as Kubernetes reads it: on when it is there, unless it says "0" or "false" in any case."""
+    """Return a switch in a query as Kubernetes reads it: on when it is present, unless it says "0" or "false" in any case."""
     return name in query and query[name].lower() not in ("0", "false")

@@ -23,7 +23,7 @@ _LIFETIME = timedelta(days=3650)
 
 @dataclass(frozen=True, slots=True)
 class ServerCertificate:
-    """What the server presents, and the authority (PEM) by which clients know it."""
+    """The certificate that the server presents, and the authority (PEM) by which clients verify it."""
 
     context: ssl.SSLContext
     authority: str
@@ -49,7 +49,7 @@ def _make(authority: Path, chain: Path, now: datetime) -> None:
 
 
 def make_client(authority: Path, chain: Path, *, authority_name: str, name: str) -> None:
-    """An authority, and a certificate of a client that it signed, with its key; the authority's own key is not kept."""
+    """Write an authority, and a client certificate that it signed, with its key; the authority's own key is not kept."""
     now = datetime.now(UTC)
     ca_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     ca_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, authority_name)])

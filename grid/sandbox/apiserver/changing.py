@@ -1,4 +1,4 @@
-"""What PUT and PATCH make of an object: from a request's body to the function that the registry applies."""
+"""PUT and PATCH: from a request's body to the function that the registry applies to the object."""
 
 import copy
 from collections.abc import Mapping, Sequence
@@ -43,7 +43,7 @@ APPLY = "application/apply-patch+yaml"
 
 @dataclass(slots=True)
 class FieldValidation:
-    """What becomes of unknown and double fields: refused, reported as warnings, or ignored."""
+    """How unknown and duplicate fields are treated: refused, reported as warnings, or ignored."""
 
     kind: ServedKind
     level: str = "Warn"
@@ -60,7 +60,7 @@ class FieldValidation:
 
 
 def decode_new(body: bytes, content_type: str, validation: FieldValidation) -> Object:
-    """The object of a POST or PUT as it is to be stored."""
+    """Return the object of a POST or PUT as it is to be stored."""
     obj = decode_object(body, content_type, validation.kind)
     is_json = content_type.partition(";")[0].strip() in ("", JSON)
     doubles = duplicate_fields(body) if is_json and validation.level == "Strict" else []
@@ -73,13 +73,13 @@ def replacement(body: bytes, content_type: str, validation: FieldValidation) -> 
 
 
 def validated(mutation: Mutation, validation: FieldValidation) -> Mutation:
-    """A patch's result is decoded like any other object."""
+    """Return the mutation with its result decoded and checked like any other object."""
     kind = validation.kind
     return lambda old: incoming(kind, validation.check(named(mutation(outgoing(kind, old)), kind)))
 
 
 def patching(body: bytes, content_type: str, type_name: str) -> Mutation:
-    """The mutation of any patch but apply, which may also create."""
+    """Return the mutation for any patch but apply, which may also create."""
     media = content_type.partition(";")[0].strip()
     if media not in (MERGE, STRATEGIC, JSON_PATCH) or (media == STRATEGIC and type_name == CUSTOM):
         raise Failure(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
@@ -101,7 +101,7 @@ def patching(body: bytes, content_type: str, type_name: str) -> Mutation:
 
 @dataclass(frozen=True, slots=True)
 class ApplyRequest:
-    """A server-side apply request: what the manager wants, and whether it takes it from others."""
+    """A server-side apply request: the fields that the manager wants, and whether it takes them from other managers."""
 
     wanted: Object
     manager: Manager
@@ -119,7 +119,7 @@ class ApplyRequest:
 
 
 def application(body: bytes, target: ResourcePath, query: Mapping[str, str]) -> ApplyRequest:
-    """Reads an apply request; refuses what real ones are refused for."""
+    """Read an apply request. Raise `Failure` for what a real API server refuses."""
     manager = query.get("fieldManager", "")
     if not manager:
         raise invalid_options("PatchOptions", required("fieldManager", "is required for apply patch"))
@@ -145,7 +145,7 @@ def application(body: bytes, target: ResourcePath, query: Mapping[str, str]) -> 
 
 
 def manager_of(kind: ServedKind, query: Mapping[str, str], user_agent: str, subresource: str) -> Manager:
-    """Who makes an ordinary change: what the request says, or the program that sent it."""
+    """Return the manager of an ordinary change: the one that the request names, or the program that sent it."""
     name = query.get("fieldManager") or user_agent.partition("/")[0] or "unknown"
     return Manager(name, kind.api_version, subresource)
 
@@ -172,14 +172,14 @@ def _strategic(old: Object, patch: Object, type_name: str) -> Any:
 
 
 def _checked(obj: Any) -> Object:
-    """A patch may make nonsense of the object's frame; what is inside is validated later."""
+    """Raise `Failure` if a patch broke the object's frame; what is inside the object is validated later."""
     if not isinstance(obj, dict) or not isinstance(obj.get("metadata"), dict):
         raise bad_request("the patch leaves an object without metadata")
     return obj
 
 
 def is_dry_run(options: str, query: Mapping[str, str]) -> bool:
-    """Whether nothing shall be stored; checks the other options of a change as well."""
+    """Return True when nothing is to be stored; raise `Failure` for invalid options of a change."""
     dry = query.get("dryRun", "")
     if dry not in ("", "All"):
         raise invalid_options(options, unsupported_list("dryRun", dry))

@@ -1,6 +1,6 @@
-"""How many requests there were, by who asked for what: `/metrics` in Prometheus' text format, as `apiserver_request_total`.
+"""Request counts by client, verb and resource: `/metrics` in Prometheus' text format, as `apiserver_request_total`.
 
-`client` is the first word of the User-Agent, which a real API server does not tell; counted is when a request is understood, so
+`client` is the first word of the User-Agent, which a real API server does not report. A request counts once it is parsed, so
 a watch counts when it begins, and there is no status code.
 """
 
@@ -25,7 +25,7 @@ class Asked(NamedTuple):
 
 
 class Requests:
-    """Counts since the server's start."""
+    """Counts of requests since the server's start."""
 
     def __init__(self) -> None:
         self._counts: Counter[Asked] = Counter()
@@ -44,7 +44,7 @@ class Requests:
 
 
 def _verb(request: web.Request, target: ResourcePath) -> str:
-    """As Kubernetes names them in its metrics."""
+    """Return the request's verb as Kubernetes names it in its metrics."""
     if request.method == "GET" and (target.watching or parse_bool(request.query, "watch")):
         return "WATCH"
     if request.method == "PATCH" and "apply-patch" in request.headers.get("Content-Type", ""):

@@ -1,8 +1,8 @@
 """Custom resources: CustomResourceDefinitions become kinds that are served like the built-in ones, from the moment of their creation.
 
 Objects are kept as they are sent: nothing of a version's schema is enforced or filled in, and between versions only `apiVersion`
-changes. The first definition in a group that wants a kind's name has it; a later one is told so and is not served. A definition
-that is deleted stays, terminating, until its objects are gone. Built-in groups stay the server's own.
+changes. The first definition in a group that wants a kind's name has it; a later one
+gets a condition that says so and is not served. A definition that is deleted stays, terminating, until its objects are gone. Built-in groups stay the server's own.
 """
 
 import re
@@ -21,7 +21,7 @@ _STAGES = {"alpha": 0, "beta": 1, "": 2}
 
 
 class Kinds:
-    """All kinds of one API server: the built-in table, and what the definitions in its store say."""
+    """All kinds of one API server: the built-in table, and the kinds that the definitions in its store add."""
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
@@ -36,7 +36,7 @@ class Kinds:
     def _look(self) -> None:
         served = [kind for record in self._store.records(DEFINITIONS) for kind in kinds_of(record.obj)]
         self._custom = {(kind.group, kind.version, kind.plural): kind for kind in served}
-        # Objects whose version is served no more are still there, and can still be deleted.
+        # Objects whose version is no longer served still exist, and can still be deleted.
         defined = (_stored_kind(record.obj) for record in self._store.records(DEFINITIONS))
         self._stored = {**stored_kinds(), **{kind.resource: kind for kind in defined}}
 
@@ -44,7 +44,7 @@ class Kinds:
         return find_kind(group, version, plural) or self._custom.get((group, version, plural))
 
     def stored(self) -> Mapping[str, ServedKind]:
-        """The kinds that have objects of their own, by resource."""
+        """Return the kinds that have objects of their own, by resource."""
         return self._stored
 
     def all(self) -> Sequence[ServedKind]:
@@ -58,7 +58,7 @@ class Kinds:
 
 
 def kinds_of(definition: Object) -> Iterator[ServedKind]:
-    """What a definition that is established serves, the preferred version first."""
+    """Yield the kinds that an established definition serves, the preferred version first."""
     if not _has_condition(definition, "Established"):
         return
     versions = [each for each in definition["spec"]["versions"] if each.get("served")]
@@ -90,7 +90,7 @@ def _kind(definition: Object, version: Object) -> ServedKind:
 
 
 def _priority(version: str) -> tuple[int, int, int, str]:
-    """Kubernetes' order of versions: stable ones before betas before alphas, higher numbers first, anything else last."""
+    """Return a sort key for Kubernetes' order of versions: stable over beta over alpha, higher numbers first, others last."""
     match = _VERSION.fullmatch(version)
     if match is None:
         return (-1, 0, 0, version)
@@ -104,7 +104,7 @@ def _has_condition(definition: Object, name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """The names that a definition wants in its group, by what they are for."""
+    """The names that a definition claims in its group."""
 
     plural: str
     wanted: frozenset[str]
@@ -117,7 +117,7 @@ class _Names:
 
 
 def status_of(store: ObjectStore, definition: Object, now: str) -> Object:
-    """What the server says of a definition: accepted and established, unless another one has its names."""
+    """Return a definition's status: accepted and established, unless another definition has its names."""
     others = [
         _Names.of(record.obj)
         for record in store.records(DEFINITIONS)
@@ -191,7 +191,7 @@ def check_definition(definition: Object) -> list[StatusCause]:
 
 
 def check_definition_update(new: Object, old: Object) -> list[StatusCause]:
-    """What objects are stored under stays; so does their kind."""
+    """Return a cause for each changed field that must not change: group, scope and kind."""
     paths = (("spec.group", ("group",)), ("spec.scope", ("scope",)), ("spec.names.kind", ("names", "kind")))
     causes = []
     for path, parts in paths:

@@ -1,7 +1,7 @@
 """What the API server fills in when a client leaves it out.
 
 Each function changes the object that it is given. They run on creation, on update and after a patch, so each must
-leave an object that has everything as it is.
+leave a complete object as it is.
 """
 
 import base64
@@ -22,7 +22,7 @@ def apply_defaults(kind: ServedKind, obj: Object) -> None:
 
 
 def pod_spec_defaults(spec: Object) -> None:
-    """What a pod and a pod template have in common."""
+    """Fill in the defaults that a pod and a pod template share."""
     spec.setdefault("restartPolicy", "Always")
     spec.setdefault("terminationGracePeriodSeconds", 30)
     spec.setdefault("dnsPolicy", "ClusterFirst")

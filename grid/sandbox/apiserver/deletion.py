@@ -29,7 +29,7 @@ class DeleteOptions:
 
     @classmethod
     def parse(cls, body: Object, query: Mapping[str, str]) -> "DeleteOptions":
-        """From the body, or from the query where the body is silent."""
+        """Read the options from the body, or from the query where the body does not set them."""
 
         def given(name: str) -> Any:
             return body[name] if body.get(name) is not None else query.get(name)
@@ -63,13 +63,13 @@ class Marked:
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """The object goes now."""
+    """The object is removed now."""
 
     obj: Object
 
 
 def decide_deletion(kind: ServedKind, record: Record, options: DeleteOptions, now: datetime) -> Marked | Removed | None:
-    """None when there is nothing to do: it is terminating already, and no sooner deadline was asked for."""
+    """Return what to do, or None for nothing: the object is terminating already and no sooner deadline was asked for."""
     _check_preconditions(kind, record, options)
     obj = record.fresh()
     metadata = obj["metadata"]
@@ -116,7 +116,7 @@ def _mark_namespace(obj: Object, now: datetime) -> Marked | None:
 
 
 def may_go(kind: ServedKind, obj: Object) -> bool:
-    """Whether a terminating object has nothing left that holds it."""
+    """Return True when nothing holds a terminating object any more."""
     metadata = obj["metadata"]
     if "deletionTimestamp" not in metadata or metadata.get("finalizers"):
         return False
@@ -140,7 +140,7 @@ def _check_preconditions(kind: ServedKind, record: Record, options: DeleteOption
 
 
 def new_finalizers_problem(new: Object, old: Object) -> list[Any]:
-    """A terminating object may lose finalizers, not gain them."""
+    """Return a problem if a terminating object gains finalizers; it may only lose them."""
     if "deletionTimestamp" not in old["metadata"]:
         return []
     before = old["metadata"].get("finalizers") or []

@@ -1,5 +1,5 @@
 """Discovery: what the server says about itself, in the three shapes that clients ask for. Built from the table of
-kinds, and from what others serve under this server's address.
+kinds, and from the groups that other programs serve under this server's address.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +23,7 @@ _LAST_GROUP = "metrics.k8s.io"
 
 @dataclass(frozen=True, slots=True)
 class ServedVersion:
-    """A version of a group that others serve, with the resources that they named; None while they cannot be asked."""
+    """A version of a group that another program serves, with its resources; None while that program does not answer."""
 
     group: str
     version: str
@@ -35,7 +35,7 @@ def serves(group: str, version: str = "") -> bool:
 
 
 def _groups(custom: Sequence[ServedKind] = ()) -> list[str]:
-    """Named groups in the order of the table; the aggregated one last, as on a real cluster."""
+    """Return the named groups in the order of the table; the aggregated one last, as on a real cluster."""
     named = dict.fromkeys(kind.group for kind in (*KINDS, *custom) if kind.group)
     return sorted(named, key=lambda group: group == _LAST_GROUP)
 
@@ -58,7 +58,7 @@ def api_versions(address: str) -> Object:
 
 
 def group_list(others: Mapping[str, Sequence[str]] | None = None, custom: Sequence[ServedKind] = ()) -> Object:
-    """`others` are the versions of groups that others serve."""
+    """Return the APIGroupList; `others` are the versions of groups that other programs serve."""
     groups = [_group(group, _versions(group, custom)) for group in _groups(custom)]
     groups += [_group(group, versions) for group, versions in (others or {}).items()]
     return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
@@ -115,7 +115,7 @@ def _sub(kind: ServedKind, sub: Subresource) -> Object:
 def aggregated(
     groups: Sequence[str] | None = None, *, others: Iterable[ServedVersion] = (), custom: Sequence[ServedKind] = ()
 ) -> Object:
-    """All groups with all resources in one answer; [""] for the core group."""
+    """Return all groups with all resources in one answer; `groups` is [""] for the core group."""
     items = [
         {
             "metadata": {"name": group} if group else {},

@@ -12,7 +12,7 @@ from grid.sandbox.apiserver.store import Record
 
 
 def bind(registry: Registry, key: str, binding: Object) -> None:
-    """Gives a pod its node, once."""
+    """Bind a pod to a node. Raise `Failure` if the pod has a node already or is being deleted."""
     record = registry.read(PODS, key)
     target = binding.get("target") or {}
     if target.get("kind") not in (None, "", "Node"):
@@ -49,7 +49,7 @@ def bind(registry: Registry, key: str, binding: Object) -> None:
 
 
 def evict(registry: Registry, key: str, eviction: Object, query: Mapping[str, str]) -> None:
-    """Deletes a pod if its disruption budget allows it now."""
+    """Delete a pod if its disruption budget allows that now; raise `Failure` otherwise."""
     record = registry.read(PODS, key)
     name = record.obj["metadata"]["name"]
     if (eviction.get("metadata") or {}).get("name") not in (None, "", name):
@@ -69,7 +69,7 @@ def evict(registry: Registry, key: str, eviction: Object, query: Mapping[str, st
 
 
 def _spend_budget(registry: Registry, pod: Record, *, dry_run: bool) -> None:
-    """Takes one from what the disruption controller has allowed, and notes for whom, so that no two evictions share it."""
+    """Take one from the allowed disruptions and record the pod's name, so that no two evictions share an allowance."""
     metadata = pod.obj["metadata"]
     kind = stored_kinds()["poddisruptionbudgets.policy"]
     budgets = [

@@ -1,7 +1,7 @@
-"""By what an aggregated API knows that a request comes from this API server: a client certificate, and the names of headers.
+"""The front proxy: the client certificate and the headers by which an aggregated API recognizes requests of this API server.
 
-As on other clusters the certificate has an authority of its own, and the ConfigMap `kube-system/extension-apiserver-authentication` tells
-everybody about both. Whoever serves an aggregated API believes X-Remote-User and X-Remote-Group only behind that certificate.
+As on other clusters the certificate has an authority of its own, and the ConfigMap `kube-system/extension-apiserver-authentication`
+publishes both. A program that serves an aggregated API trusts X-Remote-User and X-Remote-Group only with that certificate.
 """
 
 import json
@@ -21,7 +21,7 @@ PREFIX = "X-Remote-"
 
 @dataclass(frozen=True, slots=True)
 class FrontProxyCertificate:
-    """`chain` is a file with key and certificate, `authority` the PEM of who signed it."""
+    """The client certificate: `chain` is a file with key and certificate, `authority` the PEM of the authority that signed it."""
 
     chain: Path
     authority: str
@@ -34,7 +34,11 @@ class FrontProxyCertificate:
         return cls(chain, authority.read_text())
 
     def context(self, bundle: str, *, trusting: bool) -> ssl.SSLContext:
-        """For one API service: its authorities (PEM, "" for the system's own), or any certificate at all. Raises ssl.SSLError."""
+        """Return a TLS context that trusts `bundle` (PEM, "" for the system's authorities), or any certificate if
+        `trusting`.
+
+        Raise ssl.SSLError when the bundle is unreadable.
+        """
         context = ssl.create_default_context(cadata=bundle or None)
         if trusting:
             context.check_hostname = False
@@ -43,7 +47,7 @@ class FrontProxyCertificate:
         return context
 
     def announce(self, registry: Registry) -> None:
-        """Writes the ConfigMap, or brings it up to date."""
+        """Write the ConfigMap, or bring it up to date."""
         data = {
             "requestheader-allowed-names": json.dumps([_NAME]),
             "requestheader-client-ca-file": self.authority,

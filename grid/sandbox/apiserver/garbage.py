@@ -1,7 +1,7 @@
-"""What happens after a deletion: dependents follow their owners, namespaces empty themselves, old events go.
+"""Garbage collection: dependents are deleted with their owners, namespaces are emptied, old events are removed.
 
 The janitor is level-triggered: changes only say where to look again. It works a moment after the change, in one
-task, through the same registry as clients; what the store could not take is tried again until it can.
+task, through the same registry as clients; what could not be stored is retried until it can be.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ class Janitor:
         self._follow()
 
     def _follow(self) -> None:
-        """Minds the objects of all kinds that there are, custom ones as soon as they are defined."""
+        """Listen to the objects of all kinds, custom ones as soon as they are defined."""
         for kind in self._registry.kinds.stored().values():
             if kind.resource in self._followed:
                 continue
@@ -125,12 +125,12 @@ class Janitor:
                 await asyncio.sleep(_RETRY_SECONDS)
 
     def work(self) -> None:
-        """Looks at everything suspicious once."""
+        """Examine every suspect once."""
         self._each(self._suspects, self._look_at)
         self._each(self._uncounted, self._recount)
 
     def _each(self, waiting: set[T], look: Callable[[T], None]) -> None:
-        """What could not be stored, and all that is behind it, waits on."""
+        """Call `look` for each item; what could not be stored, and all items after it, stay in `waiting`."""
         for one in sorted(waiting):
             waiting.discard(one)  # before, because a look may put it in anew
             try:
@@ -176,7 +176,7 @@ class Janitor:
         return not found[0].namespaced or found[1].startswith(f"{namespace}/")
 
     def _check_owners(self, kind: ServedKind, record: Record) -> None:
-        """Without a living owner it goes; with one, references to dead owners go."""
+        """Delete an object without a living owner; remove references to dead owners from an object that has one."""
         owners = record.obj["metadata"]["ownerReferences"]
         living = [owner for owner in owners if self._owner_lives(record, owner)]
         if not living:
@@ -225,7 +225,7 @@ class Janitor:
             self._registry.update(kind, record.key, change)
 
     def _delete_instances(self, kind: ServedKind, definition: Record) -> None:
-        """A definition goes after its objects."""
+        """Delete a definition's objects, a batch at a time, and then release the definition itself."""
         inner = self._registry.kinds.stored()[definition.key]
         for record in list(self._store.records(inner.resource))[:_AT_ONCE]:
             if not record.obj["metadata"].get("deletionTimestamp"):

@@ -24,7 +24,7 @@ class Identity:
     groups: tuple[str, ...] = ()
 
 
-# As whom the API server asks the kubelets for logs and usage; kubeadm's name for it.
+# The API server asks the kubelets for logs and usage under this name, which is kubeadm's.
 KUBELET_CLIENT = "kube-apiserver-kubelet-client"
 
 IDENTITIES: tuple[Identity, ...] = (
@@ -61,7 +61,7 @@ class Tokens:
 
     @classmethod
     def load_or_make(cls, path: Path) -> "Tokens":
-        """The tokens in the file; identities that it lacks get a new one."""
+        """Return the tokens in the file; create and store one for each identity that has none."""
         known: dict[str, str] = json.loads(path.read_text()) if path.exists() else {}
         complete = {identity.name: known.get(identity.name) or secrets.token_urlsafe(32) for identity in IDENTITIES}
         if complete != known:
@@ -69,7 +69,7 @@ class Tokens:
         return cls(complete)
 
     def add(self, token: str, identity: Identity, expires: datetime) -> None:
-        """Accepts one more token until it expires or the server stops, for service accounts."""
+        """Accept one more token until it expires or the server stops, for service accounts."""
         self._identities[token] = identity
         self._ends[token] = expires
 
@@ -88,7 +88,7 @@ class Tokens:
 
 
 def kubeconfig(server: str, tokens: Tokens, authority: str) -> str:
-    """A kubeconfig with one context for each of `CONTEXTS`."""
+    """Return a kubeconfig with one context for each of `CONTEXTS`."""
     cluster = {"server": server, "certificate-authority-data": base64.b64encode(authority.encode()).decode()}
     return yaml.safe_dump(
         {

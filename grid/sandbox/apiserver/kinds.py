@@ -18,7 +18,7 @@ _COMMON_FIELDS = {"metadata.name": "metadata.name", "metadata.namespace": "metad
 
 @dataclass(frozen=True, slots=True)
 class Subresource:
-    """A path below an object, e.g. `pods/log`; `kind` (with its group and version) is what it exchanges."""
+    """A path below an object, e.g. `pods/log`; `kind` (with its group and version) is the type of its body."""
 
     name: str
     kind: str = ""
@@ -250,7 +250,7 @@ def find_kind(group: str, version: str, plural: str) -> ServedKind | None:
 
 
 def stored_kinds() -> Mapping[str, ServedKind]:
-    """The kinds that have objects of their own, by resource."""
+    """Return the kinds that have objects of their own, by resource."""
     return _STORED
 
 
@@ -263,7 +263,7 @@ PODS = _STORED["pods"]
 
 
 def dig(obj: Object, path: str) -> Any:
-    """The value at a dotted path, or None where anything on the way is missing."""
+    """Return the value at a dotted path, or None where anything on the way is missing."""
     value: Any = obj
     for part in path.split("."):
         if not isinstance(value, dict):

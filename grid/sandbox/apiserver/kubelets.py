@@ -20,7 +20,7 @@ _ADDRESS_ORDER = ("InternalIP", "Hostname", "ExternalIP")
 
 
 class Kubelets:
-    """Connections to the kubelets of all nodes, and what they last said about usage."""
+    """Connections to the kubelets of all nodes, and their last reported usage."""
 
     def __init__(self, store: ObjectStore, *, token: str) -> None:
         self._store = store
@@ -41,7 +41,7 @@ class Kubelets:
         return self._session
 
     def url_of(self, node_name: str) -> str:
-        """The kubelet's address; a 500 as on a real cluster when the node has none."""
+        """Return the URL of a node's kubelet. Raise a 500 `Failure`, as a real cluster does, when the node has no address."""
         record = self._store.get("nodes", node_name)
         if record is None:
             raise Failure(404, "NotFound", f'nodes "{node_name}" not found', {"name": node_name, "kind": "nodes"})
@@ -58,7 +58,7 @@ class Kubelets:
     async def open_log(
         self, node_name: str, path: str, query: Mapping[str, str], *, follow: bool
     ) -> aiohttp.ClientResponse:
-        """The kubelet's answer, to be read and closed by the caller."""
+        """Return the kubelet's answer, which the caller reads and closes. Raise `Failure` when the kubelet refuses."""
         url = self.url_of(node_name) + path
         timeout = aiohttp.ClientTimeout(total=None if follow else 60, sock_connect=_CONNECT_SECONDS)
         try:
@@ -76,7 +76,7 @@ class Kubelets:
         raise Failure(500, "InternalError", f"Internal error occurred: {text.strip()}")
 
     async def stats(self) -> Mapping[str, Object]:
-        """Each ready node's summary, at most a few seconds old; nodes that do not answer are left out."""
+        """Return each ready node's summary, at most a few seconds old; leave out nodes that do not answer."""
         async with self._reading:
             now = monotonic()
             names = [record.key for record in self._store.records("nodes") if record.is_kept]

@@ -1,4 +1,4 @@
-"""LIST: selection, pages and versions. Gives records and list metadata; the server makes bytes of them.
+"""LIST: selection, pages and versions. The result is records and list metadata; the server encodes them.
 
 A page's continue token holds the version of the first page, and all pages show that version, from history. When the
 history is gone the answer is 410 with a token that continues with the present state instead, as Kubernetes gives
@@ -42,20 +42,20 @@ class ListPage:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Both selectors of a request as one."""
+    """The label selector and the field selector of a request together."""
 
     labels: Sequence[Requirement]
     fields: Predicate | None
 
     def takes(self, record: Record) -> bool:
-        """An object whose labels do not match is not even decoded."""
+        """Return True when the record matches. The labels are checked first, so that most other objects are never decoded."""
         if not all(requirement.matches(record.labels) for requirement in self.labels):
             return False
         return self.fields is None or self.fields(record.obj)
 
 
 def selection_of(kind: ServedKind, query: Mapping[str, str]) -> Selection | None:
-    """None when everything is wanted."""
+    """Return the request's selectors, or None when everything is wanted."""
     labels = parse_labels(query.get("labelSelector", ""))
     fields = field_predicate(query.get("fieldSelector", ""), kind)
     return Selection(labels, fields) if labels or fields is not None else None
@@ -112,7 +112,7 @@ def _collect(store: ObjectStore, target: ResourcePath, selection: Selection | No
 
 
 def _asked_version(store: ObjectStore, query: Mapping[str, str], *, continued: bool) -> int:
-    """0 for "any", otherwise the exact version to show; refuses what Kubernetes refuses."""
+    """Return the exact version to show, or 0 for "any". Raise `Failure` for what Kubernetes refuses."""
     text, match = query.get("resourceVersion", ""), query.get("resourceVersionMatch", "")
     if continued:
         if text not in ("", "0"):

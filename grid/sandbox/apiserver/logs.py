@@ -1,4 +1,4 @@
-"""The options of `pods/log`, checked as the real server checks them, and turned into a question to the kubelet.
+"""The options of `pods/log`, checked as the real server checks them, and turned into a request to the kubelet.
 Pure.
 """
 

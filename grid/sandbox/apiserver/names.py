@@ -1,4 +1,4 @@
-"""What Kubernetes accepts as names, label keys and label values, and the sentences it refuses the rest with.
+"""The rules for names, label keys and label values, with Kubernetes' error messages.
 
 Each function returns the list of problems, empty when all is well.
 """
@@ -46,19 +46,19 @@ def _longer(text: str, most: int, unit: str = "characters") -> list[str]:
 
 
 def subdomain_problems(name: str) -> list[str]:
-    """A DNS subdomain: the name of most objects."""
+    """Check a DNS subdomain, the form of most objects' names."""
     problems = _longer(name, 253)
     return problems if _SUBDOMAIN.fullmatch(name) else [*problems, _SUBDOMAIN_RULE]
 
 
 def dns_label_problems(name: str) -> list[str]:
-    """A DNS label that may start with a digit: namespaces, containers, volumes, services."""
+    """Check a DNS label, which may start with a digit: the form of names of namespaces, containers, volumes and services."""
     problems = _longer(name, 63)
     return problems if _LABEL_1123.fullmatch(name) else [*problems, _LABEL_1123_RULE]
 
 
 def label_key_problems(key: str) -> list[str]:
-    """A qualified name: an optional DNS prefix and a name part."""
+    """Check a qualified name: an optional DNS prefix and a name part."""
     prefix, slash, name = key.rpartition("/")
     if slash and "/" in prefix:
         return [_TOO_MANY_SLASHES]

@@ -21,7 +21,7 @@ def index(kinds: Sequence[ServedKind]) -> Object:
 
 
 def document(root: str, kinds: Sequence[ServedKind]) -> Object | None:
-    """The document of one group and version; None when there is none."""
+    """Return the document of one group and version, or None when it does not exist."""
     described = [kind for kind in kinds if _root(kind) == root]
     if not described:
         return None

@@ -9,7 +9,7 @@ from grid.sandbox.apiserver.status import no_such_path
 
 @dataclass(frozen=True, slots=True)
 class ResourcePath:
-    """What a resource path names. `name` "" is the collection, `namespace` "" is all of them."""
+    """The target of a resource path. `name` "" is the collection, `namespace` "" is all namespaces."""
 
     kind: ServedKind
     namespace: str = ""
@@ -19,7 +19,7 @@ class ResourcePath:
 
     @property
     def prefix(self) -> str:
-        """What the keys of the collection start with."""
+        """The beginning of every key in the collection."""
         return f"{self.namespace}/" if self.kind.namespaced and self.namespace else ""
 
     @property
@@ -28,11 +28,11 @@ class ResourcePath:
 
 
 class UnknownGroup(Exception):
-    """Answered in plain text, as nothing of Kubernetes is there."""
+    """The path is outside the API; the answer is plain text."""
 
 
 def parse_path(path: str, kinds: Kinds) -> ResourcePath:
-    """Raises UnknownGroup outside the API, and a 404 `Failure` for what the API lacks."""
+    """Return the target of a path. Raise UnknownGroup outside the API, and a 404 `Failure` for what the API lacks."""
     parts = [part for part in path.split("/") if part]
     if parts[:2] == ["api", "v1"]:
         group, version, rest = "", "v1", parts[2:]

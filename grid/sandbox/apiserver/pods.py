@@ -8,7 +8,7 @@ _GUARANTEED = ("cpu", "memory")
 
 
 def qos_class(spec: Object) -> str:
-    """Guaranteed, Burstable or BestEffort, from the requests and limits of all containers."""
+    """Return Guaranteed, Burstable or BestEffort, from the requests and limits of all containers."""
     containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
     resources = [container.get("resources") or {} for container in containers]
     if not any(_amounts(each, "requests") or _amounts(each, "limits") for each in resources):

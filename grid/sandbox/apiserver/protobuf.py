@@ -2,7 +2,7 @@
 always JSON.
 
 The encoding is protocol buffers; the fields' numbers are in the schema. A field with a number that the schema does
-not know makes the whole body unreadable, because dropping it silently would store something else than was sent.
+not know makes the whole body unreadable, because dropping it silently would store another object than was sent.
 """
 
 import base64
@@ -28,16 +28,16 @@ _ZERO_IS_ABSENT = frozenset(
     }
 )
 
-# Bytes that mean something else than the schema says fail wherever that shows first.
+# Bytes that do not match the schema can raise any of these while they are decoded.
 _GARBLED = (LookupError, ValueError, TypeError, AttributeError, OverflowError, OSError, struct.error)
 
 
 class UnreadableProtobuf(Exception):
-    """The bytes are not an object in this encoding, or one with fields that nobody here knows."""
+    """The bytes are not an object in this encoding, or have fields that the schema does not know."""
 
 
 def decode(body: bytes) -> Object:
-    """The object in an envelope, with its kind and version."""
+    """Return the object in an envelope, with its kind and version."""
     if not body.startswith(_MAGIC):
         raise UnreadableProtobuf("the envelope is missing")
     try:
@@ -62,7 +62,7 @@ def _varint(data: bytes, position: int) -> tuple[int, int]:
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
-    """Number and raw value of each field in order; repeated fields come repeatedly."""
+    """Yield number and raw value of each field in order; repeated fields come repeatedly."""
     position = 0
     while position < len(data):
         tag, position = _varint(data, position)
@@ -85,7 +85,7 @@ def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
 
 @cache
 def _numbers(type_name: str) -> tuple[Mapping[int, tuple[str, Field]], Mapping[int, Mapping[int, tuple[str, Field]]]]:
-    """A type's fields by number, and those of messages that JSON shows as part of the type itself."""
+    """Return a type's fields by number, and those of messages that JSON shows as part of the type itself."""
     direct: dict[int, tuple[str, Field]] = {}
     inlined: dict[int, dict[int, tuple[str, Field]]] = {}
     for key, field in SCHEMA.types[type_name].items():
@@ -119,7 +119,7 @@ def _take(result: Object, key: str, field: Field, raw: Any) -> None:
         result.setdefault(key, {})[name] = _value(field, entry.get(2, b""))
     else:
         value = _value(field, raw)
-        # Go writes what is empty too, unless it can be told apart from what is absent; JSON leaves it out.
+        # Go encodes empty values of fields that are not pointers; JSON leaves them out.
         if value in ("", None) or (not value and key in _ZERO_IS_ABSENT):
             return
         result[key] = value

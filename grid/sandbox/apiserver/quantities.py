@@ -20,14 +20,14 @@ _NANO = Decimal("1e-9")
 
 
 def canonical_text(text: str) -> str:
-    """0.5 -> 500m, 1024Mi -> 1Gi, 1000 -> 1k. Raises ValueError for what is no quantity."""
+    """Return the canonical form: 0.5 as 500m, 1024Mi as 1Gi, 1000 as 1k. Raise ValueError for what is not a quantity."""
     text = text.strip()
     amount = parse_quantity(text)
     return canonical(amount, binary=text.endswith("i"))
 
 
 def canonical(amount: Decimal, *, binary: bool = False) -> str:
-    """The form with the largest suffix that leaves a whole number."""
+    """Return the form with the largest suffix that leaves a whole number."""
     if amount == 0:
         return "0"
     if binary and amount == amount.to_integral_value() and abs(amount) >= 1024:
@@ -44,5 +44,5 @@ def canonical(amount: Decimal, *, binary: bool = False) -> str:
 
 
 def is_binary(resource: str) -> bool:
-    """Whether amounts of a resource are usually counted in powers of 1024."""
+    """Return True when amounts of a resource are usually counted in powers of 1024."""
     return any(word in resource for word in ("memory", "storage", "hugepages"))

@@ -1,5 +1,4 @@
-"""ResourceQuota: what a namespace may use, checked when an object is created and counted again when something is
-gone.
+"""ResourceQuota: a namespace's limits, checked when an object is created and counted again when one is removed.
 
 Supported are pods, object counts (`count/pods`, `configmaps` ...) and requests and limits of any resource; scopes
 are not.
@@ -20,7 +19,7 @@ _COMPUTE_SHORT = {"cpu": "requests.cpu", "memory": "requests.memory", "ephemeral
 
 
 def usage_of(kind: ServedKind, obj: Object) -> dict[str, Decimal]:
-    """What one object counts for, by quota resource."""
+    """Return what one object uses, by quota resource."""
     used: dict[str, Decimal] = {f"count/{kind.resource}": Decimal(1)}
     if kind is not PODS:
         if kind.resource in _PLAIN_COUNTS:
@@ -41,7 +40,7 @@ def usage_of(kind: ServedKind, obj: Object) -> dict[str, Decimal]:
 
 
 def pod_amounts(spec: Object, which: str) -> dict[str, Decimal]:
-    """Sum over the containers, or the largest init container where that is more."""
+    """Return the sum over the containers, or the largest init container where that is more, plus the overhead."""
     total: dict[str, Decimal] = {}
     for container in spec.get("containers") or ():
         for name, text in ((container.get("resources") or {}).get(which) or {}).items():
@@ -55,7 +54,7 @@ def pod_amounts(spec: Object, which: str) -> dict[str, Decimal]:
 
 
 def check(store: ObjectStore, kind: ServedKind, namespace: str, obj: Object) -> None:
-    """Refuses what would exceed a quota of the namespace, or does not say what a quota limits."""
+    """Raise `Failure` if the object would exceed a quota of its namespace, or does not state what a quota limits."""
     asked = usage_of(kind, obj) if kind.namespaced else {}
     for record in store.records("resourcequotas", prefix=f"{namespace}/") if asked else ():
         hard: Mapping[str, str] = record.obj["spec"].get("hard") or {}
@@ -104,7 +103,7 @@ def _compute(resource: str) -> tuple[str, str]:
 
 
 def charge(store: ObjectStore, kind: ServedKind, namespace: str, obj: Object) -> None:
-    """Counts a new object in the quotas' status, so that the next creation sees it."""
+    """Count a new object in the quotas' status, so that the next creation sees it."""
     if kind.resource == "resourcequotas":
         recount_stored(store, f"{namespace}/{obj['metadata']['name']}")
         return
@@ -115,7 +114,7 @@ def charge(store: ObjectStore, kind: ServedKind, namespace: str, obj: Object) ->
 
 
 def recount_stored(store: ObjectStore, key: str) -> None:
-    """Brings the status of one quota up to date, if it is not."""
+    """Bring the stored status of one quota up to date."""
     record = store.get("resourcequotas", key)
     if record is None:
         return
@@ -126,7 +125,7 @@ def recount_stored(store: ObjectStore, key: str) -> None:
 
 
 def recount(store: ObjectStore, quota: Object) -> None:
-    """Sets the status of a quota from all objects of its namespace."""
+    """Set the status of a quota from all objects of its namespace."""
     hard: Mapping[str, str] = quota["spec"].get("hard") or {}
     totals = dict.fromkeys(hard, Decimal(0))
     prefix = f"{quota['metadata']['namespace']}/"

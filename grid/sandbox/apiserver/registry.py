@@ -35,9 +35,9 @@ from grid.sandbox.apiserver.validation import check_new, check_update
 
 Clock = Callable[[], datetime]
 Mutation = Callable[[Object], Object]
-# Go's alphabet for generated names: no vowels, nothing that looks like something else.
+# Kubernetes' alphabet for generated names: no vowels, no characters that are easily confused.
 _NAME_CHARACTERS = "bcdfghjklmnpqrstvwxz2456789"
-# Kinds that are never replaced without saying which version is meant.
+# Kinds whose updates must name a resourceVersion.
 _NEEDS_VERSION = ("leases.coordination.k8s.io", "poddisruptionbudgets.policy")
 _SERVER_OWNED = (
     "uid",
@@ -59,14 +59,17 @@ def key_of(kind: ServedKind, namespace: str, name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """What DELETE did: the object as it was or is now, and whether it is gone."""
+    """The result of DELETE: the object as it was or is now, and whether it is gone."""
 
     record: Record
     gone: bool
 
 
 class Registry:
-    """Create, update and delete objects. `authority` is the certificate by which programs in pods would know the API server."""
+    """The registry creates, updates and deletes objects.
+
+    `authority` is the certificate by which programs in pods verify the API server.
+    """
 
     def __init__(self, store: ObjectStore, *, clock: Clock, rng: random.Random, authority: str = "") -> None:
         self.store = store
@@ -132,7 +135,7 @@ class Registry:
         return metadata
 
     def _furnish(self, namespace: str) -> None:
-        """What Kubernetes' controllers put into each new namespace; here it is there at once."""
+        """Create the objects that Kubernetes' controllers put into each new namespace."""
         kinds = stored_kinds()
         self.create(
             kinds["configmaps"],
@@ -148,7 +151,7 @@ class Registry:
         self.create(kinds["serviceaccounts"], namespace, account)
 
     def _establish(self, kind: ServedKind, record: Record) -> Record:
-        """Definitions are looked at as soon as they are stored, so that what they define is served with the answer."""
+        """Set a definition's status as soon as it is stored, so that its kinds are served when the request is answered."""
         if kind.resource != DEFINITIONS:
             return record
         obj = record.fresh()
@@ -165,9 +168,11 @@ class Registry:
         manager: Manager | None = None,
         dry_run: bool = False,
     ) -> Record:
-        """Stores what `mutate` makes of a copy of the object. Without a change nothing is stored and the version stays.
+        """Store what `mutate` makes of a copy of the object. Without a change nothing is stored and the version
+        stays.
 
-        `manager` is who owns what changes; None when the change itself says so (apply), or nobody shall.
+        `manager` becomes the owner of the changed fields; None when the mutation sets the owners (apply) or nobody is
+        to own them.
         """
         old = self.read(kind, key)
         new = mutate(old.fresh())
@@ -232,7 +237,7 @@ class Registry:
         return Deletion(Record(key, outcome.obj, msgspec.json.encode(outcome.obj), old.version), gone=True)
 
     def _hold(self, kind: ServedKind, definition: Record) -> Record:
-        """A definition stays until its objects are gone."""
+        """Give a definition the finalizer that keeps it until its objects are gone."""
         obj = definition.fresh()
         finalizers = obj["metadata"].get("finalizers") or []
         if "deletionTimestamp" in obj["metadata"] or CLEANUP in finalizers:
@@ -242,13 +247,15 @@ class Registry:
 
 
 def _content(kind: ServedKind, obj: Object) -> Object:
-    """What a change of makes a new generation."""
+    """Return the part of an object whose change makes a new generation."""
     parts = ("metadata", *(("status",) if kind.has_status else ())) if kind.custom_storage else ()
     return {key: value for key, value in obj.items() if key not in parts} if parts else {"spec": obj.get("spec")}
 
 
 def _allowed_part(kind: ServedKind, old: Record, new: Object, subresource: str) -> Object:
-    """What the client may change here: the status through `status`, everything else without it, server-owned metadata never."""
+    """Return the object with only the allowed changes: the status through `status`, all else without a subresource,
+    server-owned metadata never.
+    """
     metadata = {key: value for key, value in new["metadata"].items() if value not in (None, [], {})}
     before = old.obj["metadata"]
     for name in _SERVER_OWNED:
@@ -266,7 +273,7 @@ def _allowed_part(kind: ServedKind, old: Record, new: Object, subresource: str) 
     if subresource == "status":
         result = old.fresh()
         result["status"] = new.get("status") or {}
-    elif subresource:  # binding and eviction say themselves what they change
+    elif subresource:  # binding and eviction decide what they change
         result = {**new}
     else:
         result = {**new}

@@ -1,4 +1,4 @@
-"""The scale subresource: the number of replicas of a Deployment or ReplicaSet, and nothing else of it."""
+"""The scale subresource: the number of replicas of a Deployment or ReplicaSet, without the rest of the object."""
 
 from collections.abc import Callable
 
@@ -29,7 +29,7 @@ def scale_of(record: Record) -> Object:
 def change_scale(
     registry: Registry, kind: ServedKind, key: str, mutate: Callable[[Object], Object], *, dry_run: bool
 ) -> Object:
-    """Applies a change to the `Scale` and carries it over to the object."""
+    """Apply a change to the `Scale` and store its replicas in the object."""
     record = registry.read(kind, key)
     scale = mutate(scale_of(record))
     replicas = (scale.get("spec") or {}).get("replicas") or 0

@@ -39,13 +39,13 @@ _GO_SCALARS = {
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field of a struct. `type` is the struct's or scalar's name, of the elements for lists and maps."""
+    """One field of a struct. `type` is the name of the struct or scalar; for lists and maps, that of the elements."""
 
     type: str
     is_struct: bool
     container: str = ""  # "", "list", "map"
-    patch_key: str = ""  # strategic merge patch merges the list by this
-    apply_keys: tuple[str, ...] = ()  # server-side apply tells elements apart by these
+    patch_key: str = ""  # the key by which strategic merge patch merges the list
+    apply_keys: tuple[str, ...] = ()  # the keys by which server-side apply distinguishes elements
     is_set: bool = False
     numbers: tuple[int, ...] = ()  # two where the encoding nests what JSON does not
 
@@ -71,7 +71,7 @@ class Field:
 
     @property
     def go_element(self) -> str:
-        """What Go calls the type of one element."""
+        """Go's name for the type of one element."""
         return f"v1.{self.type}" if self.is_struct else _GO_SCALARS.get(self.type, self.type)
 
     @property
@@ -99,16 +99,16 @@ SCHEMA = Schema.load(Path(__file__).with_name("schema.json"))
 
 
 def type_of(kind: ServedKind) -> str:
-    """The struct of a kind; kinds with one name in two groups differ, and custom resources have a frame only."""
+    """Return the struct of a kind. Kinds with one name in two groups differ, and custom resources have only metadata."""
     if kind.custom_storage:
         return CUSTOM
     return "EventsV1Event" if kind.resource == "events.events.k8s.io" else kind.kind
 
 
 def conform(kind: ServedKind, obj: Object) -> list[str]:
-    """Makes a decoded object what Go would have made of it, in place: unknown fields and nulls go, quantities get their one form.
+    """Convert a decoded object in place to Go's form: drop unknown fields and nulls, make quantities canonical.
 
-    Returns the paths of the unknown fields; a value of the wrong type is a 400.
+    Return the paths of the unknown fields; raise a 400 `Failure` for a value of the wrong type.
     """
     try:
         walker = _Walker()
@@ -129,7 +129,7 @@ def strict_failure(kind: ServedKind, problems: list[str]) -> Failure:
 
 
 class _Mismatch(Exception):
-    """A value that does not fit its field, in Go's words."""
+    """A value does not fit its field; the message is Go's."""
 
 
 class _Walker:
@@ -147,7 +147,7 @@ class _Walker:
                 self.unknown.append(here)
                 del obj[key]
             elif obj[key] is None:
-                # A null time is a time that nobody has set, and shown as such; but not in metadata.
+                # A null time means "not set" and is kept, except in metadata.
                 if known.type not in ("time", "microtime") or name == "ObjectMeta":
                     del obj[key]
             else:

@@ -122,7 +122,7 @@ def _checked(key: str, operator: str, values: list[str]) -> Requirement:
 
 
 def label_predicate(text: str) -> Predicate | None:
-    """None when there is nothing to check."""
+    """Return a predicate over objects, or None when the selector is empty."""
     requirements = parse_labels(text)
     if not requirements:
         return None
@@ -135,7 +135,7 @@ def label_predicate(text: str) -> Predicate | None:
 
 
 def selects(selector: Object | None, labels: Mapping[str, str] | None) -> bool:
-    """Whether a `LabelSelector` (matchLabels and matchExpressions) selects these labels; None selects nothing."""
+    """Return True when a `LabelSelector` (matchLabels and matchExpressions) selects these labels; None selects nothing."""
     if selector is None:
         return False
     own = labels or {}
@@ -149,7 +149,7 @@ def selects(selector: Object | None, labels: Mapping[str, str] | None) -> bool:
 
 
 def selector_text(selector: Object | None) -> str:
-    """A `LabelSelector` as the text that `labelSelector=` takes."""
+    """Return a `LabelSelector` as the text that `labelSelector=` takes."""
     selector = selector or {}
     parts = [f"{key}={value}" for key, value in sorted((selector.get("matchLabels") or {}).items())]
     for rule in selector.get("matchExpressions") or ():
@@ -172,7 +172,7 @@ def field_predicate(text: str, kind: ServedKind) -> Predicate | None:
 
 
 def exact_name(text: str) -> str:
-    """The name that `metadata.name=` asks for, so that the store need not be searched; "" when it does not."""
+    """Return the name that `metadata.name=` asks for, so that the store need not be searched, or ""."""
     for part in text.split(","):
         key, separator, value = part.partition("=")
         if separator and key == "metadata.name":

@@ -1,8 +1,8 @@
 """The embedded cluster's API server: Kubernetes' REST API over HTTPS on a loopback address, for everything under
 one data directory.
 
-This module is the HTTP layer only: who asks (`identity`), for what (`paths`), in which form (`bodies`), and how
-long an answer takes. Rules are below it.
+This module is the HTTP layer only: it finds the caller (`identity`), the target (`paths`) and the form of the answer
+(`bodies`). The rules are in the layers below.
 """
 
 import asyncio
@@ -55,12 +55,12 @@ from grid.sandbox.apiserver.views import incoming, outgoing
 log = logging.getLogger(__name__)
 
 _OPEN_PATHS = ("/version", "/healthz", "/livez", "/readyz")
-BESIDE = "/sandbox/"  # what is no part of Kubernetes' API
+BESIDE = "/sandbox/"  # paths outside Kubernetes' API
 _MOST_BODY_BYTES = 3 * 1024 * 1024
 
 
 class ApiServer:
-    """One cluster's API. `start()` listens, `stop()` ends all watches and closes the store."""
+    """One cluster's API server. `start()` listens, `stop()` ends all watches and closes the store."""
 
     def __init__(
         self,
@@ -96,11 +96,11 @@ class ApiServer:
         self._front_proxy.announce(self.registry)
 
     def kubeconfig(self) -> str:
-        """The kubeconfig for clients of this server; only once it listens."""
+        """Return the kubeconfig for clients of this server, once it listens."""
         return kubeconfig(f"https://{self.address}", self.tokens, self.certificate.authority)
 
     async def start(self, port: int = 0, host: str = "127.0.0.1") -> str:
-        """Listens; returns the server's URL."""
+        """Listen; return the server's URL."""
         application = web.Application(client_max_size=_MOST_BODY_BYTES)
         application.router.add_route("*", "/{path:.*}", self._handle)
         self._runner = web.AppRunner(application, access_log=None, handler_cancellation=True, shutdown_timeout=1.0)
@@ -118,7 +118,7 @@ class ApiServer:
         await self._site.start()
 
     async def be_away(self, seconds: float) -> None:
-        """As if it were started again: all connections end, none is taken for so long, and the history is forgotten."""
+        """Simulate a restart: end all connections, accept none for so many seconds, and forget the history."""
         assert self._runner is not None and self._site is not None
         self.interruptions.cut_all()
         await self._site.stop()
@@ -179,7 +179,7 @@ class ApiServer:
         return await handler(request, target, identity)
 
     def _describe(self, request: web.Request, path: str) -> web.Response | None:
-        """Discovery; None when the path is none of it."""
+        """Answer a discovery request; return None when the path is not part of discovery."""
         parts = path.strip("/").split("/")
         custom, form = self.registry.kinds.custom(), Form()
         if path in ("/api", "/apis"):
@@ -210,7 +210,7 @@ class ApiServer:
                 return None
 
     def _handler(self, request: web.Request, target: ResourcePath) -> Handler:
-        """The method for a request, or 405."""
+        """Return the method for a request. Raise a 405 `Failure` when there is none."""
         special = self._special.find(request.method, target)
         if special is not None:
             return special
@@ -307,7 +307,7 @@ class ApiServer:
         return self._changed(request, target, validated(mutation, validation), validation, dry_run=dry_run)
 
     async def _apply(self, request: web.Request, target: ResourcePath) -> web.StreamResponse:
-        """Server-side apply: the only patch that also creates."""
+        """Answer a server-side apply request, the only patch that also creates."""
         form = negotiate(request.headers.get("Accept", ""))
         dry_run = is_dry_run("PatchOptions", request.query)
         wanted = application(await request.read(), target, request.query)

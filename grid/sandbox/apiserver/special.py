@@ -1,5 +1,5 @@
-"""The parts of the API that are no stored objects: scale, binding, eviction, log and token of an object, usage,
-reviews of oneself.
+"""The parts of the API that are not stored objects: scale, binding, eviction, log and token of an object, usage,
+and self subject reviews.
 """
 
 import secrets
@@ -28,7 +28,7 @@ _SHORTEST_TOKEN_SECONDS = 600
 
 
 class Special:
-    """Handlers by subresource and by kind; `find` gives None for what is stored like everything else."""
+    """Handlers by subresource and by kind; `find` returns None for what is stored as an ordinary object."""
 
     def __init__(self, registry: Registry, kubelets: Kubelets, tokens: Tokens) -> None:
         self._registry = registry
@@ -111,7 +111,7 @@ class Special:
         raise Failure(501, "NotImplemented", "the embedded cluster cannot run commands in containers; use kubectl logs")
 
     async def _token(self, request: web.Request, target: ResourcePath, identity: Identity) -> web.StreamResponse:
-        """A token for a service account; it is forgotten when the server stops."""
+        """Issue a token for a service account; it is forgotten when the server stops."""
         self._registry.read(target.kind, target.key)
         given = parse_object(await request.read(), request.headers.get("Content-Type", ""), "TokenRequest")
         spec = given.get("spec") or {}
@@ -152,7 +152,7 @@ class Special:
             raise _not_measured(kind, target.key)
         return json_answer(items[0])
 
-    # Oneself
+    # Self subject reviews
 
     async def _access_review(
         self, request: web.Request, target: ResourcePath, identity: Identity
@@ -177,7 +177,7 @@ class Special:
 
 
 def _unmeasurable(measured: ServedKind, target: ResourcePath) -> Failure:
-    """metrics-server's own words for an object that does not exist."""
+    """Return metrics-server's failure for an object that does not exist."""
     if measured.namespaced:
         return not_found(measured, target.name)
     return Failure(404, "NotFound", f'node "{target.name}" not found', {"name": target.name, "kind": "node"})

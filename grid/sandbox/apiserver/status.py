@@ -18,7 +18,7 @@ from grid.sandbox.apiserver.kinds import Object, ServedKind
 
 @dataclass(frozen=True, slots=True)
 class StatusCause:
-    """One thing that is wrong with a field, in Kubernetes' words."""
+    """One problem of a field, in Kubernetes' words."""
 
     field: str
     reason: str
@@ -95,7 +95,7 @@ def server_error(message: str) -> Failure:
 
 
 def not_stored(path: Path | None, problem: sqlite3.Error) -> Failure:
-    """As when etcd has no room."""
+    """Return the failure for a full or unwritable disk, like that of a full etcd."""
     if trouble_of(problem) is DatabaseTrouble.FULL:
         message = f"the disk of {path} is full, nothing was saved: make room there"
     else:
@@ -129,7 +129,7 @@ def too_large_version(asked: int, current: int) -> Failure:
 
 
 def invalid(kind: str, group: str, name: str, causes: Sequence[StatusCause]) -> Failure:
-    """422 with every cause; equal messages are said once, as the real server does."""
+    """Return a 422 with every cause; equal messages appear once, as on the real server."""
     said = list(dict.fromkeys(f"{cause.field}: {cause.message}" for cause in causes))
     text = said[0] if len(said) == 1 else "[" + ", ".join(said) + "]"
     qualified = f"{kind}.{group}" if group else kind
@@ -149,7 +149,7 @@ def _cause(cause: StatusCause) -> Object:
 
 
 def shown(value: Any) -> str:
-    """A value as the real server prints it inside a message."""
+    """Return a value as the real server prints it inside a message."""
     return msgspec.json.encode(value).decode()
 
 
@@ -181,7 +181,7 @@ def missing(path: str, value: Any) -> StatusCause:
 
 
 def go_type(value: Any) -> str:
-    """What Go calls the type of a JSON value."""
+    """Return Go's name for the type of a JSON value."""
     match value:
         case None:
             return "null"

@@ -1,8 +1,8 @@
-"""All objects of the embedded cluster: in memory for reading, in SQLite for surviving.
+"""All objects of the embedded cluster: in memory for reading, in SQLite to survive a restart.
 
 One event loop owns a store; no method waits, so what a request reads does not change under it. Objects are
 immutable once stored: a change stores a new `Record`, whose JSON is encoded once and then used for every list and
-watch; decoded, only those in use are held. Each change is committed before the caller goes on, so an answer that a
+watch; only the objects in use are held decoded. Each change is committed before the caller goes on, so an answer that a
 client has seen survives `kill -9`.
 The recent history of each resource stays in memory, for watches and for pages of one consistent list; what is older
 is forgotten ("compacted"), and asking for it is an error.
@@ -35,7 +35,7 @@ INSERT OR IGNORE INTO counter VALUES (1, 1);
 
 
 class Decoded:
-    """Keeps the `most` objects that were decoded last; of all others only their bytes are held, a fifth of the memory."""
+    """The `most` objects that were decoded last; of all others only the bytes are held, a fifth of the memory."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -49,9 +49,10 @@ class Decoded:
 
 
 class Record:
-    """One stored object. `obj` must not be changed; `fresh()` gives a copy for that.
+    """One stored object. `obj` must not be changed; `fresh()` returns a copy that may be.
 
-    `key` is "namespace/name", or "name" for what has no namespace. `is_kept` says whether it survives the process.
+    `key` is "namespace/name", or "name" for cluster-scoped objects. `is_kept` says whether the object survives the
+    process.
     """
 
     __slots__ = ("_cache", "_labels", "decoded", "is_kept", "key", "raw", "version")
@@ -87,7 +88,7 @@ class Record:
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """They stay in memory: nearly all selection is by them, and decoding whatever is not wanted takes seconds."""
+        """The labels, which stay in memory: nearly all selection is by label, and decoding every object takes seconds."""
         if self._labels is None:
             self._labels = _labels_of(self.obj)
         return self._labels
@@ -120,12 +121,12 @@ class StoreEvent:
         return record
 
     def gone(self) -> Object:
-        """The last state before it left, with the version of leaving, as a DELETED event carries it."""
+        """Return the object's last state with the version of its removal, as a DELETED event carries it."""
         before = self.before or self.record
         return with_version(before.fresh(), self.version)
 
     def line(self, kind: Literal["ADDED", "MODIFIED", "DELETED"]) -> bytes:
-        """The watch event as a line of JSON, encoded at the first call only."""
+        """Return the watch event as a line of JSON, encoded at the first call only."""
         if kind not in self.lines:
             raw = msgspec.json.encode(self.gone()) if kind == "DELETED" else self.record.raw
             self.lines[kind] = event_line(kind, raw)
@@ -154,7 +155,7 @@ class _Resource:
 
 
 class ObjectStore:
-    """Keep all objects and their recent history. `path` None keeps everything in memory only."""
+    """All objects and their recent history. With `path` None, everything is in memory only."""
 
     def __init__(
         self,
@@ -179,8 +180,8 @@ class ObjectStore:
         self._database.execute("PRAGMA synchronous=NORMAL")
         self._database.executescript(_SCHEMA)
         self.version: int = self._database.execute("SELECT version FROM counter").fetchone()[0]
-        self._taken = self.version  # up to which versions are taken on the disk for what is not kept
-        self._opened_at = self.version  # nothing is known of the changes before
+        self._taken = self.version  # versions up to this one are reserved on the disk for objects that are not kept
+        self._opened_at = self.version  # earlier changes are unknown
         for resource, key, version, data in self._database.execute("SELECT resource, key, version, data FROM objects"):
             self._of(resource).records[key] = Record(key, None, bytes(data), version, cache=self._decoded)
         for found in self._resources.values():
@@ -201,7 +202,7 @@ class ObjectStore:
         return self._of(resource).records.get(key)
 
     def records(self, resource: str, *, prefix: str = "", after: str = "") -> Iterator[Record]:
-        """In the order of keys, from the first key beyond `after`; `prefix` "namespace/" restricts to a namespace."""
+        """Yield records in the order of keys, from the first key beyond `after`; `prefix` "namespace/" selects a namespace."""
         found = self._of(resource)
         position = bisect.bisect_right(found.keys, after) if after else bisect.bisect_left(found.keys, prefix)
         for key in found.keys[position:]:
@@ -210,7 +211,7 @@ class ObjectStore:
             yield found.records[key]
 
     def records_at(self, resource: str, version: int, *, prefix: str = "", after: str = "") -> Iterator[Record]:
-        """As it was at an earlier version, for which `can_show` must hold."""
+        """Yield the records as they were at an earlier version, for which `can_show` must hold."""
         found = self._of(resource)
         undone: dict[str, Record | None] = {}
         for change in reversed(found.history):
@@ -227,21 +228,21 @@ class ObjectStore:
                 yield record
 
     def count(self, resource: str, *, prefix: str = "", after: str = "") -> int:
-        """How many keys there are beyond `after`, without looking at the objects."""
+        """Return the number of keys beyond `after`, without reading the objects."""
         keys = self._of(resource).keys
         first = bisect.bisect_right(keys, after) if after else bisect.bisect_left(keys, prefix)
         last = bisect.bisect_left(keys, prefix[:-1] + "0") if prefix else len(keys)  # "0" follows "/" in ASCII
         return last - first
 
     def floor(self, resource: str) -> int:
-        """The oldest version from which all changes of a resource are known."""
+        """Return the oldest version from which all changes of a resource are known."""
         return self._of(resource).floor
 
     def can_show(self, resource: str, version: int) -> bool:
         return version == self.version or version >= max(self.compacted, self._of(resource).floor)
 
     def changes_since(self, resource: str, version: int) -> list[StoreEvent]:
-        """Oldest first; `version` must not be below `floor(resource)`."""
+        """Return the changes after `version`, oldest first; `version` must not be below `floor(resource)`."""
         recent: list[StoreEvent] = []
         for change in reversed(self._of(resource).history):
             if change.version <= version:
@@ -251,7 +252,7 @@ class ObjectStore:
         return recent
 
     def listen(self, resource: str, listener: Listener) -> Callable[[], None]:
-        """Calls `listener` with every change from now on, at once and in order; the result ends that."""
+        """Call `listener` with every later change, at once and in order; calling the result ends that."""
         listeners = self._of(resource).listeners
         listeners.append(listener)
         return lambda: listeners.remove(listener)
@@ -259,9 +260,9 @@ class ObjectStore:
     # Changing
 
     def put(self, resource: str, key: str, obj: Object, *, is_kept: bool = True) -> Record:
-        """Stores the object, which the store owns from now on, with the next version.
+        """Store the object, which the store owns from now on, with the next version.
 
-        What is not kept is only in memory, and so is whatever takes its place under the same key.
+        An object that is not kept is only in memory, and so is every later object under its key.
         """
         found = self._of(resource)
         before = found.records.get(key)
@@ -297,19 +298,19 @@ class ObjectStore:
         return change
 
     def compact(self, *, everything: bool = False) -> None:
-        """Ends the life of states that are old enough, as a real cluster does every few minutes; to be called now and then."""
+        """End the life of old states, as a real cluster does every few minutes. The caller repeats this regularly."""
         now = self._clock()
         self._marks.append((now, self.version))
         while self._marks and (everything or self._marks[0][0] <= now - self._snapshot_seconds):
             self.compacted = self._marks.popleft()[1]
 
     def forget(self, resource: str, version: int) -> None:
-        """Drops the changes up to a version, so that watches from before it have to start again."""
+        """Drop the changes up to a version, so that watches from before it have to start again."""
         found = self._of(resource)
         self._drop(found, sum(1 for change in found.history if change.version <= version))
 
     def forget_everything(self) -> None:
-        """Drops all history: whoever watches from any earlier version has to start again."""
+        """Drop all history: every watch from an earlier version has to start again."""
         self._pass(self.version + 1)
         for found in self._resources.values():
             found.history.clear()
@@ -318,21 +319,23 @@ class ObjectStore:
         self.compacted = self.version
 
     def _pass(self, version: int) -> None:
-        """Takes a version of which nothing is written. Some are taken at once on the disk, because none may be given twice."""
+        """Use a version for which nothing is written. Versions are reserved on the disk in batches, so that none is used twice."""
         if version > self._taken:
             self._taken = version + _TAKEN_AT_ONCE
             self._commit(self._taken, "UPDATE counter SET version = ?", (self._taken,))
         self.version = version
 
     def _commit(self, version: int, statement: str, values: tuple[object, ...]) -> None:
-        """Raises Failure when it is not on the disk; then nothing of it is anywhere."""
+        """Execute the statement and store the version in one transaction. Raise `Failure` when it is not on the disk;
+        then nothing is changed.
+        """
         try:
             self._database.execute("BEGIN IMMEDIATE")
             self._database.execute(statement, values)
             self._database.execute("UPDATE counter SET version = max(version, ?)", (version,))
             self._database.execute("COMMIT")
         except sqlite3.Error as problem:
-            # A full disk ends some transactions by itself, and is noticed by others only when they commit, which stay open.
+            # A full disk ends some transactions itself; others fail only when they commit, and stay open.
             if self._database.in_transaction:
                 self._database.execute("ROLLBACK")
             self._troubles.are_why(problem)

@@ -1,5 +1,5 @@
-"""WATCH over HTTP: what comes first, then changes as they happen, bookmarks now and then, until the time is over or
-somebody leaves.
+"""WATCH over HTTP: initial events, then changes as they happen, with regular bookmarks, until the time is over or the
+client disconnects.
 """
 
 import asyncio
@@ -80,8 +80,8 @@ async def stream_watch(
 @dataclass(frozen=True, slots=True)
 class _Start:
     after: int
-    initial: bool  # begin with everything that exists
-    announce_end: bool  # and say when that was all
+    initial: bool  # begin with all existing objects
+    announce_end: bool  # send a bookmark after the initial objects
 
 
 def _start(store: ObjectStore, request: web.Request) -> _Start:
@@ -107,7 +107,7 @@ def _start(store: ObjectStore, request: web.Request) -> _Start:
         return _Start(version, initial=True, announce_end=bookmarks)
     if initial is not None:
         return _Start(version or store.version, initial=False, announce_end=False)
-    # A client that asks for any version and understands bookmarks hears when that was all, too.
+    # A client that asks for any version and understands bookmarks gets that bookmark, too.
     return _Start(version, initial=version == 0, announce_end=bookmarks and text == "0")
 
 
@@ -165,7 +165,7 @@ def _bookmark(target: ResourcePath, version: int, annotations: dict[str, str] | 
 
 
 class _Bookmarks:
-    """When the next bookmark is due."""
+    """The time at which the next bookmark is due."""
 
     def __init__(self, target: ResourcePath, seconds: float) -> None:
         self._target = target
@@ -185,7 +185,7 @@ async def _follow(
     end: float,
     line: Line,
 ) -> None:
-    """Writes what comes until the end. An overflowed watch ends too: its client was too slow and lists again."""
+    """Write changes and bookmarks until the end. An overflowed watch ends too: its client was too slow and lists again."""
     if bookmarks is not None and bookmarks.due > end - _BEFORE_THE_END > monotonic():
         bookmarks.due = end - _BEFORE_THE_END
     while not watch.overflowed and not line.cut.is_set():

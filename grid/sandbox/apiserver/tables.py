@@ -1,7 +1,7 @@
 """Tables for people: the rows that `kubectl get` prints are made by the server.
 
 Each kind has its columns (name, priority: 1 shows only with `-o wide`) and a function from an object to its cells.
-What has no table of its own shows name and age.
+A kind without a table of its own shows name and age.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -229,7 +229,7 @@ def _quota(obj: Object, now: datetime) -> list[Any]:
 
 
 def _columns(*names: str) -> tuple[tuple[str, int], ...]:
-    """A name with "+" before it shows only when asked for more."""
+    """Return the columns with their priority; a name with "+" before it shows only with `-o wide`."""
     return tuple((name.removeprefix("+"), int(name.startswith("+"))) for name in names)
 
 
@@ -291,7 +291,7 @@ _TABLES: Mapping[str, Table] = {
 
 
 def table(kind: ServedKind, objects: Sequence[Object], *, include: str, now: datetime | None = None) -> Object:
-    """A `Table` of these objects; `include` says what of each object comes along: Metadata, Object or None."""
+    """Return a `Table` of these objects; `include` is how much of each object is added: Metadata, Object or None."""
     shown = _TABLES.get(kind.stored, _PLAIN)
     moment = now or datetime.now(UTC)
     rows = []

@@ -12,7 +12,7 @@ _WINDOW = "10s"
 
 
 def node_metrics(nodes: Iterable[Record], stats: Mapping[str, Object], now: datetime) -> Iterator[Object]:
-    """Nodes whose usage is known; one that uses nothing is not, as metrics-server sees it."""
+    """Yield the metrics of nodes whose usage is known."""
     for record in nodes:
         summary = stats.get(record.key, {}).get("node") or {}
         usage = _usage(summary)
@@ -28,7 +28,7 @@ def node_metrics(nodes: Iterable[Record], stats: Mapping[str, Object], now: date
 
 
 def pod_metrics(pods: Iterable[Record], stats: Mapping[str, Object], now: datetime) -> Iterator[Object]:
-    """Pods of which every container is known; the others would look smaller than they are."""
+    """Yield the metrics of pods whose containers are all measured; the others would look smaller than they are."""
     measured = {
         (pod["podRef"]["namespace"], pod["podRef"]["name"], pod["podRef"].get("uid")): pod
         for summary in stats.values()

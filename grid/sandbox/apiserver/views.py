@@ -1,4 +1,4 @@
-"""The same objects in another version of the API: events in events.k8s.io/v1, autoscalers in autoscaling/v1, custom
+"""Conversion to and from other API versions: events in events.k8s.io/v1, autoscalers in autoscaling/v1, custom
 resources in any."""
 
 from collections.abc import Callable, Mapping
@@ -31,7 +31,7 @@ def _old_event(event: Object) -> Object:
 
 
 def _old_autoscaler(autoscaler: Object) -> Object:
-    """Only the CPU utilization has a place in v1."""
+    """Return the autoscaler in v1, which has only the CPU utilization."""
     spec: Object = {
         key: autoscaler["spec"][key]
         for key in ("scaleTargetRef", "minReplicas", "maxReplicas")
@@ -53,7 +53,7 @@ _OUT: Mapping[str, Callable[[Object], Object]] = {
 
 
 def outgoing(kind: ServedKind, obj: Object) -> Object:
-    """A stored object as this kind shows it."""
+    """Return a stored object as this kind shows it."""
     if kind.custom_storage:
         return {**obj, "kind": kind.kind, "apiVersion": kind.api_version}
     if not kind.view_of:
@@ -62,7 +62,7 @@ def outgoing(kind: ServedKind, obj: Object) -> Object:
 
 
 def incoming(kind: ServedKind, obj: Object) -> Object:
-    """What a client sent as this kind, as it is stored."""
+    """Return an object that a client sent as this kind in its stored form."""
     if kind.custom_storage:
         return {**obj, "kind": kind.kind, "apiVersion": kind.custom_storage}
     if kind.view_of != "events":

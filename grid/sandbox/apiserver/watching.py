@@ -1,7 +1,7 @@
-"""Watches: what one client sees of a resource's changes, filtered, in order, as lines of JSON.
+"""Watches: the changes of a resource for one client, filtered, in order, as lines of JSON.
 
-A `Watch` listens to the store and buffers; the server's task takes what is there and writes it. Lines are encoded
-once per change for everybody without a view of their own. A client that does not read is cut off when its buffer is
+A `Watch` listens to the store and buffers; the server's task drains the buffer and writes it. Lines are encoded
+once per change for all clients without a view of their own. A client that does not read is cut off when its buffer is
 full: it will list again.
 """
 
@@ -23,7 +23,7 @@ MOST_BUFFERED_BYTES = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Interest:
-    """What a watcher wants: a resource, a namespace or one object, objects that match, in which form."""
+    """The objects that a watcher wants (a resource, a namespace or one object, a selection), and their form."""
 
     resource: str
     prefix: str = ""  # "namespace/" or, with `name`, the whole key
@@ -39,7 +39,7 @@ class Interest:
 
 
 class Watch:
-    """Buffered lines for one client, from `after` on. Use `close()` when the client is gone."""
+    """Buffered lines for one client, from `after` on. Call `close()` when the client is gone."""
 
     def __init__(self, store: ObjectStore, interest: Interest, *, after: int) -> None:
         self._interest = interest
@@ -60,13 +60,13 @@ class Watch:
         self._ready.set()
 
     def drain(self) -> bytes:
-        """Everything buffered since the last call."""
+        """Return everything buffered since the last call."""
         lines, self._lines, self._buffered = self._lines, [], 0
         self._ready.clear()
         return b"".join(lines)
 
     async def wait(self, seconds: float) -> None:
-        """Returns when something is buffered or the time is over."""
+        """Return when something is buffered or the time is over."""
         try:
             async with asyncio.timeout(seconds):
                 await self._ready.wait()
@@ -88,7 +88,7 @@ class Watch:
 
 
 def _event_type(change: StoreEvent, interest: Interest) -> EventType | None:
-    """Leaving the selection is a deletion for the watcher, entering it an addition."""
+    """Return the watcher's event: leaving the selection is a deletion, entering it an addition; None outside of it."""
     before = change.before is not None and interest.matches(change.before)
     now = change.now is not None and interest.matches(change.now)
     if now:

@@ -1,4 +1,4 @@
-"""The one exception that the client raises for an answer it did not want."""
+"""The only exception that the client raises for a failed request."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ _SHOWN = 500
 
 
 class ApiError(Exception):
-    """A refused or failed request. `status` is the HTTP code (0: the server did not answer), `reason` Kubernetes' word."""
+    """A refused or failed request. `status` is the HTTP code (0: no answer, or an unreadable one), `reason` Kubernetes' word."""
 
     def __init__(self, status: int, reason: str, message: str, details: dict[str, Any] | None = None) -> None:
         super().__init__(f"{status} {reason}: {message}")
@@ -19,7 +19,7 @@ class ApiError(Exception):
 
     @classmethod
     def from_body(cls, status: int, body: bytes) -> "ApiError":
-        """From a `Status` object, or from whatever a server in between may have said."""
+        """Return the error in a `Status` object, or in whatever a proxy on the way answered instead."""
         try:
             parsed = msgspec.json.decode(body)
         except msgspec.DecodeError:
@@ -49,7 +49,7 @@ class ApiError(Exception):
 
     @property
     def conflict(self) -> bool:
-        """The object changed since it was read, or another already has the name."""
+        """True when the object changed since it was read, or another already has the name."""
         return self.status == 409
 
     @property
@@ -58,6 +58,6 @@ class ApiError(Exception):
 
     @property
     def retry_after(self) -> float:
-        """Seconds that the server asked to wait, 0 when it did not."""
+        """The seconds that the server asked to wait, or 0."""
         seconds = self.details.get("retryAfterSeconds", 0)
         return float(seconds) if isinstance(seconds, int | float) else 0.0

@@ -1,7 +1,7 @@
-"""Records core/v1 Events: what happened to an object, in a sentence, counted when it happens again.
+"""Recording of core/v1 Events: a sentence on what happened to an object, with a count of its repetitions.
 
 Recording never fails its caller: an event that cannot be written is logged. The same event about the same object (type,
-reason and message alike) raises the count of the one already written; from the eleventh message that differs only in its words
+reason and message alike) raises the count of the one already written. From the eleventh different message
 on, all share one event that says so, as on Kubernetes, so that a loop of failures cannot fill the store.
 """
 
@@ -29,14 +29,14 @@ _Key = tuple[str, ...]
 
 @dataclass(slots=True)
 class _Similar:
-    """The different messages of one kind of event about one object, and when the latest came."""
+    """The different messages of one kind of event about one object, and the time of the latest."""
 
     messages: set[str]
     latest: float
 
 
 class EventRecorder:
-    """Events of one component; `host` is the node's name for a kubelet and empty for a controller."""
+    """A recorder of one component's events; `host` is the node's name for a kubelet and empty for a controller."""
 
     def __init__(self, api: Api, component: str, *, host: str = "", clock: Clock | None = None) -> None:
         self._api = api
@@ -50,7 +50,7 @@ class EventRecorder:
     async def record(
         self, about: Object, reason: str, message: str, *, type: Literal["Normal", "Warning"] = "Normal"
     ) -> None:
-        """`about` is an object reference (see `reference_to`). Returns when the event is written or given up."""
+        """Record an event about an object reference (see `reference_to`); return when it is written or given up."""
         kind = (about.get("uid", ""), about.get("name", ""), about.get("fieldPath", ""), type, reason)
         key = (*kind, message)
         if self._is_one_of_many(kind, message):
@@ -62,7 +62,7 @@ class EventRecorder:
             async with lock:
                 self._remember(key, await self._write(key, about, type, reason, message))
         except ApiError as error:
-            # A namespace that is going away refuses new events: that is expected, everything else is worth reading.
+            # A terminating namespace refuses new events, which is expected; every other refusal is worth a warning.
             level = logging.DEBUG if error.status in (403, 404) else logging.WARNING
             logger.log(level, "event not written reason=%s about=%s: %s", reason, about.get("name"), error)
         finally:
@@ -118,7 +118,7 @@ class EventRecorder:
         return await self._create(namespace, event)
 
     async def _create(self, namespace: str, event: Object) -> Object:
-        """Two events of one microsecond about one object would share a name; the later takes the next free one."""
+        """Create the event. Two events of one microsecond about one object would share a name; the later takes the next free one."""
         while True:
             try:
                 return await self._api.create(EVENTS.path(namespace), event)

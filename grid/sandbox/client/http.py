@@ -1,8 +1,8 @@
 """A small asynchronous client for any Kubernetes API server, used by the controllers and the kubelets.
 
-It speaks plain HTTP with a bearer token (the embedded cluster) and HTTPS with a token or a client certificate (any other), asks
-once and reports what came back: retrying is the business of the loops above it. Objects are plain dicts. Every failure is an
-`ApiError`; a server that does not answer is one with status 0.
+It speaks plain HTTP with a bearer token (the embedded cluster) and HTTPS with a token or a client certificate (any other), sends
+each request once: retrying is up to the caller. Objects are plain dicts. Every failure is an `ApiError`; its status is 0 when the
+server does not answer.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ _PATCH_TYPES: dict[PatchKind, str] = {
 }
 _REQUEST_SECONDS = 30.0
 _CONNECT_SECONDS = 5.0
-# How much longer than the agreed end of a watch its stream may be silent before the connection counts as dead.
+# The time beyond a watch's agreed end for which its stream may be silent before the connection counts as dead.
 _WATCH_SLACK_SECONDS = 15.0
 
 
@@ -43,7 +43,7 @@ class Listing:
 
 
 class Api(Protocol):
-    """What a controller or a kubelet may ask of a cluster; `Client` over HTTP, the tests' fake in memory."""
+    """The operations on a cluster: implemented by `Client` over HTTP, and by the tests' fake in memory."""
 
     async def get(self, path: str) -> Object: ...
 
@@ -73,7 +73,7 @@ class Api(Protocol):
 
 
 class Client:
-    """Ask an API server, once each time. `close` ends its connections, and so does its asynchronous context."""
+    """A client of one API server, without retries. `close` ends its connections, as does leaving its async context."""
 
     def __init__(self, connection: ServerAccess, *, user_agent: str = "grid-sandbox") -> None:
         self._connection = connection
@@ -103,7 +103,7 @@ class Client:
         return await self._request("GET", path)
 
     async def list(self, path: str, *, label_selector: str = "", field_selector: str = "", limit: int = 500) -> Listing:
-        """All pages. A continue token that expired between two pages costs one list in a single piece."""
+        """Return all pages. A continue token that expires between two pages costs one list in a single piece."""
         query = _selectors(label_selector, field_selector)
         items: list[Object] = []
         token = ""
@@ -151,7 +151,7 @@ class Client:
         field_selector: str = "",
         timeout_seconds: int = 240,
     ) -> AsyncIterator[WatchEvent]:
-        """Events after that version, bookmarks included, until the server ends the stream. An expired version raises 410."""
+        """Yield events after that version, bookmarks included, until the server ends the stream. Raise a 410 for an expired version."""
         query = _selectors(label_selector, field_selector) | {
             "watch": "true",
             "allowWatchBookmarks": "true",
@@ -195,7 +195,7 @@ class Client:
         body: object = None,
         content_type: str = "application/json",
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """One answer below 400; everything else, and every failure below HTTP, as an `ApiError`."""
+        """Yield an answer below 400; raise `ApiError` for every other answer and every failure below HTTP."""
         url = URL(self._connection.server + path, encoded=True).update_query(query or {})
         headers = {"Accept": "application/json"}
         data = None
@@ -214,7 +214,7 @@ class Client:
             raise ApiError(0, "Unreadable", f"{method} {path} answered something that is not JSON: {error}") from error
 
     def _connected(self) -> aiohttp.ClientSession:
-        """The session, made at first use because it belongs to the running loop."""
+        """Return the session, made at first use because it belongs to the running loop."""
         if self._session is None:
             tls = self._connection.ssl_context
             headers = {"User-Agent": self._user_agent}
@@ -234,7 +234,7 @@ def _selectors(label_selector: str, field_selector: str) -> dict[str, str]:
 
 
 async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-    """Whole lines of any length; a last line without its end is a cut connection and is dropped."""
+    """Yield whole lines of any length; a last line without its end is a cut connection and is dropped."""
     rest = b""
     async for chunk in response.content.iter_any():
         *lines, rest = (rest + chunk).split(b"\n")

@@ -1,4 +1,4 @@
-"""Reads a kubeconfig: which server, whom to trust, who we are. Data or files; token or client certificate."""
+"""Reading of a kubeconfig: server, authority and credentials. Data or files; token or client certificate."""
 
 import base64
 import binascii
@@ -14,12 +14,12 @@ import yaml
 
 
 class BadKubeconfig(ValueError):
-    """The kubeconfig cannot be used; the message says why, for the person who named it."""
+    """The kubeconfig cannot be used; the message tells its user why."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerAccess:
-    """Where the API server is and how to prove who asks."""
+    """The address of an API server, and the credentials for it."""
 
     server: str
     token: str = ""
@@ -62,7 +62,7 @@ def _token(user: dict[str, Any], folder: Path) -> str:
 
 
 def _bytes_of(section: dict[str, Any], key: str, folder: Path, *, file_key: str = "") -> bytes:
-    """The content of `key-data` or of the file that `key` names (relative to the kubeconfig); empty when neither is there."""
+    """Return the content of `key-data` or of the file that `key` names (relative to the kubeconfig), or b"" without either."""
     data = section.get(f"{key}-data")
     if data:
         try:
@@ -94,7 +94,7 @@ def _tls(cluster: dict[str, Any], user: dict[str, Any], folder: Path) -> ssl.SSL
 
 @contextmanager
 def _private_file(content: bytes) -> Iterator[str]:
-    """The ssl module reads certificates from files only; this one is readable by us alone, and gone at once."""
+    """Yield the name of a temporary file that only this user can read, because the ssl module reads certificates from files only."""
     with tempfile.NamedTemporaryFile() as file:
         file.write(content)
         file.flush()

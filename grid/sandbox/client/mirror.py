@@ -1,9 +1,9 @@
-"""A list-and-watch cache of one resource: what a controller reads instead of asking the server.
+"""A list-and-watch cache (an informer) of one resource, which controllers read instead of asking the server.
 
 A mirror lists, watches from that version, resumes after a dropped connection, lists again and compares after 410 (so that
-deletions are noticed), backs off with jitter and never gives up. It is written by its own `run` task only and read by
-anybody on the same loop; what it returns is shared and must not be changed. Listeners are called at once, in order, on the
-loop, with the old and the new object; they only mark something as worth looking at.
+deletions are noticed), backs off with jitter and never gives up. Only its own `run` task writes it; any code on the
+same loop may read it. The objects that it returns are shared and must not be changed. Listeners are called at once, in order, on the
+loop, with the old and the new object; they only enqueue keys.
 """
 
 import asyncio
@@ -27,12 +27,12 @@ Listener = Callable[[Object | None, Object | None], None]
 
 _SHORTEST_WATCH, _LONGEST_WATCH = 180, 300
 _LONGEST_PAUSE = 10.0
-# A list and watch that lasted this long worked: back-off starts anew, and the next failure is worth a warning again.
+# After a list and watch that lasted this long, back-off starts anew and the next failure is logged as a warning again.
 _HEALTHY_SECONDS = 5.0
 
 
 class Mirror:
-    """Cache one resource. `path` is the collection's, `field_selector` and `label_selector` narrow it."""
+    """A cache of one resource. `path` is the collection's, `field_selector` and `label_selector` narrow it."""
 
     def __init__(
         self,
@@ -65,11 +65,11 @@ class Mirror:
         self._listeners.append(listener)
 
     async def synced(self) -> None:
-        """Returns once the first complete list is in the cache."""
+        """Return once the first complete list is in the cache."""
         await self._synced.wait()
 
     async def run(self) -> None:
-        """For ever; cancel the task to stop it."""
+        """List and watch until cancelled."""
         backoff = Backoff(longest=_LONGEST_PAUSE, rng=self._rng)
         failing = False
         while True:
@@ -93,7 +93,7 @@ class Mirror:
                 backoff.reset()
                 failing = False
             elif not problem:
-                # Ended at once: perhaps our version is from a future that the server has lost. A list settles it.
+                # The watch ended at once: the server may have lost the changes up to our version, so list again.
                 self._version = ""
                 pause = max(pause, backoff.next())
             if problem:
@@ -143,7 +143,7 @@ class Mirror:
         if old is not None and old["metadata"].get("resourceVersion") == item["metadata"].get("resourceVersion"):
             return
         if old is not None and old["metadata"].get("uid") != item["metadata"].get("uid"):
-            # Deleted and made again between two lists: two objects, so listeners hear of two changes.
+            # The object was deleted and created again between two lists, so listeners are called for both.
             self._remove(key)
             old = None
         self._objects[key] = item
@@ -171,7 +171,7 @@ class Mirrors:
         self._users = 0
 
     def of(self, resource: Resource) -> Mirror:
-        """The mirror of a resource's objects, but for the population's, which nobody but itself minds. To be asked for before `running`."""
+        """Return the mirror of a resource's objects, without the simulated population's. To be called before `running`."""
         path = resource.path()
         if path not in self._mirrors:
             self._mirrors[path] = Mirror(
@@ -181,7 +181,7 @@ class Mirrors:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Keeps the mirrors fresh inside the block and enters it once all are synced; may be nested by several users."""
+        """Keep the mirrors fresh inside the block and enter it once all are synced; several users may nest it."""
         self._users += 1
         if self._users == 1:
             self._tasks = [asyncio.create_task(mirror.run()) for mirror in self._mirrors.values()]

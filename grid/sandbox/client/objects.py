@@ -20,7 +20,7 @@ def uid_of(obj: Mapping[str, Any]) -> str:
 
 
 def key_of(obj: Mapping[str, Any]) -> str:
-    """`namespace/name`, or `name` for an object without a namespace."""
+    """Return `namespace/name`, or `name` for an object without a namespace."""
     namespace = namespace_of(obj)
     return f"{namespace}/{name_of(obj)}" if namespace else name_of(obj)
 
@@ -43,7 +43,7 @@ def is_terminating(obj: Mapping[str, Any]) -> bool:
 
 
 def controller_of(obj: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The owner reference that is marked as the object's controller."""
+    """Return the owner reference that is marked as the object's controller, or None."""
     for reference in obj.get("metadata", {}).get("ownerReferences") or ():
         if reference.get("controller"):
             return dict(reference)
@@ -58,7 +58,7 @@ def condition_of(obj: Mapping[str, Any], kind: str) -> dict[str, Any] | None:
 
 
 def reference_to(obj: Mapping[str, Any], *, kind: str, api_version: str) -> Object:
-    """What an Event says it is about. Items of a list carry no kind, so the caller says it."""
+    """Return an Event's reference to an object. Items of a list carry no kind, so the caller passes it."""
     meta = obj.get("metadata", {})
     fields = {
         "kind": kind,
@@ -72,7 +72,7 @@ def reference_to(obj: Mapping[str, Any], *, kind: str, api_version: str) -> Obje
 
 
 def parse_time(text: str | None) -> datetime | None:
-    """A timestamp as Kubernetes writes it, with or without fractions of a second; None when absent."""
+    """Parse a timestamp as Kubernetes writes it, with or without fractions of a second; return None when it is absent."""
     return datetime.fromisoformat(text) if text else None
 
 

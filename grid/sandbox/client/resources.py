@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One kind of object; `path` is where the API server keeps it, across all namespaces when none is given."""
+    """One kind of object; `path` is its URL path in the API, across all namespaces when none is given."""
 
     prefix: str
     plural: str

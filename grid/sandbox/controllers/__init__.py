@@ -1,1 +1,1 @@
-"""The embedded cluster's controllers: each a client of the API server and nothing else, so each runs against any of them."""
+"""The embedded cluster's controllers: each is a client of the API server only, so each runs against any API server."""

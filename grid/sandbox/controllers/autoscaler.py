@@ -1,8 +1,8 @@
-"""The node autoscaler: adds a node when a pod that waits would fit on one, removes a node that is not needed.
+"""The node autoscaler: adds a node when an unschedulable pod would fit on one, removes a node that is not needed.
 
 Each round reads the mirrors, decides on a snapshot (`autoscaling`), starts what was decided, and publishes its state as the
-real cluster-autoscaler does: events on pods and nodes, taints on nodes that are about to go, and the status ConfigMap. What
-is remembered between rounds (since when a node is unneeded, which creation failed) may be lost in a restart: it only delays.
+real cluster-autoscaler does: events on pods and nodes, taints on nodes that are about to be removed, and the status ConfigMap. The
+memory between rounds (since when a node is unneeded, which creation failed) may be lost in a restart: that only delays.
 """
 
 import asyncio
@@ -57,21 +57,21 @@ _AFTER_WAKE_SECONDS = 0.2
 
 @dataclass(frozen=True, slots=True)
 class AutoscalerSettings:
-    """What may be set about the autoscaler; the defaults are those of the real one."""
+    """The settings of the node autoscaler; the defaults are those of the real one."""
 
     scan_seconds: float = 10.0
     unneeded_seconds: float = 600.0
     threshold: float = 0.5
     backoff_seconds: float = 300.0
-    # A machine that has not become a ready node in so long is not waited for any more.
+    # A machine that is not a ready node after this time is no longer expected.
     provision_seconds: float = 900.0
-    # A node that was there before and is not ready is expected back for so long.
+    # A node that was ready before is expected back for this time.
     recovery_seconds: float = 120.0
 
 
 @dataclass(slots=True)
 class _Memory:
-    """What is remembered between rounds."""
+    """The state between rounds."""
 
     unneeded_since: dict[str, datetime] = field(default_factory=dict)
     not_ready_since: dict[str, datetime] = field(default_factory=dict)
@@ -81,7 +81,7 @@ class _Memory:
 
 
 class ClusterAutoscaler(EmbeddedController):
-    """Add and remove nodes, one round after the other, for as long as `run` runs."""
+    """The controller that adds and removes nodes, one round after the other, while `run` runs."""
 
     component = COMPONENT
 
@@ -112,7 +112,7 @@ class ClusterAutoscaler(EmbeddedController):
         self._pods.subscribe(self._pod_changed)
 
     async def run(self) -> None:
-        """Until cancelled; removals that are under way are left where they are and taken up or called off at the next start."""
+        """Run rounds until cancelled; a removal that is cut off is called off at the next start."""
         async with self._mirrors.running():
             try:
                 await self._call_off_leftovers()
@@ -131,7 +131,7 @@ class ClusterAutoscaler(EmbeddedController):
                 await asyncio.gather(*self._memory.removals.values(), return_exceptions=True)
 
     async def run_once(self) -> None:
-        """One round: grow, then shrink on what remains, then publish."""
+        """Run one round: scale up, then scale down on what remains, then publish."""
         view = self._look()
         grown = await self._grow_to_minimum(view)
         snapshot = view.snapshot(self._pods.items(), self._claims.items())
@@ -163,7 +163,7 @@ class ClusterAutoscaler(EmbeddedController):
         return AutoscalingView(now, self._pools, machines, nodes, memory.not_ready_since, patience)
 
     def _waiting(self) -> list[UnschedulablePod]:
-        """Pods that the scheduler has tried and could not place, oldest first."""
+        """Return the pods that the scheduler could not place, by priority, then oldest first."""
         pods = [pod for pod in self._pods.items() if concerns_us(pod) and _is_unschedulable(pod)]
         pods.sort(key=lambda pod: (-(pod["spec"].get("priority") or 0), pod["metadata"].get("creationTimestamp", "")))
         return [UnschedulablePod(pod, pod_requests(pod)) for pod in pods]
@@ -192,7 +192,7 @@ class ClusterAutoscaler(EmbeddedController):
         return created
 
     async def _increase(self, increase: Increase, now: datetime) -> int:
-        """Creates the machines; returns how many. A failure holds the pool back for a while, so that others get a chance."""
+        """Create the machines; return their number. A failure puts the pool into back-off, so that others get a chance."""
         size = f"{increase.after} instead of {increase.before} (max: {increase.maximum})"
         await self._tell("ScaledUpGroup", f"Scale-up: setting group {increase.pool} size to {size}")
         for done in range(increase.after - increase.before):
@@ -209,7 +209,7 @@ class ClusterAutoscaler(EmbeddedController):
         return increase.after - increase.before
 
     async def _refuse(self, plan: ScaleUp, now: datetime) -> None:
-        """Says it once, again when the reason changes, and every minute as long as it lasts."""
+        """Record each refusal once, again when the reason changes, and every minute as long as it lasts."""
         memory = self._memory
         memory.refusals = {key: entry for key, entry in memory.refusals.items() if key in plan.refused}
         for key, message in plan.refused.items():
@@ -224,7 +224,7 @@ class ClusterAutoscaler(EmbeddedController):
     # Shrinking
 
     def _judge(self, snapshot: Snapshot, view: AutoscalingView) -> list[NodeVerdict]:
-        """Which nodes are unneeded. Nodes that already go count neither as places nor as nodes of their pool."""
+        """Return a verdict for each node. Nodes under removal count neither as targets for pods nor as nodes of their pool."""
         leaving = set(self._memory.removals)
         for name in leaving:
             snapshot.nodes.pop(name, None)
@@ -253,7 +253,7 @@ class ClusterAutoscaler(EmbeddedController):
         patience = timedelta(seconds=self._settings.unneeded_seconds)
         due = [verdict for name, verdict in unneeded.items() if view.now - memory.unneeded_since[name] >= patience]
         empty = [verdict for verdict in due if not verdict.moving][:_MOST_EMPTY_AT_ONCE]
-        # Nodes with pods go one at a time: each changes where the others' pods would fit.
+        # Nodes with pods are removed one at a time: each removal changes where the pods of others fit.
         draining = any(not task.done() for task in memory.removals.values())
         full = [] if empty or draining else [verdict for verdict in due if verdict.moving][:1]
         for verdict in [*empty, *full]:
@@ -282,7 +282,7 @@ class ClusterAutoscaler(EmbeddedController):
             self._wake.set()
 
     async def _call_off_leftovers(self) -> None:
-        """A removal that an earlier process did not finish: the node takes pods again and is judged anew."""
+        """Call off removals that an earlier process did not finish: the node takes pods again and is judged anew."""
         for node in self._nodes.items():
             if _has_taint(node, TO_BE_DELETED_TAINT):
                 await unmark(self._client, name_of(node), (TO_BE_DELETED_TAINT, DELETION_CANDIDATE_TAINT))
@@ -324,13 +324,13 @@ class ClusterAutoscaler(EmbeddedController):
     # Waking
 
     def _pod_changed(self, old: Object | None, new: Object | None) -> None:
-        """A pod that has just been found unschedulable does not wait for the next round."""
+        """Wake the next round for a pod that was just found unschedulable."""
         if new is not None and _is_unschedulable(new) and not (old is not None and _is_unschedulable(old)):
             self._wake.set()
 
     async def _pause(self) -> None:
         await sleep_or_wake(self._clock, self._settings.scan_seconds, self._wake)
-        # Several pods of one launch come together; one round for all of them packs better.
+        # The pods of one launch arrive together; one round for all of them packs better.
         await self._clock.sleep(_AFTER_WAKE_SECONDS)
 
 

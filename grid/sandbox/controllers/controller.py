@@ -1,4 +1,4 @@
-"""What the embedded cluster's controllers have in common: whom they ask, what they see, and how they work off what changed."""
+"""The base classes of the embedded cluster's controllers: client, mirrors, events and work queue."""
 
 import random
 from abc import ABC, abstractmethod
@@ -14,7 +14,7 @@ _FIRST_RETRY, _LONGEST_RETRY = 0.1, 60.0
 
 
 class EmbeddedController(ABC):
-    """A client of the API server with mirrors, its own or shared ones. `component` is the name under which it writes events."""
+    """A client of the API server with mirrors, its own or shared ones. `component` is its name in events."""
 
     component: ClassVar[str]
 
@@ -35,7 +35,7 @@ class EmbeddedController(ABC):
 
     @abstractmethod
     def _begin(self) -> None:
-        """Subscribe to the mirrors, and make what is remembered; all that the constructor was given is there."""
+        """Subscribe to the mirrors and create the state; called when the constructor has set all else."""
 
     @abstractmethod
     async def run(self) -> None:
@@ -43,7 +43,7 @@ class EmbeddedController(ABC):
 
 
 class QueueController(EmbeddedController):
-    """A controller that enqueues the keys of what changed, and reconciles one after the other. `name` is for the log."""
+    """A controller that enqueues the keys of what changed, and reconciles them. `name` is for the log."""
 
     name: ClassVar[str]
     workers: ClassVar[int] = 4
@@ -59,4 +59,4 @@ class QueueController(EmbeddedController):
 
     @abstractmethod
     async def _reconcile(self, key: str) -> float | None:
-        """Bring one object nearer to what it asks for. Return after how many seconds to look at it again, None for its next change."""
+        """Bring one object nearer to its spec. Return the seconds until the next reconciliation, or None to wait for a change."""

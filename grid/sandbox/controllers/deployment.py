@@ -1,7 +1,7 @@
-"""The Deployment controller: rolls a change out through ReplicaSets, step by step, and says how far it is.
+"""The Deployment controller: rolls a change out through ReplicaSets, step by step, and reports its progress.
 
-Every look at a Deployment reads the mirrors, makes at most one step of sizes (`rollout`) and writes the status
-(`rolloutstatus`); the ReplicaSets' own changes bring it back for the next step. Sets are written with the version that was
+Every reconciliation of a Deployment reads the mirrors, makes at most one step of sizes (`rollout`) and writes the status
+(`rolloutstatus`); the ReplicaSets' own changes enqueue it for the next step. Sets are written with the version that was
 read, so a decision on an old copy is refused by the server and taken again.
 """
 
@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 
 class DeploymentController(QueueController):
-    """Roll out each Deployment, one step at each look."""
+    """The controller that rolls out each Deployment, one step at each reconciliation."""
 
     component = "deployment-controller"
     name = "deployment"
@@ -56,7 +56,7 @@ class DeploymentController(QueueController):
                 self._queue.add(f"{namespace_of(item)}/{owner['name']}")
 
     def _pod_changed(self, old: Object | None, new: Object | None) -> None:
-        """Pods matter for Recreate only, which waits until the last old one is gone."""
+        """Enqueue the Deployment of a pod that is gone: Recreate waits until the last old pod is gone."""
         self._pods.changed(old, new)
         owner = controller_of(old) if old is not None and new is None else None
         if old is None or owner is None or owner.get("kind") != REPLICA_SETS.kind:
@@ -69,7 +69,7 @@ class DeploymentController(QueueController):
         found = self._deployments.get(key)
         if found is None:
             return None
-        # The steps below note what they wrote, so that later ones see it; mirrors' objects are shared and stay as they are.
+        # The steps below change these objects, so that later steps see it; the mirrors' objects are shared and must not change.
         deployment = copy.deepcopy(found)
         sets = [
             copy.deepcopy(item)
@@ -89,7 +89,7 @@ class DeploymentController(QueueController):
         return await self._recreate(deployment, newest, old)
 
     async def _note_pause(self, deployment: Object) -> None:
-        """Being paused stops the clock of the progress deadline; being resumed starts it anew."""
+        """Record a pause or a resumption: a pause stops the clock of the progress deadline, a resumption starts it anew."""
         if rolloutstatus.deadline_of(deployment) is None:
             return
         known = rolloutstatus.find((deployment.get("status") or {}).get("conditions") or [], PROGRESSING)
@@ -136,7 +136,7 @@ class DeploymentController(QueueController):
         return await self._write_status(deployment, newest, sets)
 
     async def _recreate(self, deployment: Object, newest: Object | None, old: list[Object]) -> float | None:
-        """All old pods go, and only when the last is gone the new ones come: two never run side by side."""
+        """Scale the old sets to zero and create the new pods only when the last old one is gone, so that they never run together."""
         if newest is not None:
             newest = await self._refresh_newest(deployment, newest, old)
         sets = [*old, *([newest] if newest else [])]
@@ -160,9 +160,9 @@ class DeploymentController(QueueController):
         return await self._create_newest(deployment, old)
 
     async def _refresh_newest(self, deployment: Object, newest: Object, old: Sequence[Object]) -> Object:
-        """Brings annotations and minReadySeconds of the new set up to date, and the Deployment's revision."""
+        """Bring annotations and minReadySeconds of the new set up to date, and the Deployment's revision."""
         wanted = rollout.set_annotations(deployment, newest, old)
-        # Sizes are noted when the set is resized: they are how a change of the wanted number is seen.
+        # The size annotations are written when the set is resized: they show a change of the wanted number.
         wanted |= {
             key: value for key, value in annotations_of(newest).items() if key in rollout.size_annotations(deployment)
         }
@@ -228,7 +228,7 @@ class DeploymentController(QueueController):
         }
 
     async def _existing(self, deployment: Object, wanted: Object) -> Object | None:
-        """The set that has the name already: ours with the same template, or a collision of hashes, which is counted."""
+        """Return the set that already has the name if it is ours with the same template; else count a hash collision and return None."""
         found = await self._client.get(REPLICA_SETS.path(namespace_of(deployment), name_of(wanted)))
         ours = (controller_of(found) or {}).get("uid") == uid_of(deployment)
         if ours and rollout.same_template(found["spec"]["template"], wanted["spec"]["template"]):
@@ -245,7 +245,7 @@ class DeploymentController(QueueController):
         await self._events.record(_reference(deployment), "ReplicaSetCreateError", message, type="Warning")
 
     async def _resize(self, deployment: Object, item: Object, size: int) -> bool:
-        """Writes the size and what it was computed from; True when the size itself changed."""
+        """Write the size and the numbers it was computed from; return True when the size itself changed."""
         before = spec_replicas(item)
         notes = rollout.size_annotations(deployment)
         if before == size and notes.items() <= annotations_of(item).items():
@@ -288,7 +288,7 @@ class DeploymentController(QueueController):
         return rolloutstatus.seconds_until_late(deployment, status, now)
 
     async def _put_status(self, deployment: Object, status: Object) -> None:
-        """Writes the status, and with it the revision: a status's write does not count as a new generation."""
+        """Write the status, and the revision with it: a write of the status does not count as a new generation."""
         known = self._deployments.get(key_of(deployment)) or {}
         revision = annotations_of(deployment).get(REVISION, "")
         if known.get("status") == status and annotations_of(known).get(REVISION, "") == revision:
@@ -298,7 +298,7 @@ class DeploymentController(QueueController):
         try:
             answer = await self._client.update(f"{path}/status", body)
             if annotations_of(answer).get(REVISION, "") != revision:
-                # A server that keeps nothing but the status of such a write takes the annotation as a change of its own.
+                # A server that keeps only the status of such a write needs another one for the annotation.
                 answer = await self._client.patch(path, {"metadata": {"annotations": {REVISION: revision}}})
         except ApiError as error:
             if not error.not_found:
@@ -308,7 +308,7 @@ class DeploymentController(QueueController):
 
 
 def _note_revision(deployment: Object, revision: str) -> None:
-    """To be written with the next status."""
+    """Set the revision in memory; it is written with the next status."""
     deployment["metadata"]["annotations"] = {**annotations_of(deployment), REVISION: revision}
 
 

@@ -1,7 +1,7 @@
 """The disruption controller: keeps each PodDisruptionBudget's status, from which evictions are allowed or refused.
 
-How many pods are expected comes from their controllers where the budget needs it (`maxUnavailable`, percentages). Pods that an
-eviction has been granted for count as gone before they are (`disruptedPods`), until they are gone or two minutes have passed.
+The number of expected pods comes from their controllers where the budget needs it (`maxUnavailable`, percentages). Pods with a
+granted eviction count as gone at once (`disruptedPods`), until they are gone or two minutes have passed.
 """
 
 import math
@@ -38,19 +38,22 @@ _ALLOWED = "DisruptionAllowed"
 
 
 class NoScale(Exception):
-    """A budget needs to know how many pods there should be, and nothing says it."""
+    """A budget needs the number of pods that there should be, and no controller has it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """`expected` pods should be there, `desired` of them healthy."""
+    """`expected` pods should exist, `desired` of them healthy."""
 
     expected: int
     desired: int
 
 
 def needs_of(budget: Mapping[str, Any], pods: Sequence[Mapping[str, Any]], scale: int | None) -> Needs:
-    """`scale` is the sum over the pods' controllers, None when a pod has none. Raises NoScale when that is needed."""
+    """Return a budget's needs; `scale` is the sum over the pods' controllers, None when a pod has none.
+
+    Raise `NoScale` when the budget needs a scale that is None.
+    """
     spec = budget["spec"]
     limit = spec.get("maxUnavailable")
     minimum = spec.get("minAvailable")
@@ -64,7 +67,7 @@ def needs_of(budget: Mapping[str, Any], pods: Sequence[Mapping[str, Any]], scale
 
 
 def resolve(value: int | str, whole: int) -> int:
-    """A number, or a percentage of the whole rounded up."""
+    """Return a number as it is, or a percentage of the whole rounded up."""
     return value if isinstance(value, int) else math.ceil(int(value.removesuffix("%")) * whole / 100)
 
 
@@ -75,7 +78,7 @@ def _known(scale: int | None) -> int:
 
 
 def still_granted(budget: Mapping[str, Any], pods: Sequence[Mapping[str, Any]], now: datetime) -> dict[str, str]:
-    """Evictions that were granted and have not shown yet."""
+    """Return the evictions, by pod name, that were granted and whose pods are not terminating yet."""
     there = {name_of(pod) for pod in pods if not is_terminating(pod)}
     granted = budget.get("status", {}).get("disruptedPods") or {}
     oldest = now - timedelta(seconds=_GRANTED_SECONDS)
@@ -83,7 +86,7 @@ def still_granted(budget: Mapping[str, Any], pods: Sequence[Mapping[str, Any]], 
 
 
 class DisruptionController(QueueController):
-    """Keep the status of every PodDisruptionBudget, for as long as `run` runs."""
+    """The controller that keeps the status of every PodDisruptionBudget, while `run` runs."""
 
     component = "controllermanager"
     name = "disruption"
@@ -105,7 +108,7 @@ class DisruptionController(QueueController):
                     self._queue.add(key_of(budget))
 
     def _scale_changed(self, old: Object | None, new: Object | None) -> None:
-        """Only what says how many pods there should be counts; a status changes with every pod, which tells of itself."""
+        """Enqueue budgets when a spec or an owner changed; a mere status change is ignored, as each pod's own change enqueues them."""
         if old and new and old["spec"] == new["spec"] and controller_of(old) == controller_of(new):
             return
         changed = new or old or {}

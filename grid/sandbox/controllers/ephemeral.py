@@ -1,6 +1,6 @@
 """The ephemeral volume controller: makes the claim `<pod>-<volume>` for each volume that a pod describes by a claim's template.
 
-The claim belongs to the pod, so it goes with it. A claim of that name that is somebody else's is left alone and the pod waits, with
+The claim belongs to the pod, so it goes with it. A claim of that name with another owner is left alone and the pod waits, with
 an event that says so. Reads from mirrors; level-triggered.
 """
 
@@ -25,7 +25,7 @@ from grid.sandbox.controllers.workoff import AlreadyReported
 
 
 class EphemeralVolumeController(QueueController):
-    """Create the claims of pods' ephemeral volumes."""
+    """The controller that creates the claims of pods' ephemeral volumes."""
 
     component = "ephemeral_volume"
     name = "ephemeral volumes"
@@ -37,7 +37,7 @@ class EphemeralVolumeController(QueueController):
         self._claims.subscribe(self._claim_changed)
 
     def _pod_changed(self, old: Object | None, new: Object | None) -> None:
-        # Volumes never change, so a pod is looked at once.
+        # Volumes never change, so a pod is enqueued once.
         if old is None and new is not None and ephemeral_volumes(new):
             self._queue.add(key_of(new))
 
@@ -63,7 +63,7 @@ class EphemeralVolumeController(QueueController):
         return None
 
     async def _provide(self, pod: Object, claim: Object) -> str:
-        """Why there is no such claim; "" when it is there."""
+        """Create the claim if it is missing. Return why the pod has none, or ""."""
         found = self._claims.get(f"{namespace_of(pod)}/{name_of(claim)}")
         if found is not None:
             return ownership_problem(pod, found)
@@ -83,7 +83,7 @@ def claim_name(pod: Mapping[str, Any], volume: Mapping[str, Any]) -> str:
 
 
 def claim_of(pod: Object, volume: Object) -> Object:
-    """The claim as the pod describes it, owned by the pod."""
+    """Return the claim as the pod describes it, owned by the pod."""
     template = volume["ephemeral"].get("volumeClaimTemplate") or {}
     described = template.get("metadata") or {}
     owner = {
@@ -105,7 +105,7 @@ def claim_of(pod: Object, volume: Object) -> Object:
 
 
 def ownership_problem(pod: Mapping[str, Any], claim: Mapping[str, Any]) -> str:
-    """Another's claim of the same name is never taken: it may hold somebody's data."""
+    """Return why the pod may not use a claim of this name, or "". Another owner's claim may hold data, so it is never taken."""
     owner = controller_of(claim)
     if owner is not None and owner["uid"] == uid_of(pod):
         return ""

@@ -1,10 +1,9 @@
-"""The HorizontalPodAutoscaler controller: looks at each autoscaler once per period and resizes its target through `scale`.
+"""The HorizontalPodAutoscaler controller: reconciles each autoscaler once per period and resizes its target through `scale`.
 
-What follows from what it finds is decided in `scaling.sync`; here it is fetched and written: usage from metrics.k8s.io, other
-numbers from external.metrics.k8s.io, pods from the mirror, the target by discovery, so anything with a `scale` subresource can be
-a target. A look that fails is told in the autoscaler's conditions and events, and the next one comes a period later: never sooner,
-so failing costs no more than working. What it remembers of recent recommendations and rescales is lost with the process, as
-with the real one.
+`scaling.sync` decides; this module fetches and writes: usage from metrics.k8s.io, other numbers from
+external.metrics.k8s.io, pods from the mirror, the target by discovery, so anything with a `scale` subresource can be a target. A
+failed reconciliation is reported in the autoscaler's conditions and events, and the next one comes a period later, never sooner, so
+failing costs no more than working. The memory of recent recommendations and rescales is lost with the process, as with the real one.
 """
 
 import asyncio
@@ -52,7 +51,7 @@ _GROUP_VERSION = re.compile(r"(?:[a-z0-9][a-z0-9.-]*/)?v[a-z0-9]+")
 
 
 class HorizontalController(QueueController):
-    """Resize the targets of all HorizontalPodAutoscalers, once a period each."""
+    """The controller that resizes the targets of all HorizontalPodAutoscalers, once a period each."""
 
     component = "horizontal-pod-autoscaler"
     name = "horizontal"
@@ -82,7 +81,7 @@ class HorizontalController(QueueController):
             self._memories.pop(key_of(old or {}), None)
             self._selectors.pop(key_of(old or {}), None)
         if new is not None:
-            # Also after a change of its spec the next look is a period away, as with the real one.
+            # After a change of the spec, too, the next reconciliation is a period away, as with the real one.
             self._queue.add_later(key_of(new), self._settings.sync_seconds)
 
     async def _reconcile(self, key: str) -> float | None:
@@ -92,7 +91,7 @@ class HorizontalController(QueueController):
         try:
             await self._sync(key, autoscaler)
         except ApiError as error:
-            # Mostly a status written meanwhile by somebody else: the next look has the newer one.
+            # Mostly the status was written meanwhile by another client: the next reconciliation has the newer one.
             logger.log(logging.DEBUG if error.conflict else logging.WARNING, "horizontal key=%s: %s", key, error)
         except Exception:
             logger.exception("horizontal key=%s failed and tries again", key)
@@ -118,7 +117,7 @@ class HorizontalController(QueueController):
         await self._write(autoscaler, outcome.status, outcome.events)
 
     async def _target(self, reference: Mapping[str, Any]) -> Resource:
-        """Where the target's kind is kept, as the server says; what was once found is not asked for again."""
+        """Return the resource of the target's kind, by discovery, and cache it. Raise `_NoSuchTarget`."""
         version, kind = str(reference.get("apiVersion") or "v1"), str(reference["kind"])
         known = self._targets.get((version, kind))
         if known is not None:
@@ -166,7 +165,7 @@ class HorizontalController(QueueController):
         return Situation(autoscaler, scale, [read_pod(pod) for pod in pods], usage, rivals, external)
 
     def _rivals(self, namespace: str, pods: list[Object]) -> tuple[str, ...]:
-        """All autoscalers of the namespace that select one of these pods, as far as their targets are known yet."""
+        """Return all autoscalers of the namespace that select one of these pods, as far as their selectors are known yet."""
         return tuple(
             sorted(
                 key
@@ -192,7 +191,7 @@ class HorizontalController(QueueController):
         except ApiError as error:
             problem = error.message or error.reason
             if not error.reason and error.status in _WITHOUT_STATUS:
-                # Nobody serves the API, or it is away: in the words of the real one's client, who was told no more.
+                # The API is not served or unavailable: the message is that of the real one's client.
                 problem = f"{_WITHOUT_STATUS[error.status]} (get {name_of_metric(metric)}.external.metrics.k8s.io)"
         except TimeoutError:
             # A server that hangs must not keep the other autoscalers waiting.
@@ -202,7 +201,7 @@ class HorizontalController(QueueController):
         return External(problem=f"unable to fetch metrics from external metrics API: {problem}")
 
     async def _resize(self, path: str, found: Object, replicas: int) -> str:
-        """Returns why the server refused, or nothing."""
+        """Return why the server refused, or ""."""
         try:
             await self._client.update(path, {**found, "spec": {**(found.get("spec") or {}), "replicas": replicas}})
         except ApiError as error:
@@ -229,4 +228,4 @@ class HorizontalController(QueueController):
 
 
 class _NoSuchTarget(Exception):
-    """The autoscaler names something that this server does not know; the message is for its reader."""
+    """The autoscaler names a kind that this server does not know; the message is for its user."""

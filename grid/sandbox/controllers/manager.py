@@ -19,9 +19,9 @@ from grid.sandbox.controllers.volumes import VolumeBinder
 
 
 class ControllerManager:
-    """Deployments, ReplicaSets, their autoscalers, node lifecycle, disruption budgets, and volumes.
+    """Controllers of Deployments, ReplicaSets, their autoscalers, node lifecycle, disruption budgets, and volumes.
 
-    `bind_volumes` is for the embedded cluster: elsewhere claims are bound by others.
+    `bind_volumes` is for the embedded cluster: other clusters bind claims themselves.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class ControllerManager:
             self._parts.append(VolumeBinder(client, clock=clock, mirrors=mirrors, rng=rng))
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Run all controllers until cancelled."""
         async with asyncio.TaskGroup() as group:
             for part in self._parts:
                 group.create_task(part.run())

@@ -1,4 +1,4 @@
-"""What a node's conditions and heartbeats mean: which taints it carries, and when its pods must leave. All pure."""
+"""Rules on a node's conditions and heartbeats: which taints it gets, and when its pods must leave. All pure."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -23,7 +23,7 @@ _WATCHED_CONDITIONS = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
 
 
 def wanted_taints(node: Mapping[str, Any], now: datetime) -> list[Object]:
-    """The node's taints with those that its conditions ask for; the others stay as they are, in their order."""
+    """Return the node's taints with those that its conditions ask for; the others are kept, in their order."""
     present: Sequence[Object] = node.get("spec", {}).get("taints") or ()
     wanted = _from_conditions(node)
     kept = [item for item in present if item["key"] not in MANAGED or (item["key"], item["effect"]) in wanted]
@@ -37,7 +37,10 @@ def wanted_taints(node: Mapping[str, Any], now: datetime) -> list[Object]:
 
 
 def is_usable(node: Mapping[str, Any]) -> bool:
-    """Whether the node autoscaler may count on it: ready, and no taint says otherwise, for those go a moment after the condition came."""
+    """Return True when the node autoscaler may count on the node: it is ready, and no condition or taint objects.
+
+    Taints count because they are removed a moment after the condition changed.
+    """
     ready = condition_of(node, "Ready")
     if ready is None or ready.get("status") != "True":
         return False
@@ -63,14 +66,14 @@ def _from_conditions(node: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def heartbeat(node: Mapping[str, Any], lease: Mapping[str, Any] | None) -> tuple[str, str]:
-    """What changes as long as the kubelet lives: its lease's renewal and its Ready condition's heartbeat."""
+    """Return the two values that change while the kubelet lives: its lease's renewal and its Ready condition's heartbeat."""
     ready = condition_of(node, "Ready") or {}
     renewed = (lease or {}).get("spec", {}).get("renewTime") or ""
     return str(renewed), str(ready.get("lastHeartbeatTime") or "")
 
 
 def silent_conditions(node: Mapping[str, Any], now: datetime) -> list[Object] | None:
-    """The conditions of a node whose kubelet has fallen silent; None when they say so already."""
+    """Return the conditions of a node whose kubelet is silent, or None when they are Unknown already."""
     stamp = format_time(now)
     conditions = [dict(item) for item in node.get("status", {}).get("conditions") or ()]
     changed = False
@@ -97,7 +100,7 @@ def silent_conditions(node: Mapping[str, Any], now: datetime) -> list[Object] | 
 
 
 def leaves_in(pod: Mapping[str, Any], node: Mapping[str, Any], now: datetime) -> float | None:
-    """After how many seconds a pod must leave a node because of its NoExecute taints; None: it may stay, 0: now."""
+    """Return after how many seconds NoExecute taints make a pod leave the node; None: it may stay, 0: now."""
     taints = [taint for taint in node.get("spec", {}).get("taints") or () if taint.get("effect") == "NoExecute"]
     if not taints:
         return None

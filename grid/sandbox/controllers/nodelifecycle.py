@@ -1,8 +1,8 @@
-"""The node lifecycle controller: notices silent kubelets, taints nodes by their conditions, and clears away lost pods.
+"""The node lifecycle controller: detects silent kubelets, taints nodes by their conditions, and deletes lost pods.
 
-A node whose lease and status have not changed for the grace period becomes Unknown; its pods are said not to be ready, and leave
+A node whose lease and status have not changed for the grace period becomes Unknown; its pods are marked as not ready, and evicted
 when their tolerations end. Pods of a node that no longer exists are deleted for good after a short quarantine, because no kubelet
-is left to end them. Silence is measured on our own clock from the last change seen, so clocks that differ do no harm.
+is left to end them. Silence is measured on this clock from the last change seen, so clocks that differ do no harm.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ _Step = tuple[Callable[[Object], Awaitable[None]], Object]
 
 @dataclass(frozen=True, slots=True)
 class NodeTimeouts:
-    """How long things may take, in seconds; the defaults are Kubernetes'."""
+    """The controller's timeouts in seconds; the defaults are Kubernetes'."""
 
     grace: float = 40.0
     period: float = 5.0
@@ -54,14 +54,14 @@ class NodeTimeouts:
 
 @dataclass(slots=True)
 class _Memory:
-    """Last change of each node's heartbeat, and since when a pod's node is missing; monotonic times."""
+    """The last change of each node's heartbeat, and since when a pod's node is missing; monotonic times."""
 
     heard: dict[str, tuple[tuple[str, str], float]] = field(default_factory=dict)
     orphaned: dict[str, float] = field(default_factory=dict)
 
 
 class NodeLifecycleController(EmbeddedController):
-    """Taint nodes that are not well, and delete the pods of those that are gone, for as long as `run` runs."""
+    """The controller that taints unhealthy nodes and deletes the pods of missing ones, while `run` runs."""
 
     component = "node-controller"
 
@@ -87,7 +87,7 @@ class NodeLifecycleController(EmbeddedController):
         self._nodes.subscribe(self._node_changed)
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Run rounds until cancelled."""
         async with self._mirrors.running():
             while True:
                 self._wake.clear()
@@ -100,7 +100,7 @@ class NodeLifecycleController(EmbeddedController):
                 await self._pause()
 
     def _node_changed(self, old: Object | None, new: Object | None) -> None:
-        """A node that became ready, or stopped being so, gets its taints at once and not at the next round."""
+        """Wake the next round for a node whose taints must change, so that it does not wait for the period."""
         if old is None or new is None or wanted_taints(new, self._clock.now()) != (new["spec"].get("taints") or []):
             self._wake.set()
 
@@ -109,7 +109,7 @@ class NodeLifecycleController(EmbeddedController):
         await self._clock.sleep(_AFTER_WAKE_SECONDS)
 
     async def run_once(self) -> None:
-        """One look at every node and every lost pod; what fails for one does not hold up the others."""
+        """Check every node and every lost pod once; a conflict on one does not hold up the others."""
         looks: list[_Step] = [(self._look_at, node) for node in list(self._nodes.items())]
         steps = looks + [(self._clear_away, pod) for pod in self._lost_pods()]
         for step, item in steps:
@@ -180,7 +180,7 @@ class NodeLifecycleController(EmbeddedController):
         await self._client.delete(PODS.path(namespace_of(pod), name_of(pod)), uid=uid_of(pod))
 
     def _lost_pods(self) -> list[Object]:
-        """Pods whose node is gone for good, and terminating ones that never had a node: no kubelet will end them."""
+        """Return pods whose node is gone for good, and terminating pods without a node: no kubelet will end them."""
         now = self._clock.monotonic()
         nodes = {name_of(node) for node in self._nodes.items()}
         lost = []
@@ -217,7 +217,7 @@ class NodeLifecycleController(EmbeddedController):
         logger.info("pod=%s deleted: its node %s is gone", key_of(pod), node or "was never assigned")
 
     async def _node_still_missing(self, name: str) -> None:
-        """The mirror may be behind; a pod is not deleted for good on hearsay."""
+        """Raise `ApiError` unless the server confirms that the node is gone, because the mirror may be behind."""
         try:
             await self._client.get(NODES.path(name=name))
         except ApiError as error:

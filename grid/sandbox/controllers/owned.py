@@ -1,4 +1,4 @@
-"""Finding the pods that a controller owns, and remembering what it asked for until the mirror shows it."""
+"""An index of pods by owner, and the expectations of a controller until the mirror shows their effect."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -9,11 +9,12 @@ _GIVE_UP_SECONDS = 60.0
 
 
 class Expectations:
-    """Creations and deletions the server has accepted and the mirror has not shown yet, per owner.
+    """Creations and deletions that the server has accepted and the mirror has not shown yet, per owner.
 
-    As long as there are some, the owner's copy of the world is old and counting pods would create or delete too many. A
-    wish that the mirror never shows (created and gone between two lists) is given up after a minute. A pod that came and went
-    while its creation was being answered is never seen among the owner's pods, so leaving is remembered for as long.
+    While an owner has some, the mirror is behind, and counting its pods would create or delete too many. An
+    expectation that the mirror never shows (created and gone between two lists) ends after a minute. A pod that came
+    and went while its creation was being answered is never seen among the owner's pods, so its uid is remembered for
+    as long.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -29,14 +30,14 @@ class Expectations:
         self._deleted.setdefault(owner, {})[uid] = self._clock.monotonic() + _GIVE_UP_SECONDS
 
     def left(self, uid: str) -> None:
-        """The mirror showed that this pod vanished or has another owner now."""
+        """Record that, in the mirror, this pod vanished or changed its owner."""
         now = self._clock.monotonic()
         self._left[uid] = now + _GIVE_UP_SECONDS
         while (oldest := next(iter(self._left))) and self._left[oldest] <= now:
             del self._left[oldest]
 
     def settle(self, owner: str, visible: Iterable[Object]) -> bool:
-        """Strikes out what the mirror now shows; True when nothing is left to wait for."""
+        """Remove the expectations that the mirror now shows; return True when none is left."""
         now = self._clock.monotonic()
         pods = {uid_of(pod): pod for pod in visible}
         shown = pods.keys() | self._left.keys()
@@ -60,7 +61,7 @@ class Expectations:
 
 
 class PodsByOwner:
-    """Pods by the uid of their controller, and those without one by namespace; kept up by the pods mirror."""
+    """Pods by the uid of their controller, and those without one by namespace; kept up to date by the pods mirror."""
 
     def __init__(self) -> None:
         self._owned: dict[str, dict[str, Object]] = {}

@@ -1,4 +1,4 @@
-"""What pods request and nodes offer, as exact integers: CPU in millicores, everything else in whole units."""
+"""Pods' requests and nodes' allocatable amounts as exact integers: CPU in millicores, everything else in whole units."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -21,12 +21,13 @@ def add(into: Amounts, more: Mapping[str, int], times: int = 1) -> None:
 
 
 def is_finished(pod: Mapping[str, Any]) -> bool:
-    """A finished pod keeps its node's name but none of its resources."""
+    """Return True for a finished pod, which keeps its node's name but none of its resources."""
     return pod.get("status", {}).get("phase") in _FINISHED
 
 
 def pod_requests(pod: Mapping[str, Any]) -> Amounts:
-    """What the scheduler counts for a pod: its containers and sidecars together, or its largest init step, plus overhead.
+    """Return the amounts that the scheduler counts: containers plus sidecars, or the largest init step, plus
+    overhead.
 
     A sidecar (an init container that is always restarted) runs beside the init containers after it and all main ones.
     """
@@ -52,7 +53,7 @@ def pod_requests(pod: Mapping[str, Any]) -> Amounts:
 
 
 def _container_requests(container: Mapping[str, Any]) -> Amounts:
-    """Requests, with the limit where only a limit is given."""
+    """Return the requests, with the limit where only a limit is given."""
     resources = container.get("resources") or {}
     return amounts({**(resources.get("limits") or {}), **(resources.get("requests") or {})})
 

@@ -1,6 +1,6 @@
-"""Removing one node: keep new pods off, move its pods away politely, stop its machine, delete the node.
+"""Removal of one node: taint it, evict its pods, stop its machine, delete the node.
 
-Every step can be interrupted and begun again. A removal that cannot be finished (a pod came that may not be moved, a disruption
+Every step can be interrupted and begun again. A removal that cannot be finished (a pod arrived that may not be moved, a disruption
 budget refuses for too long) is called off, and the node takes pods again.
 """
 
@@ -32,7 +32,7 @@ from grid.sandbox.pools import Cloud
 
 logger = logging.getLogger(__name__)
 
-# Between the taint and the last look: a binding decided before the taint was seen arrives in this time.
+# Within this time after the taint, a binding that was decided before it arrives.
 _SETTLE_SECONDS = 1.0
 _POLL_SECONDS = 1.0
 _REFUSED_SECONDS = 120.0
@@ -49,7 +49,7 @@ class _StillThere:
 
 
 class NodeRemoval:
-    """Removes nodes for one autoscaler, each by one call of `remove`."""
+    """Removal of nodes for one autoscaler, each by one call of `remove`."""
 
     def __init__(self, client: Api, cloud: Cloud, events: EventRecorder, clock: Clock) -> None:
         self._client = client
@@ -58,7 +58,7 @@ class NodeRemoval:
         self._clock = clock
 
     async def remove(self, node: Object, verdict: NodeVerdict) -> bool:
-        """True when the node is gone, False when its removal was called off."""
+        """Return True when the node is gone, False when its removal was called off."""
         name = name_of(node)
         empty = not verdict.moving
         about_node = reference_to(node, kind=NODES.kind, api_version=NODES.api_version)
@@ -93,7 +93,7 @@ class NodeRemoval:
         await self._events.record(about, "ScaleDownEmpty" if empty else "ScaleDown", message)
 
     async def _drain(self, name: str) -> None:
-        """Evicts what is there now, asked from the server itself, and waits until it is gone."""
+        """Evict the node's pods, listed from the server itself, and wait until they are gone. Raise `CalledOff`."""
         deadline = self._clock.monotonic() + _REFUSED_SECONDS + _LONGEST_GRACE_SECONDS
         refused_until = self._clock.monotonic() + _REFUSED_SECONDS
         told: set[str] = set()
@@ -121,7 +121,7 @@ class NodeRemoval:
         return pods_to_move([pod for pod in listing.items if not is_finished(pod)])
 
     async def _evict(self, pod: Object, told: set[str]) -> str:
-        """Asks once; returns the refusal, empty when the pod is on its way."""
+        """Ask for an eviction once; return the refusal, or "" when the pod is being deleted."""
         namespace, name = namespace_of(pod), name_of(pod)
         body: Object = {
             "apiVersion": "policy/v1",
@@ -150,7 +150,7 @@ def _announcement(verdict: NodeVerdict) -> str:
 
 
 async def mark(client: Api, name: str, key: str, value: str, effect: str) -> None:
-    """Sets a taint, on the node as it is now; a node that is gone needs none."""
+    """Set a taint on the present node; do nothing if the node is gone."""
     await _change_taints(client, name, remove=(key,), add={"key": key, "value": value, "effect": effect})
 
 
@@ -159,7 +159,7 @@ async def unmark(client: Api, name: str, keys: Sequence[str]) -> None:
 
 
 async def _change_taints(client: Api, name: str, *, remove: Sequence[str], add: Object | None) -> None:
-    """Taints are one list, so the change is written against the version that was read, and read again on conflict."""
+    """Change the taints against the version that was read, and again after a conflict, because taints are one list."""
     while True:
         try:
             node = await client.get(NODES.path(name=name))

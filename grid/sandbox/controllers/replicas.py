@@ -1,4 +1,4 @@
-"""The pods of a ReplicaSet: which count, how they stand, and which go first when there are too many. All pure."""
+"""The pods of a ReplicaSet: which are active, their counts, and the order of deletion at scale-down. All pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ def ready_since(pod: Mapping[str, Any]) -> datetime | None:
 
 
 def seconds_until_available(pod: Mapping[str, Any], min_ready_seconds: int, now: datetime) -> float | None:
-    """0 or less: available; None: not ready, so nobody knows."""
+    """Return the seconds until the pod is available; 0 or less: it is, None: it is not ready, so that is unknown."""
     if not is_ready(pod):
         return None
     since = ready_since(pod)
@@ -48,7 +48,7 @@ def seconds_until_available(pod: Mapping[str, Any], min_ready_seconds: int, now:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaCounts:
-    """How the pods of one ReplicaSet stand; `check_again` is when the next ready one counts as available."""
+    """The counts of one ReplicaSet's pods; `check_again` is the seconds until the next ready one counts as available."""
 
     replicas: int
     fully_labeled: int
@@ -76,7 +76,7 @@ def tally(
 
 
 def status_of(counts: ReplicaCounts, generation: int, conditions: Sequence[Object]) -> Object:
-    """A ReplicaSet's status; zeros are left out as the real controller leaves them out, except the first and terminating."""
+    """Return a ReplicaSet's status; zeros are left out as by the real controller, except the first and terminating."""
     status: Object = {"replicas": counts.replicas}
     optional = {
         "fullyLabeledReplicas": counts.fully_labeled,
@@ -92,7 +92,7 @@ def status_of(counts: ReplicaCounts, generation: int, conditions: Sequence[Objec
 
 
 def deletion_order(pods: Sequence[Object], related: Iterable[Mapping[str, Any]], now: datetime) -> list[Object]:
-    """Pods in the order in which they are deleted at scale-down; `related` are those of the same Deployment."""
+    """Return the pods in the order of their deletion at scale-down; `related` are the pods of the same Deployment."""
     by_uid = {uid_of(pod): pod for pod in pods}
     nodes = (pod["spec"].get("nodeName") or "" for pod in related if is_active(pod))
     return [by_uid[one.uid] for one in rank_for_deletion([_ranked(pod) for pod in pods], nodes, now)]

@@ -1,7 +1,7 @@
-"""The ReplicaSet controller: as many pods as asked for, no more and no fewer, and a status that says so.
+"""The ReplicaSet controller: creates and deletes pods until there are as many as wanted, and reports the status.
 
 Pods are created in batches that double (1, 2, 4 ...), so that a quota or a bad template costs one refused request and not a
-thousand; a refusal is told as an event and in the condition ReplicaFailure, and tried again with back-off. Too many are
+thousand; a refusal is reported as an event and in the condition ReplicaFailure, and retried with back-off. Surplus pods are
 deleted least useful first (`replicas.deletion_order`). Orphans that match the selector are adopted, pods that no longer
 match it are released.
 """
@@ -38,7 +38,7 @@ _EXPECTATION_CHECK_SECONDS = 5.0
 
 
 class ReplicaSetController(QueueController):
-    """Create and delete pods until each ReplicaSet has as many as it asks for."""
+    """The controller that creates and deletes pods until each ReplicaSet has as many as its spec asks for."""
 
     component = "replicaset-controller"
     name = "replicaset"
@@ -82,7 +82,7 @@ class ReplicaSetController(QueueController):
         reason = ""
         again: float | None = None
         if not self._expectations.settle(uid_of(found), owned):
-            # Every pod change looks again anyway; the delay only ends a wait for something that never shows.
+            # Every pod change enqueues the set anyway; the delay only ends a wait for an expectation that never shows.
             again = _EXPECTATION_CHECK_SECONDS
         elif not is_terminating(found):
             active = [pod for pod in owned if is_active(pod)]
@@ -103,7 +103,7 @@ class ReplicaSetController(QueueController):
         return min(waits, default=None)
 
     async def _claim(self, found: Object) -> list[Object]:
-        """The pods of this set, after adopting orphans that match and releasing pods that do not."""
+        """Return the pods of this set, after adopting orphans that match and releasing pods that do not."""
         selector = found["spec"].get("selector")
         owned = []
         for pod in self._pods.of(uid_of(found)):
@@ -132,7 +132,7 @@ class ReplicaSetController(QueueController):
                 raise
 
     async def _correct(self, found: Object, active: list[Object], difference: int) -> ApiError | None:
-        """Creates or deletes what is missing or too many; returns the first refusal."""
+        """Create missing pods or delete surplus ones; return the first refusal, or None."""
         if difference < 0:
             return await self._create_slowly(found, min(-difference, _BURST))
         if difference > 0:
@@ -142,7 +142,7 @@ class ReplicaSetController(QueueController):
         return None
 
     def _related(self, found: Object) -> list[Object]:
-        """The pods of all sets of the same Deployment."""
+        """Return the pods of all sets of the same Deployment."""
         owner = controller_of(found)
         if owner is None:
             return self._pods.of(uid_of(found))
@@ -204,7 +204,7 @@ class ReplicaSetController(QueueController):
         known: list[Object] = found.get("status", {}).get("conditions") or []
         failure = next((item for item in known if item["type"] == "ReplicaFailure"), None)
         if problem is None:
-            # While waiting for the mirror nothing was tried, so nothing is known to have been mended.
+            # While the mirror is behind, nothing was tried, so the failure may persist.
             return [item for item in known if item is not failure] if settled else known
         if failure is not None:
             return known

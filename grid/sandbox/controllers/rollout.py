@@ -1,6 +1,6 @@
-"""How a Deployment moves from its old ReplicaSets to its new one: sizes, proportions, order. All pure.
+"""The sizes of a Deployment's ReplicaSets during a rollout: limits, proportions, order. All pure.
 
-Each function mirrors a rule of the real deployment controller; ReplicaSets are raw objects, sizes come back as
+Each function mirrors a rule of the real deployment controller; ReplicaSets are raw objects, sizes are returned as
 `(ReplicaSet, new size)` for the controller to write.
 """
 
@@ -52,7 +52,7 @@ def available(sets: Sequence[Object]) -> int:
 
 
 def template_hash(template: Mapping[str, Any], collisions: int) -> str:
-    """The same for the same template, in Kubernetes' alphabet; only this controller needs to understand it."""
+    """Return a hash of the template in Kubernetes' alphabet: equal templates have equal hashes. Only this controller reads it."""
     text = msgspec.json.encode([_comparable(template), collisions], order="deterministic")
     digest = int.from_bytes(hashlib.sha256(text).digest()[:8], "big")
     letters = []
@@ -67,7 +67,7 @@ def same_template(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 
 def _comparable(template: Mapping[str, Any]) -> object:
-    """Without the hash label and without empty values, which servers write or leave out as they like."""
+    """Return the template without the hash label and without empty values, which servers may write or leave out."""
     meta = dict(template.get("metadata") or {})
     meta["labels"] = {key: value for key, value in (meta.get("labels") or {}).items() if key != HASH_LABEL}
     return _without_empty({**template, "metadata": meta})
@@ -87,7 +87,7 @@ def by_age(sets: Sequence[Object]) -> list[Object]:
 
 
 def split_sets(deployment: Object, sets: Sequence[Object]) -> tuple[Object | None, list[Object]]:
-    """The oldest set with the Deployment's present template, and all others, oldest first."""
+    """Return the oldest set with the Deployment's present template (or None), and all others, oldest first."""
     ordered = by_age(sets)
     template = deployment["spec"]["template"]
     newest = next((item for item in ordered if same_template(item["spec"]["template"], template)), None)
@@ -100,7 +100,7 @@ def is_rolling(deployment: Mapping[str, Any]) -> bool:
 
 
 def limits(deployment: Mapping[str, Any]) -> tuple[int, int]:
-    """How many pods more and how many available pods fewer than wanted a rolling update may have: (surge, unavailable)."""
+    """Return how many pods above, and how many available pods below the wanted number a rolling update may have."""
     if not is_rolling(deployment):
         return 0, 0
     rolling = (deployment["spec"].get("strategy") or {}).get("rollingUpdate") or {}
@@ -108,7 +108,7 @@ def limits(deployment: Mapping[str, Any]) -> tuple[int, int]:
     surge = _share(rolling.get("maxSurge", "25%"), wanted, up=True)
     unavailable = _share(rolling.get("maxUnavailable", "25%"), wanted, up=False)
     if surge == 0 and unavailable == 0:
-        # Neither more nor fewer would never move; validation refuses it, rounding can still produce it.
+        # With both zero the rollout would never move; validation refuses that, but rounding can produce it.
         unavailable = 1
     return surge, min(unavailable, wanted)
 
@@ -121,7 +121,7 @@ def _share(value: int | str, whole: int, *, up: bool) -> int:
 
 
 def new_set_size(deployment: Object, newest: Object | None, sets: Sequence[Object]) -> int:
-    """How large the new set may be now; `sets` are all, the new one included."""
+    """Return how large the new set may be now; `sets` are all sets, the new one included."""
     wanted = spec_replicas(deployment)
     if not is_rolling(deployment):
         return wanted
@@ -132,7 +132,7 @@ def new_set_size(deployment: Object, newest: Object | None, sets: Sequence[Objec
 
 
 def old_set_sizes(deployment: Object, newest: Object, old: Sequence[Object]) -> list[Size]:
-    """How far the old sets may shrink now: unhealthy pods first, then as many as keep enough pods available."""
+    """Return how far the old sets may shrink now: unhealthy pods first, then as many as keep enough pods available."""
     _, unavailable = limits(deployment)
     least = spec_replicas(deployment) - unavailable
     everything = [*old, newest]
@@ -156,13 +156,13 @@ def old_set_sizes(deployment: Object, newest: Object, old: Sequence[Object]) -> 
 
 
 def is_scaling(deployment: Object, sets: Sequence[Object]) -> bool:
-    """Whether the wanted number changed since the sets were last sized."""
+    """Return True when the wanted number changed since the sets were last sized."""
     wanted = str(spec_replicas(deployment))
     return any(spec_replicas(item) > 0 and annotations_of(item).get(DESIRED, wanted) != wanted for item in sets)
 
 
 def scaled_sizes(deployment: Object, newest: Object | None, old: Sequence[Object]) -> list[Size]:
-    """Sizes after the wanted number changed: in proportion when a rollout is under way, so that no risk is shifted."""
+    """Return the sizes after the wanted number changed: proportional during a rollout, so that its risk stays spread."""
     wanted = spec_replicas(deployment)
     everything = [*old, *([newest] if newest else [])]
     active = [item for item in everything if spec_replicas(item) > 0]
@@ -218,7 +218,7 @@ def _proportion(deployment: Object, item: Object, to_add: int, added: int) -> in
 
 
 def surplus_history(deployment: Object, old: Sequence[Object]) -> list[Object]:
-    """Old sets beyond the revision history limit that nothing needs any more, by revision."""
+    """Return the unneeded old sets beyond the revision history limit, by revision."""
     limit = deployment["spec"].get("revisionHistoryLimit", 10)
     done = [
         item
@@ -239,7 +239,7 @@ def revision_of(obj: Mapping[str, Any]) -> int:
 
 
 def set_annotations(deployment: Object, newest: Object | None, old: Sequence[Object]) -> dict[str, str]:
-    """The annotations of the new set: the Deployment's, its revision, and the revisions it had before a roll-back."""
+    """Return the annotations of the new set: the Deployment's, its revision, and the revisions it had before a roll-back."""
     mine = {key: value for key, value in annotations_of(deployment).items() if key not in OWN_ANNOTATIONS}
     revision = max((revision_of(item) for item in old), default=0) + 1
     result = {**(annotations_of(newest) if newest else {}), **mine}

@@ -10,14 +10,14 @@ from grid.sandbox.controllers.rollout import is_rolling, limits, spec_replicas, 
 
 PROGRESSING, AVAILABLE, FAILURE = "Progressing", "Available", "ReplicaFailure"
 _NEW_AVAILABLE, _TIMED_OUT = "NewReplicaSetAvailable", "ProgressDeadlineExceeded"
-# Kubernetes writes "no deadline" as the largest number there is.
+# Kubernetes writes "no deadline" as the largest int32.
 _NO_DEADLINE = 2**31 - 1
 _Truth = Literal["True", "False", "Unknown"]
 
 
 @dataclass(frozen=True, slots=True)
 class RolloutCondition:
-    """A condition to be set now."""
+    """A condition to be set."""
 
     type: str
     status: _Truth
@@ -30,7 +30,7 @@ def find(conditions: Sequence[Object], kind: str) -> Object | None:
 
 
 def with_condition(conditions: Sequence[Object], new: RolloutCondition, now: datetime) -> list[Object]:
-    """The same status for the same reason changes nothing; otherwise the condition moves to the end, as on Kubernetes."""
+    """Return the conditions with the new one at the end, as on Kubernetes; unchanged if its status and reason are the same."""
     old = find(conditions, new.type)
     if old is not None and (old["status"], old.get("reason")) == (new.status, new.reason):
         return list(conditions)
@@ -61,7 +61,7 @@ def deadline_of(deployment: Object) -> int | None:
 
 
 def basic_status(deployment: Object, newest: Object | None, sets: Sequence[Object], now: datetime) -> Object:
-    """Counts and the Available condition, with the other conditions as they are."""
+    """Return the counts and the Available condition, with the other conditions unchanged."""
     counts = {
         name: sum(status_number(item, name) for item in sets)
         for name in ("replicas", "readyReplicas", "availableReplicas", "terminatingReplicas")
@@ -90,7 +90,7 @@ def basic_status(deployment: Object, newest: Object | None, sets: Sequence[Objec
 
 
 def rollout_status(deployment: Object, newest: Object | None, sets: Sequence[Object], now: datetime) -> Object:
-    """The whole status while rolling out: also whether it progresses, and the failure of a set that cannot create pods."""
+    """Return the whole status of a rollout: also whether it progresses, and the failure of a set that cannot create pods."""
     status = basic_status(deployment, newest, sets, now)
     conditions: list[Object] = status["conditions"]
     present = find((deployment.get("status") or {}).get("conditions") or [], PROGRESSING)
@@ -117,7 +117,7 @@ def _progress(
         return with_condition(conditions, done, now)
     if _is_moving(deployment, status):
         moving = RolloutCondition(PROGRESSING, "True", "ReplicaSetUpdated", f"{subject} is progressing.")
-        # Written anew each time it moves: its update time is what the deadline counts from.
+        # The condition is written anew at each progress: the deadline counts from its update time.
         return _replaced(conditions, find(conditions, PROGRESSING), moving, now)
     if _is_late(deployment, conditions, now):
         late = RolloutCondition(PROGRESSING, "False", _TIMED_OUT, f"{subject} has timed out progressing.")
@@ -166,7 +166,7 @@ def _due(deployment: Object, progressing: Object) -> datetime | None:
 
 
 def seconds_until_late(deployment: Object, status: Object, now: datetime) -> float | None:
-    """When to look again for a rollout that may stop moving; None when nothing is going on."""
+    """Return the seconds until a rollout without progress is late, or None when no rollout is under way."""
     progressing = find(status.get("conditions") or [], PROGRESSING)
     if progressing is None or is_complete(deployment, status) or progressing.get("reason") == _TIMED_OUT:
         return None
@@ -175,7 +175,7 @@ def seconds_until_late(deployment: Object, status: Object, now: datetime) -> flo
 
 
 def _failure(newest: Object | None, sets: Sequence[Object]) -> RolloutCondition | None:
-    """The new set's failure, else the first of any other."""
+    """Return the new set's failure, or else the first of any other set, or None."""
     for item in [*([newest] if newest else []), *sets]:
         found = find((item.get("status") or {}).get("conditions") or [], FAILURE)
         if found is not None:

@@ -1,4 +1,4 @@
-"""Server-side apply: every manager says which fields it wants, and owns them until it leaves them out. Pure
+"""Server-side apply: every manager names the fields it wants, and owns them until it leaves them out. Pure
 functions.
 
 Ownership by apply is kept for every object. Ownership by update is kept only where somebody has applied before,
@@ -28,7 +28,7 @@ from grid.sandbox.apiserver.schema import SCHEMA, Field
 
 @dataclass(frozen=True, slots=True)
 class Manager:
-    """Who changes an object, and how it writes down what it owns."""
+    """The author of a change, as `managedFields` names it."""
 
     name: str
     api_version: str
@@ -42,7 +42,7 @@ class FieldConflict:
 
 
 class Conflicts(Exception):
-    """Others own fields that this manager wants to have different."""
+    """Other managers own fields for which this manager wants another value."""
 
     def __init__(self, conflicts: Sequence[FieldConflict]) -> None:
         super().__init__(conflicts)
@@ -61,7 +61,7 @@ class Conflicts(Exception):
 
 
 def apply(live: Object, wanted: Object, type_name: str, manager: Manager, *, force: bool, now: str) -> Object:
-    """The live object (without its fields, if it is new) with what the manager wants. Raises Conflicts."""
+    """Return the live object (without its fields, if it is new) with what the manager wants. Raise `Conflicts`."""
     entries: list[Object] = copy.deepcopy(live["metadata"].get("managedFields") or [])
     own = _find(entries, manager, "Apply")
     claims = fields_of(wanted, type_name)
@@ -87,7 +87,7 @@ def apply(live: Object, wanted: Object, type_name: str, manager: Manager, *, for
             others |= kept
     owned = claims | others
     for path in sorted(before - owned, key=len):
-        if not any(other[: len(path)] == path for other in owned):  # somebody wants a field inside of it
+        if not any(other[: len(path)] == path for other in owned):  # another field inside of it is owned
             remove(result, path)
     if own is None:
         own = _entry(manager, "Apply")
@@ -99,7 +99,7 @@ def apply(live: Object, wanted: Object, type_name: str, manager: Manager, *, for
 
 
 def record_update(before: Object, after: Object, type_name: str, manager: Manager, now: str) -> None:
-    """Gives fields that an ordinary change has changed to who changed them, if anybody has applied the object."""
+    """Make the manager of an ordinary change the owner of the fields it changed, if anybody has applied the object."""
     entries: list[Object] = copy.deepcopy(before["metadata"].get("managedFields") or [])
     if not entries:
         return
@@ -119,12 +119,12 @@ def record_update(before: Object, after: Object, type_name: str, manager: Manage
 
 
 def _has_fields(path: FieldPath, paths: set[FieldPath]) -> bool:
-    """Whether this is an element whose fields are counted by themselves."""
+    """Return True for an element of a list whose fields are owned separately."""
     return path[-1][:2] == "k:" and any(len(other) > len(path) and other[: len(path)] == path for other in paths)
 
 
 def _is_element(path: FieldPath, wanted: Object) -> bool:
-    """Having an element of a list is nothing to argue about; its fields are."""
+    """Return True for an element of a list: two managers may both have it, and only its fields can conflict."""
     return path[-1][:2] != "f:" or lookup(wanted, path) == {}
 
 

@@ -14,11 +14,11 @@ from grid.sandbox.apiserver.kinds import Object
 from grid.sandbox.apiserver.schema import CUSTOM, SCHEMA, Field
 
 _ANYTHING = "anything"
-FREE = (CUSTOM, _ANYTHING)  # without a schema objects have fields, and anything else is one value
+FREE = (CUSTOM, _ANYTHING)  # without a schema, an object has fields and anything else is one value
 FieldPath: TypeAlias = tuple[str, ...]
 # Maps that are one value although their values are scalars.
 _ATOMIC_MAPS = {("PodSpec", "nodeSelector"), ("ServiceSpec", "selector")}
-# What makes an element of a list unique may be left out when it has a default.
+# A key of a list's elements may be left out when it has a default.
 _KEY_DEFAULTS = {"protocol": "TCP"}
 _NOT_OWNED = {
     ("f:apiVersion",),
@@ -34,7 +34,7 @@ _NOT_OWNED = {
 
 
 def fields_of(obj: Object, type_name: str) -> set[FieldPath]:
-    """All fields that an object sets."""
+    """Return the paths of all fields that an object sets, except those that nobody owns."""
     paths = set(_struct(obj, type_name, ()))
     return {path for path in paths if path not in _NOT_OWNED and path[:2] not in _NOT_OWNED and path != ("f:metadata",)}
 
@@ -83,7 +83,7 @@ def element_name(element: Any, field: Field) -> str:
 
 
 def encode(paths: set[FieldPath]) -> Object:
-    """As `fieldsV1`: nested objects, "." marking an element that is a field itself and has fields below it."""
+    """Return the paths as `fieldsV1`: nested objects, where "." marks an element that is itself owned and has fields below."""
     tree: Object = {}
     parents = {path[:length] for path in paths for length in range(1, len(path))}
     for path in sorted(paths):
@@ -110,7 +110,7 @@ def decode(tree: Mapping[str, Any]) -> set[FieldPath]:
 
 
 def readable(path: FieldPath) -> str:
-    """.spec.template.spec.containers[name="app"].image"""
+    """Return a path as text, like .spec.template.spec.containers[name="app"].image"""
     text = ""
     for part in path:
         kind, content = part[:2], part[2:]
@@ -128,7 +128,7 @@ _ABSENT = object()
 
 
 def lookup(obj: Any, path: FieldPath) -> Any:
-    """The value at a path; a marker that equals nothing else where there is none."""
+    """Return the value at a path, or a marker that equals no value when the path does not exist."""
     for part in path:
         kind, content = part[:2], part[2:]
         if kind == "f:":
@@ -150,7 +150,7 @@ def matches(element: Any, kind: str, content: str) -> bool:
 
 
 def remove(obj: Any, path: FieldPath) -> None:
-    """Takes the field at a path out of an object, if it is there."""
+    """Remove the field at a path from an object, if it exists."""
     container = lookup(obj, path[:-1]) if len(path) > 1 else obj
     kind, content = path[-1][:2], path[-1][2:]
     if kind == "f:" and isinstance(container, dict):

@@ -6,7 +6,7 @@ from typing import Any
 
 
 class CannotApply(Exception):
-    """An operation names a path that does not exist, is malformed, or a test failed."""
+    """An operation is malformed or names a path that does not exist, or a test failed."""
 
 
 def json_patch(target: Any, operations: Sequence[Any]) -> Any:

@@ -2,7 +2,7 @@
 
 Which lists those are, and by which key, is in the schema. Directives: `$patch: replace|delete|merge`,
 `$retainKeys`, `$deleteFromPrimitiveList/<list>`, `$setElementOrder/<list>`. New elements of a list go to its front,
-as they do there, unless an element order says otherwise.
+as in Kubernetes, unless an element order says otherwise.
 """
 
 from collections.abc import Mapping
@@ -16,11 +16,11 @@ _UNKNOWN = Field("any", is_struct=False)
 
 
 class NoMergeKey(Exception):
-    """An element of a merged list does not say which one it is."""
+    """An element of a merged list lacks the merge key."""
 
 
 def strategic_merge(target: Any, patch: Any, type_name: str) -> Any:
-    """The target, of the schema's type `type_name`, with the patch laid over it."""
+    """Return the target, of the schema's type `type_name`, with the patch applied."""
     if not isinstance(patch, dict):
         return patch
     return _merge_map(target if isinstance(target, dict) else {}, patch, type_name)
@@ -59,7 +59,7 @@ def _merge_map(target: Mapping[str, Any], patch: Mapping[str, Any], type_name: s
 
 def _merge_value(target: Any, value: Any, field: Field, order: Any) -> Any:
     if isinstance(value, dict):
-        # A map's values are merged as what they are; the map itself has no fields of its own.
+        # A map has no schema fields of its own, so its values are merged without one.
         inner = field.type if field.is_struct and not field.container else ""
         return _merge_map(target if isinstance(target, dict) else {}, value, inner)
     if not isinstance(value, list):
@@ -96,9 +96,10 @@ def _merge_list(target: list[Any], patch: list[Any], key: str, type_name: str) -
 
 
 def _ordered(merged: list[Any], wanted: list[Any], live: list[Any], key: str) -> list[Any]:
-    """Elements of `wanted` in its order, the others in the order they had, interleaved as they stood in the live list.
+    """Return the elements of `wanted` in its order, interleaved with the others as they stood in the live list.
 
-    Kubernetes' own procedure: an element that only the server has goes before the first wanted one that it preceded there.
+    This is Kubernetes' procedure: an element that only the server has stays before the first wanted one that it
+    preceded in the live list.
     """
 
     def identity(element: Any) -> Any:

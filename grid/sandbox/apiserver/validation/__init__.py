@@ -1,6 +1,6 @@
 """Validation: every problem of an object at once, as a 422 with Kubernetes' words.
 
-One module for each family of kinds; each gives functions from an object to a list of causes. Pure.
+Each family of kinds has a module of pure functions from an object to a list of causes.
 """
 
 from collections.abc import Callable, Mapping
@@ -51,7 +51,7 @@ def check_new(kind: ServedKind, obj: Object) -> None:
 
 
 def check_update(kind: ServedKind, new: Object, old: Object, subresource: str) -> None:
-    """Through a subresource only metadata needs checking: what else it may change, it sets itself."""
+    """Raise a 422 `Failure` for an invalid update. A subresource sets its other fields itself, so only its metadata is checked."""
     causes = [*new_finalizers_problem(new, old), *check_metadata(kind, new)]
     if not subresource:
         causes += _UPDATES[kind.resource](new, old) if kind.resource in _UPDATES else []

@@ -16,7 +16,7 @@ _CLAIM_RULE = (
 
 
 def check_data(obj: Object) -> list[StatusCause]:
-    """Keys and size of what a ConfigMap or a Secret holds."""
+    """Check the keys and the size of a ConfigMap's or a Secret's data."""
     causes: list[StatusCause] = []
     total = 0
     for field in ("data", "binaryData"):
@@ -29,7 +29,7 @@ def check_data(obj: Object) -> list[StatusCause]:
 
 
 def check_data_update(new: Object, old: Object) -> list[StatusCause]:
-    """ConfigMaps and Secrets that are immutable stay as they are."""
+    """Check that the type, and the data of an immutable ConfigMap or Secret, stay unchanged."""
     causes: list[StatusCause] = []
     if new.get("type") != old.get("type"):
         causes.append(wrong("type", new.get("type"), "field is immutable"))
@@ -85,7 +85,7 @@ def check_claim_spec(spec: Object, path: str) -> list[StatusCause]:
 
 
 def check_claim_update(new: Object, old: Object) -> list[StatusCause]:
-    """A claim may be bound to a volume and grow; nothing else of it changes."""
+    """Check that of a claim only the volume (once) and the requested size change."""
     allowed = ("volumeName", "resources")
     before = {key: value for key, value in old["spec"].items() if key not in allowed}
     after = {key: value for key, value in new["spec"].items() if key not in allowed}
@@ -138,7 +138,7 @@ def check_api_service(api: Object) -> list[StatusCause]:
 
 
 def check_event(event: Object) -> list[StatusCause]:
-    """Events about something belong into its namespace; about what has none, into "default"."""
+    """Check that an event is in the namespace of its object, or in "default" or "kube-system" for a cluster-scoped object."""
     about, namespace = event.get("involvedObject") or {}, event["metadata"]["namespace"]
     given = about.get("namespace", "")
     if given and given != namespace:
@@ -149,7 +149,7 @@ def check_event(event: Object) -> list[StatusCause]:
 
 
 def check_new_event(event: Object) -> list[StatusCause]:
-    """What events.k8s.io/v1 demands beyond that, checked on the form in which events are stored."""
+    """Check what only events.k8s.io/v1 demands, on the form in which events are stored."""
     causes: list[StatusCause] = []
     if not event.get("eventTime"):
         causes.append(required("eventTime"))

@@ -116,7 +116,7 @@ def check_tolerations(tolerations: list[Object], path: str) -> list[StatusCause]
 
 
 def check_pod_update(new: Object, old: Object) -> list[StatusCause]:
-    """Only images, the deadline and further tolerations may change once a pod exists."""
+    """Check that only images, the deadlines and additional tolerations change."""
     before, after = old["spec"], copy.deepcopy(new["spec"])
     for group in ("containers", "initContainers"):
         if len(before.get(group) or ()) != len(after.get(group) or ()):

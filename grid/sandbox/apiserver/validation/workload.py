@@ -1,4 +1,4 @@
-"""Validation of what makes and scales pods: Deployments, ReplicaSets, autoscalers, disruption budgets."""
+"""Validation of Deployments, ReplicaSets, autoscalers and disruption budgets."""
 
 import re
 from typing import Any
@@ -75,7 +75,7 @@ def _check_strategy(strategy: Object) -> list[StatusCause]:
 
 
 def check_share(amount: Any, path: str) -> list[StatusCause]:
-    """A number of pods or a percentage of them."""
+    """Check a number of pods or a percentage."""
     if isinstance(amount, int) and amount < 0:
         return [wrong(path, amount, _NOT_NEGATIVE)]
     if isinstance(amount, str) and not re.fullmatch(r"[0-9]+%", amount):

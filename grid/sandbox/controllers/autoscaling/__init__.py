@@ -1,1 +1,1 @@
-"""When the node autoscaler adds and removes nodes: pure decisions on a snapshot, and the status it publishes."""
+"""The node autoscaler's rules: pure decisions on a snapshot, and the status that it publishes."""

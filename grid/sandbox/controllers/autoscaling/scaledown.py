@@ -1,8 +1,8 @@
-"""Which nodes are not needed, and why the others are. Pure.
+"""Scale-down: which nodes are unneeded, and why the others stay. Pure.
 
 A node is unneeded when its requests are below the threshold of what it offers (the larger share of CPU, memory and
 accelerators counts), everything on it may and can move elsewhere, nobody disabled its removal, and its pool stays at its minimum.
-Two nodes never count on each other: what has been planned to take a pod stays.
+Two nodes never count on each other: a node that is to take a pod of another stays.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ _MIRROR_POD = "kubernetes.io/config.mirror"
 
 @dataclass(frozen=True, slots=True)
 class Removable:
-    """A node that the cloud can take away, and the pool it belongs to."""
+    """A node that the cloud can delete, and its pool."""
 
     name: str
     pool: str
@@ -29,7 +29,7 @@ class Removable:
 
 @dataclass(frozen=True, slots=True)
 class NodeVerdict:
-    """`reason` says why a node stays; empty: it is unneeded, and `moving` are the pods that go elsewhere first."""
+    """The decision on one node. `reason` says why it stays; empty: it is unneeded, and the pods in `moving` must leave first."""
 
     node: str
     pool: str
@@ -43,7 +43,7 @@ class NodeVerdict:
 
 
 def utilization(state: NodeState) -> float:
-    """The largest share of CPU, memory and accelerators that is requested."""
+    """Return the largest requested share of CPU, memory and accelerators."""
     measured = [name for name in state.allocatable if name in ("cpu", "memory") or "/" in name]
     shares = [state.used.get(name, 0) / state.allocatable[name] for name in measured if state.allocatable[name] > 0]
     return max(shares, default=0.0)
@@ -58,10 +58,10 @@ def plan_scale_down(
     threshold: float,
     known: Sequence[str] = (),
 ) -> list[NodeVerdict]:
-    """A verdict for each node.
+    """Return a verdict for each node.
 
-    `spare` is how many nodes each pool has above its minimum; `known` are the nodes found unneeded before, longest first: they
-    come first, so that a node's waiting time is not lost to an equal one. The snapshot is used up.
+    `spare` is how many nodes each pool has above its minimum; `known` are the nodes found unneeded before, longest
+    first: they are judged first, so that a node's waiting time is not lost to an equal one. The snapshot is used up.
     """
     seniority = {name: index for index, name in enumerate(known)}
     present = [item for item in nodes if item.name in snapshot.nodes]
@@ -98,7 +98,7 @@ def plan_scale_down(
 
 
 def why_immovable(pod: Mapping[str, Any]) -> str:
-    """Why a pod may not be moved by the autoscaler; empty when it may."""
+    """Return why the autoscaler may not move a pod, or "" when it may."""
     wish = annotations_of(pod).get(SAFE_TO_EVICT)
     if wish == "true":
         return ""
@@ -110,7 +110,7 @@ def why_immovable(pod: Mapping[str, Any]) -> str:
 
 
 def _stays_behind(pod: Mapping[str, Any]) -> bool:
-    """Pods of a DaemonSet and static pods belong to the node and go with it."""
+    """Return True for pods of a DaemonSet and static pods: they belong to the node and end with it."""
     owner = controller_of(pod)
     return _MIRROR_POD in annotations_of(pod) or (owner is not None and owner.get("kind") == "DaemonSet")
 
@@ -168,7 +168,7 @@ def _spend(moving: Sequence[Mapping[str, Any]], allowed: Sequence[_Budget]) -> N
 
 
 def _move(name: str, moving: Sequence[Mapping[str, Any]], snapshot: Snapshot, used: set[str]) -> bool:
-    """Takes the node out of the snapshot and its pods elsewhere; puts everything back when one fits nowhere."""
+    """Remove the node from the snapshot and place its pods elsewhere; restore everything when one fits nowhere."""
     state = snapshot.nodes.pop(name)
     before: dict[str, NodeState] = {}
     for pod in moving:
@@ -185,5 +185,5 @@ def _move(name: str, moving: Sequence[Mapping[str, Any]], snapshot: Snapshot, us
 
 
 def pods_to_move(pods: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The pods of a node that must be evicted before it goes, by uid once each."""
+    """Return the pods of a node that must be evicted before its removal, each uid once."""
     return list({uid_of(pod): pod for pod in pods if not _stays_behind(pod)}.values())

@@ -1,6 +1,6 @@
-"""Which pools must grow for the pods that wait, and why a pod makes none grow. Pure.
+"""Scale-up: which pools must grow for the unschedulable pods, and why a pod makes none grow. Pure.
 
-Pods first go, in the snapshot only, where they fit already: on nodes that are there and on those still booting, so that one
+Pods are first placed, in the snapshot only, where they already fit: on existing nodes and on those still booting, so that one
 pod never asks for a second node. The rest are packed onto empty nodes of each pool; the pool that wastes least grows, within its
 maximum, until no pod can be helped any more.
 """
@@ -32,7 +32,7 @@ class UnschedulablePod:
 
 @dataclass(frozen=True, slots=True)
 class PoolState:
-    """A pool, how many machines it has (booting ones included), and what an empty node of it looks like."""
+    """A pool, its number of machines (booting ones included), and the template of an empty node."""
 
     pool: NodePool
     size: int
@@ -53,7 +53,7 @@ class Increase:
 
 @dataclass(frozen=True, slots=True)
 class ScaleUp:
-    """`triggered` says for each helped pod which pool grows for it; `refused` why nothing grows for the others."""
+    """The plan of a scale-up: `triggered` maps each helped pod to the pool that grows, `refused` the others to the reason."""
 
     increases: tuple[Increase, ...]
     triggered: Mapping[str, Increase]
@@ -62,7 +62,7 @@ class ScaleUp:
 
 @dataclass(slots=True)
 class _Option:
-    """A pool's new nodes for the waiting pods, and who fits on them."""
+    """A pool's new nodes for the unschedulable pods, and the pods that fit on them."""
 
     state: PoolState
     nodes: list[NodeState]
@@ -70,7 +70,7 @@ class _Option:
 
 
 def template_node(pool: NodePool, name: str, like: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """A node of the pool before anything runs on it; offers what a real one (`like`) does when there is one."""
+    """Return a node of the pool before anything runs on it, with the allocatable amounts of `like` when there is a real node."""
     allocatable = (like or {}).get("status", {}).get("allocatable") or dict(pool.capacity)
     return {
         "metadata": {"name": name, "labels": pool.node_labels(name)},
@@ -87,7 +87,7 @@ def pool_state(
 
 
 def plan_scale_up(waiting: Sequence[UnschedulablePod], snapshot: Snapshot, pools: Sequence[PoolState]) -> ScaleUp:
-    """Places what fits into the snapshot, and decides about the rest."""
+    """Place what fits into the snapshot, and decide about the rest."""
     blocked = {key_of(item.pod): claim_problem(item.pod, snapshot) for item in waiting}
     rest = [item for item in waiting if blocked[key_of(item.pod)] or not _place_existing(item, snapshot)]
     helpable = [item for item in rest if not blocked[key_of(item.pod)]]
@@ -125,7 +125,7 @@ def _place_existing(item: UnschedulablePod, snapshot: Snapshot) -> bool:
 
 
 def _pack(waiting: Sequence[UnschedulablePod], state: PoolState, size: int) -> _Option:
-    """First fit, largest first, onto as many empty nodes as the pool may still get."""
+    """Place the pods first fit, largest first, onto as many empty nodes as the pool may still get."""
     option = _Option(state, [], [])
     room = 0 if state.in_backoff else state.pool.maximum - size
     for item in sorted(waiting, key=lambda item: _share(item.requests, state.template), reverse=True):
@@ -146,7 +146,7 @@ def _share(requests: Mapping[str, int], node: NodeState) -> float:
 
 
 def _waste(option: _Option) -> tuple[int, float]:
-    """Accelerators that nobody asked for weigh more than any idle core."""
+    """Return a sort key of the idle share: accelerators that nobody requested weigh more than any idle core."""
     idle = 0.0
     extended_idle = 0
     for node in option.nodes:

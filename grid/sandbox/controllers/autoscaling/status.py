@@ -1,4 +1,4 @@
-"""What the autoscaler publishes in the ConfigMap `cluster-autoscaler-status`: the YAML that the real one writes. Pure."""
+"""The text of the ConfigMap `cluster-autoscaler-status`: the YAML that the real autoscaler writes. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -34,7 +34,7 @@ class GroupFacts:
 
 @dataclass(slots=True)
 class Transitions:
-    """When each published state last changed; remembered between two reports."""
+    """The time at which each published state last changed; kept between two reports."""
 
     _since: dict[str, tuple[str, datetime]] = field(default_factory=dict)
 
@@ -47,7 +47,7 @@ class Transitions:
 
 
 def status_text(groups: Sequence[GroupFacts], transitions: Transitions, now: datetime) -> str:
-    """The document's text; the keys stay in the real one's order."""
+    """Return the document's text; the keys are in the real autoscaler's order."""
     total = GroupFacts(
         name="",
         minimum=sum(group.minimum for group in groups),

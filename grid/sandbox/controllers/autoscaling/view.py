@@ -1,4 +1,4 @@
-"""The machines and nodes at the start of one round of autoscaling: which are ready, which are still coming. Pure."""
+"""The machines and nodes at the start of one round of autoscaling: which are ready, which are still booting. Pure."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _UPCOMING = "upcoming/"
 
 @dataclass(frozen=True, slots=True)
 class MachineTimeouts:
-    """How long a machine may take to become a ready node: a new one, and one that was ready before."""
+    """The time that a machine may take to become a ready node: a new one, and one that was ready before."""
 
     provision: timedelta
     recovery: timedelta
@@ -24,7 +24,7 @@ class MachineTimeouts:
 
 @dataclass(frozen=True, slots=True)
 class AutoscalingView:
-    """`machines` by pool as the cloud lists them, `nodes` by name, `not_ready_since` for machines that are no ready node."""
+    """`machines` by pool as the cloud lists them, `nodes` by name, `not_ready_since` for machines without a ready node."""
 
     now: datetime
     pools: Sequence[NodePool]
@@ -37,7 +37,7 @@ class AutoscalingView:
         return [name for name in self.machines[pool] if name in self.nodes and is_usable(self.nodes[name])]
 
     def booting(self, pool: str) -> list[str]:
-        """Machines that will soon be ready nodes: new ones, and those that were ready a moment ago."""
+        """Return the machines that will soon be ready nodes: new ones, and those that were ready a moment ago."""
         since = self.not_ready_since
         return [name for name in self.machines[pool] if name in since and self.now - since[name] < self._patience(name)]
 
@@ -49,7 +49,7 @@ class AutoscalingView:
         return self.patience.recovery
 
     def snapshot(self, pods: Iterable[Mapping[str, Any]], claims: Iterable[Mapping[str, Any]]) -> Snapshot:
-        """Ready nodes with their pods, and booting machines as the empty nodes that they will be."""
+        """Return the ready nodes with their pods, and the booting machines as empty nodes."""
         ready = [node for node in self.nodes.values() if is_usable(node)]
         upcoming = [
             template_node(pool, f"{_UPCOMING}{name}", self._example(pool.name))
@@ -70,12 +70,12 @@ class AutoscalingView:
         ]
 
     def _example(self, pool: str) -> Object | None:
-        """A real node of the pool, which knows better than the template what such a node offers."""
+        """Return a real node of the pool, whose allocatable amounts are exact, or None."""
         ready = self.ready(pool)
         return self.nodes[ready[0]] if ready else None
 
 
 def drop_upcoming(snapshot: Snapshot) -> None:
-    """Leaves the nodes that are there: only those can take a pod that has to move now."""
+    """Remove the booting nodes from the snapshot: they cannot take a pod that has to move now."""
     for name in [name for name in snapshot.nodes if name.startswith(_UPCOMING)]:
         del snapshot.nodes[name]

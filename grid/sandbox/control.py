@@ -1,6 +1,5 @@
 """Requests to the embedded cluster beside Kubernetes' API: the size of its population, and simulated failures.
 
-
     GET   /sandbox/population            the present state
     PATCH /sandbox/population            {"pods": 500, "churn": 20}, either of them
     POST  /sandbox/failures/NAME         {"pool": "cpu", "count": 10, "seconds": 15}, as the failure needs

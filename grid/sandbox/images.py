@@ -1,9 +1,9 @@
 """Container images of the embedded cluster: a name stands for Python requirements, and pulling it makes a virtual environment.
 
 The catalogue maps image names to requirements; a TOML file adds to it. The store keeps one directory per image, made once and
-shared by all nodes and all processes that were given the same directory: an image is there when its marker is there, a lock
-file keeps two from making it at once, and what a killed pull left behind is wiped by the next one. Nothing of the
-environment is handed to the installer but what it needs to reach a package index.
+shared by all nodes and all processes with the same directory: an image exists when its marker does, a lock file keeps two
+processes from making it at once, and the next pull removes what a killed one left behind. Of the environment the installer
+gets only what it needs to reach a package index.
 """
 
 import asyncio
@@ -31,12 +31,12 @@ logger = logging.getLogger(__name__)
 _MARKER = "image.json"
 _LOCK_POLL_SECONDS = 0.2
 _ERROR_LINES = 20
-# Counted up when another environment is made of the same requirements.
+# Increased when another environment is made of the same requirements.
 _RECIPE = 3
 _LONGEST_ERROR = 500
 _LONGEST_OUTPUT = 16 * 1024 * 1024
 _NOT_IN_A_FILE_NAME = re.compile(r"[^A-Za-z0-9.]+")
-# What the installer may see: where programs and certificates are, its own settings, proxies. Never tokens or DJANGO_*.
+# The variables for the installer: paths of programs and certificates, its own settings, proxies. Never tokens or DJANGO_*.
 _INSTALLER_NAMES = frozenset(
     {"PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "NETRC"}
     | {"SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"}
@@ -46,7 +46,7 @@ _INSTALLER_SUFFIX = "_PROXY"
 
 
 class PullFailed(Exception):
-    """The image cannot be had; the message is what `kubectl describe` will show."""
+    """The image cannot be pulled; the message is what `kubectl describe` will show."""
 
 
 class BadCatalogue(ValueError):
@@ -55,7 +55,7 @@ class BadCatalogue(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A catalogue entry. `command` is what runs when a container names none."""
+    """A catalogue entry. `command` runs when a container names none."""
 
     name: str
     requirements: tuple[str, ...]
@@ -65,7 +65,7 @@ class Image:
 
     @property
     def digest(self) -> str:
-        """Changes with whatever would make another environment: the requirements, the Python that runs them, what is done besides."""
+        """A hash of all that determines the environment: the recipe, the image's name, the requirements and the Python."""
         identity = json.dumps([_RECIPE, self.name, self.requirements, sys.version_info[:3], sys.base_prefix])
         return hashlib.sha256(identity.encode()).hexdigest()
 
@@ -139,7 +139,7 @@ class ImageCatalogue:
         return cls([*BUILT_IN, *(_entry(path, name, entry) for name, entry in entries.items())])
 
     def find(self, name: str) -> Image | None:
-        """The entry of an image name as a pod spells it: `docker.io/` in front and `:latest` behind may be left out."""
+        """Return the entry of an image name as a pod spells it: `docker.io/` in front and `:latest` behind may be omitted."""
         return (
             self._images.get(name)
             or self._images.get(name.removeprefix("docker.io/"))
@@ -197,7 +197,7 @@ class ImageStore:
     def __init__(self, directory: Path, catalogue: ImageCatalogue | None = None) -> None:
         self.directory = directory
         self.catalogue = catalogue or ImageCatalogue()
-        # Two installers at once would only slow each other down on a small machine, and a real kubelet pulls one by one.
+        # Two installers at once would only slow each other down on a small machine, and a real kubelet pulls serially.
         self._one_at_a_time = asyncio.Lock()
 
     def present(self, name: str) -> PulledImage | None:
@@ -209,9 +209,9 @@ class ImageStore:
         return [pulled for pulled in found if pulled is not None]
 
     async def pull(self, name: str) -> tuple[PulledImage, float]:
-        """The image, made if it is not there yet, and the seconds that this took without waiting for others.
+        """Return the image, made if it is missing, and the seconds that this took without waiting for others.
 
-        Raises `PullFailed`; cancelling it ends the installer.
+        Raise `PullFailed`; cancelling ends the installer.
         """
         image = self.catalogue.find(name)
         if image is None:
@@ -242,7 +242,7 @@ class ImageStore:
 
     @asynccontextmanager
     async def _locked(self, image: Image) -> AsyncIterator[int]:
-        """Holds the image's lock file. The installer inherits it, so an installer that outlives us still holds it."""
+        """Hold the image's lock file. The installer inherits it, so an installer that outlives this process still holds it."""
         self.directory.mkdir(parents=True, exist_ok=True)
         lock = os.open(self._place(image).with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -263,7 +263,7 @@ class ImageStore:
             programs = await find(image.needs, os.environ.get("PATH", os.defpath))
         except Unmet as error:
             raise PullFailed(str(error)) from error
-        # Scripts in an environment hold its path, so it is made in place and counts only once its marker is there.
+        # Scripts in an environment hold its path, so it is made in place and counts only once its marker exists.
         await asyncio.to_thread(shutil.rmtree, place, ignore_errors=True)
         await asyncio.to_thread(venv.create, place, symlinks=True, with_pip=False)
         if image.requirements:
@@ -309,7 +309,7 @@ def _start_kernels_safely(place: Path) -> None:
 
 
 def installer_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """The part of an environment that a package installer needs, and nothing that could be a secret of ours."""
+    """Return the variables that a package installer needs, and none that could be a secret of ours."""
     return {
         name: value
         for name, value in environment.items()

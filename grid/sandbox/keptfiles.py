@@ -1,4 +1,4 @@
-"""What the embedded cluster keeps in its data directory, and when a file of it cannot be used."""
+"""The files in the embedded cluster's data directory, and the checks whether they are usable."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -29,7 +29,7 @@ def certificate(path: Path) -> str:
 
 
 def signed_by(authority: str) -> Callable[[Path], str]:
-    """A private key and its certificate, which the authority in the same folder has signed."""
+    """Return a check of a private key and its certificate, which the authority in the same folder must have signed."""
 
     def check(path: Path) -> str:
         content = path.read_bytes()
@@ -43,7 +43,7 @@ def signed_by(authority: str) -> Callable[[Path], str]:
         try:
             signer = x509.load_pem_x509_certificate((path.parent / authority).read_bytes())
         except (OSError, ValueError):
-            return ""  # without its authority both are made anew, and of a damaged one its own row tells
+            return ""  # without its authority both are made anew; a damaged authority is reported by its own row
         try:
             found.verify_directly_issued_by(signer)
         except (InvalidSignature, ValueError, TypeError):
@@ -110,7 +110,7 @@ KEPT_FILES: tuple[KeptFile, ...] = (
         for program, words in (("kubelet", "kubelets"), ("metrics-server", "metrics server"))
         for end in ("crt", "key")
     ),
-    # A pod whose files are damaged is started anew by its kubelet, and what is in volumes only its owner knows.
+    # A pod whose files are damaged is restarted by its kubelet, and the content of volumes is known to their owners only.
     KeptFile("machine/nodes", "the pods of this machine's nodes", is_folder=True, is_free_below=True),
     KeptFile("machine/volumes", "the files of projects", is_folder=True, is_free_below=True),
     KeptFile("images", "pulled images", is_folder=True, is_free_below=True),

@@ -1,8 +1,8 @@
-"""The scheduler: gives every pending pod a node, or says in the real scheduler's words why none takes it.
+"""The scheduler: binds every pending pod to a node, or reports in the real scheduler's words why none takes it.
 
-Highest priority first, then first come first served. A pod that fits nowhere is tried again when something happened that may
-help it (a node came or changed, a pod went away, a claim was bound), after a back-off of 1 to 10 seconds of its own, and in any
-case every five minutes. Pods that name another scheduler are left alone. The decision itself is pure: `controllers.scheduling`.
+Highest priority first, then first come, first served. An unschedulable pod is tried again after a change that may help it (a node
+came or changed, a pod went away, a claim was bound), after a back-off of 1 to 10 seconds of its own, and in any case every five
+minutes. Pods that name another scheduler are left alone. The decision itself is pure: `controllers.scheduling`.
 """
 
 import asyncio
@@ -35,14 +35,14 @@ logger = logging.getLogger(__name__)
 
 _FIRST_BACKOFF, _LONGEST_BACKOFF = 1.0, 10.0
 _RETRY_ANYWAY_SECONDS = 300.0
-# A binding that the mirror has not shown after so long was lost or undone; then the pod may be decided again.
+# A binding that the mirror has not shown after this time was lost or undone, and the pod is scheduled again.
 _ASSUMED_SECONDS = 30.0
 _AFTER_FAILURE_SECONDS = 1.0
 
 
 @dataclass(slots=True)
 class _Attempts:
-    """What is remembered of a pod that fitted nowhere. Times are monotonic."""
+    """The failed attempts to schedule one pod. Times are monotonic."""
 
     count: int
     not_before: float
@@ -52,7 +52,7 @@ class _Attempts:
 
 @dataclass(frozen=True, slots=True)
 class _Assumed:
-    """A binding the server has accepted and the mirror has not shown yet."""
+    """A binding that the server has accepted and the mirror has not shown yet."""
 
     pod: Object
     node: str
@@ -60,7 +60,7 @@ class _Assumed:
 
 
 class Scheduler(EmbeddedController):
-    """Bind pending pods to nodes. There is one per cluster: two would both be right and would bind against each other."""
+    """The controller that binds pending pods to nodes. There is one per cluster, as two would bind against each other."""
 
     component = DEFAULT_SCHEDULER
 
@@ -71,7 +71,7 @@ class Scheduler(EmbeddedController):
         self._requests: dict[str, Amounts] = {}
         self._assumed: dict[str, _Assumed] = {}
         self._attempts: dict[str, _Attempts] = {}
-        # Counts the changes that may make room; a pod that failed before the newest one deserves another try.
+        # The number of changes that may have made room; a pod that failed before the newest one is tried again.
         self._changes = 0
         self._wake = asyncio.Event()
         self._pods.subscribe(self._pod_changed)
@@ -79,7 +79,7 @@ class Scheduler(EmbeddedController):
         self._claims.subscribe(self._claim_changed)
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Schedule until cancelled."""
         async with self._mirrors.running():
             while True:
                 self._wake.clear()
@@ -91,7 +91,7 @@ class Scheduler(EmbeddedController):
                 await sleep_or_wake(self._clock, wait, self._wake)
 
     async def _schedule_all(self) -> float:
-        """Tries every pod whose turn it is; returns the seconds until the next one's turn."""
+        """Try every pod that is due; return the seconds until the next one is."""
         now = self._clock.monotonic()
         self._forget_old_assumptions(now)
         waiting = [pod for pod in self._pods.items() if concerns_us(pod) and uid_of(pod) not in self._assumed]
@@ -123,7 +123,7 @@ class Scheduler(EmbeddedController):
         return self._requests[uid]
 
     async def _schedule_one(self, pod: Object, snapshot: Snapshot, changes: int) -> None:
-        """`changes` were known when the snapshot was taken; a later one is worth another try."""
+        """Bind one pod or report why not. `changes` is the count at the snapshot; a later change permits another try."""
         requests = self._requests_of(pod)
         decision = decide(pod, requests, snapshot)
         try:

@@ -7,7 +7,7 @@ from grid.sandbox.client import name_of
 
 
 def matches_labels(selector: Mapping[str, Any] | None, labels: Mapping[str, str]) -> bool:
-    """A LabelSelector: None matches nothing, an empty one matches everything."""
+    """Return True when a LabelSelector matches; None matches nothing, an empty one matches everything."""
     if selector is None:
         return False
     wanted = selector.get("matchLabels") or {}
@@ -17,7 +17,7 @@ def matches_labels(selector: Mapping[str, Any] | None, labels: Mapping[str, str]
 
 
 def matches_requirement(requirement: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    """One expression of a label or node selector. An operator that does not exist matches nothing."""
+    """Return True when one expression of a label or node selector matches; an unknown operator matches nothing."""
     value = labels.get(requirement["key"])
     values: Sequence[str] = requirement.get("values") or ()
     match requirement.get("operator"):
@@ -46,7 +46,7 @@ def _compares(value: str | None, values: Sequence[str], *, above: bool) -> bool:
 
 
 def matches_node_term(term: Mapping[str, Any], node: Mapping[str, Any]) -> bool:
-    """One node selector term; an empty one matches no node."""
+    """Return True when one node selector term matches; an empty one matches no node."""
     expressions = term.get("matchExpressions") or ()
     fields = term.get("matchFields") or ()
     if not expressions and not fields:
@@ -58,14 +58,14 @@ def matches_node_term(term: Mapping[str, Any], node: Mapping[str, Any]) -> bool:
 
 
 def required_node_terms(pod: Mapping[str, Any]) -> Sequence[Mapping[str, Any]] | None:
-    """The terms of a pod's required node affinity, None when it has none."""
+    """Return the terms of a pod's required node affinity, or None when it has none."""
     affinity = (pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
     return None if required is None else (required.get("nodeSelectorTerms") or ())
 
 
 def fits_node_selection(pod: Mapping[str, Any], node: Mapping[str, Any]) -> bool:
-    """Both `nodeSelector` and required node affinity."""
+    """Return True when a node satisfies both `nodeSelector` and required node affinity."""
     labels = node.get("metadata", {}).get("labels") or {}
     selector = pod["spec"].get("nodeSelector") or {}
     if any(labels.get(key) != value for key, value in selector.items()):

@@ -20,7 +20,7 @@ def tolerates(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
 def untolerated(
     tolerations: Iterable[Mapping[str, Any]], taints: Iterable[Mapping[str, Any]], effects: frozenset[str]
 ) -> list[Mapping[str, Any]]:
-    """The taints with one of these effects that no toleration covers."""
+    """Return the taints with one of these effects that no toleration covers."""
     known = list(tolerations)
     return [
         taint

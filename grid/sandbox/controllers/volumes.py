@@ -1,4 +1,4 @@
-"""The volume binder: every claim gets its volume at once, because all volumes are directories of one machine.
+"""The volume binder: every claim is bound at once, because all volumes are directories of one machine.
 
 There are no PersistentVolume objects and no storage classes in the embedded cluster: a claim is Bound to `pvc-<uid>`, and the
 kubelets keep its directory. On another cluster this controller is not started.
@@ -19,7 +19,7 @@ from grid.sandbox.controllers.controller import QueueController
 
 
 class VolumeBinder(QueueController):
-    """Bind each claim as soon as it is created."""
+    """The controller that binds each claim as soon as it is created."""
 
     component = "persistentvolume-controller"
     name = "volumes"
@@ -41,7 +41,7 @@ class VolumeBinder(QueueController):
         return None
 
     async def _write(self, claim: Object, volume: str) -> None:
-        """First the spec, then the status: a process killed between the two does the second at its next start."""
+        """Write the spec, then the status: a process killed between the two does the second at its next start."""
         namespace, name = namespace_of(claim), name_of(claim)
         if not claim["spec"].get("volumeName"):
             claim = await self._client.patch(VOLUME_CLAIMS.path(namespace, name), {"spec": {"volumeName": volume}})

@@ -1,4 +1,4 @@
-"""Waiting for the next round of a loop: until its time has come, or until something happened that should not wait."""
+"""Waiting for the next round of a loop: until its time has come, or an event wakes it."""
 
 import asyncio
 
@@ -6,7 +6,7 @@ from grid.sandbox.client import Clock
 
 
 async def sleep_or_wake(clock: Clock, seconds: float, wake: asyncio.Event) -> None:
-    """Returns after the time or as soon as the event is set, whichever is first."""
+    """Return after the time or as soon as the event is set, whichever is first."""
     sleeper = asyncio.ensure_future(clock.sleep(seconds))
     waker = asyncio.ensure_future(wake.wait())
     try:

@@ -1,6 +1,6 @@
-"""The loop that works off the keys of what changed.
+"""The worker loop of a work queue.
 
-A key whose work failed comes back after a growing delay. Level-triggered: the worker reads the current state, so an event that
+A key whose work failed is retried after a growing delay. Level-triggered: the worker reads the current state, so an event that
 is lost or repeated changes nothing.
 """
 
@@ -15,15 +15,15 @@ logger = logging.getLogger(__name__)
 
 
 class AlreadyReported(Exception):
-    """The work failed and whoever it concerns has been told, by an event or a condition: it is only tried again later."""
+    """The work failed and an event or a condition has reported that, so it is only retried."""
 
 
 Work = Callable[[str], Awaitable[float | None]]
-"""Looks at one key; returns after how many seconds to look again, None for not before something changes."""
+"""Reconciles one key; returns the seconds until the next reconciliation, or None to wait for a change."""
 
 
 async def work_off(queue: WorkQueue, work: Work, *, name: str, workers: int = 4) -> None:
-    """Runs until cancelled. One key's failure never stops the others."""
+    """Process the queue until cancelled. One key's failure never stops the others."""
     try:
         async with asyncio.TaskGroup() as group:
             for _ in range(workers):
@@ -41,7 +41,7 @@ async def _worker(queue: WorkQueue, work: Work, name: str) -> None:
             logger.debug("%s key=%s tries again: %s", name, key, refusal)
             queue.retry(key)
         except ApiError as error:
-            # A conflict means that our copy was old: the mirror is about to bring the newer one.
+            # A conflict means that our copy was old: the mirror is about to receive the newer one.
             logger.log(
                 logging.DEBUG if error.conflict else logging.WARNING, "%s key=%s tries again: %s", name, key, error
             )

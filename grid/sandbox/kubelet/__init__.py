@@ -5,8 +5,8 @@
     ...
     await fleet.stop()                                                 # ends every container
 
-`run_kubelets` does the same for an API server that is not ours. How it differs from a real kubelet is in
-docs/embedded-cluster-kubelet.md.
+`run_kubelets` does the same for any other API server. docs/embedded-cluster-kubelet.md tells how these kubelets differ
+from real ones.
 """
 
 from grid.sandbox.kubelet.capacity import allocatable_of

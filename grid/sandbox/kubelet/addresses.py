@@ -1,7 +1,7 @@
 """Loopback addresses for nodes, pods and Services, unique on this machine and the same after a restart.
 
 A cluster claims one of 256 blocks: pods are numbered inside its part of 127.64.0.0/10, nodes inside its part of
-127.32.0.0/12, Services inside its part of 127.48.0.0/12, each where its cluster IP says if that is free. The claim is an
+127.32.0.0/12, Services inside its part of 127.48.0.0/12, each at the number of its cluster IP if that is free. The claim is an
 abstract socket that the kernel gives to one process only and takes back when that process ends, so two clusters on one machine
 never share addresses, and a killed one leaves nothing behind.
 """
@@ -25,7 +25,7 @@ class NoAddressLeft(OSError):
 
 
 class AddressBook:
-    """Who has which address, kept in a file. Belongs to one process at a time."""
+    """The addresses in use, by owner, kept in a file. It belongs to one process at a time."""
 
     def __init__(self, path: Path, *, rng: random.Random | None = None) -> None:
         self._path = path
@@ -43,7 +43,7 @@ class AddressBook:
             self._services = stored.get("services", {})
 
     def open(self) -> None:
-        """Claims the block of last time, or another one if somebody has taken that."""
+        """Claim the block of last time, or another one if another cluster has claimed that."""
         wanted = [self._block] if self._block >= 0 else []
         for block in wanted + self._rng.sample(range(_BLOCKS), _BLOCKS):
             claim = _claim(block)
@@ -71,7 +71,7 @@ class AddressBook:
         return str(ipaddress.IPv4Address(_NODE_BASE + self._block * _NODES_PER_BLOCK + self._nodes[name]))
 
     def pod(self, uid: str) -> str:
-        """The pod's address; a new one is the one that was not used for the longest time."""
+        """Return the pod's address; a new one is the one that was not used for the longest time."""
         if uid not in self._pods:
             taken = set(self._pods.values())
             for step in range(_PODS_PER_BLOCK - 1):
@@ -85,7 +85,7 @@ class AddressBook:
         return str(ipaddress.IPv4Address(_POD_BASE + self._block * _PODS_PER_BLOCK + self._pods[uid]))
 
     def service(self, cluster_ip: str) -> str:
-        """The address that stands for a cluster IP: the same one for the same cluster IP, unless another Service has it."""
+        """Return the address that stands for a cluster IP: always the same one, unless another Service has it."""
         if cluster_ip not in self._services:
             taken = set(self._services.values())
             first = int(ipaddress.ip_address(cluster_ip))
@@ -100,7 +100,7 @@ class AddressBook:
         return str(ipaddress.IPv4Address(_SERVICE_BASE + self._block * _SERVICES_PER_BLOCK + number))
 
     def services(self) -> Collection[str]:
-        """The cluster IPs that have an address."""
+        """Return the cluster IPs that have an address."""
         return self._services.keys()
 
     def release_pod(self, uid: str) -> None:
@@ -113,7 +113,7 @@ class AddressBook:
         self._give_back(self._services, cluster_ip)
 
     def _keep(self, table: dict[str, int], key: str, number: int) -> None:
-        """Only an address that is on the disk is given: after a restart it must be the same one."""
+        """Store the address before it is given out, because it must be the same one after a restart. Raise OSError."""
         table[key] = number
         try:
             self._save()

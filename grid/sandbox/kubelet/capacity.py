@@ -1,4 +1,4 @@
-"""What of a node is left for pods: capacity minus a reserve for the node itself. Pure."""
+"""A node's allocatable amounts: its capacity minus a reserve for the node itself. Pure."""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -13,7 +13,7 @@ _KI = 1024
 
 
 def allocatable_of(capacity: Mapping[str, str]) -> dict[str, str]:
-    """80 millicores and 1 GiB are kept back (a sixteenth of a small node) and a tenth of the disk."""
+    """Return the capacity minus 80 millicores and 1 GiB (at most a sixteenth of each) and a tenth of the disk."""
     result = dict(capacity)
     if "cpu" in capacity:
         cpu = millicores(capacity["cpu"])

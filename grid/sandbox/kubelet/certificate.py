@@ -1,6 +1,6 @@
 """The serving certificates of this machine's kubelets and of its metrics server: self-signed, made once, kept.
 
-API servers do not check a kubelet's certificate unless told to; one that wants to can pin this file.
+By default API servers do not check a kubelet's certificate; one that does can pin this file.
 """
 
 import datetime
@@ -17,7 +17,10 @@ _RENEW_DAYS = 30
 
 
 def serving_context(directory: Path, name: str = "kubelet", host: str = "compute-grid-kubelet") -> ssl.SSLContext:
-    """TLS with the certificate in NAME.crt and NAME.key for a host, made if missing, unusable or about to expire."""
+    """Return a TLS context with the certificate in NAME.crt and NAME.key for a host.
+
+    The certificate is made if it is missing, unusable or about to expire.
+    """
     certificate, key = directory / f"{name}.crt", directory / f"{name}.key"
     if not _usable(certificate, key):
         _make(certificate, key, host)

@@ -1,8 +1,8 @@
-"""Addresses of Services in texts. Pure.
+"""Replacement of Services' cluster IPs in texts. Pure.
 
-A Service is reached at an address of this machine and not at its cluster IP (see `grid.sandbox.serviceproxy`). The kubelet puts
-the one in the place of the other in the command, the arguments and the values of the environment: wherever the cluster IP stands
-as a whole address, alone or in a URL, never inside a longer number. Addresses of no Service stay.
+A Service is reached at an address of this machine and not at its cluster IP (see `grid.sandbox.serviceproxy`). The kubelet
+replaces the cluster IP in the command, the arguments and the values of the environment, wherever it is a whole address, alone or in
+a URL, never inside a longer number. Addresses of no Service stay.
 """
 
 import re
@@ -12,7 +12,7 @@ _ADDRESS = re.compile(r"(?<![0-9])(?<![0-9]\.)[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?!\.
 
 
 def addresses_in(texts: Iterable[str]) -> frozenset[str]:
-    """What may be the address of a Service: not this machine's own ones."""
+    """Return the addresses in the texts that may be a Service's, which excludes this machine's own (127.* and 0.*)."""
     found = {address for text in texts for address in _ADDRESS.findall(text)}
     return frozenset(address for address in found if not address.startswith(("127.", "0.")))
 

@@ -1,7 +1,7 @@
 """One container of one pod over all its attempts: started, watched, probed, stopped, started again.
 
-Belongs to its pod's worker, which calls it on the event loop and is woken whenever something here has changed. Slow things run as
-tasks of their own, one for starting and one for stopping, so that a pull never delays a deletion.
+It belongs to its pod's worker, which calls it on the event loop and is woken after each change. Starting and stopping are tasks of
+their own, so that a pull never delays a deletion.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ _PULL_REASONS = ("ErrImagePull", "ImagePullBackOff")
 
 
 class PodContainer:
-    """Run one container of a pod, attempt after attempt, as its restart policy says."""
+    """One container of a pod, run attempt after attempt, as its restart policy says."""
 
     def __init__(self, services: Services, pod: Object, container: Object, role: ContainerRole, wake: Wake) -> None:
         self.name = str(container["name"])
@@ -53,7 +53,7 @@ class PodContainer:
         self._retry_at: datetime | None = None
         self._failed_at: datetime | None = None
         self._starting: asyncio.Task[None] | None = None
-        self._launching = False  # from here on the process exists, and cancelling would lose sight of it
+        self._launching = False  # while True the process may exist, and a cancelled task would lose track of it
         self._stopping: asyncio.Task[None] | None = None
         self._watching: asyncio.Task[None] | None = None
         self._beginning: asyncio.Task[None] | None = None
@@ -61,7 +61,7 @@ class PodContainer:
         self._adopt()
 
     def _adopt(self) -> None:
-        """What the runtime has of it from before this kubelet started."""
+        """Take over the attempts that the runtime has from before this kubelet started."""
         attempts = self._services.runtime.attempts(uid_of(self._pod), self.name)
         if not attempts:
             return
@@ -85,7 +85,7 @@ class PodContainer:
 
     @property
     def idle(self) -> bool:
-        """Nothing runs and nothing is about to."""
+        """True when nothing runs and nothing is about to start."""
         return not self.running and (self._starting is None or self._starting.done())
 
     @property
@@ -94,7 +94,7 @@ class PodContainer:
 
     @property
     def interrupted(self) -> bool:
-        """The cluster or the machine was stopped while it ran."""
+        """True when its last attempt ended because the cluster or the machine was stopped."""
         ended = self._current.exit if self._current is not None else None
         return ended is not None and (ended.by_shutdown or ended.reason == "Unknown")
 
@@ -121,7 +121,7 @@ class PodContainer:
     # Starting
 
     def advance(self, starter: Starter, restart_policy: str, now: datetime) -> float | None:
-        """Starts it if it should run and may; otherwise says for how many seconds not to look again."""
+        """Start the container if it should run and may; return after how many seconds to check again, None to wait for a wake-up."""
         if self.running or (self._starting is not None and not self._starting.done()):
             return None
         if not self._wanted(restart_policy):
@@ -156,7 +156,7 @@ class PodContainer:
             self._event("BackOff", f"Back-off restarting failed container {self.name} in pod {pod}", "Warning")
 
     def _hold(self, now: datetime) -> float:
-        """Between two tries: a pull that failed is first shown as its error, then as backing off."""
+        """Return the seconds until the next try. A failed pull is first shown as its error, then as backing off."""
         assert self._retry_at is not None
         left = (self._retry_at - now).total_seconds()
         if self._waiting is None or self._waiting.reason not in _PULL_REASONS or self._failed_at is None:
@@ -200,7 +200,7 @@ class PodContainer:
         self._launching = False
         self._event("Created", "Container created")
         self._previous, self._current, self._waiting = self._current, attempt, None
-        # A program may have ended before its start was noticed; only one that could not be started was not started.
+        # A program may have ended already and was started nevertheless, unless the runtime could not start it.
         if attempt.exit is not None and attempt.exit.reason == START_ERROR:
             self._ended_at = self._services.clock.now()
             self._event("Failed", f"Error: {attempt.exit.message}", "Warning")
@@ -269,7 +269,7 @@ class PodContainer:
         self.stop(grace, f"Container {self.name} failed {kind} probe, will be restarted")
 
     async def _begin(self, attempt: Attempt) -> None:
-        """The postStart hook, then the probes; a hook that fails ends the container."""
+        """Run the postStart hook, then start the probes; a hook that fails ends the container."""
         hook = (self._container.get("lifecycle") or {}).get("postStart")
         if hook:
             outcome = await self._services.handlers.run(hook, self._target(attempt), timeout=_LONGEST_HOOK_SECONDS)
@@ -284,7 +284,7 @@ class PodContainer:
     # Stopping
 
     def stop(self, grace: float, message: str = "") -> None:
-        """Begins to stop it; a later, shorter grace period shortens the first, a longer one changes nothing."""
+        """Begin to stop the container; a shorter grace period later shortens the first, a longer one changes nothing."""
         if self._starting is not None and not self._starting.done() and not (self.running or self._launching):
             self._starting.cancel()
         if not self.running:
@@ -320,7 +320,7 @@ class PodContainer:
         await asyncio.shield(watching)
 
     async def _before_stop(self, attempt: Attempt, watching: "asyncio.Task[None]") -> None:
-        """Runs the preStop hook, which is over at the latest with the grace period and with the container itself."""
+        """Run the preStop hook, until the grace period or the container itself ends at the latest."""
         hook = (self._container.get("lifecycle") or {}).get("preStop")
         left = self._stop_deadline - self._services.clock.monotonic()
         if not hook or left <= 0:
@@ -343,7 +343,7 @@ class PodContainer:
             self._event("FailedPreStopHook", f"PreStopHook failed: {running.result().message}".strip(), "Warning")
 
     async def close(self) -> None:
-        """Lets go of the container and leaves it as it is."""
+        """Stop watching the container and leave it running."""
         if self._probes is not None:
             await self._probes.close()
         for task in (self._starting, self._beginning, self._stopping, self._watching):

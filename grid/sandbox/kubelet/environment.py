@@ -1,7 +1,7 @@
 """A container's environment: literal values, references to secrets, config maps, the pod's own fields and its resources.
 
-Pure functions of plain data; whatever has to be fetched is fetched before, by `Sources`. What cannot be resolved is a
-`ConfigError` with the sentence that Kubernetes uses, shown as CreateContainerConfigError.
+Pure functions, but for `Sources`, which fetches objects. A value that cannot be resolved is a `ConfigError` with the message
+that Kubernetes uses, shown as CreateContainerConfigError.
 """
 
 import base64
@@ -22,11 +22,11 @@ _ENV_NAME = re.compile(r"[^=\0]+")
 
 
 class ConfigError(Exception):
-    """The container cannot be made as it is described now; it is tried again later."""
+    """The container cannot be created as it is described now; it is retried later."""
 
 
 class Sources(Protocol):
-    """Where values come from. Both return None when there is no such object."""
+    """The source of referenced values. Both methods return None when the object does not exist."""
 
     async def config_map(self, namespace: str, name: str) -> Mapping[str, bytes] | None: ...
 
@@ -35,7 +35,7 @@ class Sources(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DownwardFacts:
-    """What a pod's fields can be asked for and are not in the object yet."""
+    """A pod, and the values of its fields that are not in the object yet."""
 
     pod: Object
     pod_ip: str
@@ -50,7 +50,7 @@ class Variable(NamedTuple):
 
 
 async def environment_of(container: Object, facts: DownwardFacts, sources: Sources) -> dict[str, Variable]:
-    """All variables that the pod asks for; a later one may use the earlier ones by `$(NAME)`."""
+    """Return all variables of a container; a later one may use the earlier ones by `$(NAME)`. Raise `ConfigError`."""
     result: dict[str, Variable] = {}
     namespace = namespace_of(facts.pod)
     for source in container.get("envFrom") or ():
@@ -108,7 +108,7 @@ async def _referenced(reference: Object, container: Object, facts: DownwardFacts
 
 
 def field_value(path: str, facts: DownwardFacts) -> str:
-    """The downward API: one field of the pod as text."""
+    """Return one field of the pod as text, for the downward API. Raise `ConfigError` for an unsupported one."""
     pod = facts.pod
     simple = {
         "metadata.name": name_of(pod),
@@ -135,7 +135,7 @@ def field_value(path: str, facts: DownwardFacts) -> str:
 
 
 def resource_value(reference: Object, container: Object, facts: DownwardFacts) -> str:
-    """A request or limit in units of the divisor, rounded up; a limit that is not set is what the node has."""
+    """Return a request or limit in units of the divisor, rounded up; a limit that is not set is the node's allocatable amount."""
     kind, _, resource = str(reference.get("resource", "")).partition(".")
     wanted = reference.get("containerName")
     if wanted:
@@ -153,7 +153,7 @@ def resource_value(reference: Object, container: Object, facts: DownwardFacts) -
 
 
 def expand(text: str, values: Mapping[str, str]) -> str:
-    """`$(NAME)` becomes the value if there is one and stays otherwise; `$$` is a dollar sign."""
+    """Replace `$(NAME)` by its value, or leave it when there is none; `$$` is a dollar sign."""
 
     def one(match: "re.Match[str]") -> str:
         if match.group(1) == "$":
@@ -168,7 +168,7 @@ def expand_all(texts: Sequence[str], values: Mapping[str, str]) -> list[str]:
 
 
 def decoded(obj: Object) -> dict[str, bytes]:
-    """The content of a ConfigMap or a Secret."""
+    """Return the content of a ConfigMap or a Secret. Raise `ConfigError` for a value that is not base64."""
     result: dict[str, bytes] = {}
     encoded: Mapping[str, str] = obj.get("data") or {}
     if obj.get("kind") == "Secret":

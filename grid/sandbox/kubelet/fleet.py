@@ -1,4 +1,4 @@
-"""The nodes of this machine: boots them, removes them, and has the same ones again after a restart.
+"""The nodes of this machine: booted, removed, and the same ones again after a restart.
 
 The fleet is the embedded cluster's `Cloud`: the autoscaler asks it for machines. All nodes live in one process and share one
 sampler, one HTTPS server and one images directory; a node costs a watch and a heartbeat.
@@ -46,11 +46,11 @@ _BOOT_RETRY_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class FleetSettings:
-    """Seconds that things take, and how the API server reaches the nodes.
+    """Durations in seconds, and how the API server reaches the nodes.
 
-    `kubelet_token` is what it must present; "" answers everybody on this machine. `addresses_only`: nodes give their address
-    where others give a host name, because a real API server asks for that one first and nobody can resolve it. `simulated`:
-    containers only walk through their states, see `simulated_runtime`.
+    `kubelet_token` is the token that the API server must present; "" answers every client on this machine.
+    `addresses_only`: nodes report their address as host name, because a real API server asks for that first and no
+    DNS knows it. `simulated`: containers only walk through their states, see `simulated_runtime`.
     """
 
     boot_seconds: float = 3.0
@@ -70,7 +70,7 @@ class _Machine:
 
 
 class Fleet:
-    """Boot and remove nodes. `start` returns when the nodes of last time (or the pools' initial ones) are on their way."""
+    """The nodes of this machine. `start` returns once the nodes of last time (or the pools' initial ones) are booting."""
 
     def __init__(
         self,
@@ -119,7 +119,7 @@ class Fleet:
             else:
                 logger.warning("node name=%s belongs to pool=%s, which there is no more; it stays away", name, pool)
         for pool_name, template in self._pools.items():
-            # At the first start the initial nodes; later the autoscaler may have had reasons for fewer.
+            # The initial number counts at the first start only; later the autoscaler may have wanted fewer.
             wanted = template.initial if not stored else template.minimum
             while len(self.instances(pool_name)) < wanted:
                 self._machines[self._new_name(pool_name)] = _Machine(pool_name)
@@ -128,7 +128,7 @@ class Fleet:
             self._boot(name, self._settings.boot_seconds if name not in known else 0.0)
 
     async def stop(self) -> None:
-        """Ends all containers, politely for some seconds, then for certain. Nodes come back with their pods at the next start."""
+        """End all containers, killing them after some seconds. Nodes come back with their pods at the next start."""
         machines = list(self._machines.values())
         for machine in machines:
             await end_task(machine.booting)
@@ -138,7 +138,7 @@ class Fleet:
         await self._close()
 
     async def detach(self) -> None:
-        """Ends like a killed process: containers go on, the next start takes them over."""
+        """End like a killed process: containers keep running, and the next start takes them over."""
         for machine in self._machines.values():
             await end_task(machine.booting)
             if machine.kubelet is not None:
@@ -154,7 +154,7 @@ class Fleet:
         self._addresses.close()
 
     def summaries(self) -> dict[str, Object]:
-        """What the nodes use, by name; nodes that have not come up yet are left out."""
+        """Return the usage of the nodes by name, without nodes that have not come up yet."""
         machines = self._machines.items()
         return {name: machine.kubelet.summary() for name, machine in machines if machine.kubelet is not None}
 
@@ -267,7 +267,7 @@ class Fleet:
 
 
 def _boot(stored: Mapping[str, Mapping[str, str]]) -> tuple[str, bool]:
-    """The nodes' boot id, and whether it is new: it is when the last stop was clean or the machine was restarted."""
+    """Return the nodes' boot id, and whether it is new: it is when the last stop was clean or the machine was restarted."""
     before = stored.get("boot", {})
     if before.get("id") and before.get("machine") == boot_id() and not before.get("clean"):
         return before["id"], False
@@ -283,9 +283,9 @@ async def run_kubelets(
     settings: FleetSettings | None = None,
     beside: Callable[[Fleet], Iterable[Coroutine[Any, Any, None]]] = lambda _: (),
 ) -> None:
-    """Joins the pools' nodes to an API server that is not ours and runs their pods until cancelled; then ends all containers.
+    """Join the pools' nodes to another API server and run their pods until cancelled; then end all containers.
 
-    `beside` is what runs as long as the fleet does.
+    `beside` returns coroutines that run as long as the fleet does.
     """
     settings = dataclasses.replace(settings or FleetSettings(), addresses_only=True)
     fleet = Fleet(api, data_dir=data_dir, images=images, pools=pools, settings=settings)

@@ -1,4 +1,4 @@
-"""What probes and lifecycle hooks do: run a command, ask over HTTP, open a connection, sleep."""
+"""The handlers of probes and lifecycle hooks: run a command, request over HTTP, open a connection, sleep."""
 
 import asyncio
 import contextlib
@@ -42,7 +42,7 @@ class HandlerTarget:
 
 
 class Handlers:
-    """Runs handlers. Never raises for what the container does wrong: that is an `HandlerOutcome`."""
+    """The runner of handlers. A failure of the container is an `HandlerOutcome`, never an exception."""
 
     def __init__(self, runtime: ContainerRuntime, web: Web, clock: Clock) -> None:
         self._runtime = runtime
@@ -104,7 +104,7 @@ class Handlers:
         port = port_number(request.get("port"), target.container)
         host = str(request.get("host") or target.pod_ip)
         try:
-            # Until Python 3.12 `wait_for` forgets a cancellation that comes when the connection is just there.
+            # Until Python 3.12 `wait_for` loses a cancellation that arrives together with the connection.
             async with asyncio.timeout(timeout):
                 _, writer = await asyncio.open_connection(host, port)
         except TimeoutError:
@@ -118,14 +118,14 @@ class Handlers:
 
 
 class SimulatedHandlers(Handlers):
-    """For containers of which nothing listens: everything succeeds at once, only sleeping takes its time."""
+    """Handlers for simulated containers, in which nothing listens: all but sleeping succeeds at once."""
 
     async def run(self, handler: Object, target: HandlerTarget, timeout: float) -> HandlerOutcome:
         return await super().run(handler, target, timeout) if handler.get("sleep") else HandlerOutcome(True)
 
 
 def port_number(port: object, container: Object) -> int:
-    """A number, or the name of one of the container's ports."""
+    """Return a port from a number or the name of one of the container's ports. Raise LookupError for an unknown name."""
     text = str(port)
     if text.isdigit():
         return int(text)
@@ -136,7 +136,7 @@ def port_number(port: object, container: Object) -> int:
 
 
 def _reason(error: OSError) -> str:
-    """As a kubelet prints it: in lower case, without the number."""
+    """Return the error as a kubelet prints it: in lower case, without the number."""
     return os.strerror(error.errno).lower() if error.errno else str(error)
 
 
@@ -148,7 +148,7 @@ class SharedWeb:
 
     def session(self) -> aiohttp.ClientSession:
         if self._session is None:
-            # A probe is a new connection each time, as a kubelet's is: a kept one would hide a full backlog.
+            # Each probe is a new connection, like a real kubelet's: a kept one would hide a full backlog.
             connector = aiohttp.TCPConnector(limit=0, force_close=True)
             self._session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
         return self._session

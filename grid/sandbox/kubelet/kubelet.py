@@ -1,7 +1,7 @@
-"""One node: keeps its Node object alive and runs the pods that the scheduler gave to it.
+"""One node: keeps its Node object alive and runs the pods that are bound to it.
 
-It reads pods through a watch narrowed to its node, keeps a worker per pod, and after a restart takes over what still runs and
-ends what nobody wants any more. `detach` lets go and leaves everything running; `stop` ends all of it within a few seconds.
+It reads pods through a watch narrowed to its node, keeps a worker per pod, and after a restart takes over containers that still run
+and ends those of deleted pods. `detach` leaves all containers running; `stop` ends them within a few seconds.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """What all nodes of a machine share."""
+    """The services that all nodes of a machine share."""
 
     images: ImageStore
     web: Web
@@ -40,7 +40,7 @@ class Host:
 
 
 class Kubelet:
-    """Run the pods of one node."""
+    """The kubelet of one node."""
 
     def __init__(self, spec: MachineSpec, api: Api, runtime: ContainerRuntime, host: Host) -> None:
         self.spec = spec
@@ -71,7 +71,7 @@ class Kubelet:
         self._started_at = clock.now()
 
     def start(self, port: int = 10250) -> None:
-        """Begins; `port` is where the API server finds this node's logs."""
+        """Start all tasks; `port` is where the API server finds this node's logs."""
         self._tasks = [
             asyncio.create_task(self._services.events.run()),
             asyncio.create_task(self._agent.run(port)),
@@ -80,7 +80,7 @@ class Kubelet:
         ]
 
     async def detach(self) -> None:
-        """Lets go of everything and leaves the containers running, as if this process had been killed."""
+        """End all tasks and leave the containers running, as if this process had been killed."""
         tasks, self._tasks = self._tasks, []
         for task in tasks:
             await end_task(task)
@@ -90,7 +90,7 @@ class Kubelet:
         await self._services.runtime.settled()
 
     async def stop(self, grace: float) -> None:
-        """Ends all containers, first politely; their pods start them again when the node comes back."""
+        """End all containers, killing them after the grace period; their pods start them again when the node comes back."""
         await self.detach()
         running = [attempt for pod in self._services.runtime.pods() for attempt in self._running(pod)]
         for attempt in running:
@@ -98,7 +98,7 @@ class Kubelet:
         await self._end(running, grace)
 
     async def drop(self) -> None:
-        """The machine is gone: nothing of its pods is left."""
+        """Remove all containers and files of the node's pods, because the machine is deleted."""
         await self.detach()
         for pod in self._services.runtime.pods():
             await self._end(self._running(pod), grace=0.0)
@@ -121,7 +121,7 @@ class Kubelet:
         try:
             worker = PodWorker(self._services, new, lambda: self._forget(uid))
         except (ValueError, OSError):
-            # One pod that cannot be run must not keep the others from being run.
+            # A pod that cannot be run must not keep the others from being run.
             logger.exception("pod key=%s cannot be run on node=%s", key_of(new), self.spec.name)
             return
         self._workers[uid] = worker
@@ -131,7 +131,7 @@ class Kubelet:
         self._workers.pop(uid, None)
 
     async def _end_strangers(self) -> None:
-        """Containers of pods that the API server does not know (any more) end, once it has told us all that it knows."""
+        """End the containers of pods that the API server no longer has, once the first list is complete."""
         await self._pods.synced()
         for pod in self._services.runtime.pods():
             if pod.uid in self._workers:
@@ -171,10 +171,10 @@ class Kubelet:
             elif isinstance(result, Exception):
                 raise result
 
-    # What the server asks for
+    # Requests of the API server
 
     def attempt(self, namespace: str, pod: str, container: str, *, previous: bool) -> Attempt:
-        # Of two pods that had one name after another it is the present one.
+        # Among pods that had this name one after another, the present one counts.
         worker = self._workers.get(uid_of(self._pods.get(f"{namespace}/{pod}") or {}))
         if worker is None:
             raise LookupError(f'pod "{pod}" not found on node {self.spec.name}')
@@ -183,7 +183,7 @@ class Kubelet:
             raise LookupError(f'container "{container}" not found in pod "{pod}"')
         view = found.view()
         if previous:
-            # While it waits for its restart, the attempt that ended is the previous one already.
+            # While the container waits for its restart, the attempt that ended counts as the previous one.
             ended = view.current if view.waiting is not None else view.previous
             if ended is None:
                 raise NoLog(f'previous terminated container "{container}" in pod "{pod}" not found')

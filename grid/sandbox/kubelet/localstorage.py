@@ -1,7 +1,7 @@
-"""What a pod has written to its node, and whether that is more than it may: limits of emptyDir volumes and of ephemeral storage.
+"""A pod's usage of its node's disk, compared with its limits of emptyDir volumes and of ephemeral storage.
 
-Counted are the directories of its containers (their files and logs) and its emptyDir volumes on disk; not the volumes of claims, and
-not /dev/shm. Rules and words are those of Kubernetes' eviction manager.
+The directories of its containers (their files and logs) and its emptyDir volumes on disk count; the volumes of claims and /dev/shm
+do not. Rules and messages are those of Kubernetes' eviction manager.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ def is_limited(pod: Object) -> bool:
 
 
 def excess(pod: Object, directory: Path) -> str:
-    """Why the pod is evicted; "" while it keeps within its limits. Walks its files, so not for the event loop."""
+    """Return why the pod is evicted, or "" while it keeps within its limits. Slow: it walks the pod's files."""
     volumes = {name: _size_of(directory / "volumes" / name) for name in _on_disk(pod)}
     for name, limit in _volume_limits(pod).items():
         if volumes[name] > whole(limit):
@@ -58,7 +58,7 @@ def _volume_limits(pod: Object) -> dict[str, str]:
 
 
 def _size_of(directory: Path) -> int:
-    """Of the blocks that its files take, so that a sparse file counts as what is written of it. What goes meanwhile does not count."""
+    """Return the bytes of the blocks that the files use, so that sparse files count as written. Files that vanish are ignored."""
     total, unread = 0, [str(directory)]
     while unread:
         with contextlib.suppress(OSError), os.scandir(unread.pop()) as entries:

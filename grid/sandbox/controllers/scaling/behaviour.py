@@ -1,4 +1,4 @@
-"""How fast replicas may change: stabilisation windows, policies and limits.
+"""Limits on the change of replicas: stabilisation windows, policies and bounds.
 
 Without `spec.behavior` the older rules hold: recommendations of the last five minutes keep replicas up, and one step at most
 doubles them (to four at least). With it each direction has its window, its policies and its way of choosing among them.
@@ -40,7 +40,7 @@ class ScalingPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """One direction's."""
+    """The rules for one direction."""
 
     window: timedelta
     select: str
@@ -96,14 +96,14 @@ def _rules(raw: Mapping[str, Any], seconds: float, policies: Iterable[Mapping[st
 
 
 def begin(memory: Memory, current: int, now: datetime) -> Memory:
-    """The first thing known is that the present size was right so far: a restart must not shrink anything at once."""
+    """Return a memory that holds at least the present size as a recommendation: a restart must not scale down at once."""
     return memory if memory.recommendations else replace(memory, recommendations=(Recommendation(now, current),))
 
 
 def stabilise(
     behaviour: Behaviour | None, memory: Memory, current: int, desired: int, settings: ScalingSettings, now: datetime
 ) -> tuple[int, Reason, Memory]:
-    """The recommendation that recent ones allow, why, and what to remember."""
+    """Return the recommendation that recent ones allow, the reason, and the new memory."""
     if behaviour is None:
         cutoff = now - timedelta(seconds=settings.down_seconds)
         recent = tuple(item for item in memory.recommendations if item.at >= cutoff)
@@ -124,7 +124,7 @@ def stabilise(
 def limit(
     behaviour: Behaviour | None, memory: Memory, current: int, desired: int, limits: ReplicaBounds, now: datetime
 ) -> tuple[int, Reason]:
-    """What policies and bounds leave of a stabilised recommendation."""
+    """Return the stabilised recommendation within policies and bounds, and the reason."""
     if behaviour is None:
         return _limit_simply(current, desired, limits)
     if desired > current:
@@ -152,7 +152,7 @@ def _up_limit(rules: Rules, memory: Memory, current: int, now: datetime) -> int:
     proposals = []
     for policy in rules.policies:
         start = _period_start(policy, memory, current, now)
-        # Rounded up: a percentage that adds less than one pod would never add any.
+        # Rounded up, because a percentage that adds less than one pod would never add any.
         grown = start + policy.value if policy.kind == "Pods" else math.ceil(start * (1 + policy.value / 100))
         proposals.append(grown)
     return min(proposals) if rules.select == "Min" else max(proposals)
@@ -170,7 +170,7 @@ def _down_limit(rules: Rules, memory: Memory, current: int, now: datetime) -> in
 
 
 def _period_start(policy: ScalingPolicy, memory: Memory, current: int, now: datetime) -> int:
-    """How many replicas there were when the policy's period began."""
+    """Return the number of replicas when the policy's period began."""
     since = now - policy.period
     added = sum(change.replicas for change in memory.ups if change.at > since)
     removed = sum(change.replicas for change in memory.downs if change.at > since)
@@ -178,7 +178,7 @@ def _period_start(policy: ScalingPolicy, memory: Memory, current: int, now: date
 
 
 def remember_rescale(behaviour: Behaviour | None, memory: Memory, old: int, new: int, now: datetime) -> Memory:
-    """Only with policies is there anything to count against."""
+    """Return the memory with the rescale; unchanged without a behaviour, whose policies are all that counts rescales."""
     if behaviour is None:
         return memory
     periods = [policy.period for rules in (behaviour.up, behaviour.down) for policy in rules.policies]

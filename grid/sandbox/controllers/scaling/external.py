@@ -1,7 +1,7 @@
-"""External metrics: numbers about something outside the pods, such as work that waits, as replicas.
+"""External metrics: replicas from numbers about something outside the pods, such as queued work.
 
-Several values of one metric are added up. A target `value` is for the whole workload: size follows the ratio, counted from the pods
-that are ready. A target `averageValue` is what each pod shall have: size is the sum divided by it.
+Several values of one metric are added up. A target `value` is for the whole workload: the size is the ratio times the number of
+ready pods. A target `averageValue` is per pod: the size is the sum divided by it.
 """
 
 import math
@@ -19,7 +19,7 @@ def name_of_metric(metric: Mapping[str, Any]) -> str:
 
 
 def query_of(metric: Mapping[str, Any]) -> str:
-    """The metric's selector as it is asked for: `queue=blue,tier in (a,b)`."""
+    """Return the metric's selector as a query: `queue=blue,tier in (a,b)`."""
     selector = metric["external"]["metric"].get("selector") or {}
     parts = {key: f"{key}={value}" for key, value in (selector.get("matchLabels") or {}).items()}
     for item in selector.get("matchExpressions") or ():
@@ -31,7 +31,7 @@ def query_of(metric: Mapping[str, Any]) -> str:
 
 
 def shown_selector(metric: Mapping[str, Any]) -> str:
-    """As Go prints it, because the real one's sentences have it in this form."""
+    """Return the selector as Go prints it, because the real controller's messages contain it in this form."""
     selector = metric["external"]["metric"].get("selector")
     if selector is None:
         return "nil"
@@ -52,7 +52,7 @@ def shown_name(metric: Mapping[str, Any]) -> str:
 
 
 def propose_external(metric: Mapping[str, Any], view: MetricView) -> tuple[int, dict[str, int]]:
-    """Replicas, and what the status shows as current, in thousandths. Raises CannotCompute."""
+    """Return the replicas, and the current value for the status, in thousandths. Raise `CannotCompute`."""
     target = metric["external"].get("target") or {}
     if target.get("averageValue") is not None:
         return _per_pod(_total(metric, view), millicores(target["averageValue"]), view)
@@ -71,7 +71,7 @@ def _total(metric: Mapping[str, Any], view: MetricView) -> int:
 
 
 def _per_pod(total: int, wanted: int, view: MetricView) -> tuple[int, dict[str, int]]:
-    # Without pods there is no average; any demand at all is then out of tolerance.
+    # Without pods there is no average, so any demand is out of tolerance.
     present = view.present
     steady = present and view.tolerance.holds(total / (wanted * present))
     replicas = present if steady else math.ceil(total / wanted)

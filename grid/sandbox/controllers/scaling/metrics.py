@@ -1,4 +1,4 @@
-"""All metrics of one autoscaler together: the largest proposal wins, and one that cannot be computed stops shrinking, not growing."""
+"""All metrics of one autoscaler: the largest proposal wins; a failed metric prevents scaling down, but not up."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ _NOTHING_KNOWN: Mapping[str, Any] = {"type": ""}
 
 
 class Conditions:
-    """An autoscaler's conditions while a look at it goes on; the time of a condition is when its status last changed."""
+    """An autoscaler's conditions during one reconciliation; a condition's time is when its status last changed."""
 
     def __init__(self, autoscaler: Mapping[str, Any], now: datetime) -> None:
         known = (autoscaler.get("status") or {}).get("conditions") or ()
@@ -43,7 +43,7 @@ class Conditions:
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """`replicas` is None when nothing may be done; `metric` names the one that decided, reason and message are ScalingActive's."""
+    """`replicas` is None when nothing may be done; `metric` names the deciding one, reason and message are ScalingActive's."""
 
     replicas: int | None
     metric: str
@@ -113,7 +113,7 @@ class _Failed(Exception):
 
 
 def _propose(metric: Mapping[str, Any], view: MetricView) -> tuple[int, Mapping[str, Any]]:
-    """Replicas, and what the status says of the metric."""
+    """Return the replicas and the metric's status. Raise `_Failed`."""
     kind = metric["type"]
     if kind not in _SOURCES:
         told = f"this cluster serves no metrics of type {kind}, only Resource, ContainerResource and External"

@@ -1,4 +1,4 @@
-"""What the rules look at and what they remember. Amounts are thousandths: of a core, of a byte."""
+"""The data that the rules read and remember. Amounts are thousandths: of a core, of a byte."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class ScalingSettings:
-    """Defaults are those of kube-controller-manager."""
+    """The controller's settings; the defaults are those of kube-controller-manager."""
 
     sync_seconds: float = 15.0
     down_seconds: float = 300.0
@@ -19,7 +19,7 @@ class ScalingSettings:
 
 @dataclass(frozen=True, slots=True)
 class PodState:
-    """`requests`: for each container that keeps running its name and what it asks for. `ready` is None before it is known."""
+    """One pod. `requests` has name and requests of each container that keeps running. `ready` is None before it is known."""
 
     name: str
     phase: str
@@ -32,7 +32,7 @@ class PodState:
 
 @dataclass(frozen=True, slots=True)
 class PodMetrics:
-    """What one pod's containers used on average over the window that ended then."""
+    """The average usage of one pod's containers over the window that ended at `at`."""
 
     containers: Mapping[str, Mapping[str, int]]
     at: datetime
@@ -58,7 +58,7 @@ class External:
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """How far usage may be from its target, as a share of the target, before anything happens."""
+    """The distance of usage from its target, as a share of the target, within which nothing changes."""
 
     down: float
     up: float
@@ -69,9 +69,10 @@ class Tolerance:
 
 @dataclass(frozen=True, slots=True)
 class MetricView:
-    """All that a metric is judged by, at that moment: the size that is asked for, the pods and what they use.
+    """The input for judging one metric at one moment: the wanted size, the pods and their usage.
 
-    `present` is how many replicas there are, and `external` has the values of external metrics by name and selector.
+    `present` is the present number of replicas, and `external` has the values of external metrics by name and
+    selector.
     """
 
     current: int
@@ -92,7 +93,7 @@ class Recommendation:
 
 @dataclass(frozen=True, slots=True)
 class Rescale:
-    """A rescale that was made, by how many."""
+    """A rescale that was made; `replicas` is the difference."""
 
     at: datetime
     replicas: int
@@ -100,7 +101,7 @@ class Rescale:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What one autoscaler remembers between two looks. Lost with the process, as the real one's is."""
+    """The state of one autoscaler between two reconciliations. It is lost with the process, like the real one's."""
 
     recommendations: tuple[Recommendation, ...] = ()
     ups: tuple[Rescale, ...] = ()
@@ -117,4 +118,4 @@ class Happening:
 
 
 class CannotCompute(Exception):
-    """No number of replicas follows from a metric; the message says why."""
+    """A metric gives no number of replicas; the message says why."""

@@ -1,8 +1,8 @@
-"""From usage to replicas, for one resource metric.
+"""Replicas from usage, for one resource metric.
 
-The rule is usage / target x pods, and caution about pods that cannot be judged: those without a measurement count as idle when
-that would add replicas and as fully used when it would remove some; those that only start count as idle. When with them the
-answer would turn round, or be within the tolerance, nothing changes.
+The rule is usage / target x pods, with caution about pods that cannot be judged: those without a measurement count as idle when
+scaling up and as fully used when scaling down; those that are starting count as idle. When counting them reverses the direction,
+or brings the ratio within the tolerance, nothing changes.
 """
 
 import math
@@ -24,7 +24,7 @@ _NONE_USABLE = "did not receive metrics for targeted pods (pods might be unready
 
 @dataclass(frozen=True, slots=True)
 class MetricTarget:
-    """Either `utilisation` (per cent of the request) or `average` (thousandths per pod), of one container or all."""
+    """A target: `utilisation` (per cent of the request) or `average` (thousandths per pod), of one container or all."""
 
     resource: str
     utilisation: int | None = None
@@ -41,7 +41,7 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class _Groups:
-    """Names of pods: `ready` are judged by what they use, the others by assumption; `ignored` not at all."""
+    """Names of pods: `ready` are judged by their usage, the others by assumption; ignored pods are in no group."""
 
     ready: frozenset[str]
     unready: frozenset[str]
@@ -50,21 +50,21 @@ class _Groups:
 
 @dataclass(frozen=True, slots=True)
 class _Measure:
-    """How amounts compare to the target: the ratio and what the status shows, and what a pod without measurement counts for."""
+    """The comparison with a target: `ratio` returns ratio, average and utilisation, `assumed` the usage of an unmeasured pod."""
 
     ratio: Callable[[Mapping[str, int]], tuple[float, int, int | None]]
     assumed: Callable[[str], int]
 
 
 def propose(target: MetricTarget, view: MetricView) -> Proposal:
-    """Raises CannotCompute."""
+    """Return the proposal for one metric. Raise `CannotCompute`."""
     pods = view.pods
     amounts = _amounts(target, view.usage)
     if not pods:
         raise CannotCompute("no pods returned by selector while calculating replica count")
     groups = _group(target.resource, view, amounts)
     known = {pod.name for pod in pods}
-    # Measurements of pods that are not listed any more stay in, as in the original; utilisation leaves them out by itself.
+    # Measurements of pods that are no longer listed count, as in the original; the utilisation measure ignores them.
     usable = {name: amount for name, amount in amounts.items() if name not in known or name in groups.ready}
     if not usable:
         raise CannotCompute(_NONE_USABLE)
@@ -93,7 +93,7 @@ def _replicas(view: MetricView, groups: _Groups, usable: Mapping[str, int], meas
 
 
 def _amounts(target: MetricTarget, usage: NamespaceUsage) -> dict[str, int]:
-    """What each pod uses of the resource; pods for which that is not known in full are left out."""
+    """Return each pod's usage of the resource, without pods whose usage is incomplete. Raise `CannotCompute`."""
     lacking = usage.problem or ("" if usage.pods else "no metrics returned from resource metrics API")
     if lacking:
         raise CannotCompute(f"unable to get metrics for resource {target.resource}: {lacking}")
@@ -130,11 +130,11 @@ def _group(resource: str, view: MetricView, amounts: Mapping[str, int]) -> _Grou
 
 
 def _is_starting(pod: PodState, usage: PodMetrics, settings: ScalingSettings, now: datetime) -> bool:
-    """Whether a pod's CPU says nothing yet: start-up costs more than the work that follows."""
+    """Return True while a pod's CPU usage is not yet meaningful, because start-up costs more than the work that follows."""
     if pod.ready is None or pod.ready_since is None or pod.started is None:
         return True
     if pod.started + timedelta(seconds=settings.cpu_initialisation_seconds) > now:
-        # One whole window has to be measured after the pod became ready.
+        # One whole window must be measured after the pod became ready.
         return not pod.ready or usage.at < pod.ready_since + usage.window
     never_was_ready = pod.started + timedelta(seconds=settings.initial_readiness_seconds) > pod.ready_since
     return not pod.ready and never_was_ready
@@ -166,7 +166,7 @@ def _utilisation_measure(target: MetricTarget, pods: Sequence[PodState]) -> _Mea
         share = used * 100 // requested
         return share / wanted, used // len(counted), share
 
-    # At least the whole request: a pod that nobody measured may be as busy as that.
+    # An unmeasured pod may be using its whole request at least.
     return _Measure(ratio, lambda name: requests[name] * max(100, wanted) // 100)
 
 

@@ -1,4 +1,4 @@
-"""From Kubernetes' objects to the plain data that the rules look at, and amounts back to text."""
+"""Parsing of Kubernetes' objects into the data that the rules read, and formatting of amounts."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -33,7 +33,7 @@ def read_pod(pod: Mapping[str, Any]) -> PodState:
 
 
 def read_requests(spec: Mapping[str, Any]) -> tuple[tuple[str, Mapping[str, int]], ...]:
-    """Of the containers that run as long as the pod does: the main ones and sidecars."""
+    """Return the requests of the containers that run as long as the pod: the main ones and sidecars."""
     sidecars = [item for item in spec.get("initContainers") or () if item.get("restartPolicy") == "Always"]
     return tuple(
         (item["name"], _thousandths((item.get("resources") or {}).get("requests")))
@@ -42,7 +42,7 @@ def read_requests(spec: Mapping[str, Any]) -> tuple[tuple[str, Mapping[str, int]
 
 
 def read_usage(namespace: str, items: Iterable[Mapping[str, Any]]) -> NamespaceUsage:
-    """From PodMetrics objects."""
+    """Parse PodMetrics objects."""
     return NamespaceUsage(namespace, {name_of(item): _pod_usage(item) for item in items})
 
 
@@ -54,12 +54,12 @@ def _pod_usage(item: Mapping[str, Any]) -> PodMetrics:
 
 
 def read_duration(text: str) -> timedelta:
-    """As Go writes it: `10s`, `1m0s`, `15.2s`."""
+    """Parse a duration as Go writes it: `10s`, `1m0s`, `15.2s`."""
     return timedelta(seconds=sum(float(number) * _UNIT_SECONDS[unit] for number, unit in _DURATION.findall(text)))
 
 
 def read_target(metric: Mapping[str, Any]) -> MetricTarget:
-    """Of a metric of type Resource or ContainerResource."""
+    """Return the target of a metric of type Resource or ContainerResource."""
     source = metric.get("resource") or metric.get("containerResource") or {}
     target = source.get("target") or {}
     average = target.get("averageValue")
@@ -72,7 +72,7 @@ def read_target(metric: Mapping[str, Any]) -> MetricTarget:
 
 
 def read_selector(text: str) -> dict[str, Any]:
-    """The text of a scale's selector as a LabelSelector: `app=web,tier in (a,b),!old`."""
+    """Parse the text of a scale's selector, like `app=web,tier in (a,b),!old`, into a LabelSelector."""
     expressions = []
     for key, operator, values in _SET_REQUIREMENT.findall(text):
         names = [value.strip() for value in values.split(",")]
@@ -92,12 +92,12 @@ def read_selector(text: str) -> dict[str, Any]:
 
 
 def _thousandths(quantities: Mapping[str, Any] | None) -> dict[str, int]:
-    # A thousandth of a byte is nothing, but one unit for all resources keeps the rules free of exceptions.
+    # Bytes need no thousandths, but one unit for all resources keeps the rules free of exceptions.
     return {name: millicores(text) for name, text in (quantities or {}).items()}
 
 
 def write_amount(resource: str, thousandths: int) -> str:
-    """A quantity in its shortest exact form: memory in powers of 1024, everything else in powers of 1000."""
+    """Return a quantity in its shortest exact form: memory in powers of 1024, everything else in powers of 1000."""
     if resource == "memory":
         whole = -(-thousandths // 1000)
         for suffix, size in _BINARY:

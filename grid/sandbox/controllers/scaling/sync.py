@@ -1,6 +1,6 @@
-"""One look at one autoscaler: what it finds, whether the workload is resized and to what, and what its status says of it.
+"""One reconciliation of one autoscaler: whether and to what size the workload is resized, and the resulting status.
 
-In two steps, because between them the target is asked to change: `decide`, and `conclude` with the target's answer.
+It has two steps, because the target is resized between them: `decide`, and `conclude` with the target's answer.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ _BELOW_MINIMUM = "Current number of replicas below Spec.MinReplicas"
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """A target's scale: how many replicas it is to have, which pods they are, and how many there are at present."""
+    """A target's scale: the wanted number of replicas, the selector of its pods, and the present number."""
 
     replicas: int
     selector: str
@@ -44,7 +44,7 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """`autoscaler` as the API server has it; `rivals` are the keys of all autoscalers that select these pods, itself included."""
+    """The input of a decision: `autoscaler` as stored; `rivals` are the keys of all autoscalers that select these pods."""
 
     autoscaler: Mapping[str, Any]
     scale: Scale
@@ -56,7 +56,7 @@ class Situation:
 
 @dataclass(frozen=True, slots=True)
 class ScalingDecision:
-    """`replicas` is what the target shall have and `reason` why; None means that it cannot be known."""
+    """The decision: `replicas` is the new size (None when it cannot be known) and `reason` why."""
 
     current: int
     replicas: int | None
@@ -79,7 +79,7 @@ class SyncOutcome:
 
 
 def reads_metrics(spec: Mapping[str, Any], scale: Scale) -> bool:
-    """Whether the size is within its bounds, so that metrics decide."""
+    """Return True when the size is within its bounds, so that metrics decide."""
     return _bound(spec, scale.replicas) is None
 
 
@@ -160,7 +160,7 @@ def _slow_down(
 def conclude(
     situation: Situation, decision: ScalingDecision, settings: ScalingSettings, now: datetime, *, refusal: str = ""
 ) -> SyncOutcome:
-    """The status and events after the target was resized, or was to be and answered with a refusal."""
+    """Return status, events and memory after the resize, or after its refusal by the target."""
     autoscaler, memory, events = situation.autoscaler, decision.memory, decision.events
     known = (autoscaler.get("status") or {}).get("desiredReplicas", 0)
     if not decision.rescale:
@@ -185,7 +185,7 @@ def conclude(
 
 
 def without_scale(autoscaler: Mapping[str, Any], problem: str, now: datetime) -> tuple[Mapping[str, Any], Happening]:
-    """Status and event when the target's scale cannot be read; everything else in the status stays."""
+    """Return status and event when the target's scale cannot be read; the rest of the status is unchanged."""
     conditions = Conditions(autoscaler, now)
     sentence = f"the HPA controller was unable to get the target's current scale: {problem}"
     conditions.set("AbleToScale", False, "FailedGetScale", sentence)

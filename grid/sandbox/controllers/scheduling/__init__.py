@@ -1,4 +1,4 @@
-"""Which node a pod goes to, and why it goes to none: the default scheduler's rules as pure functions of plain data."""
+"""The default scheduler's rules, as pure functions of plain data: which node takes a pod, or why none does."""
 
 from grid.sandbox.controllers.scheduling.decision import SchedulingDecision, decide, schedule
 from grid.sandbox.controllers.scheduling.snapshot import NodeState, Snapshot, build_snapshot

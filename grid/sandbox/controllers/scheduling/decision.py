@@ -1,4 +1,4 @@
-"""One scheduling decision: a node, or the sentence that says why there is none, in the default scheduler's exact words."""
+"""One scheduling decision: a node, or the reason why there is none, in the default scheduler's exact words."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -21,14 +21,14 @@ _OUTSIDE_FIELDS = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
 
 @dataclass(frozen=True, slots=True)
 class SchedulingDecision:
-    """`node` is the chosen one; otherwise `message` says why there is none. Both empty: the pod is none of our business."""
+    """A decision: `node`, or `message` with the reason why there is none. Both are empty for a pod that is not to be scheduled."""
 
     node: str = ""
     message: str = ""
 
 
 def concerns_us(pod: Mapping[str, Any]) -> bool:
-    """Pending, unassigned, not gated, not going away, and asking for the default scheduler."""
+    """Return True for a pod that is pending, unassigned, not gated, not terminating, and for the default scheduler."""
     spec = pod["spec"]
     return (
         not spec.get("nodeName")
@@ -45,7 +45,7 @@ def schedule(
     pods: Iterable[Mapping[str, Any]],
     claims: Iterable[Mapping[str, Any]] = (),
 ) -> SchedulingDecision:
-    """The decision for one pod, on raw objects."""
+    """Return the decision for one pod, from raw objects."""
     if not concerns_us(pod):
         return SchedulingDecision()
     return decide(pod, pod_requests(pod), build_snapshot(nodes, pods, claims))
@@ -90,7 +90,7 @@ def _counted(reasons: Iterable[str]) -> str:
 
 
 def _named_nodes(pod: Mapping[str, Any]) -> set[str] | None:
-    """The nodes that every required term names by its fields; None when some term names none."""
+    """Return the nodes that the required terms name by their fields, or None when some term names none."""
     terms = required_node_terms(pod)
     if not terms:
         return None
@@ -105,13 +105,13 @@ def _named_nodes(pod: Mapping[str, Any]) -> set[str] | None:
 
 
 def takes(pod: Mapping[str, Any], requests: Amounts, state: NodeState) -> bool:
-    """Whether one node takes the pod, its volume claims left aside."""
+    """Return True when one node takes the pod, regardless of its volume claims."""
     named = _named_nodes(pod)
     return (named is None or state.name in named) and objection(pod, requests, state) is None
 
 
 def claim_problem(pod: Mapping[str, Any], snapshot: Snapshot) -> str:
-    """Why no node at all takes the pod; empty when its volume claims are in order."""
+    """Return why the pod's volume claims keep it from every node, or "" when they are in order."""
     unbound = False
     for volume in pod["spec"].get("volumes") or ():
         if "persistentVolumeClaim" in volume:

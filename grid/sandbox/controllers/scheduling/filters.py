@@ -1,7 +1,7 @@
-"""Why a pod cannot go to a node: the default scheduler's filters, in its order, with its words.
+"""The default scheduler's filters, in its order and with its messages.
 
-The first filter that objects speaks for the node. `helpless` says that removing other pods from the node would not help
-(UnschedulableAndUnresolvable in the scheduler's own terms), which decides what it says about preemption.
+The first filter that objects decides for the node. `helpless` means that removing other pods from the node would not help
+(UnschedulableAndUnresolvable in the scheduler's terms), which decides the message about preemption.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +20,7 @@ _UNSCHEDULABLE_TAINT = {"key": "node.kubernetes.io/unschedulable", "effect": "No
 
 @dataclass(frozen=True, slots=True)
 class Objection:
-    """Why one node does not take a pod: every reason of the filter that objected."""
+    """The refusal of a pod by one node: every reason of the filter that objected."""
 
     reasons: tuple[str, ...]
     helpless: bool
@@ -30,7 +30,7 @@ Filter = Callable[[Mapping[str, Any], Amounts, NodeState], Objection | None]
 
 
 def objection(pod: Mapping[str, Any], requests: Amounts, state: NodeState) -> Objection | None:
-    """The first filter's objection, None when the node takes the pod."""
+    """Return the first filter's objection, or None when the node takes the pod."""
     for check in FILTERS:
         found = check(pod, requests, state)
         if found is not None:
@@ -56,7 +56,7 @@ def _tainted(pod: Mapping[str, Any], requests: Amounts, state: NodeState) -> Obj
 
 
 def _implied_taints(node: Mapping[str, Any]) -> Sequence[Mapping[str, str]]:
-    """The not-ready taint follows the condition within moments; until then a pod must not be given a node that still boots."""
+    """Return the not-ready taint for a node that is not ready, because the real taint is set a moment after the condition."""
     ready = condition_of(node, "Ready")
     return () if ready is None or ready.get("status") == "True" else (_NOT_READY_TAINT,)
 

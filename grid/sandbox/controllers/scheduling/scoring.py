@@ -1,7 +1,7 @@
-"""Which of the nodes that take a pod is best: spread load, keep CPU and memory in balance, respect preferences.
+"""The scores of the nodes that take a pod: spread load, keep CPU and memory in balance, respect preferences.
 
-The weights are the default scheduler's; its further scores (image locality, topology) have no use here. Equal scores go to
-the node with fewer pods, then by name, so that a decision can be repeated.
+The weights are the default scheduler's; its further scores (image locality, topology) have no use here. Among equal scores the
+node with fewer pods wins, then the first by name, so that a decision is reproducible.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from grid.sandbox.controllers.taints import untolerated
 
 _MOST = 100.0
 _SPREAD_WEIGHT, _BALANCE_WEIGHT, _AFFINITY_WEIGHT, _TAINT_WEIGHT = 1.0, 1.0, 2.0, 3.0
-# What a pod that requests nothing is taken to need, so that such pods spread too.
+# The assumed requests of a pod that requests nothing, so that such pods spread too.
 _ASSUMED = {"cpu": 100, "memory": 200 * 2**20}
 _PREFER = frozenset({"PreferNoSchedule"})
 
@@ -38,7 +38,7 @@ def best_node(pod: Mapping[str, Any], requests: Amounts, candidates: Sequence[No
 
 
 def _shares(requests: Amounts, state: NodeState) -> list[float]:
-    """The used share of CPU and of memory once the pod is there."""
+    """Return the requested shares of CPU and of memory with the pod on the node."""
     shares = []
     for resource, assumed in _ASSUMED.items():
         offered = state.allocatable.get(resource, 0)

@@ -1,4 +1,4 @@
-"""The state that one scheduling decision looks at: nodes, what is already taken on them, and volume claims."""
+"""The state for one scheduling decision: nodes, their requested amounts and ports, and volume claims."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ Port = tuple[str, str, int]
 
 @dataclass(slots=True)
 class NodeState:
-    """A node and what its pods take; `place` adds a pod that has just been decided."""
+    """A node and what its pods request; `place` adds a pod that was just scheduled."""
 
     node: Mapping[str, Any]
     allocatable: Amounts
@@ -52,7 +52,7 @@ def build_snapshot(
     *,
     requests_of: Callable[[Mapping[str, Any]], Amounts] = pod_requests,
 ) -> Snapshot:
-    """Pods on nodes that do not exist and finished pods take nothing."""
+    """Return a snapshot, in which finished pods and pods on missing nodes take nothing."""
     states = {name_of(node): NodeState(node, allocatable(node)) for node in sorted(nodes, key=name_of)}
     for pod in pods:
         state = states.get(pod["spec"].get("nodeName") or "")
@@ -71,7 +71,7 @@ def host_ports(pod: Mapping[str, Any]) -> set[Port]:
 
 
 def ports_clash(wanted: set[Port], taken: set[Port]) -> bool:
-    """Two host ports clash when their addresses are the same or one of them is every address."""
+    """Return True when a wanted host port is taken: same protocol and port, and equal addresses or one of them 0.0.0.0."""
     for address, protocol, port in wanted:
         for other_address, other_protocol, other_port in taken:
             same = address == other_address or "0.0.0.0" in (address, other_address)

@@ -122,7 +122,7 @@ class ImageCatalogue:
 
     @classmethod
     def with_file(cls, path: Path) -> "ImageCatalogue":
-        """The built-in images and those of a TOML file; one of the same name replaces the built-in one.
+        """Return the built-in images and those of a TOML file; an image of the same name replaces the built-in one.
 
         [images."team/polars:1"]
         requirements = ["polars==1.*", "ipykernel"]
@@ -297,9 +297,12 @@ async def _install(place: Path, image: Image, lock: int) -> None:
 
 
 def _start_kernels_safely(place: Path) -> None:
-    """A kernel is started in the folder of its notebook, by `python -m`, for which Python looks in that folder first: whoever writes
-    an `ipykernel_launcher.py` there would be run by everybody who opens a notebook. `-P` leaves the folder out, also of what IPython
-    does by itself; once it is up, the folder is added behind what is installed, so that a notebook finds the modules beside it."""
+    """Start kernels with `-P`, so that Python does not import modules from the notebook's folder first.
+
+    A kernel starts in that folder, so an `ipykernel_launcher.py` that one user writes there would otherwise run for
+    everybody who opens a notebook. Once the kernel is up, the folder is appended to the path, so that a notebook
+    finds the modules beside it.
+    """
     for file in place.glob("share/jupyter/kernels/*/kernel.json"):
         kernel = json.loads(file.read_text(encoding="utf-8"))
         if kernel["argv"][1:3] == ["-m", "ipykernel_launcher"]:

@@ -1,9 +1,9 @@
-"""A metrics server for a cluster that is not the embedded one: metrics.k8s.io with what this machine's nodes use.
+"""A metrics server for a cluster that is not the embedded one: metrics.k8s.io with the usage of this machine's nodes.
 
 It serves on loopback and registers itself with the cluster's aggregation layer: a Service of type ExternalName and an APIService with its
-own certificate. Another metrics server that the cluster has is left in its place. When it ends it takes its APIService away, because
-an API that nobody serves keeps namespaces from being deleted; after a kill the next start makes it right. Like the kubelets, it answers
-everybody who reaches this machine's loopback; the API server has asked before who may read metrics.
+own certificate. Another metrics server of the cluster is never replaced. When it ends it deletes its APIService, because an
+API that nobody serves keeps namespaces from being deleted; after a kill the next start repairs that. Like the kubelets, it answers
+every client that reaches this machine's loopback; the API server has already checked who may read metrics.
 """
 
 import asyncio
@@ -48,11 +48,11 @@ _RETRY_SECONDS = 5.0
 _FAREWELL_SECONDS = 3.0
 
 Summaries = Callable[[], Mapping[str, Object]]
-"""What each node's kubelet would answer at /stats/summary, by the node's name."""
+"""Returns each node's /stats/summary, by the node's name."""
 
 
 class MetricsServer:
-    """Serve metrics.k8s.io while `run` runs, until it is cancelled."""
+    """The server of metrics.k8s.io, which serves while `run` runs."""
 
     def __init__(self, api: Api, summaries: Summaries, directory: Path, *, clock: Clock | None = None) -> None:
         self._api = api
@@ -87,10 +87,10 @@ class MetricsServer:
             await asyncio.gather(*mirrors, return_exceptions=True)
             await runner.cleanup()
 
-    # Being a part of the cluster
+    # Registration
 
     async def _stay_registered(self, port: int) -> None:
-        """Until cancelled. Looks again now and then, because what registers us can be deleted or overwritten."""
+        """Register until cancelled, again and again, because the registration can be deleted or overwritten."""
         told = ""
         while True:
             try:
@@ -107,7 +107,7 @@ class MetricsServer:
             await self._clock.sleep(_RETRY_SECONDS)
 
     async def _register(self, port: int) -> str:
-        """Writes what differs. Why that is not to be done, or nothing."""
+        """Write the Service and the APIService where they differ. Return why that must not be done, or ""."""
         certificate = await asyncio.to_thread((self._directory / "metrics-server.crt").read_bytes)
         wanted = api_service(port, certificate)
         path = API_SERVICES.path(name=_API_SERVICE)
@@ -181,7 +181,7 @@ class MetricsServer:
 
 
 def service() -> Object:
-    """By which the API server finds the way to this machine's loopback."""
+    """Return the Service by which the API server reaches this machine's loopback."""
     return {
         "apiVersion": "v1",
         "kind": "Service",
@@ -217,7 +217,7 @@ def _group() -> Object:
 
 
 def _chosen(mirror: Mirror, request: web.Request) -> Iterator[Record]:
-    """The objects that the request is about."""
+    """Yield the objects that the request asks for."""
     namespace, name = request.match_info.get("namespace"), request.match_info.get("name")
     predicate = label_predicate(request.query.get("labelSelector", ""))
     for obj in sorted(mirror.items(), key=key_of):

@@ -1,7 +1,7 @@
 """Programs of the machine that an image needs beside its Python packages, such as Java for Spark.
 
-Looked for before anything is installed, in the version that it must have at least. A program that is found is linked into the
-image, so that containers find it wherever on the machine it is.
+They are searched before anything is installed, with their minimum version. A program that is found is linked into the image, so that
+containers find it wherever it is on the machine.
 """
 
 import asyncio
@@ -20,12 +20,12 @@ _LONGEST_ANSWER = 10 * 1024
 
 
 class Unmet(Exception):
-    """The machine lacks it; the message says what to do."""
+    """The machine lacks a program; the message says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """`version` is the least first number in what `PROGRAM --version` prints, 0 for any; `advice` a sentence for whom it lacks."""
+    """`version` is the least first number in the output of `PROGRAM --version`, 0 for any; `advice` says how to get the program."""
 
     program: str
     advice: str
@@ -33,7 +33,7 @@ class Need:
 
 
 async def find(needs: Sequence[Need], path: str) -> dict[str, str]:
-    """Where on `path`, a list of directories as in PATH, the programs are. Raises Unmet for the first that is lacking or old."""
+    """Return the programs' paths on `path`, a list of directories as in PATH. Raise `Unmet` for the first missing or old one."""
     found = {}
     for need in needs:
         place = await asyncio.to_thread(shutil.which, need.program, path=path)

@@ -1,7 +1,7 @@
-"""Node pools of the embedded cluster, and the seam behind which its machines come and go.
+"""Node pools of the embedded cluster, and the interface to the provider of its machines.
 
-A pool is a template: what a node of it can hold, which labels and taints it carries, how few and how many there may be. The
-autoscaler decides on templates; a `Cloud` (the kubelet's fleet on this machine) makes nodes from them.
+A pool is a template of nodes: capacity, labels, taints, minimum and maximum number. The autoscaler decides on templates; a
+`Cloud` (the kubelet's fleet on this machine) makes nodes from them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,7 +38,7 @@ class NodePool:
             raise ValueError(f"pool {self.name}: needs 0 <= minimum <= initial <= maximum")
 
     def node_labels(self, node_name: str) -> dict[str, str]:
-        """All labels of a node of this pool, those that every kubelet sets included."""
+        """Return all labels of a node of this pool, including those that every kubelet sets."""
         return {
             "kubernetes.io/hostname": node_name,
             "kubernetes.io/os": "linux",
@@ -53,18 +53,18 @@ class NodePool:
 
 
 class Cloud(Protocol):
-    """Where nodes come from. A node's name is also its machine's name."""
+    """The provider of machines. A node's name is also its machine's name."""
 
     def instances(self, pool: str) -> list[str]:
-        """Names of the machines of a pool, those that are still booting included."""
+        """Return the names of a pool's machines, including those that are still booting."""
         ...
 
     async def create(self, pool: str) -> str:
-        """Starts a machine and returns its name at once; its node joins some time later. Raises OSError when it cannot."""
+        """Start a machine and return its name at once; its node joins later. Raise OSError when that fails."""
         ...
 
     async def delete(self, node_name: str) -> None:
-        """Stops a machine; the caller deletes the node object. A machine that is already gone is no error."""
+        """Stop a machine, if it still exists; the caller deletes the node object."""
         ...
 
 
@@ -99,7 +99,7 @@ DEFAULT_POOLS: tuple[NodePool, ...] = (
 
 
 def with_maximum(pools: Sequence[NodePool], maximum: int) -> tuple[NodePool, ...]:
-    """The same pools, of which those that may grow at all may grow to `maximum` nodes."""
+    """Return the pools with `maximum`, or the initial number if larger, as the maximum of those that may grow."""
     return tuple(
         replace(pool, maximum=max(maximum, pool.initial)) if pool.maximum > pool.minimum else pool for pool in pools
     )

@@ -1,7 +1,7 @@
-"""Running a program of the machine to its end, and never leaving anything of it behind.
+"""Running of a program to its end, which never leaves a process behind.
 
 asyncio's own Process is not enough: its pipe has no public way to be closed, so a grandchild that inherited the pipe keeps
-`wait()` from returning, and a caller that is cancelled twice leaves a process that nobody waits for.
+`wait()` from returning, and a caller that is cancelled twice leaves a process that is never waited for.
 """
 
 import asyncio
@@ -29,10 +29,10 @@ async def run(
     stderr: int = asyncio.subprocess.STDOUT,
     pass_fds: Sequence[int] = (),
 ) -> Finished:
-    """Its code and at most the first `longest` bytes of what it printed.
+    """Return the exit code and at most the first `longest` bytes of the output.
 
-    Raises OSError or ValueError when it cannot be started, and TimeoutError. When it takes too long or the caller is cancelled,
-    the program is killed with its group.
+    Raise OSError or ValueError when the program cannot be started, and TimeoutError. After a timeout or a
+    cancellation the program is killed with its group.
     """
     program = _Program(longest)
     starting = asyncio.ensure_future(
@@ -50,7 +50,7 @@ async def run(
     )
     try:
         async with asyncio.timeout(timeout):
-            # Never cancelled half-way: asyncio would then kill the program and spare what it has started.
+            # Never cancelled half-way, because asyncio would then kill the program but not its children.
             await asyncio.shield(starting)
             await program.over.wait()
     finally:
@@ -62,7 +62,7 @@ async def run(
 
 
 class _Program(asyncio.SubprocessProtocol):
-    """Reads to the end, so that the program never waits for us, and keeps the beginning. Comes to its end even if nobody awaits it."""
+    """A protocol that reads all output, so that the program never blocks, and keeps the beginning. It needs no caller to end."""
 
     def __init__(self, longest: int) -> None:
         self._longest = longest
@@ -71,7 +71,7 @@ class _Program(asyncio.SubprocessProtocol):
         self._transport: asyncio.SubprocessTransport | None = None
         self._exited = False
         self._unwanted = False
-        self.over = asyncio.Event()  # it has ended, and its pipe is closed
+        self.over = asyncio.Event()  # set when the program has ended and its pipe is closed
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.SubprocessTransport, transport)
@@ -92,13 +92,13 @@ class _Program(asyncio.SubprocessProtocol):
         self.over.set()
 
     def end(self) -> None:
-        """Closes what is left of it, and kills it with its group if it goes on."""
+        """Close the pipe if the program has exited; otherwise kill it with its group."""
         self._unwanted = True
         if self._transport is None:
             return
         if self._exited:
             self._transport.close()
             return
-        # Not waited for yet, so number and group are still our child's.
+        # The program is not reaped yet, so number and group are still its own.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._transport.get_pid(), signal.SIGKILL)

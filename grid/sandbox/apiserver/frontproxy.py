@@ -34,10 +34,9 @@ class FrontProxyCertificate:
         return cls(chain, authority.read_text())
 
     def context(self, bundle: str, *, trusting: bool) -> ssl.SSLContext:
-        """Return a TLS context that trusts `bundle` (PEM, "" for the system's authorities), or any certificate if
-        `trusting`.
+        """Return a TLS context that trusts `bundle`, or any certificate if `trusting`.
 
-        Raise ssl.SSLError when the bundle is unreadable.
+        `bundle` is PEM, "" for the system's authorities. Raise ssl.SSLError when it is unreadable.
         """
         context = ssl.create_default_context(cadata=bundle or None)
         if trusting:

@@ -168,11 +168,10 @@ class Registry:
         manager: Manager | None = None,
         dry_run: bool = False,
     ) -> Record:
-        """Store what `mutate` makes of a copy of the object. Without a change nothing is stored and the version
-        stays.
+        """Store what `mutate` makes of a copy of the object, unless that changes nothing.
 
-        `manager` becomes the owner of the changed fields; None when the mutation sets the owners (apply) or nobody is
-        to own them.
+        Without a change the version stays. `manager` becomes the owner of the changed fields; None when the mutation
+        sets the owners (apply) or nobody is to own them.
         """
         old = self.read(kind, key)
         new = mutate(old.fresh())
@@ -253,8 +252,9 @@ def _content(kind: ServedKind, obj: Object) -> Object:
 
 
 def _allowed_part(kind: ServedKind, old: Record, new: Object, subresource: str) -> Object:
-    """Return the object with only the allowed changes: the status through `status`, all else without a subresource,
-    server-owned metadata never.
+    """Return the new object with only the changes that the client may make.
+
+    The status changes only through `status`, all else only outside of it, and server-owned metadata never.
     """
     metadata = {key: value for key, value in new["metadata"].items() if value not in (None, [], {})}
     before = old.obj["metadata"]

@@ -326,9 +326,7 @@ class ObjectStore:
         self.version = version
 
     def _commit(self, version: int, statement: str, values: tuple[object, ...]) -> None:
-        """Execute the statement and store the version in one transaction. Raise `Failure` when it is not on the disk;
-        then nothing is changed.
-        """
+        """Execute the statement and store the version in one transaction. Raise `Failure` when that fails; then nothing is changed."""
         try:
             self._database.execute("BEGIN IMMEDIATE")
             self._database.execute(statement, values)

@@ -26,10 +26,10 @@ def is_finished(pod: Mapping[str, Any]) -> bool:
 
 
 def pod_requests(pod: Mapping[str, Any]) -> Amounts:
-    """Return the amounts that the scheduler counts: containers plus sidecars, or the largest init step, plus
-    overhead.
+    """Return the amounts that the scheduler counts for a pod.
 
-    A sidecar (an init container that is always restarted) runs beside the init containers after it and all main ones.
+    They are the larger of its containers plus sidecars and its largest init step, plus overhead. A sidecar (an init
+    container that is always restarted) runs beside the init containers after it and all main ones.
     """
     spec = pod["spec"]
     sidecars: Amounts = {}

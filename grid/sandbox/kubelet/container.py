@@ -77,7 +77,7 @@ class PodContainer:
             self._watch(self._current)
             self._probe(self._current)
 
-    # What it is now
+    # State
 
     @property
     def running(self) -> bool:

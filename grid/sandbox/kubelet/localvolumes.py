@@ -1,8 +1,8 @@
 """Volumes for claims on an API server that is not the embedded one: directories of this machine, as PersistentVolumes.
 
-A real control plane binds a claim to a PersistentVolume and to nothing else. For each claim that names no storage class this
-makes one that is reserved for the claim; the server's own controller then binds the two. The directory is where the kubelets
-look for the claim, and stays when the claim goes; the PersistentVolume goes with it.
+A real control plane binds claims to PersistentVolumes only. For each claim without a storage class this module creates one that is
+reserved for the claim; the server's own controller then binds the two. The directory is the one that the kubelets use for the
+claim, and stays when the claim is deleted; the PersistentVolume is deleted with the claim.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ _MANAGER = "compute-grid-kubelet"
 
 
 class LocalVolumes:
-    """Create a PersistentVolume for each claim. All claims are looked at again whenever one of them changed."""
+    """The controller that creates a PersistentVolume for each claim. A change of any claim reconciles all of them."""
 
     def __init__(self, api: Api, claims: Path, *, clock: Clock | None = None) -> None:
         self._api = api
@@ -45,7 +45,7 @@ class LocalVolumes:
         self._mirror.subscribe(lambda *_: self._dirty.set())
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Reconcile until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._mirror.run())
             group.create_task(self._work())
@@ -86,7 +86,7 @@ class LocalVolumes:
 
 
 def _is_ours(claim: Object) -> bool:
-    """Claims of a storage class are its provisioner's business; one bound elsewhere is bound."""
+    """Return True for a claim without a storage class that is not bound to another volume."""
     spec = claim["spec"]
     bound_to = spec.get("volumeName") or ""
     return not spec.get("storageClassName") and bound_to in ("", f"pvc-{uid_of(claim)}")

@@ -1,7 +1,7 @@
-"""Reading containers' logs as the shim writes them: `log/0.log` is the newest file, `1.log` the one before it, and so on.
+"""Reading of containers' logs as the shim writes them: `log/0.log` is the newest file, `1.log` the one before it, and so on.
 
-Lines are `<time> <stream> <F|P> <text>`; parts of one overlong line are marked P and are joined again. Times are of one width, so
-they compare as texts.
+Lines are `<time> <stream> <F|P> <text>`; parts of one overlong line are marked P and are joined again. Times have a fixed width,
+so they compare as texts.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ _CHUNK = 256 * 1024
 
 @dataclass(frozen=True, slots=True)
 class LogOptions:
-    """As a client may ask; the numbers are checked already."""
+    """The options of a client's request; the numbers are already validated."""
 
     follow: bool = False
     timestamps: bool = False
@@ -28,13 +28,13 @@ class LogOptions:
 
 
 async def read_log(directory: Path, options: LogOptions, ended: Callable[[], bool]) -> AsyncIterator[bytes]:
-    """The log in pieces; with `follow` until the container has ended and everything is read."""
+    """Yield the log in pieces; with `follow`, until the container has ended and everything is read."""
     left = options.limit_bytes
     with _Cursor(directory) as cursor:
         if options.tail_lines is not None:
             cursor.go_to_tail(options.tail_lines)
         while True:
-            # Asked before reading: what is written before the end is then read for certain.
+            # Checked before reading, so that everything written before the end is read.
             over = ended() or not options.follow
             raw = cursor.read()
             if not raw:
@@ -54,7 +54,7 @@ async def read_log(directory: Path, options: LogOptions, ended: Callable[[], boo
 
 
 def last_lines(directory: Path, count: int) -> list[str]:
-    """The end of a finished log."""
+    """Return the last lines of a finished log."""
     with _Cursor(directory) as cursor:
         cursor.go_to_tail(count)
         text = b""
@@ -83,7 +83,7 @@ def _stamp(moment: datetime) -> bytes:
 
 
 class _Cursor:
-    """A place in a log that survives rotation: an open file stays the same file under its next name."""
+    """A position in a log that survives rotation: an open file stays the same file under its next name."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -98,7 +98,7 @@ class _Cursor:
             self._file.close()
 
     def go_to_tail(self, count: int) -> None:
-        """So that `count` lines remain, or all when there are fewer."""
+        """Move to where `count` lines remain, or to the start when there are fewer."""
         left = count
         for path in reversed(self._files()):
             offset, found = _tail(path, left)
@@ -110,7 +110,7 @@ class _Cursor:
                 return
 
     def read(self) -> bytes:
-        """Whole lines that were not read yet, some of them; empty when there are none now."""
+        """Return some of the unread lines, whole ones only, or b"" when there are none now."""
         while True:
             if self._file is None and not self._open_next():
                 return b""
@@ -125,7 +125,7 @@ class _Cursor:
                 return whole + newline
 
     def _files(self) -> list[Path]:
-        """Oldest first."""
+        """Return the log files, oldest first."""
         numbered = [path for path in self._directory.glob("*.log") if path.stem.isdigit()]
         return sorted(numbered, key=lambda path: -int(path.stem))
 
@@ -140,7 +140,7 @@ class _Cursor:
         return True
 
     def _open_next(self) -> bool:
-        """The file that was begun after the one that is open; the oldest when that one is gone already."""
+        """Open the file that follows the open one, or the oldest when the open one was deleted; return False when there is none."""
         files = self._files()
         if self._file is None:
             return bool(files) and self._open(files[0])
@@ -155,7 +155,7 @@ def _inode(file: IO[bytes]) -> int:
 
 
 def _tail(path: Path, count: int) -> tuple[int, int]:
-    """The offset from which at most `count` lines of the file remain, and how many they are."""
+    """Return the offset from which at most `count` lines of the file remain, and their number."""
     found = 0
     with path.open("rb") as file:
         position = end = file.seek(0, 2)

@@ -1,22 +1,22 @@
-"""Where a container's mount paths really are, and how texts that name them are rewritten.
+"""The real paths of a container's mounts, and the rewriting of texts that name mount paths.
 
 Without root there is no mount namespace, so `/mnt/project` does not exist for the program. The kubelet rewrites mount paths
 to the real directories in the command, the arguments, the working directory and the values of the environment. A path
-counts where it stands by itself: at the beginning of a text or after a character that cannot belong to a path (a space, a
+is rewritten where it stands alone: at the beginning of a text or after a character that cannot belong to a path (a space, a
 quote, `=`, `:`, `,` and the like), and only as whole components: `/data` is found in `/data/x` and `--dir=/data`, not in
-`/data2`, `/mnt/data` or `http://host/data`. The longest mount path wins. What a program composes by itself is not seen.
+`/data2`, `/mnt/data` or `http://host/data`. The longest mount path wins. Paths that a program composes itself are not rewritten.
 """
 
 import re
 from collections.abc import Mapping
 
-# What may come before or after a path without being part of it: anything but these.
+# A path is rewritten only if the characters before and after it are none of these.
 _IN_A_PATH = r"A-Za-z0-9_.\-/~%+@}\\"
 _IN_A_NAME = r"A-Za-z0-9_.\-~%+@"
 
 
 class Mounts:
-    """Mount paths of one container, each with its real path; `/dev/shm` is the machine's own and left alone."""
+    """Mount paths of one container, each with its real path; `/dev/shm` is the machine's own and not rewritten."""
 
     def __init__(self, places: Mapping[str, str]) -> None:
         cleaned = {clean(path): place for path, place in places.items()}
@@ -32,5 +32,5 @@ class Mounts:
 
 
 def clean(path: str) -> str:
-    """Without doubled and trailing slashes."""
+    """Return the path without doubled and trailing slashes."""
     return "/" + "/".join(part for part in path.split("/") if part not in ("", "."))

@@ -1,7 +1,7 @@
 """The Node object of one kubelet: registered, kept fresh, its Lease renewed.
 
-As on Kubernetes a node joins NotReady, becomes Ready when it can run pods, and is not made again while the kubelet runs when
-somebody deletes the object. What others write (taints, their conditions) stays.
+As on Kubernetes a node joins NotReady and becomes Ready when it can run pods; a deleted Node object is created again only when the
+kubelet restarts. Taints and conditions that other clients write are kept.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ _NOT_READY = "container runtime network not ready: NetworkReady=false reason:Net
 
 @dataclass(frozen=True, slots=True)
 class MachineSpec:
-    """What a kubelet says about its machine."""
+    """The properties of a machine that its kubelet reports."""
 
     name: str
     address: str
@@ -60,7 +60,7 @@ class MachineSpec:
 
 
 class NodeAgent:
-    """Register a node and keep its status and its Lease fresh."""
+    """The part of a kubelet that registers the node and keeps its status and its Lease fresh."""
 
     def __init__(
         self, spec: MachineSpec, api: Api, *, images: ImageStore, events: Events, clock: Clock, runtime_version: str
@@ -78,11 +78,11 @@ class NodeAgent:
 
     @property
     def reference(self) -> Object:
-        """Events about nodes carry the name as uid, as the kubelet's own do."""
+        """The reference for events about the node; its uid is the name, as in a real kubelet's events."""
         return {"kind": "Node", "apiVersion": "v1", "name": self._spec.name, "uid": self._spec.name}
 
     async def run(self, port: int) -> None:
-        """Registers and keeps alive, for ever."""
+        """Register the node and keep it alive until cancelled."""
         self._port = port
         while True:
             try:
@@ -116,7 +116,7 @@ class NodeAgent:
             await self._clock.sleep(_RENEW_SECONDS)
 
     async def _register(self) -> None:
-        """Until the API server takes it; an object left from before is kept and brought up to date."""
+        """Register the node, retrying until the API server accepts; an existing object is kept and updated."""
         while True:
             try:
                 await self._register_once()
@@ -157,7 +157,7 @@ class NodeAgent:
             logger.exception("node name=%s heartbeat failed", self._spec.name)
 
     async def _report(self) -> None:
-        """Writes the status when it would change, and now and then so that the times in it do not look old."""
+        """Write the status when it would change, and regularly so that its times are recent."""
         current = await self._api.get(NODES.path(name=self._spec.name))
         before = current.get("status") or {}
         status = self._status(before)
@@ -238,7 +238,7 @@ class NodeAgent:
 
 
 def _differs(status: Object, before: Object, now: float) -> bool:
-    """Whether anything but the heartbeat changed, or the last heartbeat is old."""
+    """Return True when anything but the heartbeat changed, or the last heartbeat is old."""
     old = {item["type"]: item for item in before.get("conditions") or ()}
     for condition in status["conditions"]:
         known = old.get(condition["type"], {})
@@ -251,7 +251,7 @@ def _differs(status: Object, before: Object, now: float) -> bool:
 
 
 def _same(before: Any, now: Any) -> bool:
-    """The server leaves out what is empty and spells quantities its own way."""
+    """Compare two values as the server stores them: without empty values, and with quantities in canonical form."""
     if not now:
         return not before
     if isinstance(now, dict) and isinstance(before, dict):

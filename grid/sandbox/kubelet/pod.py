@@ -1,7 +1,7 @@
-"""One pod on one node: a worker that looks at what should be and what is, does the next thing, and reports.
+"""One pod on one node: a worker that compares the spec with the present state, takes the next step, and reports.
 
-Level-triggered: a change of the pod, the end of a container, a probe's result or a timer only wakes it; each look starts from
-the present state. It ends when nothing of the pod is left.
+Level-triggered: a change of the pod, the end of a container, a probe's result or a timer only wakes it; each reconciliation starts
+from the present state. It ends when nothing of the pod is left.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ _MOUNT_DELAYS = Delays(first=0.5, longest=122.0)
 _DEFAULT_GRACE = 30
 _GONE_GRACE = 1.0
 _AGAIN_SECONDS = 10.0
-# As often as a kubelet's eviction manager looks.
+# The period of a kubelet's eviction manager.
 _MEASURE_SECONDS = 10.0
 _MINE = ("phase", "reason", "message", "podIP", "podIPs", "initContainerStatuses", "containerStatuses")
 _DEADLINE = PodVerdict("Failed", "DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
@@ -46,7 +46,7 @@ _SHUTDOWN = PodVerdict("Failed", "Terminated", "Pod was terminated in response t
 
 
 class PodWorker:
-    """Bring one pod to what its object asks for, and report how it is."""
+    """The worker that brings one pod to its spec and reports its status."""
 
     def __init__(self, services: Services, pod: Object, finished: Callable[[], None]) -> None:
         self._services = services
@@ -71,7 +71,7 @@ class PodWorker:
         ]
         self._task: asyncio.Task[None] | None = None
         status = pod.get("status") or {}
-        # What was said to be over stays as it was said, whatever is left of it here.
+        # A pod that was reported as finished keeps that status, whatever is left of it here.
         self._said_over = status.get("phase") in ("Succeeded", "Failed")
         if self._said_over:
             self._verdict = PodVerdict(status["phase"], status.get("reason", ""), status.get("message", ""))
@@ -98,12 +98,12 @@ class PodWorker:
         self.wake()
 
     def removed(self) -> None:
-        """The API server has no such pod any more."""
+        """Record that the API server no longer has the pod."""
         self._gone = True
         self.wake()
 
     async def close(self) -> None:
-        """Lets go of the pod and leaves its processes as they are."""
+        """End the worker and leave the pod's processes running."""
         await end_task(self._task)
         for container in self._containers:
             await container.close()
@@ -135,7 +135,7 @@ class PodWorker:
             await first_of(*waits)
 
     async def _look(self) -> float | None:
-        """Seconds until the next look if nothing happens before; None: none needed; negative: nothing is left to do."""
+        """Reconcile once. Return the seconds until the next time; None: only a wake-up counts, negative: nothing is left to do."""
         if self._gone:
             return self._clean_up()
         if is_terminating(self._pod):
@@ -152,7 +152,7 @@ class PodWorker:
     # Running
 
     def _judge(self, now: datetime) -> float | None:
-        """Decides on the pod as a whole where its containers do not."""
+        """Decide on the pod as a whole: node shutdown or deadline. Return the seconds until the deadline, or None."""
         if self._verdict is not None:
             return None
         policy = self._restart_policy
@@ -171,7 +171,7 @@ class PodWorker:
         return None
 
     async def _measure(self, now: datetime) -> float | None:
-        """Evicts a pod that has written more to its node than it may."""
+        """Evict a pod that exceeds its limits of local storage. Return the seconds until the next check, or None."""
         if self._verdict is not None or not localstorage.is_limited(self._pod) or self._over():
             return None
         if self._measured_at is not None and now < self._measured_at + timedelta(seconds=_MEASURE_SECONDS):
@@ -185,7 +185,7 @@ class PodWorker:
         return _MEASURE_SECONDS
 
     async def _advance(self, now: datetime) -> float | None:
-        """Does what can be done now: volumes, then init containers one by one, then the others."""
+        """Do what can be done now: volumes, then init containers one by one, then the others."""
         if self._over():
             self._stop_all(self._grace())
             return None
@@ -205,7 +205,7 @@ class PodWorker:
         return pause
 
     def _over(self) -> bool:
-        """All main containers have ended for good, or an init container has failed for good."""
+        """Return True when all main containers have ended for good, or an init container has failed for good."""
         if self._restart_policy == "Always":
             return False
         return self._frame().verdict is not None or self._status()["phase"] in ("Succeeded", "Failed")
@@ -228,7 +228,7 @@ class PodWorker:
     # Ending
 
     def _stop_all(self, grace: float) -> bool:
-        """Main containers first, sidecars after them. Whether everything has ended."""
+        """Stop the main containers first, then the sidecars. Return True when all have ended."""
         mains = [item for item in self._containers if item.role is ContainerRole.MAIN]
         for container in mains:
             container.stop(grace)
@@ -251,7 +251,7 @@ class PodWorker:
         return _AGAIN_SECONDS
 
     async def _delete(self) -> None:
-        """The last word: only the kubelet may say that a pod is really over, and only about this very pod."""
+        """Delete the pod for good, by its uid. Only the kubelet may do that, as it knows that nothing runs."""
         path = PODS.path(namespace_of(self._pod), name_of(self._pod))
         try:
             await self._services.api.delete(path, grace_seconds=0, uid=self._uid)
@@ -271,7 +271,7 @@ class PodWorker:
     # Reporting
 
     async def _report(self) -> None:
-        """Writes the status if it changed. It is written about this pod only, not about a later one of the same name."""
+        """Write the status if it changed, by the pod's uid, so that a later pod of this name is not affected."""
         if self._said_over:
             return
         before = self._written if self._written is not None else self._pod.get("status") or {}
@@ -291,7 +291,7 @@ class PodWorker:
     def _status(self) -> Object:
         current = self._pod.get("status") or {}
         if self._written is not None:
-            # Our own copy is newer than the mirror's, but others write conditions too.
+            # Our own copy is newer than the mirror's, but other clients write conditions too.
             ours = {item["type"]: item for item in self._written["conditions"]}
             theirs = {item["type"]: item for item in current.get("conditions") or ()}
             current = {**current, "conditions": list({**theirs, **ours}.values())}

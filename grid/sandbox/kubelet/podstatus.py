@@ -1,4 +1,4 @@
-"""A pod's status as Kubernetes' kubelet would report it, from what is known of its containers. All pure."""
+"""A pod's status as a real kubelet would report it, computed from the state of its containers. All pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _OURS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady",
 
 
 class ContainerRole(StrEnum):
-    """An init container runs to its end before the next; a sidecar is one that goes on running beside the main ones."""
+    """An init container ends before the next one starts; a sidecar keeps running beside the main containers."""
 
     INIT = "init"
     SIDECAR = "sidecar"
@@ -27,7 +27,7 @@ class WaitingReason(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ContainerView:
-    """One container now. `waiting` says why it does not run and hides an ended attempt, which then is its last state."""
+    """One container now. `waiting` is why it does not run; with it, an ended attempt is shown as the last state."""
 
     name: str
     role: ContainerRole
@@ -36,7 +36,7 @@ class ContainerView:
     waiting: WaitingReason | None = None
     current: Attempt | None = None
     previous: Attempt | None = None
-    message: str = ""  # what the current attempt left as its termination message
+    message: str = ""  # the termination message of the current attempt
     previous_message: str = ""
     started: bool = False
     ready: bool = False
@@ -56,7 +56,7 @@ class ContainerView:
 
     @property
     def initialized(self) -> bool:
-        """Whether the containers after it may start."""
+        """True when the containers after it may start."""
         if self.role is ContainerRole.SIDECAR:
             return self.running and self.started
         return self.ended_well
@@ -64,7 +64,7 @@ class ContainerView:
 
 @dataclass(frozen=True, slots=True)
 class PodVerdict:
-    """The kubelet's own decision on the whole pod, above what its containers say."""
+    """The kubelet's own decision on the whole pod, which overrides the state of its containers."""
 
     phase: str
     reason: str
@@ -73,18 +73,18 @@ class PodVerdict:
 
 @dataclass(frozen=True, slots=True)
 class PodFrame:
-    """What belongs to the pod rather than to a container."""
+    """The facts about the pod itself rather than a container."""
 
     restart_policy: str
     started_at: datetime
     host_ip: str
     pod_ip: str = ""
-    set_up: bool = False  # volumes are there and the address is given
+    set_up: bool = False  # volumes are mounted and the address is assigned
     verdict: PodVerdict | None = None
 
 
 def phase_of(containers: Sequence[ContainerView], restart_policy: str) -> str:
-    """As Kubernetes counts: waiting with a last state is as good as stopped, sidecars and the past do not count."""
+    """Return the phase as Kubernetes computes it: waiting with a last state counts as stopped, sidecars do not count."""
     inits = [item for item in containers if item.role is ContainerRole.INIT]
     mains = [item for item in containers if item.role is ContainerRole.MAIN]
     begun = any(item.current is not None for item in mains)
@@ -106,7 +106,7 @@ def phase_of(containers: Sequence[ContainerView], restart_policy: str) -> str:
 
 
 def build_status(frame: PodFrame, containers: Sequence[ContainerView], current: Object, now: datetime) -> Object:
-    """The whole status. `current` is the one before: what others wrote into it stays, and so do times of unchanged facts."""
+    """Return the whole status. `current` is the one before, whose foreign fields and times of unchanged facts are kept."""
     phase = frame.verdict.phase if frame.verdict else phase_of(containers, frame.restart_policy)
     status: Object = {
         key: value

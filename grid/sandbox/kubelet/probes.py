@@ -1,7 +1,7 @@
-"""The probes of one running container: is it started, is it ready, is it alive.
+"""The probes of one running container: startup, readiness and liveness.
 
-Each probe is a loop of its own. Startup goes first and holds the other two back; a failed liveness or startup probe asks for a
-restart; readiness only says so. Results count once a threshold of equal ones in a row is reached.
+Each probe is a loop of its own. Startup runs first and delays the other two; a failed liveness or startup probe requests a
+restart; readiness is only reported. Results count once a threshold of equal ones in a row is reached.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ _FIELDS: dict[Kind, str] = {"startup": "startupProbe", "readiness": "readinessPr
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Kubernetes' defaults where the probe says nothing."""
+    """A probe's times and thresholds, with Kubernetes' defaults for those not set."""
 
     initial_delay: float
     period: float
@@ -43,14 +43,14 @@ class Schedule:
 
 @dataclass(slots=True)
 class Tally:
-    """Counts equal results in a row; `add` tells when enough of them have come together."""
+    """A count of equal results in a row, which `add` compares with the thresholds."""
 
     schedule: Schedule
     last: bool | None = None
     count: int = 0
 
     def add(self, ok: bool) -> bool | None:
-        """The settled result, or None while it is not settled."""
+        """Count a result; return it once it is settled, or None before."""
         self.count = self.count + 1 if ok == self.last else 1
         self.last = ok
         enough = self.schedule.successes if ok else self.schedule.failures
@@ -58,8 +58,11 @@ class Tally:
 
 
 class Probes:
-    """Probe one running container. `changed` is called when `started` or `ready` changed; `unhealthy` reports each failure; `restart` asks
-    for the end of the container and names the probe."""
+    """The probes of one running container.
+
+    `changed` is called when `started` or `ready` changed; `unhealthy` reports each failure; `restart` asks for the
+    end of the container and names the probe.
+    """
 
     def __init__(
         self,
@@ -95,12 +98,12 @@ class Probes:
             self._task.cancel()
 
     async def close(self) -> None:
-        """Stops them and waits for what they are doing."""
+        """Stop the probes and wait until they have ended."""
         self.stop()
         await end_task(self._task)
 
     def pause(self) -> None:
-        """The container is being stopped: what it answers now says nothing any more."""
+        """Stop probing a container that is being stopped, without a change of its readiness."""
         if self._task is not None:
             self._task.cancel()
 
@@ -133,7 +136,7 @@ class Probes:
             await self._clock.sleep(schedule.period)
 
     async def _initial_delay(self, schedule: Schedule) -> None:
-        """Counted from the container's start, which may be before our own."""
+        """Sleep until the initial delay since the container's start, which may be before this process's, has passed."""
         age = (self._clock.now() - self._target.attempt.started_at).total_seconds()
         await self._clock.sleep(max(0.0, schedule.initial_delay - age))
 

@@ -1,12 +1,12 @@
-"""The process runtime: a container is a real process of this machine, watched over by a shim of its own.
+"""The process runtime: a container is a real process of this machine, supervised by a shim of its own.
 
-All that is known of containers is in files under the node's directory, so a kubelet that starts again finds them:
+The state of containers is in files under the node's directory, where a restarted kubelet finds it:
 
-    <pod uid>/pod.json                          whose it is
+    <pod uid>/pod.json                          its namespace and name
     <pod uid>/containers/<name>/<attempt>/      spec.json, started.json, exit.json, log/, root/
 
 An attempt whose shim is alive is running; one whose shim is gone without an `exit.json` was cut off (the machine rebooted, or
-somebody killed the shim). Nothing here isolates anything: a container may do whatever the user who started the cluster may do.
+the shim was killed). Nothing is isolated: a container may do whatever the user who started the cluster may do.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ from grid.sandbox.kubelet.sampler import Sampler
 
 logger = logging.getLogger(__name__)
 
-# In the environment of every process of a container, so that what a killed shim left behind can be found.
+# In the environment of every process of a container, so that the processes of a killed shim can be found.
 MARKER_VARIABLE = "GRID_SANDBOX_CONTAINER"
 _LOG_BYTES, _LOG_FILES = 10 * 1024 * 1024, 3
 _NICE = 5
@@ -43,7 +43,7 @@ _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?")
 
 
 class ProcessRuntime:
-    """Containers of one node, under one directory."""
+    """The containers of one node, under one directory."""
 
     def __init__(self, directory: Path, sampler: Sampler) -> None:
         self._directory = directory
@@ -84,7 +84,7 @@ class ProcessRuntime:
         return place
 
     async def start(self, spec: ResolvedContainer) -> Attempt:
-        """The launcher returns once the command runs, so what comes back is true already."""
+        """Start an attempt; the launcher returns once the command runs, so the result is already true."""
         pod = self.pod_directory(spec.pod.uid)
         place = self._container(spec.pod.uid, spec.container) / str(spec.number)
         (place / "log").mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -101,7 +101,7 @@ class ProcessRuntime:
                 env={},
                 cwd="/",
             )
-        # Not cancelled half-way: the attempt exists from here on, whoever is told about it.
+        # Never cancelled half-way: from here on the attempt exists, even if the caller is cancelled.
         launched = asyncio.ensure_future(launcher.wait())
         self._launching.add(launched)
         launched.add_done_callback(self._launching.discard)
@@ -167,7 +167,7 @@ class ProcessRuntime:
         return self.pod_directory(pod_uid) / "containers" / checked_name(container)
 
     def _drop_older(self, place: Path) -> None:
-        """What an attempt wrote outside its volumes goes with it; the one before is kept for `logs --previous`."""
+        """Remove older attempts' files outside of volumes; the previous attempt's log is kept for `logs --previous`."""
         for entry in place.parent.iterdir():
             if entry.name.isdigit() and int(entry.name) < int(place.name):
                 older = int(entry.name) <= int(place.name) - _KEPT_ATTEMPTS
@@ -186,7 +186,7 @@ class ProcessRuntime:
         self._sampler.watch(str(attempt.directory), watcher, limit=attempt.spec.memory_limit, over_limit=over_limit)
 
     def _sweep(self, attempt: Attempt) -> None:
-        """Ends what a shim that is gone has left, and says how the attempt ended in its stead."""
+        """Kill the processes that a dead shim has left, and write the attempt's exit in its place."""
         same_boot = False
         watcher = _process(attempt.directory, "shim")
         if watcher is not None and watcher.boot_id == shim_program.boot_id():
@@ -198,7 +198,7 @@ class ProcessRuntime:
             _write_exit(attempt.directory, code=code, reason="Unknown" if code == _UNKNOWN else "", message=why)
 
     def _load(self, place: Path) -> Attempt | None:
-        """What the files say. An attempt that never started (the kubelet was killed just then) does not count."""
+        """Return the attempt from its files. One that never started (the kubelet was killed just then) is None."""
         raw = _read(place / "spec.json")
         started, exit_ = _read(place / "started.json"), _read(place / "exit.json")
         if raw is None or (started is None and exit_ is None):
@@ -212,7 +212,7 @@ class ProcessRuntime:
 
 
 def checked_name(text: str) -> str:
-    """A name from the API server that becomes part of a path; the server has checked it, a wrong server has not."""
+    """Return a name that becomes part of a path. Raise ValueError if it is unsafe, in case the API server did not check it."""
     if not _NAME.fullmatch(text):
         raise ValueError(f"“{text}” cannot be the name of a directory")
     return text
@@ -285,7 +285,7 @@ def _read(path: Path) -> dict[str, Any] | None:
 
 
 def _write(path: Path, content: dict[str, Any]) -> None:
-    """Whole or not at all, and readable by nobody else: environments hold secrets."""
+    """Write a file atomically, readable by its owner only, because environments hold secrets."""
     unfinished = path.with_name(f"{path.name}.unfinished")
     with open(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:  # noqa: PTH123
         json.dump(content, file)

@@ -1,6 +1,6 @@
-"""Processes of this machine: who they are, whether they still are, how to signal them without ever hitting another.
+"""Processes of this machine: their identity, whether they are alive, and signals that never hit another process.
 
-A process number is given again after its process ended, so a process is known by its number, its start in clock ticks and the
+A process number is reused after its process ended, so a process is identified by its number, its start in clock ticks and the
 boot it belongs to; signals go through a pidfd that was opened before the start was compared.
 """
 
@@ -29,7 +29,7 @@ class Process:
         return stat is not None and stat[1] == self.start_ticks and self.boot_id == boot_id()
 
     def signal(self, number: signal.Signals) -> bool:
-        """Whether the process was there to receive it."""
+        """Send a signal; return True when the process was alive to receive it."""
         with contextlib.suppress(OSError):
             handle = os.pidfd_open(self.pid)
             try:
@@ -41,13 +41,13 @@ class Process:
         return False
 
     async def gone(self) -> None:
-        """Returns once the process has ended, its own child or not."""
+        """Return once the process has ended, whether it is a child of this one or not."""
         try:
             handle = os.pidfd_open(self.pid)
         except ProcessLookupError:
             return
         except OSError:  # no more descriptors
-            while self.alive():  # noqa: ASYNC110  nothing else can tell us
+            while self.alive():  # noqa: ASYNC110  there is no other way to know
                 await asyncio.sleep(_POLL_SECONDS)
             return
         loop = asyncio.get_running_loop()
@@ -62,7 +62,7 @@ class Process:
 
 
 def with_variable(name: str, value: str) -> list[Process]:
-    """Processes that have this variable in their environment: they or an ancestor of theirs were started with it."""
+    """Return the processes that have this variable in their environment, by inheritance or not."""
     wanted = f"{name}={value}".encode()
     found = []
     boot = boot_id()
@@ -85,7 +85,7 @@ class TableRow:
 
 
 def process_table() -> dict[int, TableRow]:
-    """One look at all processes of the machine: a pass over /proc serves every container."""
+    """Return all processes of the machine by number; one pass over /proc serves every container."""
     table: dict[int, TableRow] = {}
     for entry in os.listdir("/proc"):  # noqa: PTH208  twice a second over hundreds of entries: names, not Paths
         if not entry.isdigit():
@@ -102,7 +102,7 @@ def process_table() -> dict[int, TableRow]:
 
 
 def trees(table: dict[int, TableRow], roots: list[int]) -> dict[int, list[int]]:
-    """For each root the numbers of the processes below it."""
+    """Return, for each root, the numbers of the processes below it."""
     children: dict[int, list[int]] = {}
     for pid, row in table.items():
         children.setdefault(row.parent, []).append(pid)
@@ -119,7 +119,7 @@ def trees(table: dict[int, TableRow], roots: list[int]) -> dict[int, list[int]]:
 
 
 def proportional_bytes(pids: list[int]) -> int:
-    """Memory of processes with what they share counted once. Slower than the resident size, so asked for in doubt only."""
+    """Return the memory of processes with shared pages counted once. Slower than the resident size, so used in doubt only."""
     total = 0
     for pid in pids:
         with contextlib.suppress(OSError):

@@ -1,7 +1,7 @@
-"""What a kubelet asks of a container runtime, and the values that go between them.
+"""The interface between a kubelet and a container runtime, and the values that they exchange.
 
-A container of a pod is started again and again; each start is an *attempt*, numbered from 0, and what a runtime knows of it is an
-`Attempt`. The kubelet keeps no list of its own: after a restart it asks the runtime what there is.
+A container of a pod is started again and again; each start is an *attempt*, numbered from 0, which a runtime describes by an
+`Attempt`. The kubelet keeps no list of its own: after a restart it asks the runtime.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ class PodIdentity:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedContainer:
-    """One attempt, ready to start: nothing in it needs looking up any more."""
+    """One attempt, ready to start: every reference is resolved."""
 
     pod: PodIdentity
     container: str
@@ -32,16 +32,16 @@ class ResolvedContainer:
     cwd: str
     memory_limit: int = 0  # bytes; 0 for none
     mounts: Mapping[str, str] = field(default_factory=dict)  # mount path -> real path
-    service_places: Mapping[str, str] = field(default_factory=dict)  # cluster IP -> where its Service really answers
+    service_places: Mapping[str, str] = field(default_factory=dict)  # cluster IP -> address on this machine
 
 
 START_ERROR = "StartError"
-"""The reason of an exit that never was a start."""
+"""The reason of the exit of an attempt that could not be started."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """How an attempt ended. `by_shutdown`: the cluster was stopped, the program did not end by itself."""
+    """The end of an attempt. `by_shutdown`: the cluster was stopped, the program did not end by itself."""
 
     code: int
     reason: str
@@ -53,7 +53,7 @@ class Exit:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What is known of one attempt now. `exit` is None while it runs."""
+    """One attempt as it is now. `exit` is None while it runs."""
 
     spec: ResolvedContainer
     id: str
@@ -68,7 +68,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Executed:
-    """A command that was run beside a container; `code` is None when it took too long."""
+    """The result of a command that was run beside a container; `code` is None when it took too long."""
 
     code: int | None
     output: str
@@ -76,7 +76,7 @@ class Executed:
 
 @dataclass(frozen=True, slots=True)
 class ContainerStats:
-    """Since the container started, and now."""
+    """CPU time since the container started, and the present CPU rate and memory."""
 
     cpu_nanoseconds: int
     cpu_nanocores: int
@@ -85,53 +85,53 @@ class ContainerStats:
 
 
 class ContainerRuntime(Protocol):
-    """Containers of one node. Stopping is asked for; that it happened is told by `ended`."""
+    """The containers of one node. Stopping is only requested; `ended` returns when it has happened."""
 
     @property
     def name_and_version(self) -> str: ...
 
     def pods(self) -> list[PodIdentity]:
-        """All pods that have left something here."""
+        """Return all pods that have files here."""
         ...
 
     def containers(self, pod_uid: str) -> list[str]:
-        """Names of the containers of a pod that were started once."""
+        """Return the names of a pod's containers that were ever started."""
         ...
 
     def attempts(self, pod_uid: str, container: str) -> list[Attempt]:
-        """The last attempts, oldest first; at most two are kept."""
+        """Return the last attempts, oldest first; at most two are kept."""
         ...
 
     def root(self, pod_uid: str, container: str, number: int) -> Path:
-        """The private directory of an attempt: made at need, empty at first, gone with the attempt."""
+        """Return the private directory of an attempt: created when needed, empty at first, deleted with the attempt."""
         ...
 
     async def start(self, spec: ResolvedContainer) -> Attempt:
-        """Starts it; an attempt that could not be started comes back with its exit, reason StartError."""
+        """Start an attempt; one that could not be started is returned with its exit, reason StartError."""
         ...
 
     async def settled(self) -> None:
-        """Returns once no start is half-way any more, also one whose caller was cancelled."""
+        """Return once no start is half-way, including those whose caller was cancelled."""
         ...
 
     async def ended(self, attempt: Attempt) -> Attempt:
-        """Returns the attempt with its exit once there is nothing left of it."""
+        """Return the attempt with its exit once all its processes are gone."""
         ...
 
     def terminate(self, attempt: Attempt) -> None:
-        """Asks the program to end."""
+        """Ask the program to end."""
         ...
 
     def kill(self, attempt: Attempt) -> None:
-        """Ends everything of it at once."""
+        """Kill all processes of the attempt at once."""
         ...
 
     def mark_shutdown(self, attempt: Attempt) -> None:
-        """From now on its end counts as caused by the cluster's own."""
+        """Count the attempt's end from now on as caused by the cluster's shutdown."""
         ...
 
     async def execute(self, attempt: Attempt, argv: Sequence[str], timeout: float) -> Executed:
-        """Runs a command in the container's environment and directory."""
+        """Run a command in the container's environment and directory."""
         ...
 
     def usage(self, attempt: Attempt) -> ContainerStats | None: ...
@@ -139,5 +139,5 @@ class ContainerRuntime(Protocol):
     def pod_directory(self, pod_uid: str) -> Path: ...
 
     def forget(self, pod_uid: str) -> None:
-        """Removes what a pod left behind; all its attempts have ended."""
+        """Remove the files of a pod whose attempts have all ended."""
         ...

@@ -1,4 +1,4 @@
-"""Measures the containers of this machine twice a second and reports those that use more memory than they may.
+"""Measurement of this machine's containers twice a second, with a report of those that exceed their memory limit.
 
 One pass over the process table serves all containers of all nodes. Memory is the resident size of the tree; before a container
 is reported, pages that its processes share are counted once, as a control group would count them.
@@ -31,7 +31,7 @@ class _Watched:
 
 
 class Sampler:
-    """Shared by all kubelets of a process. Sleeps while there is nothing to measure."""
+    """The sampler that all kubelets of a process share. It sleeps while there is nothing to measure."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -39,7 +39,7 @@ class Sampler:
         self._something = asyncio.Event()
 
     def watch(self, key: str, shim: Process, *, limit: int, over_limit: Callable[[int], None]) -> None:
-        """`over_limit` is called with the bytes in use each time a sample is above the limit (0: no limit)."""
+        """Measure a container; `over_limit` is called with the bytes in use for each sample above the limit (0: no limit)."""
         self._watched[key] = _Watched(shim, limit, over_limit)
         self._something.set()
 
@@ -51,7 +51,7 @@ class Sampler:
         return watched.usage if watched is not None else None
 
     async def run(self) -> None:
-        """For ever; cancel the task to stop it."""
+        """Sample until cancelled."""
         while True:
             if not self._watched:
                 self._something.clear()
@@ -88,7 +88,7 @@ def _look(roots: list[int]) -> tuple[dict[int, TableRow], dict[int, list[int]]]:
 
 
 def _usage(item: _Watched, cpu: int, memory: int, monotonic: float, at: datetime) -> ContainerStats:
-    """The rate is over the last seconds: one over half a second would jump with the machine's clock tick."""
+    """Return the usage. The CPU rate is over the last seconds, because half a second would show the machine's clock ticks."""
     samples = item.samples
     samples.append((monotonic, cpu))
     while len(samples) > 2 and samples[1][0] <= monotonic - _CPU_WINDOW_SECONDS:

@@ -1,8 +1,7 @@
 """The HTTPS side of the kubelets: logs and usage, served on each node's own address by one application.
 
-Which node is meant is told by the address that the connection came in on. With a token set, only its bearer is answered; without
-one everybody who reaches the machine's loopback is, because an API server that presents a client certificate has no way
-to make us know its authority.
+The node is the one at the address of the connection. With a token set, only its bearer is answered; without one, every client that
+reaches the machine's loopback is, because the authority of an API server's client certificate is unknown here.
 """
 
 import hmac
@@ -25,14 +24,14 @@ _TRUE = ("1", "true", "True")
 
 
 class NoLog(Exception):
-    """There is no such log now; the message is for the person who asked."""
+    """The log does not exist now; the message is for the person who asked."""
 
 
 class ServedKubelet(Protocol):
-    """What a kubelet offers to the server."""
+    """The part of a kubelet that the server uses."""
 
     def attempt(self, namespace: str, pod: str, container: str, *, previous: bool) -> Attempt:
-        """Raises `NoLog` or `LookupError`."""
+        """Return the attempt whose log is wanted. Raise `NoLog` or `LookupError`."""
         ...
 
     def has_ended(self, attempt: Attempt) -> bool: ...
@@ -68,7 +67,7 @@ class NodeServer:
             self._runner = None
 
     async def add(self, address: str, node: ServedKubelet) -> int:
-        """Listens on a node's address; returns the port, the usual one unless something else has it."""
+        """Listen on a node's address; return the port, which is another than the usual one if that is taken."""
         if self._runner is None:
             raise RuntimeError("the server is not started")
         self._nodes[address] = node
@@ -141,7 +140,7 @@ class NodeServer:
 
 
 def log_options(query: dict[str, str], now: datetime) -> LogOptions:
-    """Raises ValueError with a sentence."""
+    """Parse the options of a log request. Raise ValueError with a message for the client."""
     since = parse_time(query.get("sinceTime")) if query.get("sinceTime") else None
     seconds = _number(query, "sinceSeconds")
     if seconds is not None:

@@ -1,4 +1,4 @@
-"""What the parts of one kubelet share: its runtime, its clients, its clock, and how it tells what happened."""
+"""The services that the parts of one kubelet share: its runtime, its clients, its clock, its events."""
 
 import asyncio
 import contextlib
@@ -41,13 +41,13 @@ class PodAddresses(Protocol):
 
 class ServicePlaces(Protocol):
     async def places_of(self, cluster_ips: Collection[str]) -> Mapping[str, str]:
-        """Where those of the addresses that belong to Services are on this machine."""
+        """Return the address on this machine for each of the addresses that belongs to a Service."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """One kubelet's surroundings."""
+    """The services of one kubelet."""
 
     node_name: str
     address: str
@@ -72,14 +72,14 @@ class _Event(NamedTuple):
 
 
 class Events:
-    """Events in the order in which things happened, written in the background: no container waits for the API server."""
+    """Events in the order in which they happened, written in the background: no container waits for the API server."""
 
     def __init__(self, recorder: EventRecorder) -> None:
         self._recorder = recorder
         self._queue: asyncio.Queue[_Event] = asyncio.Queue(_WAITING_EVENTS)
 
     def about_pod(self, pod: Object, reason: str, message: str, *, type: EventType = "Normal", field: str = "") -> None:
-        """`field` is the container's place in the pod, like `spec.containers{run}`."""
+        """Record an event about a pod; `field` is the container's path in it, like `spec.containers{run}`."""
         about = reference_to(pod, kind=PODS.kind, api_version=PODS.api_version)
         if field:
             about["fieldPath"] = field
@@ -102,12 +102,12 @@ class Events:
                 self._queue.task_done()
 
     async def written(self) -> None:
-        """Returns once everything so far is written or given up."""
+        """Return once all events so far are written or given up."""
         await self._queue.join()
 
 
 class ApiSources:
-    """Config maps, secrets, claims and tokens, asked for when a container needs them."""
+    """Config maps, secrets, claims and tokens, fetched when a container needs them."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
@@ -144,7 +144,7 @@ class ApiSources:
 
 
 async def first_of(*waits: "asyncio.Future[Any]") -> None:
-    """Returns when one of them is done and the others, which it cancels, are over."""
+    """Return when one wait is done and the others are cancelled and over."""
     try:
         await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -154,9 +154,9 @@ async def first_of(*waits: "asyncio.Future[Any]") -> None:
 
 
 async def end_task(task: "asyncio.Task[Any] | None") -> None:
-    """Cancels a task and waits until it is over."""
+    """Cancel a task and wait until it is over."""
     if task is not None and not task.done():
-        if not task.cancelling():  # a second time would cut short what it does about the first
+        if not task.cancelling():  # a second cancellation would interrupt the handling of the first
             task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await task

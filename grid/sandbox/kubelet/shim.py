@@ -1,13 +1,13 @@
-"""Watches over one container's process and outlives the kubelet that started it.
+"""The supervisor of one container's process, which outlives the kubelet that started it.
 
-Run as `python -I -S shim.py DIRECTORY` with a `spec.json` in it; needs nothing but the standard library, on Linux. It leaves
-its caller (two forks, a session of its own), becomes the foster parent of every orphan among its descendants, starts the
-command in a session of its own, writes what that prints to `log/0.log` in the format of the Container Runtime Interface, and
-when the command has ended it ends whatever is left of its tree, as the end of a PID namespace would. `started.json` appears once
-the command runs, `exit.json` when all is over; both appear whole or not at all.
+Run as `python -I -S shim.py DIRECTORY` with a `spec.json` in it; needs nothing but the standard library, on Linux. It detaches
+from its caller (two forks, a session of its own), becomes the subreaper of its descendants, starts the command in a session of
+its own, writes the command's output to `log/0.log` in the format of the Container Runtime Interface, and when the command has ended
+it kills the rest of its tree, as the end of a PID namespace would. `started.json` appears once the command runs, `exit.json`
+when all processes have ended; both are written atomically.
 
 SIGTERM asks the command's process group to end; SIGUSR1 ends the whole tree at once. As every process it signals is its own
-descendant, checked through a pidfd, a number that the kernel gave to somebody else is never hit.
+descendant, checked through a pidfd, a process that reuses a number is never hit.
 """
 # One of these runs per container, so it starts fast and stays small: no pathlib.
 # ruff: noqa: PTH105, PTH110, PTH118, PTH123, PTH208
@@ -39,7 +39,7 @@ def boot_id() -> str:
 
 
 def read_stat(pid: int) -> tuple[int, int] | None:
-    """A process's parent and its start in clock ticks since boot; None when there is no such process."""
+    """Return a process's parent and its start in clock ticks since boot, or None when the process does not exist."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()
@@ -49,7 +49,7 @@ def read_stat(pid: int) -> tuple[int, int] | None:
 
 
 def descendants(root: int) -> dict[int, int]:
-    """Start ticks by number of all processes below `root`."""
+    """Return the start ticks of all processes below `root`, by number."""
     starts: dict[int, int] = {}
     children: dict[int, list[int]] = {}
     for entry in os.listdir("/proc"):
@@ -67,7 +67,7 @@ def descendants(root: int) -> dict[int, int]:
 
 
 def write_whole(path: str, content: object) -> None:
-    """Written under another name first, so that a reader sees all of it or no file."""
+    """Write a file under another name and rename it, so that a reader sees all of it or no file."""
     unfinished = f"{path}.unfinished"
     with open(unfinished, "w", encoding="utf-8") as file:
         json.dump(content, file)
@@ -82,7 +82,7 @@ def stamp(nanoseconds: int) -> str:
 
 
 class Log:
-    """The container's output: `0.log`, and `1.log` and so on for what was written before the last rotation."""
+    """The container's output: `0.log`, and `1.log` and so on for output before earlier rotations."""
 
     def __init__(self, directory: str, limit: int, files: int) -> None:
         self._directory = directory
@@ -99,7 +99,7 @@ class Log:
         return os.path.join(self._directory, f"{number}.log")
 
     def take(self, stream: str, data: bytes) -> None:
-        """Whole lines are written, the rest waits for its end; an overlong line is written in parts, marked P."""
+        """Write whole lines and keep the rest until its end arrives; an overlong line is written in parts, marked P."""
         prefix = f"{stamp(time.time_ns())} {stream} ".encode()
         *lines, rest = (self._rests[stream] + data).split(b"\n")
         out = bytearray()
@@ -127,7 +127,7 @@ class Log:
             if self._size and self._size + len(data) > self._limit:
                 self._rotate()
             written = os.write(self._file, data)
-            if written < len(data):  # no half of a line, to which the next one would be joined when there is room again
+            if written < len(data):  # drop a partial line, to which the next line would be joined
                 written = data.rfind(b"\n", 0, written) + 1
                 os.ftruncate(self._file, self._size + written)
             self._size += written
@@ -141,10 +141,10 @@ class Log:
 
 
 class Shim:
-    def __init__(self, directory: str, spec: dict) -> None:  # type: ignore[type-arg]  # as it was in the file
+    def __init__(self, directory: str, spec: dict) -> None:  # type: ignore[type-arg]  # as read from the file
         self._directory = directory
         self._spec = spec
-        self._command: subprocess.Popen[bytes] | None = None  # kept: when collected it would reap the process
+        self._command: subprocess.Popen[bytes] | None = None  # kept, because its collection would reap the process
         self._main = 0
         self._status: int | None = None
         self._log = Log(os.path.join(directory, "log"), spec["log_bytes"], spec["log_files"])
@@ -152,7 +152,7 @@ class Shim:
         self._kill_until = 0.0
 
     def start(self) -> bool:
-        """Starts the command; False, with `exit.json` written, when it cannot be."""
+        """Start the command; return False, with `exit.json` written, when that fails."""
         wake_up, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
         for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGUSR1):
@@ -190,7 +190,7 @@ class Shim:
         return True
 
     def _prepare(self) -> None:
-        """In the new process: it ends with us, yields to the cluster itself, and goes first when memory is out."""
+        """Prepare the new process: it ends with the shim, yields to the cluster, and is the first to be killed for lack of memory."""
         for number in (signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
         ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
@@ -200,7 +200,7 @@ class Shim:
                 file.write("500")
 
     def run(self) -> None:
-        """Until the command and everything below it is gone and its output is read."""
+        """Run until the command and everything below it is gone and its output is read."""
         drained_at = float("inf")
         while True:
             self._reap()
@@ -231,7 +231,7 @@ class Shim:
                 os.close(key.fd)
 
     def _drain(self) -> None:
-        """What the pipes hold when the time is up: on a busy machine the time passes before the first look."""
+        """Read what is left in the pipes when the time is up: on a busy machine it may pass before the first read."""
         for _ in range(_LAST_READS):
             if all(key.data == "signals" for key, _ in self._selector.select(0)):
                 return
@@ -241,7 +241,7 @@ class Shim:
         if signal.SIGUSR1 in signals:
             self._kill_until = self._kill_until or time.monotonic() + _KILL_SECONDS
         elif signal.SIGTERM in signals and self._status is None:
-            # Not reaped yet, so the number is still our child's and the group's.
+            # The command is not reaped yet, so the number is still its own and the group's.
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._main, signal.SIGTERM)
 
@@ -257,7 +257,7 @@ class Shim:
                 self._status = status
 
     def _kill_all(self) -> bool:
-        """Kills what is below us; whether there was anything."""
+        """Kill all descendants; return True when there were any."""
         below = descendants(os.getpid())
         for pid, start in below.items():
             with contextlib.suppress(OSError):
@@ -279,7 +279,7 @@ class Shim:
             "message": message,
             "finished_at": stamp(time.time_ns()),
         }
-        # How it ended is known to nobody else, so it waits here for room on a full disk; whoever wants our end, ends us.
+        # Only this process knows the exit, so it waits for room on a full disk; SIGUSR1 now ends the wait.
         signal.signal(signal.SIGUSR1, signal.SIG_DFL)
         while True:
             try:
@@ -292,7 +292,7 @@ class Shim:
 
 
 def _explain(program: str, error: Exception) -> str:
-    """In the words of a container runtime, which people search for."""
+    """Return the error in the words of a container runtime, which people search for."""
     if isinstance(error, FileNotFoundError) and error.filename == program:
         missing = "no such file or directory" if "/" in program else "executable file not found in $PATH"
         return f'exec: "{program}": {missing}'
@@ -302,7 +302,7 @@ def _explain(program: str, error: Exception) -> str:
 
 
 def main(directory: str) -> None:
-    """The caller waits for our first process only: it ends once the command runs (0) or could not be started (1)."""
+    """Fork and run the shim; the caller's process exits once the command runs (0) or could not be started (1)."""
     with open(os.path.join(directory, "spec.json"), encoding="utf-8") as file:
         spec = json.load(file)
     wait, report = os.pipe()

@@ -1,9 +1,9 @@
 """The simulated runtime: containers only walk through their states, so one machine can show thousands of pods.
 
-Nothing is executed and nothing is kept on disk but empty directories; images are there at once, probes and hooks succeed, and after
-a restart of the cluster its containers begin anew. A container's variable GRID_SIMULATE says what it plays, in words
-separated by spaces: `ends=30` ends it after 30 seconds with `code=1` (0 if not given), `oom=20` lets it be killed for memory
-after 20 seconds, `cpu=900m` and `memory=300Mi` are what it uses. An image whose name starts with `missing/` cannot be pulled.
+Nothing is executed and only empty directories are on disk; images are present at once, probes and hooks succeed, and a restart of
+the cluster restarts its containers. A container's variable GRID_SIMULATE is its script, in words
+separated by spaces: `ends=30` ends it after 30 seconds with `code=1` (0 if not given), `oom=20` kills it for memory
+after 20 seconds, `cpu=900m` and `memory=300Mi` are its usage. An image whose name starts with `missing/` cannot be pulled.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ _SIGKILL = 9
 
 @dataclass(frozen=True)
 class Play:
-    """What a container plays. Seconds are None for what does not happen."""
+    """A container's script. `ends` and `oom` are seconds, or None for what does not happen."""
 
     ends: float | None = None
     code: int = 0
@@ -39,7 +39,7 @@ class Play:
 
     @classmethod
     def read(cls, text: str) -> "Play":
-        """Words that mean nothing are left out: a typing error in a demonstration breaks nothing."""
+        """Parse the words and ignore invalid ones, so that a typing error breaks nothing."""
         words = dict(word.partition("=")[::2] for word in text.split())
         return cls(
             ends=_seconds(words.get("ends", "")),
@@ -60,7 +60,7 @@ class _Container:
 
 
 class SimulatedRuntime:
-    """Implement `ContainerRuntime` for one node."""
+    """A `ContainerRuntime` of one node that executes nothing."""
 
     def __init__(self, directory: Path, clock: Clock) -> None:
         self._directory = directory
@@ -104,7 +104,7 @@ class SimulatedRuntime:
         return attempt
 
     async def settled(self) -> None:
-        """A start takes no time."""
+        """Return at once, because a start takes no time."""
 
     async def ended(self, attempt: Attempt) -> Attempt:
         one = self._find(attempt)
@@ -153,7 +153,7 @@ class SimulatedRuntime:
             del self._containers[key]
 
     async def _wait(self, one: _Container, seconds: float) -> None:
-        """Until somebody ends it or the time is over."""
+        """Wait until the container is ended or the time is over."""
         slept = asyncio.ensure_future(self._clock.sleep(max(0.0, seconds)))
         await first_of(asyncio.ensure_future(one.over.wait()), slept)
 
@@ -168,7 +168,7 @@ class SimulatedRuntime:
 
 
 class SimulatedImages(ImageStore):
-    """Every image is there; what `missing/` names is in no registry."""
+    """An image store in which every image is present, except those whose name starts with `missing/`."""
 
     def present(self, name: str) -> PulledImage | None:
         return None if name.startswith(MISSING) else self._simulated(name)

@@ -1,7 +1,7 @@
-"""From a container in a pod's spec to a running process: image, environment, mounts, Services, command.
+"""Preparation of a container's attempt from the pod's spec: image, environment, mounts, Services, command.
 
-Each step that fails says so in a container's waiting reason and in events with Kubernetes' words, as `CannotStartYet`; the pod's worker
-decides when to try again.
+A step that fails raises `CannotStartYet` with the container's waiting reason in Kubernetes' words, and records events; the pod's
+worker decides when to try again.
 """
 
 import time
@@ -33,7 +33,7 @@ _DEFAULT_MESSAGE_PATH = "/dev/termination-log"
 
 
 class CannotStartYet(Exception):
-    """The container cannot start now; `waiting` is what its status says meanwhile."""
+    """The container cannot start now; `waiting` is shown in its status meanwhile."""
 
     def __init__(self, waiting: WaitingReason) -> None:
         super().__init__(waiting.message)
@@ -41,7 +41,7 @@ class CannotStartYet(Exception):
 
 
 class Starter:
-    """Prepares the containers of one pod."""
+    """The preparation of one pod's containers."""
 
     def __init__(self, services: Services, sources: Sources, facts: DownwardFacts, volumes: Mapping[str, Path]) -> None:
         self._services = services
@@ -50,7 +50,7 @@ class Starter:
         self._volumes = volumes
 
     async def image(self, container: Object, field: str) -> PulledImage:
-        """The container's image, pulled as its policy says."""
+        """Return the container's image, pulled as its policy says. Raise `CannotStartYet`."""
         services, pod, name = self._services, self._facts.pod, str(container["image"])
         policy = container.get("imagePullPolicy") or "IfNotPresent"
         present = services.images.present(name)
@@ -84,7 +84,7 @@ class Starter:
         return pulled
 
     async def spec(self, container: Object, number: int, image: PulledImage, field: str) -> ResolvedContainer:
-        """Everything looked up and rewritten. Raises `CannotStartYet` with CreateContainerConfigError."""
+        """Return the attempt with all references resolved. Raise `CannotStartYet` with CreateContainerConfigError."""
         try:
             return await self._spec(container, number, image)
         except (ConfigError, ValueError) as error:
@@ -129,7 +129,7 @@ class Starter:
 
 
 def _handlers_words(container: Object) -> Iterator[str]:
-    """The commands of hooks and probes, which are run later and name Services as the container does."""
+    """Yield the commands of hooks and probes, which are run later and may also name Services."""
     handlers = [*(container.get("lifecycle") or {}).values()]
     handlers += [container[key] for key in ("livenessProbe", "readinessProbe", "startupProbe") if container.get(key)]
     for handler in handlers:
@@ -137,7 +137,7 @@ def _handlers_words(container: Object) -> Iterator[str]:
 
 
 def _environment(wanted: Mapping[str, Variable], image: PulledImage, root: Path, host_name: str) -> dict[str, str]:
-    """The image's own variables, then what the pod wants. Nothing comes from the environment of the cluster's process."""
+    """Return the image's variables, then the pod's. None comes from the environment of the cluster's process."""
     result = {
         "PATH": f"{image.environment / 'bin'}:{_PATH}",
         "VIRTUAL_ENV": str(image.environment),
@@ -150,7 +150,7 @@ def _environment(wanted: Mapping[str, Variable], image: PulledImage, root: Path,
 
 
 def _working_directory(wanted: str, root: Path) -> Path:
-    """An absolute directory that does not exist on this machine is made inside the container's own."""
+    """Return the directory; an absolute one that this machine lacks is created inside the container's own."""
     if not wanted:
         return root
     path = Path(wanted)

@@ -1,4 +1,4 @@
-"""`/stats/summary` and `/metrics/resource`: what a node and its pods use, in the two shapes that are asked of a kubelet. Pure."""
+"""`/stats/summary` and `/metrics/resource`: the usage of a node and its pods, in a kubelet's two formats. Pure."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ class PodUsage:
 
 
 def summary(node_name: str, pods: Sequence[PodUsage], *, node_started: datetime, now: datetime) -> Object:
-    """As the kubelet's summary API; a node's usage is that of its pods, as the machine itself is shared by all nodes."""
+    """Return the kubelet's summary; a node's usage is the sum of its pods', as all nodes share the machine."""
     everything = [item.usage for pod in pods for item in pod.containers]
     return {
         "node": {"nodeName": node_name, "startTime": format_time(node_started), **_resources(everything, now)},
@@ -65,7 +65,7 @@ def _resources(usages: Iterable[ContainerStats], at: datetime) -> Object:
 
 
 def metrics(pods: Sequence[PodUsage], now: datetime) -> str:
-    """As metrics-server scrapes it, in Prometheus' text format."""
+    """Return the usage as metrics-server scrapes it, in Prometheus' text format."""
     everything = [item.usage for pod in pods for item in pod.containers]
     lines = [
         "# TYPE node_cpu_usage_seconds_total counter",

@@ -1,4 +1,4 @@
-"""The termination message: what a container leaves as its last word, read when it has ended."""
+"""The termination message of a container, read when it has ended."""
 
 from grid.sandbox.client import Object
 from grid.sandbox.kubelet.logfiles import last_lines
@@ -9,7 +9,7 @@ _LONGEST_LOG, _LOG_LINES = 2048, 80
 
 
 def termination_message(attempt: Attempt, container: Object) -> str:
-    """The file at the container's terminationMessagePath, or the end of its log where the policy asks for that after an error."""
+    """Return the content of terminationMessagePath, or the end of the log where the policy asks for that after an error."""
     path = attempt.directory / "termination-log"
     try:
         with path.open("rb") as file:

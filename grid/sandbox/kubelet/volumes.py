@@ -1,12 +1,12 @@
 """A pod's volumes as directories of this machine.
 
-    emptyDir, configMap, secret, downwardAPI, projected    <pod>/volumes/<name>/, made before the containers, gone with the pod
-    ephemeral                                              the same, once its claim is there and bound
+    emptyDir, configMap, secret, downwardAPI, projected    <pod>/volumes/<name>/, made before the containers, removed with the pod
+    ephemeral                                              the same, once its claim exists and is bound
     persistentVolumeClaim                                  DIR/volumes/<namespace>/<claim>/, stays
     hostPath                                               the path itself
 
-Files of config maps and secrets are written when the pod starts and again before each restart of the pod's volumes; they do not
-follow later changes. A volume that cannot be made is a `MountFailed`: the pod waits and the kubelet tries again.
+Files of config maps and secrets are written whenever the pod's volumes are prepared; they do not follow later changes. A volume
+that cannot be made is a `MountFailed`: the pod waits and the kubelet tries again.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ _SOURCES = ("configMap", "secret", "downwardAPI", "serviceAccountToken")
 
 
 class MountFailed(Exception):
-    """The sentence of a FailedMount event."""
+    """A volume cannot be made; the message is that of a FailedMount event."""
 
 
 class VolumeSources(Sources, Protocol):
@@ -34,7 +34,7 @@ class VolumeSources(Sources, Protocol):
 
 
 class PodVolumes:
-    """The volumes of one pod: where each is, made when asked."""
+    """The directories of one pod's volumes, made by `prepare`."""
 
     def __init__(self, facts: DownwardFacts, *, directory: Path, claims: Path, sources: VolumeSources) -> None:
         self._facts = facts
@@ -43,7 +43,7 @@ class PodVolumes:
         self._sources = sources
 
     async def prepare(self) -> dict[str, Path]:
-        """Every volume's directory, filled. Doing it again changes nothing but the content of secrets and the like."""
+        """Make and fill every volume's directory; return them by volume name. Repeating it only renews the files. Raise `MountFailed`."""
         places: dict[str, Path] = {}
         for volume in self._facts.pod["spec"].get("volumes") or ():
             name = str(volume["name"])
@@ -129,7 +129,7 @@ def claim_directory(claims: Path, namespace: str, claim: str) -> Path:
 
 
 def mount_places(container: Object, volumes: Mapping[str, Path]) -> dict[str, Path]:
-    """Mount path -> directory for one container; a `subPath` inside a volume is made at need."""
+    """Return the directory of each mount path of a container; a `subPath` inside a volume is created when needed."""
     places: dict[str, Path] = {}
     for mount in container.get("volumeMounts") or ():
         volume = volumes.get(str(mount["name"]))
@@ -169,7 +169,7 @@ def _chosen(data: Mapping[str, bytes], source: Object, mode: int, kind: str) -> 
 
 
 def _write_files(place: Path, files: Mapping[str, tuple[bytes, int]]) -> None:
-    """The directory then holds exactly these files, each replaced whole."""
+    """Make the directory hold exactly these files, each replaced atomically."""
     place.mkdir(parents=True, exist_ok=True, mode=0o700)
     for name, (content, mode) in files.items():
         parts = Path(name).parts
@@ -187,7 +187,7 @@ def _write_files(place: Path, files: Mapping[str, tuple[bytes, int]]) -> None:
 
 
 def remove(directory: Path) -> None:
-    """Removes a pod's volumes, even where a program took away the permission to."""
+    """Remove a pod's volumes, even where a program removed the write permission."""
 
     def make_writable(_function: object, path: str, _error: object) -> None:
         with contextlib.suppress(OSError):

@@ -1,8 +1,8 @@
-"""The population: thousands of nodes and pods of executions that nobody runs, to look at the dashboard at size.
+"""The population: thousands of simulated nodes and pods, to see the dashboard at scale.
 
-`plan` says what there is, by a seed; `objects` and `happenings` how it looks in Kubernetes; `stories` what happens to it;
-`population` fills the API server's store and keeps it changing. Everything has the label `SIMULATED`, by which the cluster's own
-controllers leave it alone, and is in memory only.
+`plan` draws its content from a seed; `objects` and `happenings` build its Kubernetes objects; `stories` change them; `population`
+fills the API server's store and keeps it changing. Everything has the label `SIMULATED`, so that the cluster's own controllers ignore
+it, and is in memory only.
 """
 
 from grid.sandbox.population.plan import Size, wrong_size

@@ -1,4 +1,4 @@
-"""What happens to a pod or a node, as Kubernetes' own parts would write it: each function changes the object that it is given.
+"""Changes of a pod or a node as Kubernetes' own components would write them: each function changes its object in place.
 
 Times are Kubernetes' text.
 """
@@ -44,7 +44,7 @@ def waiting(pod: Object, reason: str, message: str, now: str) -> None:
 
 
 def crashed(pod: Object, code: int, reason: str, back_off: str, now: str) -> None:
-    """The container ended and waits for its next start."""
+    """End the container with a failure and let it wait for its next start."""
     known = (pod["status"].get("containerStatuses") or [{}])[0]
     ended = _ended(known, code, reason, now)
     waiting(pod, "CrashLoopBackOff", f"back-off {back_off} restarting failed container=run", now)
@@ -54,7 +54,7 @@ def crashed(pod: Object, code: int, reason: str, back_off: str, now: str) -> Non
 
 
 def finished(pod: Object, code: int, reason: str, now: str) -> None:
-    """The end of a pod that is not started again."""
+    """Finish a pod that is not started again."""
     known = (pod["status"].get("containerStatuses") or [{}])[0]
     pod["status"]["phase"] = "Succeeded" if code == 0 else "Failed"
     _container_state(pod, {"terminated": _ended(known, code, reason, now)})
@@ -62,7 +62,7 @@ def finished(pod: Object, code: int, reason: str, now: str) -> None:
 
 
 def unready(pod: Object, now: str) -> None:
-    """Its node is silent, so nobody knows how it is."""
+    """Mark a pod as not ready, because its node is silent."""
     _set_conditions(pod, {"Ready": False, "ContainersReady": False}, now)
 
 
@@ -72,7 +72,7 @@ def terminating(pod: Object, now: str) -> None:
 
 
 def lost(node: Object, now: str) -> None:
-    """As the node lifecycle controller marks a node whose kubelet is silent."""
+    """Mark a node whose kubelet is silent, as the node lifecycle controller does."""
     for condition in node["status"]["conditions"]:
         condition |= {"status": "Unknown", "lastTransitionTime": now, "reason": "NodeStatusUnknown"}
         condition["message"] = "Kubelet stopped posting node status."

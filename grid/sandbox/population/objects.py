@@ -1,7 +1,7 @@
-"""How the population looks in Kubernetes: nodes, executions' objects, and pods that have just been created.
+"""The Kubernetes objects of the population: nodes, executions' objects, and newly created pods.
 
-Written out as the API server would hold them after defaults, with the managed fields of a real cluster; a test compares them with
-what the product makes. Times are Kubernetes' text.
+They are as the API server stores them after defaulting, with the managed fields of a real cluster; a test compares them with
+the product's own. Times are Kubernetes' text.
 """
 
 import json
@@ -94,7 +94,7 @@ def need_of(pod: Object) -> PodRequest:
 
 
 def beat(node: Object, now: str) -> None:
-    """The heartbeat that a kubelet writes every five minutes when nothing else changes."""
+    """Renew the heartbeat, as a kubelet does every five minutes when nothing else changes."""
     for condition in node["status"]["conditions"]:
         condition["lastHeartbeatTime"] = now
 
@@ -106,7 +106,7 @@ def anchor(execution: SimulatedExecution, namespace: str, now: str) -> Object:
 
 
 def replica_set(execution: SimulatedExecution, component: str, uid: str, namespace: str, now: str) -> Object:
-    """What owns the pods of a cluster. There is no Deployment above it: nobody looks for one."""
+    """Return the ReplicaSet that owns the pods of a cluster. It has no Deployment, because nothing reads one."""
     count = 1 if component == HEAD else execution.workers
     metadata = _metadata(execution, set_name(execution, component), uid, namespace, now, component=component)
     selector = {KEYS.execution: execution.id, APP_COMPONENT: component}
@@ -141,7 +141,7 @@ def pod(
     component: str = "",
     owner: str = "",
 ) -> Object:
-    """A pod that has just been created. `component` and `owner`, the uid of its ReplicaSet, are for pods of clusters."""
+    """Return a newly created pod. `component` and `owner`, the uid of its ReplicaSet, are for pods of clusters."""
     metadata = _metadata(execution, name, uid, namespace, now, component=component)
     metadata["annotations"] = {f"{PREFIX}/title": execution.title, SAFE_TO_EVICT: "false"}
     if component:
@@ -278,7 +278,7 @@ _fields: dict[tuple[str, str], tuple[Object, Object]] = {}
 
 
 def _managed_fields(kind: str, component: str, made: Object, now: str) -> list[Object]:
-    """Who set which field, as every real API server keeps it: a good third of a pod's bytes."""
+    """Return the managed fields as a real API server keeps them: a good third of a pod's bytes."""
     if (kind, component) not in _fields:
         metadata = {
             key: value for key, value in made["metadata"].items() if key in ("labels", "annotations", "ownerReferences")

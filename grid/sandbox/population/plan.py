@@ -1,4 +1,4 @@
-"""What the population consists of: shapes of pools, tiers, people, projects and executions, drawn by a seed. Pure."""
+"""The content of the population: pools, tiers, people, projects and executions, drawn from a seed. Pure."""
 
 import random
 import uuid
@@ -33,7 +33,7 @@ _TITLES = ("Explore", "Train", "Evaluate", "Clean", "Backfill", "Score", "Plot",
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How many nodes and pods, how many changes a second, and by which seed; the same seed gives the same names and sizes."""
+    """The numbers of nodes and pods, the changes per second, and the seed; the same seed gives the same names and sizes."""
 
     nodes: int = 0
     pods: int = 0
@@ -42,8 +42,8 @@ class Size:
 
 
 def wrong_size(*, nodes: int = 0, pods: int = 0, churn: float = 0.0) -> str:
-    """What is wrong with it, as a sentence; "" when nothing is."""
-    if 0 <= nodes <= MOST_NODES and 0 <= pods <= MOST_PODS and 0 <= churn <= MOST_CHURN:  # not so of a NaN
+    """Return what is wrong with the numbers, as a sentence, or ""."""
+    if 0 <= nodes <= MOST_NODES and 0 <= pods <= MOST_PODS and 0 <= churn <= MOST_CHURN:  # False for a NaN
         return ""
     return (
         f"A population has between 0 and {MOST_NODES:,} nodes, between 0 and {MOST_PODS:,} pods, "
@@ -76,7 +76,7 @@ class SimulatedEnvironment:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedExecution:
-    """One execution. `workers` is 0 of what is no cluster."""
+    """One execution. `workers` is 0 unless it is a cluster."""
 
     id: str
     uid: str
@@ -110,7 +110,7 @@ def _pool(name: str, instance: str, cores: int, gibibytes: int, *, gpus: int = 0
     )
 
 
-# With the share of the nodes that a pool has, and of the executions that want it.
+# Each pool with its share of the nodes, and its share of the executions.
 POOLS = (
     (_pool("cpu", "m5.16xlarge", 64, 256), 0.6, 0.64),
     (_pool("memory", "r5.16xlarge", 64, 512), 0.2, 0.16),
@@ -142,7 +142,7 @@ _FEWEST_WORKERS, _MOST_WORKERS = 4, 27
 
 
 class PopulationPlan:
-    """Draws one thing after the other from one seed."""
+    """A generator that draws names, uids and executions from one seed."""
 
     def __init__(self, size: Size) -> None:
         self.rng = random.Random(size.seed)
@@ -160,13 +160,13 @@ class PopulationPlan:
         return str(uuid.UUID(int=self.rng.getrandbits(128), version=4))
 
     def execution(self, most_pods: int) -> SimulatedExecution:
-        """The next launch, of at most so many pods."""
+        """Return the next execution, with at most `most_pods` pods."""
         rng = self.rng
         kind = rng.choices(list(_KINDS), weights=list(_KINDS.values()))[0]
         if kind == "cluster" and most_pods <= _FEWEST_WORKERS:
             kind = "job"
         workers = min(rng.randint(_FEWEST_WORKERS, _MOST_WORKERS), most_pods - 1) if kind == "cluster" else 0
-        person = int(self._people * rng.random() ** 2)  # few launch much
+        person = int(self._people * rng.random() ** 2)  # a few people launch most
         project = (person + rng.randrange(2)) % self._projects
         pool = rng.choices([pool.name for pool, _, _ in POOLS], weights=[wanted for _, _, wanted in POOLS])[0]
         return SimulatedExecution(
@@ -183,7 +183,7 @@ class PopulationPlan:
 
 
 def pools_of(nodes: int) -> Counter[str]:
-    """How many of so many nodes are in each pool: the shares are right at any number, so more can be added later."""
+    """Return the number of nodes in each pool; it only grows with `nodes`, and the shares are right at any number."""
     counts: Counter[str] = Counter()
     for number in range(nodes):
         counts[max(POOLS, key=lambda one: one[1] * (number + 1) - counts[one[0].name])[0].name] += 1

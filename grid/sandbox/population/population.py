@@ -1,7 +1,7 @@
-"""The population's life: it fills the store of the API server, changes so many things a second, and does on demand what goes wrong.
+"""The running population: it fills the API server's store, makes changes at a given rate, and simulates failures on demand.
 
-It writes into the store itself, past HTTP: 150,000 pods would take a quarter of an hour to post, and are the server's own anyway. What
-others delete through the API it lets go, as a kubelet would, and it launches anew what is missing.
+It writes into the store directly, because posting 150,000 pods over HTTP would take a quarter of an hour. Pods that clients delete
+through the API it removes, as a kubelet would, and it launches replacements for missing ones.
 """
 
 import asyncio
@@ -28,19 +28,19 @@ from grid.sandbox.population.telling import Story, Teller
 log = logging.getLogger(__name__)
 
 _TICK_SECONDS = 0.05
-_SLICE_SECONDS = 0.02  # so long others wait while the cluster is filled
-_OPEN_SECONDS = 5.0  # about how long a story takes, at any rate
-_STEPS_WITHOUT_CHANGE = 20  # a story that finds its pod gone makes none
+_SLICE_SECONDS = 0.02  # for how long the event loop is blocked while the cluster is filled
+_OPEN_SECONDS = 5.0  # about how long a story takes at any rate of changes
+_STEPS_WITHOUT_CHANGE = 20  # a story whose pod is gone makes no change
 _ASKED_AT_A_TICK = 10
-_OPEN_SHARE = 0.05  # of the pods that something happens to at a time, at most
+_OPEN_SHARE = 0.05  # the largest share of the pods with an open story
 _MOST_BEHIND_SECONDS = 1.0
 _HEARTBEAT_SECONDS = 300.0
-_MEAN_AGE_SECONDS = 2 * 3600.0  # of what is there at the start
-_FEW = 200  # so many missing pods are launched one after the other, more are there at once
+_MEAN_AGE_SECONDS = 2 * 3600.0  # of the executions at the start
+_FEW = 200  # up to this number, missing pods are launched one after the other
 
 
 class Population:
-    """Implements `stories.World`. `run` fills, and goes on until cancelled; all else may be called at any time."""
+    """The population, which implements `stories.World`. `run` fills the store and keeps it changing until cancelled."""
 
     def __init__(self, registry: Registry, size: Size, *, namespace: str, clock: Clock | None = None) -> None:
         self.plan = PopulationPlan(size)
@@ -52,32 +52,32 @@ class Population:
         self._namespace = namespace
         self._clock = clock or SystemClock()
         self._numbers = itertools.count()
-        self._usual = Teller(self._clock.monotonic)  # what happens anyway, at the rate that is asked for
-        self._asked = Teller(self._clock.monotonic)  # what somebody asked for, at once
+        self._usual = Teller(self._clock.monotonic)  # spontaneous stories, at the given rate
+        self._asked = Teller(self._clock.monotonic)  # requested stories, at once
         self._out_of_stock: dict[str, float] = {}
         self._changes = 0
         self._stands = asyncio.Event()
         self._coming = 0
         self._is_ours = False
-        self._is_resized = False  # since it was filled last
+        self._is_resized = False  # since the last fill
         self._store.listen(PODS, self._noticed)
         self._store.listen(NODES, self._noticed_node)
 
-    # What is asked for
+    # Size
 
     @property
     def size(self) -> Size:
         return self._size
 
     def resize(self, *, pods: int | None = None, churn: float | None = None) -> None:
-        """More pods than the nodes hold bring more nodes; fewer let those go again that are empty, down to the number at the start."""
+        """Set the number of pods and the rate. Nodes grow with the pods; empty ones go again, down to the number at the start."""
         pods = self._size.pods if pods is None else pods
         nodes = max(self._nodes_at_start, -(-pods // PODS_OF_A_NODE))
         self._size = replace(self._size, nodes=nodes, pods=pods, churn=self._size.churn if churn is None else churn)
         self._is_resized = True
 
     def state(self) -> Object:
-        """How it is now, for who steers it."""
+        """Return the present state for the control API."""
         return {
             "nodes": len(self.rooms.nodes),
             "pods": len(self.rooms),
@@ -88,15 +88,15 @@ class Population:
         }
 
     async def stands(self) -> None:
-        """Return once all that was asked for at the start is there."""
+        """Return once everything that was asked for at the start exists."""
         await self._stands.wait()
 
-    # What goes wrong on demand
+    # Failures on demand
 
-    # What happens to workers returns to how many.
+    # The failures of workers return the number of affected pods.
 
     def stock_out(self, pool: str, count: int) -> int:
-        """For two minutes the pool gets no pods; so many of its pods are made anew, and wait."""
+        """Give the pool no capacity for two minutes and replace `count` of its pods, which then wait."""
         found = self._with_workers(count, lambda key: stories.is_replaced(self, key), pool=pool)
         if found:
             self._out_of_stock[pool] = self._clock.monotonic() + stories.STOCK_OUT_SECONDS
@@ -124,7 +124,7 @@ class Population:
         return len(keys)
 
     def _with_node(self, story: Callable[[stories.World, str], Story]) -> str:
-        """The node that it happens to, "" when there is none."""
+        """Start a story on a random open node; return the node's name, or "" when there is none."""
         names = [name for name, room in self.rooms.nodes.items() if room.is_open]
         if not names:
             return ""
@@ -135,7 +135,7 @@ class Population:
     # Life
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Fill the cluster and keep it changing, until cancelled."""
         self._prepare()
         began = self._clock.monotonic()
         while True:
@@ -149,7 +149,7 @@ class Population:
             await self._churn()
 
     async def _fill(self) -> None:
-        """Bring nodes and pods to what is asked for, in slices."""
+        """Create and remove nodes and pods until their numbers are right, in slices."""
         self._is_resized = False
         slice_ends = time.monotonic() + _SLICE_SECONDS
         for _ in self._missing():
@@ -177,7 +177,7 @@ class Population:
             yield
 
     def _withdraw(self, most: int) -> None:
-        """Take an execution away with all that it has; of one that has more pods than `most` so many, workers first."""
+        """Remove an execution with all its objects; if it has more than `most` pods, only `most` of them, workers first."""
         drawn = self.rooms.draw_any(self.plan.rng)
         anchor = "-".join(drawn.rpartition("/")[2].split("-")[:2])
         prefix = f"{self._namespace}/{anchor}"
@@ -192,9 +192,9 @@ class Population:
             self.rooms.remove_pod(drawn)  # it could not be written
 
     async def _churn(self) -> None:
-        """Make changes at the rate that is asked for, and return when much is missing or too many pods are there.
+        """Make changes at the given rate, and return when the number of pods or nodes is far from what is asked for.
 
-        It lasts a tick at least, so that others always get their turn.
+        It runs for at least one tick, so that other tasks get their turn.
         """
         budget, at, beats = 0.0, self._clock.monotonic(), 0.0
         is_first = True
@@ -217,14 +217,14 @@ class Population:
                 self._beat()
 
     def _is_about_right(self) -> bool:
-        """Whether what comes and goes anyway makes up the difference; what somebody has just asked for does not wait for that."""
+        """Return True when the spontaneous stories can make up the difference; False after a resize, which is filled at once."""
         if self._is_resized:
             return False
         unfinished = _FEW + self._coming + self._size.churn * _OPEN_SECONDS
         return abs(self._size.pods - len(self.rooms)) <= unfinished and len(self.rooms.nodes) >= self._size.nodes - _FEW
 
     def _step(self) -> bool:
-        """Make the next change of those that happen anyway. False when there is nothing to change."""
+        """Make the next spontaneous change. Return False when there is nothing to change."""
         before = self._changes
         for _ in range(_STEPS_WITHOUT_CHANGE):
             if self._usual.open < max(1.0, min(self._size.churn * _OPEN_SECONDS, len(self.rooms) * _OPEN_SHARE)):
@@ -238,7 +238,7 @@ class Population:
         return False
 
     def _next_story(self) -> Story | None:
-        """What happens anyway: mostly workers that come and go, now and then a failure, and executions that end and are launched."""
+        """Return a spontaneous story: mostly a replaced worker, sometimes a failure, an execution that ends or a launch."""
         if len(self.rooms) + self._coming < self._size.pods:
             return self._arrives(self.plan.execution(self._size.pods - len(self.rooms) - self._coming))
         rng = self.plan.rng
@@ -256,7 +256,7 @@ class Population:
         return stories.crashes(self, key, *((137, "OOMKilled") if kind == "memory" else (1, "Error")))
 
     def _arrives(self, execution: SimulatedExecution) -> Story:
-        """The pods of a new launch come up one after the other."""
+        """Return the story of a launch, whose pods come up one after the other."""
         self._coming += execution.pods
 
         def story() -> Story:
@@ -273,7 +273,7 @@ class Population:
 
         return story()
 
-    # The world of the stories
+    # World
 
     def now(self) -> str:
         return timestamp(self._registry.clock())
@@ -325,7 +325,7 @@ class Population:
             self._registry.create(stored_kinds()["namespaces"], "", body)
 
     def _launch(self, execution: SimulatedExecution, when: str) -> Iterator[Object]:
-        """Create its objects; its pods one by one, for the caller to add."""
+        """Create the objects of an execution; yield its pods for the caller to add."""
         plan, namespace = self.plan, self._namespace
         self._store.put(
             "configmaps", f"{namespace}/{execution.name}", objects.anchor(execution, namespace, when), is_kept=False
@@ -347,7 +347,7 @@ class Population:
         return key
 
     def _was_there(self, pod: Object, when: str) -> None:
-        """Add it as one that came up some time ago. What fits nowhere waits."""
+        """Add a pod as one that came up some time ago; a pod without a node waits."""
         key = self._take_in(pod)
         room = self.rooms.place(key)
         if room is None:
@@ -369,7 +369,7 @@ class Population:
             self._store.put(NODES, name, node, is_kept=False)
 
     def _noticed(self, change: StoreEvent) -> None:
-        """What others do to our pods through the API: a pod that is to go goes, and takes no room any more."""
+        """React to other clients' changes of our pods: a deleted pod is removed and frees its node's capacity."""
         if change.key not in self.rooms:
             return
         if change.now is None:
@@ -378,7 +378,7 @@ class Population:
             self._asked.add(stories.goes(self, change.key), after=2.0)
 
     def _noticed_node(self, change: StoreEvent) -> None:
-        """Of a node that is gone, whoever removed it: its pods are made anew elsewhere, and after a while so is it."""
+        """React to a removed node: replace its pods, and after a while the node."""
         if change.now is None and change.key in self.rooms.nodes:
             pool, keys = self.rooms.nodes[change.key].pool, self.rooms.pods_on(change.key)
             self.rooms.remove_node(change.key)

@@ -1,4 +1,4 @@
-"""Which pod of the population is on which node, and where the next one fits. Pure bookkeeping, without Kubernetes' objects."""
+"""The placement of the population's pods on nodes. Pure bookkeeping, without Kubernetes' objects."""
 
 import random
 from collections import Counter, defaultdict
@@ -16,7 +16,7 @@ _MEBIBYTE = 2**20
 
 @dataclass(slots=True)
 class Room:
-    """What is free on one node."""
+    """The free capacity of one node."""
 
     name: str
     pool: str
@@ -51,7 +51,7 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class PodRequest:
-    """What a pod asks for."""
+    """The pool and the amounts that a pod requests."""
 
     pool: str
     millicores: int
@@ -107,14 +107,14 @@ class Rooms:
         self._release(place)
 
     def finish_pod(self, key: str) -> None:
-        """It has ended and takes nothing any more, but is still there."""
+        """Free the capacity of a pod that has ended but still exists."""
         place = self._pods.get(key)
         if place is not None:
             self._release(place)
             place.node = ""
 
     def place(self, key: str) -> Room | None:
-        """The node that the pod is on from now on; None when none of its pool has room."""
+        """Place the pod and return its node, or None when no node of its pool has room."""
         place = self._pods[key]
         rooms = self._pools[place.need.pool]
         for _ in range(min(_TRIES, len(rooms))):
@@ -133,12 +133,12 @@ class Rooms:
         return [key for key, place in self._pods.items() if place.node == node]
 
     def lacking(self, wanted: Counter[str]) -> Sequence[str]:
-        """The pool of each node that has to come, when so many are wanted of each."""
+        """Return the pool of each missing node, given the wanted number of each pool."""
         there = Counter(room.pool for room in self.nodes.values())
         return tuple(islice((wanted - there).elements(), max(0, wanted.total() - there.total())))
 
     def spare(self, wanted: Counter[str]) -> Sequence[str]:
-        """Nodes without pods that are too many, of pools that have more than are wanted."""
+        """Return empty surplus nodes of pools that have more than the wanted number."""
         surplus = Counter(room.pool for room in self.nodes.values()) - wanted
         used = {place.node for place in self._pods.values()} if surplus else ()
         found: list[str] = []
@@ -149,7 +149,7 @@ class Rooms:
         return found
 
     def draw(self, rng: random.Random, count: int, *, part: str = "", pool: str = "") -> Iterator[str]:
-        """Up to so many different pods that are on a node: those with `part` in their name, of that pool."""
+        """Yield up to `count` different pods that are on a node, with `part` in their name and of that pool."""
         found: set[str] = set()
         for _ in range(count * 50 if self._keys else 0):
             if len(found) == count:
@@ -161,7 +161,7 @@ class Rooms:
                 yield key
 
     def draw_any(self, rng: random.Random) -> str:
-        """One pod of all, on a node or not; there must be one."""
+        """Return a random pod, on a node or not; there must be one."""
         return self._keys[rng.randrange(len(self._keys))]
 
     def _release(self, place: _Place) -> None:

@@ -1,7 +1,7 @@
-"""What happens to the population, as stories: generators that make one change of the cluster at each step.
+"""Stories of the population: generators that make one change of the cluster at each step.
 
-A story yields how many seconds to wait at least before its next step, see `telling`. Each step reads what is there now, so
-a pod that somebody else has deleted meanwhile ends its story.
+A story yields the least seconds before its next step, see `telling`. Each step reads the present state, so a pod that a client
+has deleted meanwhile ends its story.
 """
 
 import itertools
@@ -19,38 +19,38 @@ from grid.sandbox.population.telling import Story
 PODS, NODES, EVENTS = "pods", "nodes", "events"
 STOCK_OUT_SECONDS = TROUBLE_SECONDS = 120.0
 _RETRY_SECONDS = 15.0
-NODE_SECONDS = 5.0  # until there is another one in place of a node that is gone
+NODE_SECONDS = 5.0  # until a removed node is replaced
 _LOST_SECONDS = 40.0  # real clusters wait five minutes before they take pods from a silent node
 _MAINTENANCE = {"key": f"{PREFIX}/maintenance", "value": "demo", "effect": "NoExecute"}
 _BACK_OFFS = ("10s", "20s", "40s", "1m20s", "2m40s", "5m0s")
 
 
 class World(Protocol):
-    """What a story may look at and change."""
+    """The state that a story may read and change."""
 
     plan: PopulationPlan
     rooms: Rooms
 
     def now(self) -> str:
-        """As Kubernetes writes times."""
+        """Return the time as Kubernetes writes it."""
         ...
 
     def read(self, resource: str, key: str) -> Object | None:
-        """A copy of an object."""
+        """Return a copy of an object, or None."""
         ...
 
     def write(self, resource: str, key: str, obj: Object) -> None: ...
 
     def remove(self, resource: str, key: str) -> None:
-        """Nothing happens when it is gone already."""
+        """Remove an object, if it still exists."""
         ...
 
     def add_pod(self, obj: Object) -> str:
-        """Create a pod, and return its key."""
+        """Create a pod and return its key."""
         ...
 
     def add_node(self, pool: str) -> None:
-        """Create one, unless there are as many as are asked for."""
+        """Create a node, unless there are as many as are asked for."""
         ...
 
     def has_stock(self, pool: str) -> bool: ...
@@ -61,7 +61,7 @@ class World(Protocol):
 
 
 def comes_up(world: World, key: str, image: str = "") -> Story:
-    """A pod that was created gets a node and becomes ready; while there is none, it waits and says why."""
+    """Place a new pod on a node and make it ready; while no node has room, let it wait with the reason."""
     while True:
         pod = world.read(PODS, key)
         if pod is None or key not in world.rooms:
@@ -108,12 +108,12 @@ def _cannot_pull(world: World, key: str, image: str) -> Story:
 
 
 def address(rng: random.Random) -> str:
-    """An address that a pod may have."""
+    """Return a random pod address."""
     return f"10.{rng.randrange(64, 128)}.{rng.randrange(256)}.{rng.randrange(1, 255)}"
 
 
 def is_replaced(world: World, key: str, *, image: str = "") -> Story:
-    """A pod goes and another one of the same execution comes, with another image if one is given. What has only one pod ends."""
+    """Delete a pod and create another of the same execution, with `image` if given. An execution of one pod ends instead."""
     pod = world.read(PODS, key)
     if pod is None:
         return
@@ -129,7 +129,7 @@ def is_replaced(world: World, key: str, *, image: str = "") -> Story:
 
 
 def goes(world: World, key: str) -> Story:
-    """A pod is deleted as Kubernetes does it: first marked, then gone."""
+    """Delete a pod as Kubernetes does: first mark it, then remove it."""
     pod = world.read(PODS, key)
     if pod is None:
         return
@@ -142,7 +142,7 @@ def goes(world: World, key: str) -> Story:
 
 
 def crashes(world: World, key: str, code: int, reason: str, *, times: int = 1) -> Story:
-    """A pod's container ends with a failure and is started again, so many times."""
+    """Let a pod's container fail and start again, `times` times."""
     for number in range(times):
         back_off = _BACK_OFFS[min(number, len(_BACK_OFFS) - 1)]
         pod = _change(world, key, lambda pod, wait=back_off: happenings.crashed(pod, code, reason, wait, world.now()))  # type: ignore[misc]
@@ -155,7 +155,7 @@ def crashes(world: World, key: str, code: int, reason: str, *, times: int = 1) -
 
 
 def finishes(world: World, key: str, code: int = 0) -> Story:
-    """A job comes to its end; what is left of it goes a while later, unless somebody cleans up before."""
+    """Finish a job's pod; its objects are removed a while later, unless a client does that before."""
     reason = "Completed" if code == 0 else "Error"
     if not _change(world, key, lambda pod: happenings.finished(pod, code, reason, world.now())):
         return
@@ -165,13 +165,13 @@ def finishes(world: World, key: str, code: int = 0) -> Story:
 
 
 def ends(world: World, key: str) -> Story:
-    """An execution of one pod goes with all that it has."""
+    """Remove an execution of one pod with all its objects."""
     yield from goes(world, key)
     world.remove("configmaps", key)
 
 
 def node_is_lost(world: World, name: str) -> Story:
-    """A node falls silent; its pods are made anew elsewhere, and after a while the node is replaced too."""
+    """Let a node fall silent; replace its pods elsewhere, and then remove the node."""
     node = world.read(NODES, name)
     if node is None or name not in world.rooms.nodes:
         return
@@ -198,7 +198,7 @@ def node_comes(world: World, pool: str) -> Story:
 
 
 def node_is_tainted(world: World, name: str) -> Story:
-    """A node is taken for maintenance: its pods are moved away; after a while it is back."""
+    """Taint a node for maintenance and replace its pods elsewhere; after a while restore the node."""
     node = world.read(NODES, name)
     if node is None:
         return
@@ -219,7 +219,7 @@ def node_is_tainted(world: World, name: str) -> Story:
 
 
 def _change(world: World, key: str, change: Callable[[Object], None]) -> Object | None:
-    """The pod after the change; None when it is gone or going."""
+    """Change a pod and return it; None when it is gone, terminating or finished."""
     pod = world.read(PODS, key)
     if pod is None or "deletionTimestamp" in pod["metadata"] or pod["status"]["phase"] in ("Succeeded", "Failed"):
         return None
@@ -229,7 +229,7 @@ def _change(world: World, key: str, change: Callable[[Object], None]) -> Object 
 
 
 def _successor(world: World, before: Object, image: str) -> Object:
-    """A pod that has just been created, of the same execution. One that a ReplicaSet made gets another name."""
+    """Return a newly created pod of the same execution; one of a ReplicaSet gets another name."""
     pod, uid = before, world.plan.uid()
     metadata = pod["metadata"]
     for gone in ("deletionTimestamp", "deletionGracePeriodSeconds"):

@@ -1,4 +1,4 @@
-"""Many stories told by turns, one change at a time. Pure but for what the stories themselves do."""
+"""Execution of many stories in turns, one change at a time. Pure but for the changes of the stories."""
 
 import heapq
 import itertools
@@ -12,7 +12,7 @@ Story = Iterator[float]
 
 
 class Teller:
-    """`clock` in seconds. A story that yields a number is told on after so many seconds, or when it is its turn."""
+    """A queue of stories. `clock` is in seconds. A story that yields a number continues after so many seconds, in its turn."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -22,7 +22,7 @@ class Teller:
 
     @property
     def open(self) -> int:
-        """How many could go on now."""
+        """The number of stories that could continue now."""
         return len(self._ready)
 
     def add(self, story: Story, *, after: float = 0.0) -> None:
@@ -32,7 +32,7 @@ class Teller:
             heapq.heappush(self._waiting, (self._clock() + after, next(self._order), story))
 
     def tell(self) -> bool:
-        """The next step of the story whose turn it is; one that fails is logged and left. False when none can go on now."""
+        """Execute the next step of the story in turn; a failing story is logged and dropped. Return False when none is due."""
         while self._waiting and self._waiting[0][0] <= self._clock():
             self._ready.append(heapq.heappop(self._waiting)[2])
         if not self._ready:

@@ -1,4 +1,4 @@
-"""The embedded cluster's kube-proxy: what is sent to a Service's address arrives at one of its pods."""
+"""The embedded cluster's kube-proxy: it forwards connections to a Service's address to one of its pods."""
 
 from grid.sandbox.serviceproxy.proxy import ServiceProxy
 

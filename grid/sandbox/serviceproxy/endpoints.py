@@ -1,8 +1,8 @@
-"""Which pods stand behind a Service, and at which port. Pure.
+"""The endpoints of a Service: its pods and their ports. Pure.
 
-Endpoints and EndpointSlices are not asked: a real API server refuses the addresses of our pods (127/8) there. Instead this
+Endpoints and EndpointSlices are not read, because a real API server refuses the addresses of our pods (127/8) there. Instead this
 decides as the endpoints controller does: pods of the Service's namespace that match its selector, have an address, are ready
-and are not about to end; `publishNotReadyAddresses` takes those that are neither ready nor staying, too.
+and are not terminating; `publishNotReadyAddresses` also takes unready and terminating ones.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,14 +12,14 @@ from grid.sandbox.client import Object, condition_of, is_terminating, labels_of,
 
 
 class Backend(NamedTuple):
-    """Where a connection goes."""
+    """The target of a connection."""
 
     address: str
     port: int
 
 
 def cluster_ip(service: Object) -> str:
-    """The address that we forward from; "" for a Service that has none, or whose endpoints nobody selects."""
+    """Return the cluster IP to forward from, or "" for a Service without one or without a selector."""
     spec = service["spec"]
     address = spec.get("clusterIP") or ""
     if address == "None" or spec.get("type") == "ExternalName" or not spec.get("selector"):
@@ -38,7 +38,7 @@ def selects(service: Object, pod: Object) -> bool:
 
 
 def backends_of(service: Object, pods: Iterable[Object]) -> dict[int, Sequence[Backend]]:
-    """TCP port of the Service -> where it leads, in a fixed order; ports that lead nowhere are left out."""
+    """Return the backends of each TCP port of the Service, in a fixed order; ports without any are left out."""
     if not cluster_ip(service):
         return {}
     everyone = bool(service["spec"].get("publishNotReadyAddresses"))
@@ -66,7 +66,7 @@ def _takes_connections(pod: Object, *, everyone: bool) -> bool:
 
 
 def target_port(port: Object, pod: Object) -> int | None:
-    """The number in this pod; None when no container of it has a TCP port of that name."""
+    """Return the port's number in this pod, or None when no container has a TCP port of that name."""
     target = port.get("targetPort") or port["port"]
     if isinstance(target, int):
         return target
@@ -80,7 +80,7 @@ def target_port(port: Object, pod: Object) -> int | None:
 
 
 def endpoint_facts(pod: Object | None) -> object:
-    """What of a pod matters here: as long as this stays the same, so do the backends."""
+    """Return the facts of a pod on which backends depend: while these are equal, so are the backends."""
     if pod is None:
         return None
     status = pod.get("status") or {}

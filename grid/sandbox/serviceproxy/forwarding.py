@@ -1,8 +1,8 @@
 """Connections from a port of a Service to a port of a pod, in both directions, until both sides are done.
 
-Buffers are bounded: a side that does not read makes the other one wait. An end of one direction is handed on and leaves the
-other open; a broken connection breaks both sides. The pod sees the address that the client called from, as on a real cluster.
-A connection lives as long as its two sides, whatever becomes of the Service meanwhile; `ForwardedConnections.close` ends all of them.
+Buffers are bounded: a side that does not read makes the other one wait. The end of one direction is passed on and leaves the
+other open; a broken connection breaks both sides. The pod sees the client's address, as on a real cluster.
+A connection lives as long as its two sides, even if the Service changes meanwhile; `ForwardedConnections.close` ends all of them.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ _BUFFER_BYTES = 64 * 1024
 _BACKLOG = 512
 _CONNECT_SECONDS = 5.0
 _BREATHER_SECONDS = 0.2
-_RESET = struct.pack("ii", 1, 0)  # linger on, for no time: closing sends a reset
+_RESET = struct.pack("ii", 1, 0)  # SO_LINGER with zero seconds, so that closing sends a reset
 _BIND_ADDRESS_NO_PORT = getattr(socket, "IP_BIND_ADDRESS_NO_PORT", 24)
 
 
@@ -37,7 +37,7 @@ class ForwardedConnections:
         task = asyncio.create_task(_forward(client, backends))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        # A task that is cancelled before it ran closes nothing.
+        # A task that is cancelled before it ran would not close the socket.
         task.add_done_callback(lambda _: client.close())
 
     async def close(self) -> None:
@@ -48,7 +48,7 @@ class ForwardedConnections:
 
 
 class Listener:
-    """One port of one Service. Listens from the start (OSError when it cannot) until closed; connections go on."""
+    """One port of one Service. It listens from its construction, which may raise OSError, until closed; connections go on."""
 
     def __init__(self, address: str, port: int, backends: Sequence[Backend], connections: ForwardedConnections) -> None:
         self._backends = backends
@@ -58,7 +58,7 @@ class Listener:
         self._task = asyncio.create_task(self._accept(), name=f"service {address}:{port}")
 
     def lead_to(self, backends: Sequence[Backend]) -> None:
-        """From the next connection on."""
+        """Set the backends from the next connection on."""
         self._backends = backends
 
     async def close(self) -> None:
@@ -73,14 +73,14 @@ class Listener:
             try:
                 client, _ = await loop.sock_accept(self._socket)
             except OSError as error:
-                # Mostly out of files, which others have to close first; never worth asking again at once.
+                # Mostly the process is out of files, which others must close first, so an immediate retry is useless.
                 logger.warning("service connections wait: %s", error)
                 await asyncio.sleep(_BREATHER_SECONDS)
                 continue
             self._connections.add(client, self._in_turn())
 
     def _in_turn(self) -> Sequence[Backend]:
-        """All backends, another one first each time: the others are tried when the first cannot be reached."""
+        """Return all backends, rotated by one each time; the later ones are tried when the first cannot be reached."""
         if not self._backends:
             return ()
         self._next = (self._next + 1) % len(self._backends)
@@ -125,7 +125,7 @@ async def _forward(client: socket.socket, backends: Sequence[Backend]) -> None:
 
 
 async def _connect(client: socket.socket, backends: Sequence[Backend]) -> socket.socket | None:
-    """To the first backend that answers; None when none does."""
+    """Connect to the first backend that answers; return None when none does."""
     loop = asyncio.get_running_loop()
     caller = client.getpeername()[0] if backends else ""
     for backend in backends:
@@ -155,7 +155,7 @@ async def _pump(source: socket.socket, target: socket.socket) -> None:
 
 
 def _break(*sides: socket.socket) -> None:
-    """Lets the other end see that the connection broke, and did not end."""
+    """Make the close of these sockets send a reset, so that the other end sees a broken connection."""
     for side in sides:
         with contextlib.suppress(OSError):
             side.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)

@@ -1,6 +1,6 @@
-"""Which Services may select a pod, and which pods a Service may select, without looking at all of either.
+"""Indexes of the Services that may select a pod, and of the pods that a Service may select.
 
-Both answers are candidates: whoever asks still compares them with the whole selector. Kept up by the mirrors' changes.
+Both return candidates, which the caller still compares with the whole selector. The mirrors' changes keep them up to date.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -21,7 +21,7 @@ class PodIndex:
 
     def __init__(self) -> None:
         self._by_pair: dict[Pair, dict[str, Object]] = {}
-        self._pairs_of: dict[str, list[Pair]] = {}  # as it was put in: a deletion may bring other labels
+        self._pairs_of: dict[str, list[Pair]] = {}  # as indexed, because a deletion may come with other labels
 
     def changed(self, old: Object | None, new: Object | None) -> None:
         if old is not None:
@@ -36,13 +36,13 @@ class PodIndex:
                 self._by_pair.setdefault(pair, {})[key_of(new)] = new
 
     def candidates(self, service: Object) -> Collection[Object]:
-        """The fewest that one label of the selector leaves."""
+        """Return the smallest set of pods that one label of the selector leaves."""
         pairs = _pairs(service, service["spec"].get("selector") or {})
         return min((self._by_pair.get(pair, {}).values() for pair in pairs), key=len, default=())
 
 
 class ServiceIndex:
-    """Each Service under the one label of its selector that the fewest others are under: a selector needs all of them."""
+    """Each Service under one label of its selector, the one with the fewest others: a selected pod has all of them."""
 
     def __init__(self) -> None:
         self._by_pair: dict[Pair, dict[str, Object]] = {}

@@ -1,9 +1,9 @@
 """The service proxy: gives each Service with a cluster IP an address of this machine, and forwards from there to its pods.
 
 No program without root can answer at 10.96.0.0/16, so a Service is reached at an address in 127.48.0.0/12 instead; the kubelets
-put that in the place of the cluster IP when they start a container (`places_of`). The proxy follows Services and pods through
+replace the cluster IP by that when they start a container (`places_of`). The proxy follows Services and pods through
 watches, works with any Kubernetes API server, and listens on a port only while a ready pod is behind it: without one, a client is
-refused at once, as by kube-proxy. Lives on one event loop; a port that cannot be opened is tried again.
+refused at once, as by kube-proxy. It belongs to one event loop; a port that cannot be opened is retried.
 """
 
 import asyncio
@@ -35,19 +35,19 @@ _AGAIN_SECONDS = 5.0
 
 
 class ServiceAddresses(Protocol):
-    """Who has which address on this machine; kept over restarts."""
+    """The addresses of Services on this machine, kept over restarts."""
 
     def service(self, cluster_ip: str) -> str: ...
 
     def services(self) -> Collection[str]:
-        """The cluster IPs that have an address."""
+        """Return the cluster IPs that have an address."""
         ...
 
     def release_service(self, cluster_ip: str) -> None: ...
 
 
 class ServiceProxy:
-    """Forward connections to Services while `run` runs. After it was cancelled nothing listens and no connection is left."""
+    """The proxy, which forwards connections to Services while `run` runs; a cancelled `run` closes everything."""
 
     def __init__(self, api: Api, addresses: ServiceAddresses, *, clock: Clock | None = None) -> None:
         self._api = api
@@ -58,7 +58,7 @@ class ServiceProxy:
         self._pod_index, self._service_index = PodIndex(), ServiceIndex()
         self._services.subscribe(self._service_changed)
         self._pods.subscribe(self._pod_changed)
-        self._listeners: dict[str, dict[int, Listener]] = {}  # cluster IP -> port of the Service -> who listens
+        self._listeners: dict[str, dict[int, Listener]] = {}  # cluster IP -> port of the Service -> listener
         self._failing: set[tuple[str, int]] = set()
         self._events = EventRecorder(api, "kube-proxy", clock=self._clock)
         self._dirty: set[str] = set()
@@ -66,9 +66,10 @@ class ServiceProxy:
         self.connections = ForwardedConnections()
 
     async def places_of(self, cluster_ips: Collection[str]) -> Mapping[str, str]:
-        """Where those of the addresses that belong to Services are on this machine. Raises ApiError when nobody can tell.
+        """Return the address on this machine for each of the addresses that belongs to a Service. Raise ApiError.
 
-        A Service that was made a moment ago may not have reached our cache, so an unknown address is asked for.
+        A Service that was just created may not be in the mirror yet, so an unknown address is looked up at the
+        server.
         """
         if not cluster_ips:
             return {}
@@ -85,7 +86,7 @@ class ServiceProxy:
             await self._services.synced()
             await self._pods.synced()
             alive = {cluster_ip(service) for service in self._services.items()}
-            self._dirty |= set(self._addresses.services()) - alive  # of Services that went while we were away
+            self._dirty |= set(self._addresses.services()) - alive  # of Services deleted while this was not running
             while True:
                 await self._look()
         finally:
@@ -98,7 +99,7 @@ class ServiceProxy:
             self._listeners.clear()
             await self.connections.close()
 
-    # What changed
+    # Changes
 
     def _service_changed(self, old: Object | None, new: Object | None) -> None:
         self._service_index.changed(old, new)
@@ -120,7 +121,7 @@ class ServiceProxy:
         self._dirty.add(address)
         self._woken.set()
 
-    # What follows
+    # Reconciliation
 
     async def _look(self) -> None:
         self._woken.clear()
@@ -146,7 +147,7 @@ class ServiceProxy:
             await asyncio.gather(*waits, return_exceptions=True)
 
     async def _follow(self, address: str, service: Object | None) -> None:
-        """Opens, leads on and closes the Service's ports as its pods are now."""
+        """Open, update and close the Service's ports according to its present pods."""
         wanted = backends_of(service, self._pod_index.candidates(service)) if service is not None else {}
         listeners = self._listeners.setdefault(address, {})
         for port in listeners.keys() - wanted.keys():

@@ -61,7 +61,7 @@ class Conflicts(Exception):
 
 
 def apply(live: Object, wanted: Object, type_name: str, manager: Manager, *, force: bool, now: str) -> Object:
-    """Return the live object (without its fields, if it is new) with what the manager wants. Raise `Conflicts`."""
+    """Return the live object (an empty one, if it is new) merged with what the manager wants. Raise `Conflicts`."""
     entries: list[Object] = copy.deepcopy(live["metadata"].get("managedFields") or [])
     own = _find(entries, manager, "Apply")
     claims = fields_of(wanted, type_name)

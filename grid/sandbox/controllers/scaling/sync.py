@@ -44,7 +44,7 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """The input of a decision: `autoscaler` as stored; `rivals` are the keys of all autoscalers that select these pods."""
+    """The input: `autoscaler` as stored; `rivals` are the keys of all autoscalers that select these pods, itself included."""
 
     autoscaler: Mapping[str, Any]
     scale: Scale

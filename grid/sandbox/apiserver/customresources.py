@@ -1,9 +1,9 @@
 """Custom resources: CustomResourceDefinitions become kinds that are served like the built-in ones, from the moment of their creation.
 
 Objects are kept as they are sent: nothing of a version's schema is enforced or filled in, and between versions only `apiVersion`
-changes. The first definition in a group that wants a kind's name has it; a later one
-gets a condition that says so and is not served. A definition that is deleted stays, terminating, until its objects are gone.
-Built-in groups stay the server's own.
+changes. The first definition in a group that wants a kind's name has it; a later one gets a condition
+that says so and is not served. A deleted definition stays, terminating, until its objects are gone. Definitions in built-in groups
+are refused.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""What the API server fills in when a client leaves it out.
+"""The defaults that the API server fills in for fields that a client omits.
 
 Each function changes the object that it is given. They run on creation, on update and after a patch, so each must
 leave a complete object as it is.

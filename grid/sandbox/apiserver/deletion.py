@@ -1,7 +1,7 @@
-"""What DELETE means for an object: gone at once, marked as terminating, or nothing new. Pure functions.
+"""The effect of DELETE on an object: removed at once, marked as terminating, or unchanged. Pure functions.
 
 Pods end gracefully: a scheduled pod gets a deadline, and its kubelet removes it with a grace period of zero.
-Everything else goes at once unless a finalizer holds it. `propagationPolicy` becomes a finalizer, which the garbage
+Everything else is removed at once unless a finalizer holds it. `propagationPolicy` becomes a finalizer, which the garbage
 collector works off.
 """
 

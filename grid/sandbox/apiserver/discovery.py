@@ -1,4 +1,4 @@
-"""Discovery: what the server says about itself, in the three shapes that clients ask for. Built from the table of
+"""Discovery: the server's description of itself, in the three formats that clients ask for. It is built from the table of
 kinds, and from the groups that other programs serve under this server's address.
 """
 

@@ -1,6 +1,6 @@
 """Garbage collection: dependents are deleted with their owners, namespaces are emptied, old events are removed.
 
-The janitor is level-triggered: changes only say where to look again. It works a moment after the change, in one
+The janitor is level-triggered: changes only name objects to examine. It works a moment after the change, in one
 task, through the same registry as clients; what could not be stored is retried until it can be.
 """
 
@@ -38,7 +38,7 @@ class Janitor:
         self._wake = asyncio.Event()
         self._uids: dict[str, tuple[ServedKind, str]] = {}
         self._dependents: dict[str, set[tuple[str, str]]] = defaultdict(set)
-        self._suspects: set[tuple[str, str]] = set()  # (resource, key) to look at
+        self._suspects: set[tuple[str, str]] = set()  # (resource, key) to examine
         self._uncounted: set[str] = set()  # namespaces whose quotas may be out of date
         self._followed: set[str] = set()
         self._store.listen(DEFINITIONS, lambda change: self._follow())
@@ -119,7 +119,7 @@ class Janitor:
                     self._store.compact()
                     self._expire_events()
                 self.work()
-            except Failure as failure:  # the disk is full, of which the store itself tells
+            except Failure as failure:  # the disk is full, which the store itself reports
                 log.debug("cleaning up waits: %s", failure)
                 self._wake.set()
                 await asyncio.sleep(_RETRY_SECONDS)
@@ -132,7 +132,7 @@ class Janitor:
     def _each(self, waiting: set[T], look: Callable[[T], None]) -> None:
         """Call `look` for each item; what could not be stored, and all items after it, stay in `waiting`."""
         for one in sorted(waiting):
-            waiting.discard(one)  # before, because a look may put it in anew
+            waiting.discard(one)  # before the call, because it may add the item again
             try:
                 look(one)
             except Failure as failure:
@@ -243,7 +243,7 @@ class Janitor:
                 if not record.obj["metadata"].get("deletionTimestamp"):
                     self._delete(inner, record, DeleteOptions(propagation="Background"))
                     deleted += 1
-                    if deleted == _AT_ONCE:  # the rest in the next round, so that others are answered meanwhile
+                    if deleted == _AT_ONCE:  # the rest waits, so that the server can answer meanwhile
                         self._suspects.add((kind.resource, namespace.key))
                         self._wake.set()
                         return
@@ -260,7 +260,7 @@ class Janitor:
         try:
             self._registry.delete(kind, record.key, options)
         except Failure as failure:
-            if failure.code not in (404, 409):  # somebody was faster, or made a new one with its name
+            if failure.code not in (404, 409):  # it was deleted meanwhile, or another object has its name
                 raise
 
     def _expire_events(self) -> None:

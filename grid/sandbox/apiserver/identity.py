@@ -1,4 +1,4 @@
-"""Who may talk to the embedded cluster: fixed identities, each with a bearer token made at the first start.
+"""The clients of the embedded cluster: fixed identities, each with a bearer token made at the first start.
 
 There is no authorization beyond that: every identity may do everything. The tokens are in `tokens.json` in the data
 directory, which only its owner can read; the kubeconfig that clients use is written from it.
@@ -81,7 +81,7 @@ class Tokens:
             del self._ends[token], self._identities[token]
         found = None
         for token, identity in self._identities.items():
-            # Every token is compared, each in constant time, so that the time taken tells nothing about them.
+            # Every token is compared, each in constant time, so that the time taken reveals nothing about them.
             if hmac.compare_digest(token.encode(), given.strip().encode()):
                 found = identity
         return found

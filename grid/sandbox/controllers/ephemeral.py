@@ -1,7 +1,7 @@
 """The ephemeral volume controller: makes the claim `<pod>-<volume>` for each volume that a pod describes by a claim's template.
 
-The claim belongs to the pod, so it goes with it. A claim of that name with another owner is left alone and the pod waits, with
-an event that says so. Reads from mirrors; level-triggered.
+The pod owns the claim, so both are deleted together. A claim of that name with another owner is left alone and the pod waits, with
+an event that says so. The controller is level-triggered.
 """
 
 from collections.abc import Mapping

@@ -321,7 +321,7 @@ class Population:
 
     def _prepare(self) -> None:
         body = {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": self._namespace}}
-        with suppress(Failure):  # it is there already
+        with suppress(Failure):  # it exists already
             self._registry.create(stored_kinds()["namespaces"], "", body)
 
     def _launch(self, execution: SimulatedExecution, when: str) -> Iterator[Object]:

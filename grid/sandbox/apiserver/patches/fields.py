@@ -1,7 +1,7 @@
 """Sets of fields of an object, as `managedFields` records them: which fields a manager owns. Pure.
 
 A field is a path of elements as they stand in `fieldsV1`: `f:name` for a field or map key, `k:{"name":"app"}` for
-an element of a list that is told apart by keys, `v:"x"` for an element of a set. What the schema declares as one
+an element of a list that is identified by keys, `v:"x"` for an element of a set. What the schema declares as one
 value (a scalar, a list without keys, an atomic struct) is one field.
 """
 

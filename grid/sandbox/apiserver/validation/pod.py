@@ -1,4 +1,4 @@
-"""Validation of pods and pod templates, and of what an update may change in a pod."""
+"""Validation of pods and pod templates, and of updates of pods."""
 
 import copy
 from collections.abc import Mapping

@@ -36,11 +36,14 @@ _OPEN_SHARE = 0.05  # the largest share of the pods with an open story
 _MOST_BEHIND_SECONDS = 1.0
 _HEARTBEAT_SECONDS = 300.0
 _MEAN_AGE_SECONDS = 2 * 3600.0  # of the executions at the start
-_FEW = 200  # up to this number, missing pods are launched one after the other
+_FEW = 200  # up to this number, missing pods are launched one after the other; more are added at once
 
 
 class Population:
-    """The population, which implements `stories.World`. `run` fills the store and keeps it changing until cancelled."""
+    """The population, an implementation of `stories.World`.
+
+    `run` fills the store and keeps it changing until cancelled; all other methods may be called at any time.
+    """
 
     def __init__(self, registry: Registry, size: Size, *, namespace: str, clock: Clock | None = None) -> None:
         self.plan = PopulationPlan(size)

@@ -171,7 +171,7 @@ class Mirrors:
         self._users = 0
 
     def of(self, resource: Resource) -> Mirror:
-        """Return the mirror of a resource's objects, without the simulated population's. To be called before `running`."""
+        """Return the mirror of a resource's objects, without the simulated population's. It must be called before `running`."""
         path = resource.path()
         if path not in self._mirrors:
             self._mirrors[path] = Mirror(

@@ -6,8 +6,8 @@ its own, writes the command's output to `log/0.log` in the format of the Contain
 it kills the rest of its tree, as the end of a PID namespace would. `started.json` appears once the command runs, `exit.json`
 when all processes have ended; both are written atomically.
 
-SIGTERM asks the command's process group to end; SIGUSR1 ends the whole tree at once. As every process it signals is its own
-descendant, checked through a pidfd, a process that reuses a number is never hit.
+SIGTERM asks the command's process group to end; SIGUSR1 ends the whole tree at once. Every process that it signals is
+its own descendant, checked through a pidfd, so a process that reuses a number is never hit.
 """
 # One of these runs per container, so it starts fast and stays small: no pathlib.
 # ruff: noqa: PTH105, PTH110, PTH118, PTH123, PTH208

@@ -1,7 +1,7 @@
-"""Who may see and do what: one place, asked by every view, websocket and template.
+"""Access rules: every view, websocket and template asks this module.
 
-Each person has one platform role, as a superuser or by group, and `PERMISSIONS` says what that allows beyond what is his own and his
-projects'. What a member of a project may do there depends on his role in it (`grid.models.Membership`). A `Viewer` is a person as one
+Each user has one platform role, as a superuser or by group, and `PERMISSIONS` says what the role allows beyond the user's own executions
+and projects. What a member may do in a project depends on the role there (`grid.models.Membership`). A `Viewer` is a user as a plain
 value, read from the database once per request or connection.
 """
 
@@ -41,13 +41,13 @@ PERMISSIONS = {
     Role.AUDITOR: frozenset({Permission.OBSERVE}),
     Role.PRACTITIONER: frozenset[Permission](),
 }
-# Whoever is in several has the first; a superuser is an admin.
+# A user in several groups has the first one's role; a superuser is an admin.
 GROUPS = {"operators": Role.OPERATOR, "auditors": Role.AUDITOR}
 
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
-    """A logged-in person; safe to keep and to use on the event loop, where the database may not be asked."""
+    """A logged-in user as a plain value, safe to keep and to use on the event loop, where the database must not be queried."""
 
     id: int
     username: str
@@ -58,7 +58,7 @@ AnyUser = User | AnonymousUser | AbstractBaseUser | Viewer
 
 
 class ExecutionLike(Protocol):
-    """What the runtime's `ExecutionRow`, a page's `ExecutionRecord` and a `WorkspaceRecord` can say."""
+    """The common part of the runtime's `ExecutionRow`, a page's `ExecutionRecord` and a `WorkspaceRecord`."""
 
     @property
     def owner_id(self) -> int: ...
@@ -68,7 +68,8 @@ class ExecutionLike(Protocol):
 
 
 def role_of(user: AnyUser) -> Role:
-    """The highest role; asks the database for a user's groups, and nothing for a viewer. Nobody is a practitioner without rights."""
+    """Return the user's highest role. A user's groups are read from the database, a viewer needs no query. An anonymous or inactive
+    user gets the practitioner's role."""
     if isinstance(user, Viewer):
         return user.role
     if not isinstance(user, User) or not user.is_active:
@@ -79,7 +80,7 @@ def role_of(user: AnyUser) -> Role:
 
 
 def viewer_of(user: AnyUser) -> Viewer | None:
-    """The person as a value; None for nobody and for a closed account."""
+    """Return the user as a plain value; None for an anonymous or inactive user."""
     if isinstance(user, Viewer):
         return user
     if not isinstance(user, User) or not user.is_active:
@@ -88,7 +89,7 @@ def viewer_of(user: AnyUser) -> Viewer | None:
 
 
 def viewers_of(users: Collection[User]) -> dict[int, Viewer]:
-    """The open accounts among these as values by their ids, in one query however many they are."""
+    """Return the active users among these as plain values by id, in one query."""
     groups: dict[int, list[str]] = {}
     members = User.groups.through.objects.filter(user__in={user.pk for user in users}, group__name__in=GROUPS)
     for user_id, name in members.values_list("user_id", "group__name"):
@@ -124,30 +125,32 @@ def may_administer(user: AnyUser) -> bool:
 
 
 def may_see_execution(user: AnyUser, row: ExecutionLike) -> bool:
-    """That it is there, and how it is: whoever may read it, and its owner, who may have left the project."""
+    """Return whether the user may see that the execution exists and its state: its readers, and its owner even after leaving the
+    project."""
     viewer = viewer_of(user)
     return viewer is not None and (row.owner_id == viewer.id or may_read_execution(viewer, row))
 
 
 def may_read_execution(user: AnyUser, row: ExecutionLike) -> bool:
-    """Its log and its pods, which tell of the project's data: the project's members, and who observes all."""
+    """Return whether the user may read its log and pods, which reveal the project's data: the project's members and all observers."""
     viewer = viewer_of(user)
     return viewer is not None and (viewer.id in row.project_member_ids or may_observe(viewer))
 
 
 def may_see_workspace(user: AnyUser, workspace: ExecutionLike) -> bool:
-    """Whoever may see its executions."""
+    """Return whether the user may see the workspace, by the same rule as for its executions."""
     return may_see_execution(user, workspace)
 
 
 def may_manage_workspace(user: AnyUser, workspace: ExecutionLike) -> bool:
-    """Resume, rename and delete it: it starts as its owner, with the owner's files. (Who may stop it is told by its execution.)"""
+    """Return whether the user may resume, rename and delete it: its owner only, because it runs as the owner with the owner's files.
+    (Its execution decides who may stop it.)"""
     viewer = viewer_of(user)
     return viewer is not None and viewer.id == workspace.owner_id
 
 
 def admin_required(view: _View) -> _View:
-    """403 for everybody but admins."""
+    """Raise PermissionDenied (403) unless the user is an admin."""
 
     def check(request: HttpRequest) -> None:
         if not may_administer(request.user):

@@ -1,4 +1,4 @@
-"""Stored clusters as values for pages: what a cluster's spec says, its samples, and the pair that it is a part of; sync reads."""
+"""Reads stored clusters from the database, synchronously, as values for pages: the spec, the samples and the attached execution."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -13,7 +13,7 @@ _SAMPLE = ("at", "ready", "wanted", "cpu_percent", "memory_percent", "pending_ta
 
 
 def cluster_record(execution: Execution, *, now: datetime | None = None) -> ClusterRecord | None:
-    """None for what is no cluster. With `now`, what its samples say of the last minutes before it as well."""
+    """Return the cluster's values, or None for another kind of execution. With `now`, its recent samples are read too."""
     if execution.kind != "cluster":
         return None
     spec = _dict(_dict(execution.spec).get("cluster"))
@@ -42,7 +42,7 @@ def cluster_record(execution: Execution, *, now: datetime | None = None) -> Clus
 
 
 def companion(execution: Execution) -> Companion | None:
-    """The other half: of an attached cluster what it belongs to, of a workspace or job its newest cluster."""
+    """Return the execution that this cluster is attached to, or else the newest cluster attached to this execution; None without any."""
     other = execution.attached_to
     if other is not None:
         return Companion(other.pk, other.kind, other.title or other.object_name, other.object_name, other.state)
@@ -61,8 +61,8 @@ def companion(execution: Execution) -> Companion | None:
 
 
 def read_samples(execution_id: str, *, after: datetime | None = None) -> Sequence[SamplePoint]:
-    """Oldest first; all of them, or those after a moment. The controller thins them as they grow old: a week of a steady cluster
-    is some 2,500."""
+    """Return all samples, or those after a time, oldest first. The controller thins old samples: a week of a steady cluster has some
+    2,500."""
     found = ClusterSample.objects.filter(execution=execution_id).order_by("at")
     if after is not None:
         found = found.filter(at__gt=after)

@@ -1,8 +1,8 @@
-"""Fragments to HTML: the one place where they are rendered, for the first paint and for every update.
+"""Renders fragments to HTML, for the first paint and for every update.
 
-A template gets the fragment's view-model as `x`, the element's id as `id` and the moment as `now`. `RenderedFragments`
-remembers for a while what it rendered, so that a row that changes is rendered once for all who look at it; what passes with time alone
-(ages) is kept right by the page itself, from `<time>` elements.
+A template gets the fragment's view-model as `x`, the element's id as `id` and the current time as `now`. `RenderedFragments`
+caches what it rendered for a while, so that a changed row is rendered once for all its viewers; the page itself keeps ages up to date,
+from `<time>` elements.
 """
 
 from collections import OrderedDict
@@ -30,7 +30,7 @@ def render_fragment(fragment: Fragment, *, now: datetime) -> str:
 
 
 class RenderedFragments:
-    """The fragments that were asked for within `KEPT_UNUSED`, at most the latest `limit`; used on the event loop only."""
+    """A cache of the fragments used within `KEPT_UNUSED`, at most the latest `limit`, for use on the event loop only."""
 
     def __init__(self, limit: int = 20_000) -> None:
         self._limit = limit
@@ -55,7 +55,7 @@ class RenderedFragments:
             self._rendered.popitem(last=False)
 
     def message(self, changes: Iterable[PageUpdate], *, now: datetime) -> str:
-        """One websocket message; each change is a partial of its own, so that rows parse as rows whatever stands beside them."""
+        """Return one websocket message. Each change is its own partial, so that table rows parse as rows whatever is beside them."""
         return "".join(
             f'<hx-partial hx-target="[id=&quot;{change.target}&quot;]" hx-swap="{_SWAPS[change.kind]}">'
             f"{''.join(self.html(fragment, now=now) for fragment in change.fragments)}</hx-partial>"

@@ -1,8 +1,8 @@
-"""Executions that have ended, newest first; sync reads of the database that cost the same however many there are.
+"""Reads ended executions from the database, newest first, synchronously; the cost does not grow with their number.
 
-A page begins where the one before ended, and an index finds that place: nothing is counted or skipped. A text is found anywhere in the
-history by PostgreSQL's index of trigrams; any other filter looks through a bounded number of executions at a time, and says how far back
-it has looked.
+Pages are keyset pages: a page begins where the previous one ended, and an index finds that place, so nothing is counted or skipped.
+PostgreSQL's trigram index finds a text anywhere in the history; any other filter searches a bounded number of executions at a time and
+says how far back it has searched.
 """
 
 import operator
@@ -22,17 +22,17 @@ from grid.models.environment import Kind
 PER_PAGE = 50
 SEARCHED = 5000
 _CHOICES_FROM = 1000
-_OWN_TEXT = ("title", "id", "message", "node_name")  # what the index of trigrams holds
+_OWN_TEXT = ("title", "id", "message", "node_name")  # the columns of the trigram index
 _OTHER_TEXT = ("kind", "state", "owner__username", "project__name", "tier__name")
-# What counts as a letter beyond ASCII is a matter of the database's locale.
+# Which characters beyond ASCII count as letters depends on the database's locale.
 _HAS_TRIGRAM = re.compile(r"[A-Za-z0-9]{3}")
-_MOST_NAMES = 100  # of people and projects that a text may mean, for the index to be of use
+_MOST_NAMES = 100  # of users and projects that match a text; with more, the index is not worth using
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Position:
-    """The place of an execution in the history. Those that ended at the same moment are ordered by id, which is of digits and small
-    letters: databases and Python agree on their order."""
+    """The place of an execution in the history. Executions that ended at the same moment are ordered by id. Ids have digits and
+    lowercase letters only, which databases and Python sort alike."""
 
     ended_at: datetime
     id: str
@@ -42,25 +42,25 @@ class Position:
 
     @classmethod
     def parse(cls, text: str) -> "Position | None":
-        """None for what no page has written."""
+        """Parse the text that `str` wrote; None when it is invalid."""
         at, _, id = text.partition("~")
         try:
             moment = datetime.fromisoformat(at)
-            # What is no time in UTC any more, at the ends of the calendar, no database can compare.
+            # A time at the end of the calendar may have no equivalent in UTC, and databases cannot compare it.
             return cls(moment.astimezone(UTC), id) if moment.tzinfo is not None and id else None
         except (ValueError, OverflowError):
             return None
 
     @property
     def just_newer(self) -> "Position":
-        """The position from which the older ones begin with this execution itself."""
+        """The position just after this one, so that the older executions begin with this execution itself."""
         return Position(self.ended_at, f"{self.id}0")
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryPage:
-    """`older` and `newer` are positions at which the neighbouring pages begin, "" where there is none. `searched_to` is set when a
-    filter has not looked at everything that is older, or newer where the page was reached by its `after`."""
+    """A page of ended executions. `older` and `newer` are the positions at which the neighboring pages begin, "" when there is none.
+    `searched_to` is set when a filter has not searched everything older (or newer, for a page reached by its `after`)."""
 
     rows: Sequence[Execution]
     older: str = ""
@@ -69,8 +69,7 @@ class HistoryPage:
 
 
 def ended_page(viewer: Viewer, view: ExecutionsView, *, searched: int = SEARCHED) -> HistoryPage:
-    """Return the page that the view's `before` or `after` names, the newest without them. A filter looks through some `searched`
-    executions."""
+    """Return the page that the view's `before` or `after` names, or the newest page. A filter searches about `searched` executions."""
     after, before = Position.parse(view.after), Position.parse(view.before)
     if after:
         rows, further = _read(viewer, view, after, searched, towards_newer=True)
@@ -78,14 +77,14 @@ def ended_page(viewer: Viewer, view: ExecutionsView, *, searched: int = SEARCHED
             rows.reverse()
             older = _position(rows[-1]) if rows else after.just_newer
             return HistoryPage(rows, str(older), str(further), further.ended_at if len(rows) < PER_PAGE else None)
-        before = None  # fewer than a page are newer, and the newest page shows them
+        before = None  # less than a page is newer, so the newest page shows all of it
     rows, further = _read(viewer, view, before, searched)
     newer = str(_position(rows[0]) if rows else before) if before else ""
     return HistoryPage(rows, str(further or ""), newer, further.ended_at if further and len(rows) < PER_PAGE else None)
 
 
 def ended_choices(viewer: Viewer, view: ExecutionsView) -> Choices:
-    """What the filter of ended executions offers, from the latest of them."""
+    """Return what the filter of ended executions offers, taken from the latest ones."""
     names = ("tier_id", "tier__name", "owner__username", "project_id", "project__name")
     sources = list(_sources(viewer, ExecutionsView(show="ended")))
     each = max(PER_PAGE, _CHOICES_FROM // len(sources))
@@ -100,7 +99,7 @@ def ended_choices(viewer: Viewer, view: ExecutionsView) -> Choices:
 def _read(
     viewer: Viewer, view: ExecutionsView, start: Position | None, searched: int, *, towards_newer: bool = False
 ) -> tuple[list[Execution], Position | None]:
-    """Return at most a page from `start` on, in the order of reading, and where to read on; None when there is nothing more."""
+    """Return at most a page from `start` on, in reading order, and the position to read on from; None when there is nothing more."""
     wanted, is_indexed = _wanted(view)
     order = ("ended_at", "pk") if towards_newer else ("-ended_at", "-pk")
     found: dict[str, Execution] = {}
@@ -121,7 +120,7 @@ def _read(
     nearest = (min if towards_newer else max)(limits, default=None)
     rows_in_order = sorted(found.values(), key=_position, reverse=not towards_newer)
     if nearest is not None:
-        # Further on, a part has not been looked through: a row that another part has there would hide what is missing.
+        # Beyond `nearest` at least one source was not searched: showing another source's rows there would hide the gap.
         is_reached = operator.le if towards_newer else operator.ge
         rows_in_order = [row for row in rows_in_order if is_reached(_position(row), nearest)]
     page = rows_in_order[:PER_PAGE]
@@ -129,7 +128,7 @@ def _read(
 
 
 def _sources(viewer: Viewer, view: ExecutionsView) -> Iterator[QuerySet[Execution]]:
-    """Yield what the viewer may see, in parts that each have an index in the order of the ends; together they are `visible`."""
+    """Yield the ended executions that the viewer may see, in parts that each have an index ordered by the time of the end."""
     ended = Execution.objects.filter(ended_at__isnull=False)
     if may_observe(viewer):
         if view.project:
@@ -146,7 +145,7 @@ def _sources(viewer: Viewer, view: ExecutionsView) -> Iterator[QuerySet[Executio
 
 
 def _wanted(view: ExecutionsView) -> tuple[Q, bool]:
-    """Return what the filter asks for, and whether an index finds it in the whole history."""
+    """Return the filter's condition, and whether an index finds its matches in the whole history."""
     exact = {
         "kind": view.kind,
         "tier": view.tier,
@@ -159,7 +158,7 @@ def _wanted(view: ExecutionsView) -> tuple[Q, bool]:
         wanted &= Q(node_name__icontains=view.node)
     if not view.text:
         return wanted, False
-    # Of what the index finds much may have to be read before another filter is content.
+    # With another filter too, many of the index's matches might be read before enough rows pass that filter.
     found = _found_by_index(view.text) if not wanted and _has_index(view.text) else None
     return wanted & (found or _any_of((*_OWN_TEXT, *_OTHER_TEXT), view.text)), found is not None
 
@@ -169,7 +168,7 @@ def _has_index(text: str) -> bool:
 
 
 def _found_by_index(text: str) -> Q | None:
-    """Return the same as for all columns, of such that have an index; None where a kind, a state, a tier or too many names match."""
+    """Return the text's condition over indexed columns only; None when it matches a kind, a state, a tier or too many names."""
     lower = text.lower()
     if any(lower in value for value in (*Kind.values, *State.values)) or _named(HardwareTier, name__icontains=text):
         return None
@@ -197,7 +196,7 @@ def _any_of(columns: Iterable[str], text: str) -> Q:
 def _from(source: QuerySet[Execution], start: Position | None, towards_newer: bool) -> QuerySet[Execution]:
     if start is None:
         return source
-    # The first condition is what an index finds; the second leaves out the start itself and what stands on its other side.
+    # The index serves the first condition; the second leaves out the start itself and rows on its other side.
     if towards_newer:
         return source.filter(ended_at__gte=start.ended_at).exclude(ended_at=start.ended_at, pk__lte=start.id)
     return source.filter(ended_at__lte=start.ended_at).exclude(ended_at=start.ended_at, pk__gte=start.id)

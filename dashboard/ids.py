@@ -1,11 +1,11 @@
-"""Ids of executions and workspaces in addresses. What cannot be one is not asked of the database, which refuses some characters."""
+"""Ids of executions and workspaces in URLs. An invalid id is never passed to the database, which rejects some characters."""
 
 import re
 from collections.abc import Mapping
 
 
 class IdConverter:
-    """For `path`: an address with anything else in this place is no page."""
+    """A path converter for ids; a URL with anything else in this place does not match."""
 
     regex = "[a-z0-9]{1,16}"
 
@@ -17,6 +17,6 @@ class IdConverter:
 
 
 def id_in(query: Mapping[str, str], name: str) -> str:
-    """The id that a query has under this name; "" when there is none, or something that cannot be one."""
+    """Return the id that the query has under this name; "" when there is none or it is invalid."""
     asked = query.get(name, "")
     return asked if re.fullmatch(IdConverter.regex, asked) else ""

@@ -1,7 +1,7 @@
-"""What every answer of the dashboard has in common.
+"""The dashboard's middleware.
 
-It keeps off the workspaces' host name, because browsers share a host's cookies between its ports; and it tells the browser which
-scripts to run (CONTENT_SECURITY_POLICY).
+It keeps the dashboard off the workspaces' host name, because browsers share a host's cookies between its ports, and tells the browser
+which scripts to run (CONTENT_SECURITY_POLICY).
 """
 
 from collections.abc import Awaitable, Callable
@@ -23,7 +23,7 @@ from grid.databasetrouble import trouble_of
 
 
 class ContentSecurityPolicyMiddleware(CSPMiddleware):
-    """The policy of the settings; Django's admin, whose tags know no nonce, may run the files of this host instead."""
+    """Sends the policy of the settings; Django's admin, whose script tags have no nonce, may run this host's files instead."""
 
     def get_policy_parts(
         self, request: HttpRequest, response: HttpResponseBase, report_only: bool = False
@@ -35,8 +35,7 @@ class ContentSecurityPolicyMiddleware(CSPMiddleware):
 
 
 class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]
-    """WhiteNoise's, which waits for what follows without holding a thread. Its own knows synchronous work only, so a thread would be held
-    for as long as any view awaits something."""
+    """WhiteNoise's middleware, made async. The original is sync only, so it would hold a thread for as long as a view awaits."""
 
     async_capable = True
 
@@ -51,7 +50,7 @@ class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]
         return self._later(request)
 
     async def _later(self, request: HttpRequest) -> Any:
-        # As WhiteNoise does it.
+        # The same as WhiteNoise's own `__call__`.
         found = self.find_file(request.path_info) if self.autorefresh else self.files.get(request.path_info)
         if found is not None:
             return await sync_to_async(self.serve)(found, request)
@@ -59,14 +58,14 @@ class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]
 
 
 class SessionMiddleware(middleware.SessionMiddleware):
-    """Django's, and each answer to somebody logged in keeps the session from being idle."""
+    """Django's session middleware, which also touches the session on each response to a logged-in user, so that it does not time out."""
 
     def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
         if request.session.accessed:
             try:
                 request.session.touch(timezone.now())  # type: ignore[attr-defined]
             except DatabaseError as error:
-                # Who may only read, because the disk is full or the server is a standby, still reads.
+                # A database that can only be read (a full disk, a standby) still serves pages.
                 if trouble_of(error) is None:
                     raise
         return super().process_response(request, response)
@@ -74,7 +73,7 @@ class SessionMiddleware(middleware.SessionMiddleware):
 
 @sync_and_async_middleware
 def own_origin(get_response: Callable[[HttpRequest], object]) -> Callable[[HttpRequest], object]:
-    """Send whoever asks for the dashboard under the workspaces' host name to the dashboard's own address."""
+    """Redirect requests for the dashboard under the workspaces' host name to the dashboard's own address."""
     if iscoroutinefunction(get_response):
         answer_later: Callable[[HttpRequest], Awaitable[object]] = get_response
 

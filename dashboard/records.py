@@ -1,4 +1,4 @@
-"""A stored execution as a value for pages; sync reads of the database."""
+"""Reads stored executions from the database, synchronously, as values for pages."""
 
 from datetime import timedelta
 from typing import Any
@@ -17,7 +17,7 @@ _LIFECYCLE_READ = 1000
 
 
 def read_record(execution_id: str) -> ExecutionRecord | None:
-    """One execution with its history, in seven queries; a cluster's samples take one more."""
+    """Return an execution with its history, or None. This takes seven queries, and one more for a cluster's samples."""
     joined = ("owner", "project", "environment", "tier", "attached_to", "workspace")
     related = Execution.objects.select_related(*joined)
     execution = related.filter(pk=execution_id).first()
@@ -69,7 +69,7 @@ def read_record(execution_id: str) -> ExecutionRecord | None:
 
 
 def visible_executions(viewer: Viewer) -> QuerySet[Execution]:
-    """Those that the viewer may see, as `may_see_execution` says it of one."""
+    """Return the executions that the viewer may see, by the same rule as `may_see_execution`."""
     if may_observe(viewer):
         return Execution.objects.all()
     mine = Membership.objects.filter(user=viewer.id).values("project")
@@ -84,7 +84,7 @@ def _spending(execution_id: str) -> Spending:
 
 
 def _lifecycle(execution: Execution) -> tuple[LifecycleLine, ...]:
-    """The newest lines, oldest first."""
+    """Return the newest `_LIFECYCLE_READ` lines, oldest first."""
     newest = execution.lifecycle.order_by("-at", "-id")[:_LIFECYCLE_READ]
     return tuple(_line(entry) for entry in reversed(newest))
 
@@ -109,5 +109,5 @@ def _part(execution: Execution, name: str) -> dict[str, Any]:
 
 
 def final_log(execution_id: str) -> str:
-    """The end of the log, kept when the pod went."""
+    """Return the end of the log, which was stored when the pod was removed; "" when there is none."""
     return ExecutionLog.objects.filter(pk=execution_id).values_list("text", flat=True).first() or ""

@@ -1,4 +1,4 @@
-"""Every live page's websocket, in one list."""
+"""The websocket URLs of all live pages."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -28,7 +28,7 @@ LIVE_PAGES: dict[str, LivePage[Any, Any]] = {page.name: page for page in _PAGES}
 async def _nothing_here(
     scope: dict[str, Any], receive: object, send: Callable[[dict[str, Any]], Awaitable[None]]
 ) -> None:
-    """A websocket to an address that is none is refused, not an error in our log."""
+    """Close a websocket to an unknown URL, so that it is not logged as an error."""
     await send({"type": "websocket.close", "code": 4404})
 
 

@@ -1,4 +1,4 @@
-"""Every page of the dashboard, in one list."""
+"""The URLs of all pages of the dashboard."""
 
 from django.urls import URLPattern, path, register_converter
 
@@ -25,7 +25,7 @@ register_converter(IdConverter, "id")
 
 
 def _catalogue(catalogue: EditedKind) -> list[URLPattern]:
-    """The pages of one kind of thing that admins edit."""
+    """Return the URLs of one kind of object that admins edit."""
     root, name, extra = catalogue.name, catalogue.singular, {"catalogue": catalogue}
     return [
         path(f"{root}/", administration.catalogue_list, extra, name=root),

@@ -1,4 +1,4 @@
-"""Workspaces as values for pages; sync reads of the database that cost what they show."""
+"""Reads workspaces from the database, synchronously, as values for pages; the cost depends on the rows shown only."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _NEWEST_EXECUTION = Execution.objects.filter(workspace=OuterRef("pk")).order_by(
 
 @dataclass(frozen=True, slots=True)
 class WorkspacesPage:
-    """`older` is what the next page begins `before`; "" when there is none."""
+    """A page of workspaces; `older` is the `before` of the next page, "" when there is none."""
 
     rows: Sequence[WorkspaceRecord]
     older: str = ""
@@ -29,7 +29,7 @@ class WorkspaceExecutionsPage:
 
 
 def read_workspace(workspace_id: str) -> WorkspaceRecord | None:
-    """One that was not deleted, in three queries."""
+    """Return the workspace, in three queries; None when it is deleted or unknown."""
     found = list(_present().filter(pk=workspace_id))
     if not found:
         return None
@@ -38,12 +38,12 @@ def read_workspace(workspace_id: str) -> WorkspaceRecord | None:
 
 
 def latest_of(owner_id: int, most: int) -> Sequence[WorkspaceRecord]:
-    """A person's own workspaces, those launched or resumed last first; each knows the owner's role in its project only."""
+    """Return at most `most` of a user's own workspaces, the last launched or resumed first; each has its owner's project role only."""
     return _own(_present().filter(owner=owner_id)[:most], owner_id)
 
 
 def page_of(owner_id: int, before: str) -> WorkspacesPage:
-    """A page of a person's workspaces: those behind `before`, the id of a workspace; the newest when that is nobody's."""
+    """Return the page of a user's workspaces that follows the one with the id `before`, or the first page when that is not theirs."""
     rows = _present().filter(owner=owner_id)
     last = Workspace.objects.filter(pk=before, owner=owner_id).first() if before else None
     if last is not None:
@@ -53,7 +53,7 @@ def page_of(owner_id: int, before: str) -> WorkspacesPage:
 
 
 def executions_of(workspace_id: str, before: str) -> WorkspaceExecutionsPage:
-    """A page of a workspace's executions, the newest first: those behind `before`, the id of one of them."""
+    """Return a page of a workspace's executions, newest first, that follows the execution with the id `before`."""
     rows = Execution.objects.filter(workspace=workspace_id)
     last = rows.filter(pk=before).first() if before else None
     if last is not None:
@@ -66,7 +66,7 @@ def executions_of(workspace_id: str, before: str) -> WorkspaceExecutionsPage:
 
 
 def has_stopped(owner_id: int) -> bool:
-    """Whether the person has a workspace to resume."""
+    """Return whether the user has a workspace to resume."""
     execution = Execution.objects.unsettled().filter(workspace=OuterRef("pk"))
     return Workspace.objects.filter(~Exists(execution), owner=owner_id, deleted_at__isnull=True).exists()
 

@@ -14,7 +14,7 @@ from grid.runtime import has_sandbox
 
 register = template.Library()
 
-# Name of the address, title, and the permission that it takes.
+# Each link's URL name, title and required permission.
 _PLACES = (
     ("executions", "Executions", None),
     ("launch", "Launch", None),
@@ -38,7 +38,7 @@ class NavigationLink:
 
 @register.simple_tag(takes_context=True)
 def places(context: Context) -> list[NavigationLink]:
-    """The pages that this person may go to; the current one is marked."""
+    """Return links to the pages that the user may open, with the current one marked."""
     request = context.get("request")
     user = getattr(request, "user", AnonymousUser())
     if request is None or not user.is_authenticated:
@@ -54,7 +54,7 @@ def places(context: Context) -> list[NavigationLink]:
 
 @register.simple_tag(takes_context=True)
 def theme(context: Context) -> str:
-    """What the person chose; "auto" follows the system."""
+    """Return the chosen theme, or "auto", which follows the system, without a valid choice."""
     request: Any = context.get("request")
     chosen = request.COOKIES.get("theme", "") if request is not None else ""
     return chosen if chosen in THEMES else "auto"

@@ -28,34 +28,34 @@ class SortedView(Protocol):
 
 @register.simple_tag(takes_context=True)
 def fragment(context: Context, id: str) -> SafeString:
-    """The single fragment with that id; nothing when the page has none."""
+    """Render the fragment with that id that is outside any region; "" when there is none."""
     found = [one for one in context["fragments"] if one.id == id and not one.region]
     return _rendered(context, found[:1])
 
 
 @register.simple_tag(takes_context=True)
 def fragments(context: Context, region: str) -> SafeString:
-    """All fragments of that region, in order."""
+    """Render all fragments of the region, in order."""
     return _rendered(context, [one for one in context["fragments"] if one.region == region])
 
 
 @register.simple_tag(takes_context=True)
 def age(context: Context, moment: datetime | None) -> SafeString:
-    """How long ago, as an element that the browser keeps right."""
+    """Return the time since `moment` as an element that the browser keeps up to date."""
     return _time(moment, "age", formats.age(moment, context["now"]))
 
 
 @register.simple_tag(takes_context=True)
 def until(context: Context, moment: datetime | None) -> SafeString:
-    """How long from now, as an element that the browser keeps right."""
+    """Return the time until `moment` as an element that the browser keeps up to date."""
     return _time(moment, "until", "" if moment is None else formats.until(moment, context["now"]))
 
 
 @register.simple_tag
 def sort_header(view: SortedView, column: str, title: str, css: str = "") -> SafeString:
-    """A column's header with the link that sorts by it, and by it the other way round when it is sorted already.
+    """Return a column's header with a link that sorts by it, or reverses the order when the view is sorted by it already.
 
-    Keeps the filter, goes back to the first page.
+    The link keeps the filter and goes to the first page.
     """
     is_current = view.sort == column
     descending = is_current and not view.descending

@@ -1,4 +1,4 @@
-"""Logging in and out, one's own account, and the choice of light or dark."""
+"""Logging in and out, the user's own account, and the choice of theme."""
 
 from django.contrib import messages
 from django.contrib.auth import update_session_auth_hash
@@ -25,7 +25,7 @@ _BUSY_SECONDS = 5
 
 
 class Login(LoginView):
-    """503 when so many passwords are being checked that this one was not, 429 for whoever is locked out."""
+    """The login page. It responds with 503 when too many passwords are being checked at once, and with 429 to a locked-out user."""
 
     template_name = "dashboard/login.html"
     authentication_form = LoginForm
@@ -42,7 +42,7 @@ logout = LogoutView.as_view()
 @login_not_required
 @require_GET
 def admin_login(request: HttpRequest) -> HttpResponse:
-    """Django's admin has no login page of its own: it would be a second way to try passwords."""
+    """Redirect Django's admin to the one login page: a second one would be another way to try passwords."""
     if request.user.is_authenticated:
         raise PermissionDenied("This page is for admins.")
     return redirect_to_login(request.GET.get("next", "/admin/"))
@@ -50,7 +50,7 @@ def admin_login(request: HttpRequest) -> HttpResponse:
 
 @require_GET
 def account(request: HttpRequest) -> HttpResponse:
-    """One's sessions."""
+    """Show the user's own sessions."""
     found = sessions.of_user(_user(request), timezone.now())
     return render(
         request, "dashboard/account.html", {"rows": session_rows(found, _this(request)), "now": timezone.now()}
@@ -59,7 +59,7 @@ def account(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def session_end(request: HttpRequest) -> HttpResponse:
-    """End one of one's own sessions, by its stored key; nobody else's."""
+    """End one of the user's own sessions, by its stored key."""
     key = request.POST.get("session", "")
     if key == _this(request):
         return logout(request)
@@ -78,7 +78,7 @@ def sessions_end_others(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @sensitive_post_parameters()
 def password(request: HttpRequest) -> HttpResponse:
-    """Change one's own password, which ends every other session."""
+    """Change the user's own password, and end all of the user's other sessions."""
     form = OwnPasswordForm(request, request.POST or None)
     if form.is_valid():
         user = form.save()
@@ -93,7 +93,7 @@ def password(request: HttpRequest) -> HttpResponse:
 @login_not_required
 @require_POST
 def choose_theme(request: HttpRequest) -> HttpResponse:
-    """Remember the theme in a cookie and go back to where the person was."""
+    """Store the theme in a cookie and redirect back to the page that the user was on."""
     chosen = request.POST.get("theme", "")
     back = request.POST.get("next", "")
     if not url_has_allowed_host_and_scheme(back, allowed_hosts=None):
@@ -105,7 +105,7 @@ def choose_theme(request: HttpRequest) -> HttpResponse:
 
 
 def _refused(request: HttpRequest, page: HttpResponse, form: LoginForm | OwnPasswordForm) -> HttpResponse:
-    """The page, whose form has the sentence, with the status of a refusal and the seconds to wait."""
+    """Return the page with status 429 (locked) or 503 (busy) and the seconds to wait, if one applies; its form says why."""
     lock = lock_met_by(request)
     if lock is not None:
         page.status_code = 429

@@ -1,4 +1,4 @@
-"""Pages of what admins edit: one set of views for tiers, environments and projects, which differ only in their `EditedKind`."""
+"""The pages on which admins edit tiers, environments and projects: one set of views, which differ only in their `EditedKind`."""
 
 import hashlib
 import json
@@ -39,7 +39,7 @@ from grid.watch.pools import node_groups
 
 Offers = Mapping[str, PoolOffer]
 _HISTORY_LENGTH = 50
-# As an entry of the history names the people of a project.
+# The roles of a project's members by their field names in an audit entry.
 _ROLES = {
     "owner": Membership.Role.OWNER,
     "contributors": Membership.Role.CONTRIBUTOR,
@@ -49,7 +49,7 @@ _ROLES = {
 
 @dataclass(frozen=True, slots=True)
 class EditedKind:
-    """One kind of thing that admins edit; `name` is its list's URL name, `singular` the start of the others."""
+    """One kind of object that admins edit; `name` is the URL name of its list, `singular` begins its other URL names."""
 
     name: str
     singular: str
@@ -57,7 +57,7 @@ class EditedKind:
     model: type[models.Model]
     form: type[CatalogueForm]
     purpose: str
-    related: tuple[str, ...] = ()  # what its list reads with it
+    related: tuple[str, ...] = ()  # the relations that its list fetches along
     is_frozen_at_launch: bool = False  # an execution keeps a copy, so an edit changes nothing that runs
 
     @property
@@ -66,7 +66,7 @@ class EditedKind:
 
     @property
     def noun(self) -> str:
-        """As read in a sentence."""
+        """The kind's name within a sentence."""
         return self.title.removesuffix("s").lower()
 
     @property
@@ -121,7 +121,7 @@ async def catalogue_edit(request: HttpRequest, catalogue: EditedKind, id: str = 
 @require_POST
 @admin_required
 def catalogue_archive(request: HttpRequest, catalogue: EditedKind, id: str) -> HttpResponseRedirect:
-    """Archive, or restore what is archived: nothing that executions refer to is ever deleted."""
+    """Archive the object, or restore an archived one. Objects that executions refer to are never deleted."""
     with transaction.atomic():
         instance: Any = get_object_or_404(catalogue.model.objects.select_for_update(no_key=True), pk=id)  # type: ignore[attr-defined]
         before = audit.snapshot(instance)
@@ -139,7 +139,7 @@ def catalogue_archive(request: HttpRequest, catalogue: EditedKind, id: str) -> H
 @require_POST
 @admin_required
 def catalogue_revert(request: HttpRequest, catalogue: EditedKind, id: str, entry_id: int) -> HttpResponseRedirect:
-    """Take one recorded change back, as far as the old values are still valid."""
+    """Undo one recorded change, if the old values are still valid."""
     entry = get_object_or_404(AuditEntry, pk=entry_id, object_type=catalogue.object_type, object_id=id)
     try:
         with transaction.atomic():
@@ -183,7 +183,7 @@ def _edit(request: HttpRequest, catalogue: EditedKind, id: str, offers: Offers |
         )
     if saved is not None:
         messages.success(request, f"{saved} is saved. {form.consequence()}".strip())
-        # Who made a tier that cannot run is told so on its page.
+        # The page of a tier that cannot run says so.
         return redirect(catalogue.singular, saved.pk) if _fit(saved, offers) else redirect(catalogue.name)
     context = {
         "catalogue": catalogue,
@@ -204,7 +204,8 @@ def _edit(request: HttpRequest, catalogue: EditedKind, id: str, offers: Offers |
 
 @transaction.atomic
 def _save(form: CatalogueForm, actor: Any, *, version: str) -> models.Model | None:
-    """None, and nothing written, when what is stored is not what was shown as `version`, or somebody made one of that id meanwhile."""
+    """Save the form and an audit entry, and return the object. Write nothing and return None when the stored object is no longer the
+    `version` shown, or when another request created the same id first."""
     is_new, before = form.instance._state.adding, None
     stored = type(form.instance)._default_manager.select_for_update(no_key=True).filter(pk=form.instance.pk).first()
     if is_new != (stored is None) or (stored is not None and _version(stored) != version):
@@ -234,7 +235,7 @@ def _unmark_other_default(tier: models.Model, actor: User) -> None:
 
 
 def _apply_old_values(instance: models.Model, entry: AuditEntry) -> None:
-    """Raises ValidationError where an old value is not valid any more, or who has which role was decided anew since."""
+    """Set the old values again. Raise ValidationError when one is not valid any more, or when a project's roles changed since."""
     changes = entry.changes
     many = audit.choices_of(instance)
     people = changes.keys() & _ROLES.keys() if isinstance(instance, Project) else set()
@@ -250,7 +251,7 @@ def _apply_old_values(instance: models.Model, entry: AuditEntry) -> None:
 
 
 def _assign_again(project: Project, entry: AuditEntry) -> None:
-    """Everybody of whom the entry tells gets his role of before it, if he still has the one of after it."""
+    """Give the members whose role the entry changed their old role back. Raise ValidationError when one has another role by now."""
     before, after = (
         _roles_in({name: entry.changes[name][at] for name in entry.changes.keys() & _ROLES.keys()}) for at in (0, 1)
     )
@@ -259,7 +260,7 @@ def _assign_again(project: Project, entry: AuditEntry) -> None:
     if any(present.get(name) != after.get(name) for name in concerned):
         raise ValidationError("the people of the project have changed since. Change them here instead.")
     roles = {name: role for name, role in (present | before).items() if name not in concerned or name in before}
-    # Who came later may have the name of somebody before.
+    # A new account may have the username of a deleted one.
     users = {user.get_username(): user for user in User.objects.filter(username__in=roles, date_joined__lte=entry.at)}
     users |= {user.get_username(): user for user in project.members.all()}
     if gone := sorted(roles.keys() - users.keys()):
@@ -277,7 +278,7 @@ def _assign_again(project: Project, entry: AuditEntry) -> None:
 
 
 def _roles_in(people: Mapping[str, Any]) -> dict[str, str]:
-    """Role by username, of what `Project.people` returns or a part of it."""
+    """Return the role by username; `people` is what `Project.people` returns, or a part of it."""
     found: dict[str, str] = {}
     for name, role in _ROLES.items():
         chosen = people.get(name) or []
@@ -303,20 +304,21 @@ def _words(instance: models.Model, offers: Offers | None) -> TierWords | PeopleW
 
 
 def _fit(instance: models.Model, offers: Offers | None) -> Diagnosis | None:
-    """As typed, where what was typed can be read; silent while the cluster is not known, or no pool is chosen."""
+    """Return why no node of its pool could take the tier; None when one could, for other objects, while the cluster is unknown and
+    without a pool. A form's instance has the typed values, as far as they are valid."""
     if offers is None or not isinstance(instance, HardwareTier) or not instance.node_pool:
         return None
     return explain_fit(tier_size(instance), offers)
 
 
 def _version(instance: models.Model) -> str:
-    """Changes whenever the stored object does, so that two people editing at once notice."""
+    """Return a hash of the stored object, so that concurrent edits are detected."""
     stored = type(instance)._default_manager.get(pk=instance.pk)
     return hashlib.sha256(json.dumps(audit.snapshot(stored), sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _offers(catalogue: EditedKind) -> Offers | None:
-    """What the cluster's node pools offer; None while nobody can know it, and for what needs none. Called on the event loop."""
+    """Return what the node pools offer; None until the nodes are read, and for other kinds than tiers. Call it on the event loop."""
     runtime = get_runtime()
     if catalogue is not TIERS or not runtime.nodes.freshness(runtime.monotonic()).synced:
         return None

@@ -1,7 +1,7 @@
-"""On-demand clusters: what their chart shows, changing the number of workers, restarting the head.
+"""On-demand clusters: the values of their chart, changing the number of workers, restarting the head.
 
-Who may see the execution may see its samples; who may stop it and contributes to its project may change
-it, and operators may.
+Users who may see the execution may see its samples. Users who may stop it and contribute to its project may change it, and so may
+operators.
 """
 
 from typing import Any
@@ -34,7 +34,7 @@ _NO_CLUSTER = "There is no such cluster, or it is not yours to see."
 
 @require_safe
 async def execution_samples(request: HttpRequest, id: str) -> HttpResponse:
-    """The chart's values as JSON; with `?table=1` the rows that say the same."""
+    """Return the chart's values as JSON, or with `?table=1` as rows of a table."""
     _, record, cluster = await _seen_cluster(request, id)
     if request.GET.get("table") == "1":
         rows = await sync_to_async(samples_table)(record)
@@ -48,7 +48,7 @@ async def execution_samples(request: HttpRequest, id: str) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 async def execution_resize(request: HttpRequest, id: str) -> HttpResponse:
-    """The form is a page of its own, so that it works without a script."""
+    """Change the number of workers, on a page of its own, so that it works without a script."""
     viewer, record, cluster = await _changeable(request, id)
     if request.method != "POST":
         return await _resize_page(request, record, cluster, ResizeForm.of(cluster), status=200)
@@ -69,7 +69,7 @@ async def execution_resize(request: HttpRequest, id: str) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 async def execution_restart_head(request: HttpRequest, id: str) -> HttpResponse:
-    """Asks first, and says what is lost."""
+    """Restart the cluster's head, after a confirmation page that says what is lost."""
     viewer, record, cluster = await _changeable(request, id)
     context: dict[str, Any] = {"record": record, "lost": lost_by_restart(cluster.framework), "problems": ()}
     if request.method == "POST":

@@ -31,7 +31,7 @@ def configuration_change(request: HttpRequest) -> HttpResponse:
         and centralconfig.REGISTRY[key].general
         and not request.POST.get("value", "").strip()
     ):
-        return configuration_reset(request)  # an emptied field of a framework means: as for all of them
+        return configuration_reset(request)  # an empty field of a framework resets it to the value for all frameworks
     form = SettingForm(request.POST)
     if form.is_valid():
         try:

@@ -1,6 +1,6 @@
-"""The demonstration's own page: how many pods are only simulated, how much changes, and what shall go wrong.
+"""The demonstration page: the number of simulated pods, the rate of changes, and failures to cause.
 
-It is there with GRID_DEMO and the embedded cluster only: elsewhere nothing answers for it, and the page does not exist.
+The page exists only with GRID_DEMO and the embedded cluster; otherwise it is 404.
 """
 
 from django.conf import settings
@@ -63,7 +63,7 @@ async def demonstration_failure(request: HttpRequest) -> HttpResponse:
 
 
 async def _asked(request: HttpRequest, method: str, path: str, body: RawObject, said: str) -> HttpResponse:
-    """Ask the embedded cluster, say what came of it, and go back to the page."""
+    """Send the request to the embedded cluster, add a message with its outcome, and redirect to the page."""
     try:
         await get_runtime().api.ask_sandbox("PATCH" if method == "PATCH" else "POST", path, body)
     except (NotFound, NotAllowed) as error:
@@ -83,6 +83,6 @@ def _only_in_demonstrations() -> None:
 
 
 def _number(request: HttpRequest, name: str, most: int) -> int | None:
-    """None for what is no whole number between 0 and the most."""
+    """Return the posted number; None when it is not a whole number from 0 to `most`."""
     text = request.POST.get(name, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 and int(text) <= most else None

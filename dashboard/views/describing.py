@@ -1,4 +1,4 @@
-"""What `kubectl describe` would show, made from whole objects that are fetched when somebody asks."""
+"""Describes an object as `kubectl describe` does, from whole objects that are fetched on request."""
 
 from datetime import datetime
 
@@ -15,7 +15,7 @@ _ENDED = "status.phase!=Succeeded,status.phase!=Failed"
 
 
 async def node_description(api: KubeApi, name: str, *, now: datetime) -> str:
-    """Raises NotFound for a node that is gone; a lease that cannot be read is said in the text."""
+    """Return the node's description. Raise NotFound when the node is gone; a lease that cannot be read is mentioned in the text."""
     node = await api.get(NODES, name)
     pods = await _all(api, PODS, field_selector=f"spec.nodeName={name},{_ENDED}")
     events = await _all(api, EVENTS, field_selector=f"involvedObject.kind=Node,involvedObject.name={name}")

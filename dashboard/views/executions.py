@@ -1,6 +1,6 @@
-"""Executions: the list, one of them, its logs, and stopping it.
+"""Executions: the list, an execution's page, its logs, and stopping it.
 
-What somebody may not see is not there: 404, as for what never was.
+An execution that the user may not see is 404, like one that does not exist.
 """
 
 from typing import Any
@@ -64,14 +64,14 @@ async def executions(request: HttpRequest) -> HttpResponse:
     context["states"] = {**ACTIVE_STATES, TROUBLE: "In trouble"}
     asked = QueryDict(view.query().removeprefix("?"))  # without the empty fields that a form sends along
     answer = await live_page(request, EXECUTIONS, "dashboard/executions.html", query=asked, context=context)
-    # For the filter's script, which shows this as the page's address.
+    # The filter's script shows this as the page's URL.
     answer["HX-Push-Url"] = request.path + view.query()
     return answer
 
 
 @require_safe
 async def execution(request: HttpRequest, id: str) -> HttpResponse:
-    """Live while it is active and an hour longer; after that what is stored, which nothing changes any more."""
+    """Show an execution: live while it is active and for an hour longer, then as stored, because it no longer changes."""
     runtime = get_runtime()
     before = runtime.executions.get(id)
     viewer, record = await seen(request, id)
@@ -100,8 +100,8 @@ async def execution(request: HttpRequest, id: str) -> HttpResponse:
 
 @require_safe
 async def execution_log(request: HttpRequest, id: str) -> HttpResponse:
-    """The end of the log: a fragment for the page, or a text file to keep with `?download=1`. Who has left the project gets a
-    fragment that says so, and takes the place of what an open page shows."""
+    """Return the end of the log as a fragment, or with `?download=1` as a text file. An owner who has left the project gets a fragment
+    that says so, which replaces the log on an open page."""
     viewer, record = await seen(request, id)
     template = "dashboard/fragments/execution_log.html"
     if not person(viewer, record).may_read:
@@ -122,7 +122,7 @@ async def execution_lifecycle(request: HttpRequest, id: str) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 async def execution_stop(request: HttpRequest, id: str) -> HttpResponse:
-    """Asks first, so that it works without a script; stopping twice changes nothing."""
+    """Stop the execution, after a confirmation page that works without a script. Stopping it twice changes nothing."""
     viewer, record = await seen(request, id)
     who = person(viewer, record)
     if not who.may_stop:
@@ -148,7 +148,7 @@ async def _viewer(request: HttpRequest) -> Viewer:
 
 
 def samples_table(record: ExecutionRecord) -> list[SampleRow]:
-    """What the chart shows, as rows."""
+    """Return the chart's values as rows of a table."""
     samples = read_samples(record.id)
     return sample_rows(samples, scale_events(samples, record.lifecycle))
 

@@ -1,4 +1,4 @@
-"""The page for what went wrong on our side: of a database that is full, busy or away it says so."""
+"""The page for server errors; it says so when the database is full, busy or unavailable."""
 
 import sys
 
@@ -12,12 +12,12 @@ _RETRY_SECONDS = 30
 
 
 def failed(request: HttpRequest) -> HttpResponse:
-    """Django's `handler500`: called where the error is handled, wherever below the outermost middleware it was raised."""
+    """Return the error page. This is Django's `handler500`, called while the error is handled, wherever it was raised."""
     trouble = trouble_of(sys.exc_info()[1])
     if trouble is None:
         return server_error(request)
     answer = HttpResponse(render_to_string("503.html", {"trouble": trouble}), status=503)
     answer["Retry-After"] = str(_RETRY_SECONDS)
     if request.headers.get("HX-Request") and not request.headers.get("HX-Target", "").endswith("#main"):
-        answer["HX-Reswap"] = "none"  # a page's part that is asked for again and again stays as it was
+        answer["HX-Reswap"] = "none"  # a part of a page that polls stays as it was
     return answer

@@ -1,4 +1,4 @@
-"""Whole objects and logs, fetched from the cluster when somebody asks; what goes wrong becomes a sentence on the page."""
+"""Fetches whole objects and logs from the cluster on request; an error becomes a sentence on the page."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable
@@ -13,7 +13,7 @@ LOG_BYTES = 512 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """Either the text or why there is none."""
+    """A fetched text, or in `problem` the reason why there is none."""
 
     text: str = ""
     problem: str = ""
@@ -34,7 +34,7 @@ async def fetched(text: Awaitable[str]) -> Fetched:
 
 
 async def log_tail(chunks: AsyncIterator[bytes]) -> str:
-    """The end of a log: at most the last `LOG_BYTES`, whatever the lines' lengths."""
+    """Return the end of a log: at most its last `LOG_BYTES`."""
     kept = b""
     async for chunk in chunks:
         kept = (kept + chunk)[-LOG_BYTES:]

@@ -1,7 +1,7 @@
-"""Probes for whatever runs the web process.
+"""Health probes of the web process.
 
-Readiness decides who is sent here, so it asks only for what people cannot do without: a page from stale caches says that it is
-stale and why, which is worth more than no page. What needs fresh caches asks `/freshz`.
+Readiness decides whether traffic is sent here, so it checks only what no page works without: a page from stale caches says that it is
+stale and why, which is better than no page. `/freshz` tells whether the caches are fresh.
 """
 
 import logging
@@ -22,21 +22,21 @@ logger = logging.getLogger(__name__)
 @login_not_required
 @require_safe
 def alive(request: HttpRequest) -> JsonResponse:
-    """The process answers."""
+    """Return 200, because the process answers."""
     return JsonResponse({"status": "ok"})
 
 
 @login_not_required
 @require_safe
 def ready(request: HttpRequest) -> JsonResponse:
-    """The database answers and can be written, and no disk is full; otherwise 503 with the reason."""
+    """Return 200 when the database answers and can be written and no disk is full; otherwise 503 with the reason."""
     try:
         Execution.objects.exists()
         problems = writing.problems()
     except DatabaseError as error:
         problems = [f"The database does not answer as it should; has it been migrated? ({type(error).__name__})"]
     if problems:
-        # A kubelet's event has the status only.
+        # The kubelet's event has only the status code, so the reason goes to the log.
         logger.error("not ready: %s", " ".join(problems))
     return _answer("not ready", problems)
 
@@ -44,9 +44,9 @@ def ready(request: HttpRequest) -> JsonResponse:
 @login_not_required
 @require_safe
 def fresh(request: HttpRequest) -> JsonResponse:
-    """Every watch cache is filled and follows the cluster; otherwise 503 and which do not.
+    """Return 200 when every watch cache is filled and follows the cluster; otherwise 503, naming those that do not.
 
-    What the cluster says about the cause is on the pages, for who has logged in: it names hosts and accounts.
+    Only the pages, which need a login, show the cluster's own error: it names hosts and accounts.
     """
     problems = []
     for name, freshness in get_runtime().caches().items():

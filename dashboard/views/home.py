@@ -1,4 +1,4 @@
-"""The first page after login: one's own executions and workspaces, and where to go from here, by role."""
+"""The first page after login: the user's own executions and workspaces, and links by role."""
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe

@@ -1,4 +1,4 @@
-"""Infrastructure, nodes and pods: the first paint of live pages, and whole objects fetched when somebody asks."""
+"""Infrastructure, nodes and pods: the first paint of live pages, and whole objects fetched on request."""
 
 from typing import Any
 from urllib.parse import urlencode
@@ -34,7 +34,7 @@ async def infrastructure(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 async def node(request: HttpRequest, name: str) -> HttpResponse:
-    """A node that does not exist is 404 for who may see nodes, and 403 like any other for who may not."""
+    """Show a node. An unknown node is 404 for users who may see nodes, and 403 like any other node for users who may not."""
     query = QueryDict(urlencode({"name": name}))
     await admitted(request, NODE, query)
     runtime = get_runtime()

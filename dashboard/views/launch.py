@@ -1,4 +1,4 @@
-"""The launch form, and sending it."""
+"""The launch form and its submission."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -41,7 +41,7 @@ _ORDER = [kind for kind in KINDS if kind in LAUNCHABLE_KINDS]
 
 @require_http_methods(["GET", "HEAD", "POST"])
 async def launch(request: HttpRequest) -> HttpResponse:
-    """Nodes are read here, on the event loop; the rest is the database's."""
+    """Show the launch form or submit it. The nodes are read here, on the event loop; the database is used in a thread."""
     runtime = get_runtime()
     answer: HttpResponse = await sync_to_async(_launch)(request, ready_nodes(runtime), facts_of(runtime))
     if request.method == "POST":
@@ -50,7 +50,7 @@ async def launch(request: HttpRequest) -> HttpResponse:
 
 
 def ready_nodes(runtime: Runtime) -> Mapping[str, int] | None:
-    """Nodes that take work, by pool; None while the cluster has not been read. Those that are only simulated take none."""
+    """Return the number of schedulable, ready nodes by pool, without simulated ones; None until the cluster has been read."""
     if not runtime.freshness().synced:
         return None
     found: dict[str, int] = {}
@@ -84,7 +84,7 @@ def _launch(request: HttpRequest, nodes: Mapping[str, int] | None, facts: Cluste
 
 
 def _submit(request: HttpRequest, form: LaunchForm) -> HttpResponse | None:
-    """To the new execution, or to what this very form has launched already; None, and errors in the form, when refused."""
+    """Redirect to the new execution, or to what this form has launched before. Return None, with errors in the form, when rejected."""
     wanted = form.execution_id()
     try:
         with transaction.atomic():
@@ -94,7 +94,7 @@ def _submit(request: HttpRequest, form: LaunchForm) -> HttpResponse | None:
         form.add_problems(refused.problems)
         return None
     except IntegrityError:
-        # The id is made from this form: who has it already is its first sending.
+        # The id is derived from the form, so the existing row came from an earlier submission of it.
         address = _launched_before(wanted, form.user)
         if address is None:
             raise
@@ -107,8 +107,8 @@ def _submit(request: HttpRequest, form: LaunchForm) -> HttpResponse | None:
 
 
 def _launched_before(id: str, owner: User) -> str | None:
-    """Where it is shown; "" when it was deleted, and None when there is no such thing of theirs. The history may have dropped the
-    execution of a workspace."""
+    """Return the URL of the owner's execution with that id, or of its workspace when the history has dropped the execution; "" when the
+    workspace was deleted, None when there is neither."""
     if Execution.objects.filter(pk=id, owner=owner).exists():
         return reverse("execution", kwargs={"id": id})
     workspace = Workspace.objects.filter(pk=id, owner=owner).first()
@@ -118,14 +118,14 @@ def _launched_before(id: str, owner: User) -> str | None:
 
 
 def _model(request: HttpRequest) -> Execution | None:
-    """The execution to launch again, when the person may see it."""
+    """Return the execution to launch again, or None when there is none that the user may see."""
     viewer = viewer_of(request.user)
     asked = id_in(request.GET, "from")
     return visible_executions(viewer).filter(pk=asked).first() if viewer and asked else None
 
 
 def _initial(user: User, kind: str, model: Execution | None) -> dict[str, Any]:
-    """As the model was, with its cluster; else in the project that the person used last."""
+    """Return initial values: those of `model` and its cluster, or else only the project that the user launched in last."""
     latest = Execution.objects.filter(owner=user).only("project").first()
     initial: dict[str, Any] = {"token": new_token(), "project": latest.project_id if latest else None}
     if model is None or model.kind != kind:

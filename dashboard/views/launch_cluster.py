@@ -1,4 +1,4 @@
-"""The launch form's part about a cluster: what it would take, while somebody types, and what is offered for a framework."""
+"""The launch form's cluster part: an estimate that follows the form's values, and the choices for a framework."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -25,12 +25,12 @@ from grid.models.environment import Kind
 from grid.runtime import Runtime, get_runtime
 from grid.watch.pools import node_groups
 
-_CHOSEN_AGAIN = frozenset({"target_cpu", "target_memory"})  # as the admin suggests for the framework
+_CHOSEN_AGAIN = frozenset({"target_cpu", "target_memory"})  # reset to the framework's configured defaults
 
 
 @dataclass(frozen=True, slots=True)
 class FrameworkCard:
-    """One card to choose; `versions` are those of the environments that have it."""
+    """A card for choosing a framework; `versions` are those in the environments that have the framework."""
 
     value: str
     label: str
@@ -39,14 +39,14 @@ class FrameworkCard:
 
 
 def facts_of(runtime: Runtime) -> ClusterFacts:
-    """What the node pools offer, as far as it is known; called on the event loop."""
+    """Return what the node pools offer, or UNKNOWN until the cluster has been read. Call it on the event loop."""
     if not runtime.freshness().synced:
         return UNKNOWN
     return ClusterFacts(pool_offers(runtime.nodes.values(), node_groups(runtime.config_maps.values())))
 
 
 def cluster_context(form: LaunchForm, held: Slots) -> dict[str, Any]:
-    """For the whole page: the numbers are those of what would be sent if nothing were changed."""
+    """Return the template context of the whole page; an unbound form is estimated with its initial values."""
     part = form.cluster
     if part is None:
         return {"cluster": None}
@@ -65,14 +65,14 @@ def cluster_context(form: LaunchForm, held: Slots) -> dict[str, Any]:
 
 @require_POST
 async def launch_estimate(request: HttpRequest) -> HttpResponse:
-    """A fragment for the form as it is typed now, with what would be refused at each of the cluster's fields."""
+    """Return the estimate for the posted form as a fragment, with the errors of the cluster's fields."""
     answer: HttpResponse = await sync_to_async(_estimate)(request, facts_of(get_runtime()))
     return answer
 
 
 @require_POST
 def launch_choices(request: HttpRequest) -> HttpResponse:
-    """A fragment: what is offered for the framework that was chosen, with as much as possible of what was typed."""
+    """Return the choices for the posted framework as a fragment, which keeps the other posted values where possible."""
     assert isinstance(request.user, User)
     typed = {name: value for name, value in request.POST.dict().items() if name not in _CHOSEN_AGAIN}
     boxes = {name: name in request.POST for name in ("autoscale", "on_demand")}
@@ -82,7 +82,7 @@ def launch_choices(request: HttpRequest) -> HttpResponse:
 
 
 def cluster_initial(execution: Execution) -> dict[str, Any]:
-    """The form's fields as they were for a cluster that was launched before; {} when that cannot be read any more."""
+    """Return the form's fields as a previous cluster was launched with; {} when its spec cannot be read any more."""
     try:
         spec = parse_spec(execution).cluster
     except ValueError:
@@ -120,8 +120,8 @@ def slots_of(user: User) -> Slots:
 
 
 def running_by_tier() -> dict[str, int]:
-    """Executions of everybody that hold slots, by tier; a cluster counts on its head's tier as well if that is another, as it
-    does in the queue."""
+    """Return the number of all users' executions that hold slots, by tier. As in the queue, a cluster whose head has another tier
+    counts on both tiers."""
     holding = Execution.objects.holding_slots().order_by()
     heads = holding.exclude(head_tier=None).exclude(head_tier=F("tier"))
     counts: Counter[str] = Counter()
@@ -131,7 +131,7 @@ def running_by_tier() -> dict[str, int]:
 
 
 def workers_left(held: Slots, kind: str) -> int:
-    """Slots that workers could have now: the head takes one, and what it is attached to."""
+    """Return the free slots left for workers: the head takes one, and so does the execution that the cluster is attached to."""
     return held.maximum - held.used - 1 - (kind in ATTACHABLE_KINDS)
 
 
@@ -144,7 +144,7 @@ def _estimate(request: HttpRequest, facts: ClusterFacts) -> HttpResponse:
 
 
 def _estimate_context(form: LaunchForm, held: Slots) -> dict[str, Any]:
-    """`form` is bound; what is refused of it is in its errors afterwards."""
+    """Return the estimate's template context; `form` is bound and is validated here, so that its errors are set."""
     part = form.cluster
     plan = _plan(form, part) if form.errors is not None and part and part.errors is not None else None
     shown: Estimate | None = estimate(plan, held, form.facts.offers) if plan else None
@@ -152,7 +152,7 @@ def _estimate_context(form: LaunchForm, held: Slots) -> dict[str, Any]:
 
 
 def _plan(form: LaunchForm, part: ClusterForm) -> ClusterPlan | None:
-    """None while something is missing or makes no sense."""
+    """Return the plan that the form describes; None while a value is missing or invalid."""
     typed = part.typed
     head, worker = typed.get("head_tier"), typed.get("worker_tier")
     minimum, maximum = typed.get("workers_minimum") or 0, typed.get("workers_maximum") or 0
@@ -181,7 +181,7 @@ def _mismatch(form: LaunchForm, part: ClusterForm) -> str:
 
 
 def _as_sent(form: LaunchForm, part: ClusterForm) -> LaunchForm:
-    """The form bound to its own initial values."""
+    """Return the form bound to its own initial values."""
     own = {name: form.chosen(name) for name in ("project", "environment", "tier")}
     data = {**own, "title": form["title"].value() or "", "with_cluster": "on", **part.as_sent()}
     return LaunchForm(data, user=form.user, kind=form.kind, facts=form.facts)

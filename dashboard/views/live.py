@@ -15,7 +15,7 @@ from grid.runtime import get_runtime
 
 
 async def admitted(request: HttpRequest, page: LivePage[Any, Any], query: QueryDict) -> Viewer:
-    """The person, when the page allows that view; 403 otherwise, the same for what does not exist."""
+    """Return the user when the page allows the view. Otherwise raise PermissionDenied (403), also when the object does not exist."""
     viewer = await sync_to_async(viewer_of)(request.user)
     if viewer is None or not page.allowed(get_runtime(), viewer, page.view(query)):
         raise PermissionDenied(page.refusal)
@@ -30,10 +30,10 @@ async def live_page(
     query: QueryDict | None = None,
     context: Mapping[str, Any] | None = None,
 ) -> HttpResponse:
-    """Render `template` with `view`, `viewer` and the page's fragments; 403 for whom the page does not allow.
+    """Render `template` with `view`, `viewer` and the page's fragments; raise PermissionDenied (403) when the page does not allow it.
 
-    `query` is what the websocket gets; the request's own query string unless given. Runs on the event loop, where the stores
-    may be read, and renders in a thread, so that a large page delays nobody's updates.
+    The websocket gets `query`, or else the request's own query string. This runs on the event loop, where the stores may be read, and
+    renders in a thread, so that a large page does not delay other users' updates.
     """
     query = request.GET if query is None else query
     viewer = await admitted(request, page, query)

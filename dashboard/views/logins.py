@@ -1,4 +1,4 @@
-"""What is locked after too many wrong passwords, for admins."""
+"""The admins' page of logins that are locked after too many wrong passwords."""
 
 import ipaddress
 
@@ -36,12 +36,12 @@ def logins(request: HttpRequest) -> HttpResponse:
 @require_POST
 @admin_required
 def unlock(request: HttpRequest) -> HttpResponse:
-    """End one lock; said kindly when it has ended by itself in the meantime."""
+    """End one lock. It is no error when the lock has expired in the meantime."""
     assert isinstance(request.user, User)
     name, address = request.POST.get("name", ""), request.POST.get("address", "")
     try:
         if address:
-            ipaddress.ip_address(address)  # PostgreSQL looks for nothing else in that column
+            ipaddress.ip_address(address)  # PostgreSQL rejects anything else for that column
         ended = lockouts.unlock(Scope(request.POST.get("scope", "")), name, address, actor=request.user)
     except ValueError:
         raise SuspiciousOperation("There is no such kind of lock.") from None

@@ -1,4 +1,4 @@
-"""An execution's log, fetched from its pod while there is one; of a cluster the ends of all its pods' logs, merged by time."""
+"""Fetches an execution's log from its pod while there is one; a cluster's is the ends of all its pods' logs, merged by time."""
 
 import asyncio
 from dataclasses import replace
@@ -28,13 +28,13 @@ from grid.runtime import Runtime
 from grid.wording import plural
 
 _AT_ONCE = 6
-_LEAST_LINES = 40  # of each pod, however many there are
+_LEAST_LINES = 40  # per pod, whatever the number of pods
 _REFRESH_SECONDS = 3
-_REFRESH_ALL_SECONDS = 10  # a request for each pod
+_REFRESH_ALL_SECONDS = 10  # slower, because each pod takes a request
 
 
 async def log_context(request: HttpRequest, runtime: Runtime, record: ExecutionRecord) -> dict[str, Any]:
-    """From its pods while there are some, else what was kept of it."""
+    """Return the log's template context: the log of the pods while there are some, else the stored end of the log."""
     found = runtime.pods.by("execution", record.id)
     pods = [pod for pod in found if pod.metadata.namespace == settings.GRID_NAMESPACE]
     source = _source(request, record, pods)
@@ -55,7 +55,7 @@ async def log_context(request: HttpRequest, runtime: Runtime, record: ExecutionR
     chunks = runtime.api.logs(source.pod, namespace=source.namespace, container=source.container, tail_lines=LOG_LINES)
     text = await fetched(log_tail(chunks))
     if text.problem and record.is_final and (kept := await sync_to_async(final_log)(record.id)):
-        text = Fetched(text=kept)  # its pod went before the watch told of it
+        text = Fetched(text=kept)  # the pod was removed, and the watch has not said so yet
     return context | {"fetched": text}
 
 
@@ -69,7 +69,7 @@ def _source(request: HttpRequest, record: ExecutionRecord, pods: list[Pod]) -> L
 
 
 async def _all_together(runtime: Runtime, started: list[Pod]) -> tuple[Fetched, str]:
-    """The merged logs, and what is missing in them."""
+    """Return the merged logs, and a note about what is missing in them."""
     pods = started[:MERGED_PODS]
     lines = max(_LEAST_LINES, LOG_LINES // len(pods))
     turn = asyncio.Semaphore(_AT_ONCE)

@@ -1,7 +1,7 @@
-"""The Open button: hands whoever may open an execution over to its own origin.
+"""The Open button: hands a user who may open an execution over to the execution's own origin.
 
-In three steps, so that a ticket is of use in the browser that asked for it only: the button leads to the execution's origin,
-which lets the browser keep an opener and sends it back here; here it gets a ticket for that opener; there it is exchanged.
+Three steps make a ticket useful only in the browser that asked for it: the button leads to the execution's origin, which sets an opener
+cookie and redirects back here; this origin issues a ticket for that opener; the execution's origin exchanges the ticket.
 """
 
 import re
@@ -26,13 +26,14 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 @require_POST
 def open_execution(request: HttpRequest, id: str) -> HttpResponseRedirect:
-    """Who may open it goes to its address; everybody else gets one 403, whether the execution exists or not."""
+    """Redirect a user who may open the execution to its origin; everybody else gets 403, whether or not the execution exists."""
     return _lead(_openable(request, id), BEGIN_PATH)
 
 
 @require_GET
 def continue_opening(request: HttpRequest, id: str) -> HttpResponseRedirect:
-    """The ticket. Whoever leads somebody here gains nothing: it goes to that person's browser, for an opener that is kept there."""
+    """Issue the ticket and redirect to the execution's origin. A link that lures a user here gains nothing: the ticket works only with
+    the opener cookie in that user's own browser."""
     execution = _openable(request, id)
     opener_digest = request.GET.get("opener", "")
     if not _DIGEST.fullmatch(opener_digest):

@@ -1,6 +1,6 @@
-"""Workspaces: one's own, one of them with its executions, and resuming, renaming and deleting it.
+"""Workspaces: the user's own, a workspace with its executions, and resuming, renaming and deleting it.
 
-What somebody may not see is not there: 404, as for what never was. Only its owner may do something with it.
+A workspace that the user may not see is 404, like one that does not exist. Only its owner may change it.
 """
 
 from collections.abc import Mapping
@@ -49,7 +49,7 @@ def workspace(request: HttpRequest, id: str) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 async def workspace_resume(request: HttpRequest, id: str) -> HttpResponse:
-    """Nodes are read here, on the event loop; the rest is the database's."""
+    """Show the resume form or submit it. The nodes are read here, on the event loop; the database is used in a thread."""
     runtime = get_runtime()
     answer: HttpResponse = await sync_to_async(_resume)(request, id, ready_nodes(runtime), facts_of(runtime))
     if request.method == "POST":
@@ -76,7 +76,7 @@ def workspace_rename(request: HttpRequest, id: str) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def workspace_delete(request: HttpRequest, id: str) -> HttpResponse:
-    """Asks first, so that it works without a script; deleting twice changes nothing."""
+    """Delete the workspace, after a confirmation page that works without a script. Deleting it twice changes nothing."""
     if request.method == "POST" and _is_deleted(request, id):
         return redirect("workspaces")
     record = _managed(request, id)
@@ -120,7 +120,7 @@ def _resume(request: HttpRequest, id: str, nodes: Mapping[str, int] | None, fact
             return redirect("execution", id=_resumed(form, id, facts).pk)
         except Rejected as refused:
             form.add_problems(refused.problems)
-            # Another click, or another page, was faster.
+            # Another click or page was faster, so the workspace runs, or is still stopping.
             closed = next(
                 (one for one in refused.problems if one.code in (rules.ACTIVE, rules.STOPPING, rules.POD_STAYS)), None
             )
@@ -151,7 +151,7 @@ def _resumed(form: ResumeForm, id: str, facts: ClusterFacts) -> Execution:
 def _form_context(
     form: ResumeForm, asked: Workspace, nodes: Mapping[str, int] | None, facts: ClusterFacts
 ) -> dict[str, Any]:
-    """`notes` say, at each field, why what the workspace had is not chosen."""
+    """Return the form's template context; `notes` say at each field why the workspace's old value is not chosen."""
     notes: dict[str, str] = {}
     if not form.is_bound:
         for problem in rules.problems_as_launched(asked, facts=facts):
@@ -168,7 +168,7 @@ def _form_context(
 
 
 def _cluster_context(form: ResumeForm, asked: Workspace, held: Slots) -> dict[str, Any]:
-    """What starting its cluster too comes to, with tiers and prices as they are today."""
+    """Return the template context about starting the cluster too, with today's tiers and prices; {} without a cluster."""
     if not asked.cluster:
         return {}
     words = {"cluster": _cluster_words(asked.cluster)}
@@ -193,7 +193,7 @@ def _cluster_context(form: ResumeForm, asked: Workspace, held: Slots) -> dict[st
 
 
 def _cluster_words(stored: Mapping[str, Any]) -> str:
-    """Such as "Dask, 1 to 5 workers"."""
+    """Return for example "Dask, 1 to 5 workers"."""
     try:
         known = stored_settings(stored)
     except Rejected:
@@ -211,7 +211,7 @@ def _seen(request: HttpRequest, workspace_id: str) -> WorkspaceRecord:
 
 
 def _is_deleted(request: HttpRequest, workspace_id: str) -> bool:
-    """Whether it was one of their own."""
+    """Return whether it was one of the user's own workspaces and is deleted."""
     own = Workspace.objects.filter(pk=workspace_id, owner=request.user.pk or 0)
     return own.filter(deleted_at__isnull=False).exists()
 

@@ -1,4 +1,4 @@
-"""What admins edit, in words: tiers as table rows, pools, settings, and what was changed from what to what; pure."""
+"""Puts into words what admins edit: tiers as table rows, pools, settings, and old and new values in the history; pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ from grid.wording import plural
 
 _SPANS = ((24 * 60 * 60, "d"), (60 * 60, "h"), (60, "min"))
 _GPU_SUFFIX = "/gpu"
-_KINDS = {"workspace": "workspaces", "job": "jobs", "app": "apps", "cluster": "clusters"}  # the rest are frameworks
-_PRICES = frozenset({"cost_per_hour"})  # stored as text with all their places
+_KINDS = {"workspace": "workspaces", "job": "jobs", "app": "apps", "cluster": "clusters"}  # all others are frameworks
+_PRICES = frozenset({"cost_per_hour"})  # stored as text with all decimal places
 
 
 class TierLike(Protocol):
-    """The stored tier."""
+    """The part of `grid.models.HardwareTier` that is used here."""
 
     @property
     def node_pool(self) -> str: ...
@@ -68,7 +68,7 @@ class EntryLike(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TierWords:
-    """A tier's sizes for people. `limits` is the sentence about what it may use beyond what it asks for, `kinds` what it is for."""
+    """A tier's sizes in words. `limits` is a sentence about limits above the requests, `kinds` lists what may run on the tier."""
 
     cores: str
     memory: str
@@ -90,7 +90,7 @@ class PeopleWords:
 
 
 def people_words(members: Iterable[tuple[str, str]]) -> PeopleWords:
-    """Of names and roles; who only looks stands last and is said to."""
+    """Return the members in words from their names and roles; viewers come last and are marked as such."""
     by_role: dict[str, list[str]] = {"owner": [], "contributor": [], "viewer": []}
     for name, role in members:
         by_role[role].append(name)
@@ -107,7 +107,7 @@ class PoolWords:
 
 @dataclass(frozen=True, slots=True)
 class FieldChange:
-    """One field. Of lists only what went and came is told; `old` and `new` are then empty."""
+    """The change of one field. For a list only the removed and added entries are given, and `old` and `new` are empty."""
 
     label: str
     old: str = ""
@@ -129,7 +129,7 @@ class HistoryLine:
 
 
 def tier_words(tier: TierLike, offers: Mapping[str, PoolOffer] | None) -> TierWords:
-    """`offers` is None while the cluster is not known; then nothing is said about the fit."""
+    """Return the tier in words, without a word about its fit while the cluster is unknown (`offers` is None)."""
     return TierWords(
         cores=cores_words(tier.cores),
         memory=memory_words(tier.memory),
@@ -148,12 +148,12 @@ def tier_size(tier: TierLike) -> TierSize:
 
 
 def pool_words(offers: Mapping[str, PoolOffer]) -> list[PoolWords]:
-    """Each pool with its largest node, so that a tier can be made to fit."""
+    """Return each pool with the size of its largest node, so that an admin can size a tier to fit."""
     return [PoolWords(name, _pool_size(offer)) for name, offer in offers.items()]
 
 
 def in_use_sentence(count: int) -> str:
-    """ "" when nothing runs."""
+    """Return a sentence about the active executions that use the object; "" without any."""
     if not count:
         return ""
     start = "1 active execution uses it. It keeps" if count == 1 else f"{count:,} active executions use it. They keep"
@@ -162,7 +162,7 @@ def in_use_sentence(count: int) -> str:
 
 
 def history_lines(entries: Iterable[EntryLike], labels: Mapping[str, str], *, is_reversible: bool) -> list[HistoryLine]:
-    """`labels` are the fields' names as the form has them."""
+    """Return the entries in words; `labels` are the form's labels by field name."""
     return [
         HistoryLine(
             entry_id=entry.pk,
@@ -181,12 +181,12 @@ def history_lines(entries: Iterable[EntryLike], labels: Mapping[str, str], *, is
 
 
 def amount(value: int, unit: str) -> str:
-    """ "25 slots"; of seconds also what they are: "5400 seconds (1 h 30 min)"."""
+    """Return for example "25 slots"; seconds are also given in larger units: "5400 seconds (1 h 30 min)"."""
     return _with_span(f"{value} {unit}", value, unit)
 
 
 def number(value: int, unit: str) -> str:
-    """The same where the unit is said already: "25", "5400 (1 h 30 min)"."""
+    """Return the same without the unit: "25", "5400 (1 h 30 min)"."""
     return _with_span(str(value), value, unit)
 
 
@@ -196,7 +196,7 @@ def _with_span(text: str, value: int, unit: str) -> str:
 
 
 def _span(seconds: int) -> str:
-    """Exact; "" for what is best said in seconds."""
+    """Return the exact time in larger units, such as "1 h 30 min"; "" when seconds would be left over."""
     parts = []
     for size, unit in _SPANS:
         if seconds >= size:
@@ -262,7 +262,7 @@ def _change(name: str, label: str, old: Any, new: Any) -> FieldChange:
 
 
 def _lines(value: Any) -> list[str] | None:
-    """The entries of a list or mapping as texts; None for what is neither."""
+    """Return the entries of a list or mapping as texts; None for any other value."""
     if isinstance(value, dict):
         return [f"{name}={text}" for name, text in sorted(value.items())]
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""The autoscaler in words: what it measures against which target, and what it does or waits for; pure."""
+"""Puts the autoscaler into words: its metrics and their targets, and what it does or waits for; pure."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -56,7 +56,7 @@ _BAD_STATUS = {"AbleToScale": "False", "ScalingActive": "False", "ScalingLimited
 
 @dataclass(frozen=True, slots=True)
 class ConditionLine:
-    """`reason` is Kubernetes' own word."""
+    """A condition of the autoscaler in words; `reason` is Kubernetes' own."""
 
     status: StatusLine
     reason: str
@@ -64,7 +64,7 @@ class ConditionLine:
 
 @dataclass(frozen=True, slots=True)
 class Autoscaling:
-    """`sentence` says how the number of workers is chosen; `now` is what the autoscaler does."""
+    """An autoscaler in words: `sentence` says how the number of workers is chosen, `now` what the autoscaler does now."""
 
     sentence: str
     now: str
@@ -87,8 +87,8 @@ def autoscaling(cluster: ClusterRecord, autoscaler: Autoscaler | None, *, is_fin
 
 
 def condition_lines(autoscaler: Autoscaler, *, maximum: int) -> tuple[ConditionLine, ...]:
-    """In Kubernetes' order of thought: can it act, can it measure, is it held back. `maximum` is the cluster's own: while workers
-    end, the autoscaler is given less."""
+    """Return the conditions in Kubernetes' order: able to scale, scaling active, scaling limited. `maximum` is the cluster's; the
+    autoscaler's own is smaller while workers are ending."""
     known = conditions(autoscaler)
     is_short = autoscaler.spec.max_replicas < maximum
     return tuple(_line(known[kind], is_short) for kind in _MEANINGS if kind in known)

@@ -1,8 +1,8 @@
-"""What a cluster that somebody is about to launch takes: slots, nodes and money at its minimum and maximum, and how its workers
-fit on the nodes of their pool; pure.
+"""Estimates a cluster before its launch: slots, nodes and price at its minimum and maximum, and how its workers fit on the nodes of
+their pool; pure.
 
-Nodes are estimated as if they were empty: first fit, largest first, on the largest node that each pool has now. What other
-executions leave free makes it less, what Kubernetes' own pods take makes it more.
+Nodes are estimated as if they were empty: first fit, largest first, on the largest node that each pool has now. Free space on nodes
+in use makes the real number smaller, Kubernetes' own pods make it larger.
 """
 
 from collections import Counter
@@ -19,12 +19,12 @@ from grid.quantity import format_bytes, format_cores
 from grid.wording import listed, plural
 
 Severity = Literal["ok", "wait", "problem"]
-_HALF = 2  # a node of which more than this part stays unused is worth a word
+_HALF = 2  # more than half of a node's CPU or memory left unused is worth advice
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What one pod asks for: its tier's name, size and price an hour; of how many executions at once it runs how many now."""
+    """One pod's tier: its name, size and price an hour, its limit of simultaneous executions (`places`) and how many run now."""
 
     tier: str
     size: TierSize
@@ -35,7 +35,7 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class ClusterPlan:
-    """`companion` is what the cluster is attached to; None for a cluster alone."""
+    """A cluster to be estimated. `companion` is the machine of the execution that it is attached to; None for a cluster alone."""
 
     head: Machine
     worker: Machine
@@ -46,7 +46,7 @@ class ClusterPlan:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One amount in each of the estimate's columns."""
+    """A row of the estimate, with one amount for each column."""
 
     label: str
     amounts: tuple[str, ...]
@@ -60,7 +60,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """`sentence` says the slots; `columns` head the amounts: minimum and maximum, or one where they are the same."""
+    """An estimate in words. `sentence` is about slots; `columns` are the headers of minimum and maximum, or one when they are equal."""
 
     sentence: str
     columns: tuple[str, ...]
@@ -69,7 +69,7 @@ class Estimate:
 
 
 def estimate(plan: ClusterPlan, slots: Slots, offers: Mapping[str, PoolOffer] | None) -> Estimate:
-    """`offers` is None while the cluster is not known; then nothing is said about nodes."""
+    """Return the estimate, without a word about nodes while the cluster is unknown (`offers` is None)."""
     counts = tuple(dict.fromkeys((plan.minimum, plan.maximum)))
     low, high = slots_of(plan, plan.minimum), slots_of(plan, plan.maximum)
     rows = [Row("Slots", tuple(f"{slots_of(plan, workers):,}" for workers in counts))]
@@ -90,7 +90,7 @@ def estimate(plan: ClusterPlan, slots: Slots, offers: Mapping[str, PoolOffer] | 
 
 
 def slots_of(plan: ClusterPlan, workers: int) -> int:
-    """The head and each worker take one, and so does what the cluster is attached to."""
+    """Return the slots of the head, of each worker, and of the execution that the cluster is attached to: one each."""
     return 1 + workers + (plan.companion is not None)
 
 
@@ -100,7 +100,7 @@ def price_of(plan: ClusterPlan, workers: int) -> Decimal:
 
 
 def nodes_of(plan: ClusterPlan, workers: int, offers: Mapping[str, PoolOffer]) -> dict[str, int | None]:
-    """Nodes by pool; None where nobody can know: no node that shows the pool's size, or one that is too small."""
+    """Return the number of nodes by pool; None where it is unknown, because the pool has no node now or only too small ones."""
     pools: dict[str, list[tuple[TierSize, int]]] = {}
     for machine, count in ((plan.worker, workers), (plan.head, 1), (plan.companion, 1)):
         if machine is not None:
@@ -109,11 +109,11 @@ def nodes_of(plan: ClusterPlan, workers: int, offers: Mapping[str, PoolOffer]) -
 
 
 def nodes_needed(pods: Iterable[tuple[Amounts, int]], node: Amounts) -> int | None:
-    """How many nodes of one size take so many pods of each size, by first fit in the order given; None when one fits no node.
+    """Return how many nodes of one size take the pods (sizes and counts), by first fit in the order given; None when a pod fits no node.
 
-    Counts whole groups at once, so that thousands of workers cost no more than one.
+    Whole groups are counted at once, so that thousands of workers cost no more than one.
     """
-    opened: list[tuple[Amounts, int]] = []  # what is left of so many nodes, in the order in which they were opened
+    opened: list[tuple[Amounts, int]] = []  # free amounts and number of nodes, in the order of opening
     for asked, count in pods:
         each = per_node(asked, node)
         if count and not each:
@@ -124,7 +124,7 @@ def nodes_needed(pods: Iterable[tuple[Amounts, int]], node: Amounts) -> int | No
 
 
 def _fill(opened: Iterable[tuple[Amounts, int]], asked: Amounts, count: int) -> tuple[int, list[tuple[Amounts, int]]]:
-    """Put as many as fit into the nodes; how many are left over, and what is then left of the nodes."""
+    """Put as many pods as fit into the nodes. Return how many are left over, and what the nodes then have free."""
     after: list[tuple[Amounts, int]] = []
     for free, nodes in opened:
         each = per_node(asked, free)
@@ -142,7 +142,7 @@ def _fill(opened: Iterable[tuple[Amounts, int]], asked: Amounts, count: int) -> 
 
 
 def per_node(asked: Amounts, node: Amounts) -> int:
-    """How many of them one empty node takes; something that asks for nothing is counted once."""
+    """Return how many pods of this size one empty node takes; 1 for a pod that requests nothing."""
     shares = [
         has // wants
         for has, wants in ((node.cpu, asked.cpu), (node.memory, asked.memory), (node.gpus, asked.gpus))
@@ -168,7 +168,7 @@ def _nodes_in(pool: str, wanted: Sequence[tuple[TierSize, int]], offers: Mapping
 
 
 def node_size(offer: PoolOffer | None, gpu_resource: str) -> Amounts | None:
-    """The largest node that the pool has now; None while it has none."""
+    """Return the size of the pool's largest node now; None while it has no node."""
     if offer is None or not offer.allocatable:
         return None
     nodes = (
@@ -192,8 +192,8 @@ def _slots_note(plan: ClusterPlan, slots: Slots, most: int) -> Note:
 
 
 def _place_notes(plan: ClusterPlan) -> list[Note]:
-    """A cluster takes one place on the tier of its workers and, if that is another, one on that of its head; what it is attached
-    to takes one of its own."""
+    """Return notes about tiers that limit simultaneous executions. A cluster counts once on its workers' tier, and once on its head's if
+    that is another; the execution that it is attached to counts on its own."""
     cluster = dict.fromkeys((plan.worker, plan.head))
     machines = [one for one in (*cluster, plan.companion) if one is not None]
     notes = []
@@ -276,7 +276,7 @@ def _minus(node: Amounts, asked: Amounts, count: int) -> Amounts:
 
 
 def _share(asked: Amounts, node: Amounts) -> float:
-    """How much of a node it takes, by what it takes most of."""
+    """Return the pod's share of a node, by the resource of which it takes most."""
     pairs = ((asked.cpu, node.cpu), (asked.memory, node.memory), (asked.gpus, node.gpus))
     return max((wants / has if has else float(wants > 0)) for wants, has in pairs)
 

@@ -1,6 +1,6 @@
-"""What the database knows of an on-demand cluster beyond what every execution has, and its price; pure.
+"""The stored values of an on-demand cluster beyond those of every execution, and its price; pure.
 
-`ClusterRecord` is a part of `ExecutionRecord`; `Companion` is the other half of a pair that lives and dies together, a workspace
+`ClusterRecord` is a part of `ExecutionRecord`; `Companion` is the other half of a pair that starts and ends together, a workspace
 or job and its cluster.
 """
 
@@ -16,8 +16,8 @@ FRAMEWORK_NAMES = {"dask": "Dask", "ray": "Ray", "spark": "Spark"}
 
 @dataclass(frozen=True, slots=True)
 class ClusterRecord:
-    """The workers' tier is the execution's own. Percent of requests; 0 means that the number does not follow that metric.
-    `wanted_before` is of the last 20 minutes."""
+    """A stored cluster. The workers' tier is the execution's own. The targets are in percent of the requests; 0 means that the
+    autoscaler ignores the metric. `wanted_before` has the desired number of workers over the last 20 minutes."""
 
     framework: str
     version: str
@@ -43,7 +43,7 @@ class ClusterRecord:
 
 @dataclass(frozen=True, slots=True)
 class Companion:
-    """Of a workspace or job: its cluster. Of an attached cluster: what it belongs to, with `cluster` None."""
+    """The attached cluster of a workspace or job; or, with `cluster` None, the workspace or job of an attached cluster."""
 
     id: str
     kind: str
@@ -56,7 +56,7 @@ class Companion:
 
 @dataclass(frozen=True, slots=True)
 class CompanionCard:
-    """`sentence` says how it is now."""
+    """A companion in words; `sentence` says its present state."""
 
     id: str
     kind: str
@@ -71,12 +71,12 @@ def framework_name(framework: str) -> str:
 
 
 def price_now(cluster: ClusterRecord, worker_cost_per_hour: Decimal, *, workers: int) -> str:
-    """ "$1.40 an hour with 3 workers"."""
+    """Return for example "$1.40 an hour with 3 workers"."""
     return _price(cluster, worker_cost_per_hour, workers)
 
 
 def price_at_bounds(cluster: ClusterRecord, worker_cost_per_hour: Decimal) -> str:
-    """At the minimum and at the maximum."""
+    """Return the prices at the minimum and at the maximum of workers."""
     counts = dict.fromkeys((cluster.workers_minimum, cluster.workers_maximum))
     return ", ".join(_price(cluster, worker_cost_per_hour, count) for count in counts)
 
@@ -87,7 +87,7 @@ def _price(cluster: ClusterRecord, worker_cost_per_hour: Decimal, workers: int) 
 
 
 def workers_words(minimum: int, maximum: int, *, autoscale: bool) -> str:
-    """ "1 to 5 workers, as the load asks", "3 workers"."""
+    """Return for example "1 to 5 workers, as the load asks" or "3 workers"."""
     if autoscale and maximum > minimum:
         return f"{minimum} to {plural(maximum, 'worker')}, as the load asks"
     return plural(minimum, "worker")

@@ -1,4 +1,4 @@
-"""The page of the demonstration: how large the embedded cluster's population is, and what can be made to go wrong. Pure."""
+"""The demonstration page: the size of the embedded cluster's population, and the failures that can be caused; pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any
 
 from grid.wording import plural
 
-MOST_PODS, MOST_CHURN = 150_000, 1000  # what the embedded cluster takes
+MOST_PODS, MOST_CHURN = 150_000, 1000  # the embedded cluster's limits
 _PODS_STEP = 100
 
 
@@ -27,7 +27,7 @@ class Slider:
 
 @dataclass(frozen=True, slots=True)
 class FailureButton:
-    """One button: what it does, and where that is to be seen. `choice` names the further field that it needs; some happen to pods."""
+    """A button that causes a failure. `seen` says where it shows, `choice` names a further field; some failures need pods."""
 
     name: str
     title: str
@@ -112,7 +112,7 @@ class DemonstrationView:
 
 
 def demonstration_view(state: Mapping[str, Any]) -> DemonstrationView:
-    """From what the embedded cluster says of its population."""
+    """Return the page's view of the embedded cluster's population, as its API reports it."""
     wanted = state["wanted"]
     return DemonstrationView(
         now=f"Now {_many(state, 'nodes')} and {_many(state, 'pods')}; {_many(state, 'changes')} since the start.",
@@ -141,7 +141,7 @@ def demonstration_view(state: Mapping[str, Any]) -> DemonstrationView:
 
 
 def _step(pods: int) -> int:
-    """A browser moves a slider to the nearest step, and who applies something else would change the number unseen."""
+    """Return the slider's step; 1 for an odd number of pods, because a browser would round it and submit another number unseen."""
     return 1 if pods % _PODS_STEP else _PODS_STEP
 
 

@@ -1,4 +1,4 @@
-"""Ids of elements, made from the names of things."""
+"""Ids of HTML elements, made from the names of objects."""
 
 import re
 
@@ -6,8 +6,9 @@ _NOT_ALLOWED = re.compile(r"[^A-Za-z0-9_.-]")
 
 
 def element_id(kind: str, *names: str) -> str:
-    """An id that is safe in HTML and in a selector, and different for different names: `node-worker-1`, `pod-default:2fweb`.
+    """Return the kind and names joined by dashes, as an id that is safe in HTML and in a selector: `node-worker-1`.
 
-    Whatever is not a letter, digit, dot, dash or underscore is written as its code between colons.
+    Any character but letters, digits, dots, dashes and underscores is written as its code between colons, `a/b` as `a:2f:b`, so that
+    two names never become the same text.
     """
     return "-".join([kind, *(_NOT_ALLOWED.sub(lambda found: f":{ord(found[0]):x}:", name) for name in names)])

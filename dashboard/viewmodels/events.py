@@ -1,4 +1,4 @@
-"""Kubernetes events as lines of a history; pure."""
+"""Turns Kubernetes events into lines of a history; pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class EventLine:
-    """`headline` is for people, `reason` Kubernetes' own word; `about` is "Kind/name"."""
+    """One event. `headline` is for people, `reason` is Kubernetes' own word; `about` is "Kind/name"."""
 
     id: str
     at: datetime | None
@@ -55,7 +55,7 @@ def event_line(event: Event, *, prefix: str = "event") -> EventLine:
 
 
 def history(events: Sequence[Event]) -> list[Fragment]:
-    """An object's own events for region "events", newest first; `events` come oldest first."""
+    """Return an object's own events for the region "events", newest first; `events` are oldest first."""
     lines = [replace(event_line(event), about_kind="", about_name="") for event in reversed(events)]
     if not lines:
         empty = EmptyState("Nothing known.", "Nothing has happened lately, or Kubernetes has forgotten it.")

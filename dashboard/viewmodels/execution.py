@@ -1,7 +1,7 @@
-"""One execution's page: how it is and why, its way through life with the time of each step, its facts; pure.
+"""One execution's page: its state and the cause, the steps of its life with their times, its facts; pure.
 
-`ExecutionRecord` is what the database knows, read once for each change; what the cluster shows now is laid over it. What is
-said here stays true when the pod, its events and its node are gone.
+`ExecutionRecord` has the stored values, read once for each change; the cluster's present state is laid over it. The stored part stays
+true when the pod, its events and its node are gone.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -25,13 +25,13 @@ _ENDINGS = ("finishing", "stopping", "succeeded", "stopped", "failed", "error")
 _FINAL = frozenset({"succeeded", "stopped", "failed", "error"})
 CONTRIBUTING = frozenset({"owner", "contributor"})
 _BROWSER_KINDS = frozenset({"workspace", "app"})
-_RESTARTABLE = frozenset({"preparing", "running"})  # in which a cluster's head may be restarted
+_RESTARTABLE = frozenset({"preparing", "running"})  # states in which a cluster's head may be restarted
 _OPENED_KINDS = _BROWSER_KINDS | {"cluster"}  # a cluster has the web page of its framework
 
 
 @dataclass(frozen=True, slots=True)
 class LifecycleLine:
-    """One line of the stored history; `event_uid` is set when it came from Kubernetes."""
+    """One line of the stored history; `event_uid` is set when it came from a Kubernetes event."""
 
     at: datetime
     to_state: str
@@ -46,7 +46,7 @@ class LifecycleLine:
 
 @dataclass(frozen=True, slots=True)
 class ExecutionRecord:
-    """What the database knows of one execution, the tier as it was at launch."""
+    """The stored values of one execution, with the tier as it was at launch."""
 
     id: str
     kind: str
@@ -83,8 +83,8 @@ class ExecutionRecord:
     companion: Companion | None = None
     owner_is_active: bool = True
     is_settled: bool = True  # it has ended, and its pod has been seen gone
-    stops_at: datetime | None = None  # because its owner has no access any more
-    workspace_id: str = ""  # of an execution of a workspace that was not deleted
+    stops_at: datetime | None = None  # when it is stopped because its owner has lost access
+    workspace_id: str = ""  # "" without a workspace, or when that is deleted
     workspace_name: str = ""
 
     @property
@@ -92,7 +92,7 @@ class ExecutionRecord:
         return self.project_roles.keys()
 
     def contributes(self, user_id: int) -> bool:
-        """Whether the person launches and opens things in its project, and does not only look."""
+        """Return whether the user may launch and open executions in the project, and not only view them."""
         return self.project_roles.get(user_id) in CONTRIBUTING
 
     @property
@@ -110,8 +110,8 @@ class ExecutionRecord:
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """What of the viewer matters here. `has_left`: it is his, and he is not in its project any more. `contributes`: he does more in
-    its project than look."""
+    """The viewer's rights on one execution. `has_left` is true for an owner who is no longer in the project, `contributes` for a member
+    who may do more than view."""
 
     may_open: bool
     may_stop: bool
@@ -123,12 +123,12 @@ class Person:
 
     @property
     def may_read(self) -> bool:
-        """Its log, and what its program has said."""
+        """True when the person may read the log and the program's messages."""
         return self.sees_all or not self.has_left
 
     @property
     def may_change(self) -> bool:
-        """The workers and the head of a cluster."""
+        """True when the person may resize a cluster and restart its head."""
         return self.is_operator or (self.may_stop and self.contributes)
 
 
@@ -143,7 +143,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Actions:
-    """`why_not_open` is said beside the button that does not work yet; "" when it does."""
+    """The page's buttons; `why_not_open` is the reason beside an Open button that is disabled, "" when it is enabled."""
 
     execution_id: str
     shows_open: bool
@@ -153,13 +153,13 @@ class Actions:
     shows_change: bool
     shows_restart: bool
     stopping: str
-    resumes: str  # the workspace that its owner may resume; "" when it may be launched again, by anybody
+    resumes: str  # the workspace that the viewer may resume; "" when the page offers to launch again instead
     why_not_resume: str
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of its way: done with the time it took, the present one, one that may come, or one that was not reached."""
+    """One step of an execution's life: done (with the time that it took), the present one, a future one, or one that was skipped."""
 
     word: str
     place: Literal["done", "now", "todo", "skipped", "problem"]
@@ -205,7 +205,7 @@ class Facts:
 
 
 def head(record: ExecutionRecord, diagnosis: Diagnosis | None) -> Fragment:
-    """`diagnosis` of its pod, when there is one; of a cluster, what `cluster_diagnosis` makes of all of its pods."""
+    """Return the state and its cause. `diagnosis` is that of the pod, if there is one; for a cluster, `cluster_diagnosis` of its pods."""
     current = None if record.is_final else diagnosis
     status, advice = state_status(record.state, message=record.message, diagnosis=current)
     if record.cluster is not None and current is not None and record.state == "running":
@@ -225,7 +225,7 @@ def _running_note(record: ExecutionRecord) -> str:
 
 
 def actions(record: ExecutionRecord, person: Person, *, is_ready: bool) -> Fragment:
-    """`is_ready`: its pod answers, of a cluster the head's. Who may not open it is not shown the button."""
+    """Return the page's buttons. `is_ready` tells whether the pod (a cluster's head) answers. Open shows only to persons who may open."""
     stop_asked = record.stop_requested_at is not None or record.state == "stopping"
     shows_open = person.may_open and record.kind in _OPENED_KINDS and not record.is_final
     shows_change = person.may_change and record.cluster is not None and not record.is_final and not stop_asked
@@ -252,7 +252,7 @@ def actions(record: ExecutionRecord, person: Person, *, is_ready: bool) -> Fragm
 
 
 def _why_not_open(record: ExecutionRecord, *, stop_asked: bool, is_ready: bool) -> str:
-    """A cluster is opened as soon as its head is up: its page shows how the workers come."""
+    """Return why it cannot be opened now; "" when it can. A cluster can as soon as its head is up: its page shows the workers joining."""
     if stop_asked:
         return "It is stopping."
     if record.kind == "cluster" and record.state in ("deploying", "preparing", "running"):
@@ -263,7 +263,7 @@ def _why_not_open(record: ExecutionRecord, *, stop_asked: bool, is_ready: bool) 
 
 
 def steps(record: ExecutionRecord) -> Fragment:
-    """The way that every execution goes, then how this one ended or may end."""
+    """Return the steps that every execution takes, then how this one ended or may end."""
     entered = {line.to_state: line.at for line in record.lifecycle if line.to_state}
     entered.setdefault(record.state, record.state_since)
     order = [state for state in (*_WAY, *_ENDINGS) if state in entered]
@@ -292,8 +292,8 @@ def _step(state: str, order: Sequence[str], entered: dict[str, datetime], record
 def facts(
     record: ExecutionRecord, person: Person, *, pods: Collection[PodLink], node: str, workers: int = 0, now: datetime
 ) -> Fragment:
-    """`node` is where its pod is now, of a cluster its head's; the stored one stays when the pod is gone. `workers` is how
-    many of a cluster hold a node now."""
+    """Return the facts. `node` is the present node of the pod (a cluster's head); the stored one is shown when the pod is gone.
+    `workers` is the number of a cluster's workers that hold a node now."""
     cluster = record.cluster
     shown_node = node or record.node_name
     end = record.ended_at or now
@@ -330,7 +330,7 @@ def facts(
 
 
 def span(seconds: float) -> str:
-    """How long something took, in its two largest units: "42 s", "7 min 12 s", "3 h 5 min"."""
+    """Return a duration in its two largest units: "42 s", "7 min 12 s", "3 h 5 min"."""
     whole_seconds = max(0, int(seconds))
     for size, unit, small, small_unit in ((3600, "h", 60, "min"), (60, "min", 1, "s")):
         if whole_seconds >= size:
@@ -348,8 +348,8 @@ def _cost(record: ExecutionRecord, now: datetime) -> str:
 
 
 def _prices(record: ExecutionRecord, workers: int) -> tuple[str, str]:
-    """What an hour costs now, and between which bounds it moves; of what has ended, and where they are equal, no bounds. Before
-    a cluster runs, what it will cost at least."""
+    """Return the price of an hour now, and its bounds for a cluster of variable size, "" otherwise. Before a cluster starts, the price
+    is that of its minimum; both are "" when it has ended."""
     cluster = record.cluster
     if cluster is None:
         return price_words(record.cost_per_hour), ""

@@ -1,4 +1,4 @@
-"""One row of the Executions page before it is put into words: the cheap facts that filter and sort look at; pure."""
+"""One row of the Executions page before it is put into words: the cheap facts by which rows are filtered and sorted; pure."""
 
 from datetime import datetime
 
@@ -34,7 +34,7 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def short_name(self) -> str:
-        """Of a cluster's pod what tells it from the others: "worker t6vgn"."""
+        """The name; for a cluster's pod its part and random suffix: "worker t6vgn"."""
         part = self._label(APP_COMPONENT)
         return f"{part} {self.name.rpartition('-')[2]}" if self.is_member and part else self.name
 
@@ -44,14 +44,14 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def part(self) -> str:
-        """What a cluster's pod is in it: "Head" or "Worker"; of the cluster itself, what it is made of: "Dask cluster"."""
+        """The part of a cluster's pod, "Head" or "Worker"; for the cluster itself its framework, "Dask cluster"; otherwise ""."""
         if self.is_member:
             return self._label(APP_COMPONENT).capitalize()
         return f"{framework_name(self.row.framework)} cluster" if self.row and self.row.framework else ""
 
     @property
     def tier(self) -> str:
-        """A cluster's is its workers'; its head has one of its own."""
+        """The tier's name; for a cluster its workers' tier, for its head the head's own."""
         if self.row is None:
             return self._label(self.keys.tier)
         return (self.is_head and self.row.head_tier_name) or self.row.tier_name
@@ -70,7 +70,7 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def state(self) -> str:
-        """The execution's state; of a cluster's pod, and of a pod that nobody knows, its own."""
+        """The execution's state; for a cluster's pod and for an orphan its own."""
         if self.pod is not None and (self.row is None or self.is_member):
             return pod_state(self.pod)
         return self.row.state if self.row else ""
@@ -96,7 +96,7 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
 
 
 def pod_state(pod: Pod) -> str:
-    """The state that its pod alone would give an execution."""
+    """Return the state that the pod alone would give an execution."""
     if has_ended(pod):
         return "succeeded" if pod.status.phase == "Succeeded" else "failed"
     if pod.metadata.deletion_timestamp is not None:

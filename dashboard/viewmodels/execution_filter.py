@@ -1,6 +1,6 @@
-"""Which groups of the Executions page a view wants, and in what order; pure.
+"""Filters and sorts the groups of the Executions page; pure.
 
-Filtering and sorting look at cheap facts; a status is asked for only where a filter needs one.
+Filtering and sorting use cheap facts; a status is computed only where a filter needs it.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ _STATE_ORDER = {state: place for place, state in enumerate(STATES)}
 
 
 class GroupFilter:
-    """A view's filter. `status_of` tells an entry's status in words, for filters that look at it."""
+    """A view's filter. `status_of` returns an entry's status in words, for filters that need it."""
 
     def __init__(self, view: ExecutionsView, status_of: StatusOf) -> None:
         self._view = view
@@ -31,7 +31,7 @@ class GroupFilter:
 
     @property
     def looks_at_statuses(self) -> bool:
-        """Whether what it finds depends on statuses, of which some change with time alone."""
+        """True when the matches depend on statuses, some of which change with time alone."""
         return bool(self._text) or self._view.status == TROUBLE
 
     @property
@@ -39,7 +39,7 @@ class GroupFilter:
         return self._limits.age is not None
 
     def narrowed(self, group: Group, now: datetime) -> Group | None:
-        """The group with its matching entries only; None when there are none."""
+        """Return the group with its matching entries only; None without any."""
         if not self._view.is_filtered:
             return group
         kept = tuple(entry for entry in group.entries if self._fits(entry, now))
@@ -78,7 +78,7 @@ class GroupFilter:
         return asked.at_least(least) == asked
 
     def _mentions(self, entry: Entry) -> bool:
-        """Cheap columns first; a sentence is made only where they do not have the text."""
+        """Return whether the entry has the text. Cheap columns are searched first, so that a status is seldom computed."""
         title = entry.row.title if entry.row else ""
         pod_name = entry.pod.metadata.name if entry.pod else ""
         kind, state = KINDS.get(entry.kind, entry.kind), STATES.get(entry.state, entry.state)
@@ -88,7 +88,7 @@ class GroupFilter:
 
 
 def sorting(view: ExecutionsView) -> tuple[Callable[[Group], Any], bool]:
-    """A sort key, and whether the list is read from its end. Equal ones come newest first, whichever the direction."""
+    """Return a sort key, and whether the list is read from its end. Equal groups come newest first in both directions."""
     column = _SORT_KEYS[view.sort]
     is_reversed = view.descending if view.sort != "age" else not view.descending
     direction = 1 if is_reversed else -1

@@ -1,4 +1,4 @@
-"""What stays together on the Executions page: an execution with its pods, or a pod of an execution that nobody knows; pure."""
+"""Groups of rows that stay together on the Executions page: an execution with its pods, or an orphaned pod; pure."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -15,7 +15,7 @@ _FINAL = ("succeeded", "stopped", "failed", "error")
 
 
 class Group(msgspec.Struct, frozen=True, gc=False):
-    """`head` says what it is; it has a row of its own when `has_head`, as a cluster with pods does. `entries` are the rows below."""
+    """Rows that stay together. `head` has a row of its own when `has_head`, as for a cluster with pods; `entries` are the other rows."""
 
     head: Entry
     entries: tuple[Entry, ...]
@@ -26,7 +26,7 @@ class Group(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def key(self) -> str:
-        """The execution's id, with the pod's name where nobody knows the execution."""
+        """The execution's id, with the pod's name added for an orphan."""
         id, pod = self.head.execution_id, self.head.pod
         return id if self.head.row or pod is None else f"{id} {pod.metadata.key}"
 
@@ -36,7 +36,7 @@ class Group(msgspec.Struct, frozen=True, gc=False):
 
 
 def group_of(row: ExecutionRow, pods: Sequence[Pod], keys: Keys) -> Group | None:
-    """Return an execution's rows: its own while it has no pod, else one for each pod. None when it has ended, and its pods have."""
+    """Return an execution's rows: its own while it has no pod, else one for each pod. None when it and all of its pods have ended."""
     if row.state in _FINAL:
         pods = [pod for pod in pods if not has_ended(pod)]
         if not pods:
@@ -51,7 +51,7 @@ def group_of(row: ExecutionRow, pods: Sequence[Pod], keys: Keys) -> Group | None
 
 
 def orphan_groups(pods: Sequence[Pod], keys: Keys) -> list[Group]:
-    """Return each pod of an execution that nobody knows by itself; what is known of it stands in its labels."""
+    """Return a group for each active pod whose execution is unknown; its facts come from the pod's labels."""
     entries = [Entry(None, pod, keys) for pod in pods if not has_ended(pod)]
     return [Group(entry, (entry,)) for entry in entries]
 

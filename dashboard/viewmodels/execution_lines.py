@@ -1,4 +1,4 @@
-"""A row of the Executions page in words; pure."""
+"""Puts the rows of the Executions page into words; pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ _FRAGMENTS = "dashboard/fragments/"
 
 @dataclass(frozen=True, slots=True)
 class ExecutionLine:
-    """One row. `shape`: a pod or waiting execution on its own, the head of a group, or a member of one."""
+    """One row. `shape` is "single" for a pod or waiting execution on its own, else "head" or "member" of a group."""
 
     shape: str
     execution_id: str
@@ -48,20 +48,20 @@ class ExecutionLine:
 
 
 def status_of(entry: Entry, diagnosis: Diagnosis | None) -> tuple[StatusLine, str]:
-    """Return the state in a word and why in a sentence, and what to do next. `diagnosis` is its pod's."""
+    """Return the state in a word with its cause in a sentence, and what to do next. `diagnosis` is that of the entry's pod."""
     message = entry.row.message if entry.row and not entry.is_member else ""
     return state_status(entry.state, message=message, diagnosis=diagnosis)
 
 
 def changes_with_time(entry: Entry) -> bool:
-    """Whether its status may become another one though nothing happens. That of a pod that is ready and never failed does not."""
+    """Return whether the entry's status may change with time alone, which that of a ready pod without restarts cannot."""
     if entry.pod is None:
         return False
     return entry.restarts > 0 or pod_state(entry.pod) in ("deploying", "preparing", "stopping")
 
 
 def runs_well(entry: Entry) -> bool:
-    """Whether there is nothing to explain: its pod is ready and never failed."""
+    """Return whether the entry needs no explanation, because it runs and its pod is ready and was never restarted."""
     return (
         entry.state == "running"
         and entry.pod is not None
@@ -71,7 +71,7 @@ def runs_well(entry: Entry) -> bool:
 
 
 def entry_fragment(entry: Entry, status: tuple[StatusLine, str], usage: Usage | None, *, sees_all: bool) -> Fragment:
-    """One row for a pod, or for an execution that has none yet. `sees_all` makes its node a link."""
+    """Return the row of a pod, or of an execution that has no pod yet. `sees_all` makes its node a link."""
     has_pod = entry.pod is not None
     line = _line(
         entry,
@@ -88,7 +88,7 @@ def entry_fragment(entry: Entry, status: tuple[StatusLine, str], usage: Usage | 
 
 
 def head_fragment(group: Group, used: Sequence[Usage]) -> Fragment:
-    """A cluster's own row: the sums of the rows below, of which `used` is what was measured."""
+    """Return a cluster's own row with the sums of the rows below; `used` is their measured usage."""
     nodes = {member.node for member in group.entries if member.node}
     line = _line(
         group.head,
@@ -144,7 +144,7 @@ def _line(
 
 
 def _together(group: Group) -> StatusLine:
-    """A cluster's own row: its state, and how many of the workers below run; its head is named while it does not."""
+    """Return a cluster's own status: its state, and how many of its workers run; the head is mentioned while it does not run."""
     row = group.head.row
     status, _ = state_status(group.head.state, message=row.message if row else "")
     note = _how_many_run(group.entries)

@@ -1,7 +1,7 @@
 """The Executions page: one row for each active pod of an execution, and one for each execution that has no pod yet; pure.
 
-The list is kept in order while it changes (`window`), and rows are put into words only for the page that somebody sees, so the cost
-follows what changed and what is shown. A cluster's pods stay together below their execution, whatever the sort.
+The list is kept in order while it changes (`window`), and rows are put into words only for the page that is shown, so the cost
+depends on the changes and on the rows shown only. A cluster's pods stay together below their execution, whatever the sort.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -21,7 +21,7 @@ _FRAGMENTS = "dashboard/fragments/"
 
 
 def window_of(view: ExecutionsView) -> OrderedWindow[Group]:
-    """The empty list in the view's order."""
+    """Return an empty list in the view's order."""
     sort_key, is_reversed = sorting(view)
     return OrderedWindow(sort_key=sort_key, is_reversed=is_reversed, height=len)
 
@@ -32,7 +32,7 @@ def page_fragments(
     view: ExecutionsView,
     rows_of: Callable[[Group], Sequence[Fragment]],
 ) -> list[Fragment]:
-    """Region "executions" with the page, and the paging line. `rows_of` puts a group into words."""
+    """Return the page's rows for the region "executions", and the paging line. `rows_of` puts a group into words."""
     fragments = [fragment for group in page.items for fragment in rows_of(group)]
     if not fragments:
         empty = EmptyState("No execution matches.", "Clear the filter to see all that you may see.")
@@ -57,7 +57,7 @@ def _paging(window: OrderedWindow[Group], page: Page[Group], view: ExecutionsVie
 
 
 def choices(rows: Iterable[ExecutionRow], view: ExecutionsView) -> Choices:
-    """What the filter's lists offer."""
+    """Return the choices of the filter's lists."""
     rows = list(rows)
     return Choices(
         tiers=offered(((row.tier_id, row.tier_name) for row in rows), view.tier),

@@ -1,7 +1,7 @@
-"""What the Executions page's URL asks for: filter by each column and free text, sort, page, running or ended; pure.
+"""Parses the URL of the Executions page: filters by column and free text, sort, page, running or ended; pure.
 
-Nonsense in a choice means the default; a bound that cannot be read is said at its field, because a filter that silently does not
-filter misleads.
+An invalid choice means the default; an invalid bound is reported at its field, because a filter that silently does not filter
+misleads.
 """
 
 import re
@@ -26,9 +26,9 @@ _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 60 * 60, "d": 24 * 60 * 60}
 
 @dataclass(frozen=True, slots=True)
 class ExecutionsView:
-    """Texts are as typed; a bound is the least that a row must have, "" for none.
+    """The page's URL as values. Texts are as typed; a bound is a row's minimum, "" for none.
 
-    The ended come newest first, and a page of them begins `before` or `after` a position that another page has given.
+    Ended executions come newest first, and a page of them begins `before` or `after` a position that another page has linked to.
     """
 
     show: str = ""
@@ -72,7 +72,7 @@ class ExecutionsView:
         )
 
     def query(self, **changed: Any) -> str:
-        """The query string of this view with something changed; only what is not the default."""
+        """Return the query string of this view with the changes; defaults are left out."""
         new = replace(self, **changed)
         names = ("show", "text", "kind", "tier", "user", "project", "status", "node", *_BOUNDS, "before", "after")
         parts = {name: getattr(new, name) for name in names if getattr(new, name)}
@@ -85,7 +85,7 @@ class ExecutionsView:
 
     @property
     def sort_parameter(self) -> str:
-        """For the form's hidden field."""
+        """The sort for the form's hidden field, with "-" in front when it is descending."""
         return ("-" if self.descending else "") + self.sort
 
     @property
@@ -103,7 +103,7 @@ class ExecutionsView:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The bounds as numbers; None where there is none. `problems` maps a field to the sentence shown at it."""
+    """The bounds as numbers; None for no bound. `problems` pairs a field with the sentence shown at it."""
 
     age: timedelta | None = None
     restarts: int | None = None
@@ -114,7 +114,7 @@ class Bounds:
 
 
 def bounds(view: ExecutionsView) -> Bounds:
-    """A bound that cannot be read does not filter, and is among the problems."""
+    """Return the view's bounds. An invalid one does not filter, and is among the problems."""
     readers: Mapping[str, Any] = {
         "age": _age,
         "restarts": _count,
@@ -137,7 +137,7 @@ def bounds(view: ExecutionsView) -> Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What the filter's lists offer: (value, words), only from what the viewer may see."""
+    """The choices of the filter's lists as (value, words), from executions that the viewer may see only."""
 
     tiers: tuple[tuple[str, str], ...]
     users: tuple[tuple[str, str], ...]
@@ -145,7 +145,7 @@ class Choices:
 
 
 def offered(pairs: Iterable[tuple[str, str]], wanted: str) -> tuple[tuple[str, str], ...]:
-    """Each once, by its words. What the URL asks for is among them, so that a shared link shows what it filters by."""
+    """Return each choice once, sorted by its words. The URL's value is always included, so that a shared link shows its filter."""
     known = dict(pairs)
     if wanted:
         known.setdefault(wanted, wanted)

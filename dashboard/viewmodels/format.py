@@ -1,4 +1,4 @@
-"""Numbers and times as people read them; plain functions, used by view-models and template filters."""
+"""Formats numbers and times for people, in view-models and template filters; pure."""
 
 from datetime import datetime
 
@@ -6,7 +6,7 @@ _UNITS = ((24 * 60 * 60, "d"), (60 * 60, "h"), (60, "min"))
 
 
 def brief_duration(seconds: float) -> str:
-    """The largest fitting unit, whole: "42 s", "7 min", "3 h", "12 d". What is past zero is "0 s"."""
+    """Return a duration in whole numbers of its largest unit: "42 s", "7 min", "3 h", "12 d". A negative one is "0 s"."""
     for size, unit in _UNITS:
         if seconds >= size:
             return f"{int(seconds // size)} {unit}"
@@ -14,21 +14,21 @@ def brief_duration(seconds: float) -> str:
 
 
 def age(moment: datetime | None, now: datetime) -> str:
-    """How long ago; "" for a time that is not known."""
+    """Return the time since `moment`; "" when it is unknown."""
     return "" if moment is None else brief_duration((now - moment).total_seconds())
 
 
 def until(moment: datetime, now: datetime) -> str:
-    """How long from now: "in 4 min", or "now" when it has come."""
+    """Return the time until `moment`, such as "in 4 min", or "now" when it has come."""
     seconds = (moment - now).total_seconds()
     return f"in {brief_duration(seconds)}" if seconds >= 1 else "now"
 
 
 def clock_time(moment: datetime) -> str:
-    """The time of day, in UTC as everything here: "14:02:11"."""
+    """Return the time of day in the moment's own time zone, which is UTC throughout: "14:02:11"."""
     return moment.strftime("%H:%M:%S")
 
 
 def percent(part: int, whole: int) -> int:
-    """A share in whole percent, 0 to 100; 0 of nothing."""
+    """Return a share in whole percent, 0 to 100; 0 when the whole is 0."""
     return 0 if whole <= 0 else max(0, min(100, round(100 * part / whole)))

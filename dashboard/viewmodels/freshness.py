@@ -1,4 +1,4 @@
-"""How far what a page shows is behind the cluster, in words: every live page carries this fragment."""
+"""Says how far a page is behind the cluster; every live page carries this fragment."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -9,12 +9,12 @@ from dashboard.viewmodels.live import Fragment
 from grid.watch.store import Freshness
 
 FRAGMENT_ID = "freshness"
-_SMALL_DELAY = 2.0  # seconds that nobody would call an outage
+_SMALL_DELAY = 2.0  # seconds; a shorter delay is not worth a message
 
 
 @dataclass(frozen=True, slots=True)
 class FreshnessView:
-    """`headline` changes only when the state does, so that a screen reader says it once; `detail` may count seconds."""
+    """A page's freshness. `headline` changes only with the state, so that screen readers announce it once; `detail` may count seconds."""
 
     state: Literal["live", "snapshot", "starting", "behind", "broken"]
     headline: str
@@ -24,8 +24,8 @@ class FreshnessView:
 def freshness_view(
     freshness: Freshness, *, now: datetime, is_followed: bool = True, busy_seconds: float = 0.0
 ) -> FreshnessView:
-    """`is_followed` is False for a first paint: only a browser that follows the page sees it live. `busy_seconds` is how much later than it
-    should the page was brought up to date, because this server has too much to do."""
+    """Return the page's freshness in words. `is_followed` is False for a first paint, which is not live until the websocket is open.
+    `busy_seconds` is how much too late the page was updated because this server is overloaded."""
     behind = freshness.behind_seconds
     if not freshness.synced:
         return FreshnessView(
@@ -51,7 +51,7 @@ def freshness_view(
 
 
 def broken_view() -> FreshnessView:
-    """Our own fault: the page could not be made."""
+    """Return the view for an error of our own, when the page's fragments could not be made."""
     return FreshnessView(
         "broken",
         "Not up to date",

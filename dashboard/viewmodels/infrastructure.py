@@ -1,6 +1,6 @@
 """The Infrastructure page: nodes, and what the autoscaler does; pure.
 
-The list is kept in order while it changes (`window`), and only rows that somebody sees are put into words. Pools are in `pools`.
+The list is kept in order while it changes (`window`), and only rows that are shown are put into words. Pools are in `pools`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +30,7 @@ SORTS = ("pool", "name", "type", "state", "created", "pods", "cpu", "memory")
 
 @dataclass(frozen=True, slots=True)
 class InfrastructureView:
-    """What the URL asks for."""
+    """The page's URL as values."""
 
     pool: str = ""
     text: str = ""
@@ -41,7 +41,7 @@ class InfrastructureView:
 
     @classmethod
     def parse(cls, query: Mapping[str, Any]) -> "InfrastructureView":
-        """Nonsense means the default."""
+        """Parse the query; an invalid value means the default."""
         sort = str(query.get("sort", ""))
         page = str(query.get("page", ""))
         state = str(query.get("state", ""))
@@ -55,7 +55,7 @@ class InfrastructureView:
         )
 
     def query(self, **changed: Any) -> str:
-        """The query string of this view with something changed; only what is not the default."""
+        """Return the query string of this view with the changes; defaults are left out."""
         new = replace(self, **changed)
         sort = ("-" if new.descending else "") + new.sort
         wanted = {"pool": new.pool, "text": new.text, "state": new.state}
@@ -82,7 +82,7 @@ class NodeRow:
 
 
 def window_of(view: InfrastructureView) -> OrderedWindow[NodeSums]:
-    """The empty list in the view's order; nodes that are equal in it are in the order of their names."""
+    """Return an empty list in the view's order; equal nodes are ordered by name."""
     column = _SORT_KEYS[view.sort]
     return OrderedWindow(sort_key=lambda one: (column(one), one.node.metadata.name), is_reversed=view.descending)
 
@@ -93,7 +93,7 @@ def node_rows(
     view: InfrastructureView,
     row_of: Callable[[NodeSums], Fragment],
 ) -> list[Fragment]:
-    """Region "nodes" with the page, and the paging line. `row_of` puts a node into words."""
+    """Return the page's rows for the region "nodes", and the paging line. `row_of` puts a node into words."""
     rows = [row_of(one) for one in page.items] or [_no_rows(view)]
     sentence = plural(len(window), "node")
     if page.number > 1 or page.has_next:
@@ -107,7 +107,7 @@ def node_rows(
 
 
 def activity(events: Sequence[Event]) -> list[Fragment]:
-    """The autoscaler's latest events, newest first; `events` come oldest first."""
+    """Return the autoscaler's latest events for the region "activity", newest first; `events` are oldest first."""
     lines: list[EventLine] = [event_line(event) for event in reversed(events[-EVENTS_SHOWN:])]
     if not lines:
         empty = EmptyState("Nothing yet.", "Scale-ups and removals of nodes appear here as they happen.")

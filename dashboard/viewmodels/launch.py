@@ -12,7 +12,7 @@ from grid.wording import plural
 
 @dataclass(frozen=True, slots=True)
 class TierOffer:
-    """One tier that the person may choose, as stored; `running` counts executions of everybody that hold slots on it."""
+    """A stored tier that the user may choose; `running` counts all users' executions that hold slots on it."""
 
     id: str
     name: str
@@ -42,7 +42,7 @@ class TierCard:
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """`note` says that, and why, a launch now would wait; "" when it would not."""
+    """A user's slots in words; `note` says why a launch now would wait, "" when it would not."""
 
     used: int
     maximum: int
@@ -51,7 +51,8 @@ class Slots:
 
 
 def tier_cards(offers: Collection[TierOffer], *, chosen: str, ready_nodes: Mapping[str, int] | None) -> list[TierCard]:
-    """`chosen` wins when it is offered, then the default tier, then the first. `ready_nodes` by pool; None when not known."""
+    """Return a card for each tier. `chosen` is checked when it is offered, else the default tier, else the first. `ready_nodes` are
+    numbers by pool; None when unknown."""
     ids = {offer.id for offer in offers}
     defaults = [offer.id for offer in offers if offer.is_default] or [offer.id for offer in offers][:1]
     checked = chosen if chosen in ids else next(iter(defaults), "")
@@ -72,7 +73,7 @@ def tier_cards(offers: Collection[TierOffer], *, chosen: str, ready_nodes: Mappi
 
 
 class TierSizeAndPrice(Protocol):
-    """The stored tier."""
+    """The part of `grid.models.HardwareTier` that is used here."""
 
     @property
     def name(self) -> str: ...
@@ -87,7 +88,7 @@ class TierSizeAndPrice(Protocol):
 
 
 def tier_option(tier: TierSizeAndPrice) -> str:
-    """A tier in one line of a list: "Small: 1 core, 4 GiB, $0.05 an hour"."""
+    """Return a tier in one line: "Small: 1 core, 4 GiB, $0.05 an hour"."""
     parts = [cores_words(tier.cores), memory_words(tier.memory)]
     if tier.gpus:
         parts.append(plural(tier.gpus, "GPU"))
@@ -95,7 +96,7 @@ def tier_option(tier: TierSizeAndPrice) -> str:
 
 
 def slots(*, used: int, queued: int, maximum: int) -> Slots:
-    """`used` are slots that the person holds, `queued` those that the person's waiting executions want."""
+    """Return the user's slots in words. `used` are the slots held, `queued` those that the user's waiting executions need."""
     sentence = f"You use {used:,} of {plural(maximum, 'slot')}."
     if queued:
         sentence += f" {queued:,} more {'waits' if queued == 1 else 'wait'} in the queue."
@@ -111,7 +112,7 @@ def slots(*, used: int, queued: int, maximum: int) -> Slots:
 
 
 def slots_together(needed: int, held: Slots) -> str:
-    """How many slots a workspace with its cluster takes, and that it waits when fewer are free."""
+    """Return a sentence about the slots that a workspace and its cluster take, and whether they have to wait for them."""
     free = max(0, held.maximum - held.used)
     if needed <= free:
         return f"Together they take {plural(needed, 'slot')}."

@@ -1,4 +1,4 @@
-"""Said on the page of an execution whose owner has left its project, only views it, or has no account any more; pure."""
+"""The notice on the page of an execution whose owner has left its project, only views it, or has a closed account; pure."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,7 +9,7 @@ from dashboard.viewmodels.live import Fragment
 
 @dataclass(frozen=True, slots=True)
 class Leaving:
-    """Nothing is said without sentences; `stops_at` is when it will be stopped, None when that is past or not known."""
+    """The notice, which is not shown when `why` is ""; `stops_at` is when the execution will be stopped, None when past or unknown."""
 
     why: str
     stops_at: datetime | None = None
@@ -30,7 +30,7 @@ def _denied(person: Person) -> str:
 
 
 def left_sentence(record: ExecutionRecord) -> str:
-    """To the owner, for what he may not do any more."""
+    """Return the sentence that tells the owner why some rights are gone."""
     if record.owner_id in record.project_roles:
         return f"You only view the project {record.project_name} now."
     return f"You have left the project {record.project_name}."

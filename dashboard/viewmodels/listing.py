@@ -1,11 +1,11 @@
-"""What every list has: which part of it is shown, and an empty state."""
+"""The common parts of lists: the paging line and the empty state."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Paging:
-    """Which rows of how many, and where the others are; for `fragments/paging.html`."""
+    """The paging line: which rows of how many are shown, and links to the neighboring pages; for `fragments/paging.html`."""
 
     sentence: str
     previous: str = ""
@@ -14,7 +14,7 @@ class Paging:
 
 @dataclass(frozen=True, slots=True)
 class EmptyState:
-    """What is not there, and what to do about it; for `fragments/empty_row.html` and `fragments/empty_item.html`."""
+    """The text of an empty list, with advice; for `fragments/empty_row.html` and `fragments/empty_item.html`."""
 
     headline: str
     advice: str

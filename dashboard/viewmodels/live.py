@@ -1,7 +1,7 @@
-"""What a live page is made of, and the least that has to be sent so that a browser shows the newest of it.
+"""The fragments of live pages, and the smallest updates that bring a browser up to date; pure, used by every websocket.
 
-A page is a sequence of fragments. A fragment stands alone and is replaced by its id, or it lives in a region: a container whose
-children are ordered. `changes` compares what a browser has with what it should have; pure, and used by every websocket.
+A page is a sequence of fragments. A fragment either stands alone and is replaced by its id, or belongs to a region, a container whose
+children are ordered. `changes` compares what a browser has with what it should have.
 """
 
 from bisect import bisect_left
@@ -12,7 +12,7 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """One element with a stable id: `template` renders it from `context`, a frozen view-model (`x` in the template).
+    """One HTML element with a stable id: `template` renders it from `context`, a frozen view-model (`x` in the template).
 
     `region` is the id of the container whose children are ordered; "" for a single element.
     """
@@ -25,7 +25,7 @@ class Fragment:
 
 @dataclass(frozen=True, slots=True)
 class PageUpdate:
-    """One operation on the page. `target` is the element's or region's id, `fragments` what to put there.
+    """One operation on the page. `target` is the id of the element or region, `fragments` its new content.
 
     `replace` morphs the element, `fill` replaces all children of a region, `prepend` inserts at a region's start, `after`
     inserts behind an element, `remove` takes an element away.
@@ -38,14 +38,14 @@ class PageUpdate:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What one browser has: single fragments by id, and the ordered fragments of each region."""
+    """The fragments that a browser shows: single ones by id, and the ordered ones of each region."""
 
     singles: Mapping[str, Fragment]
     regions: Mapping[str, tuple[Fragment, ...]]
 
     @classmethod
     def of(cls, fragments: Iterable[Fragment], regions: Iterable[str] = ()) -> "Shown":
-        """`regions` are named so that an empty one is known, too."""
+        """Group the fragments by region; `regions` names the page's regions, so that empty ones are included."""
         singles: dict[str, Fragment] = {}
         ordered: dict[str, list[Fragment]] = {region: [] for region in sorted(regions)}
         for fragment in fragments:
@@ -57,15 +57,15 @@ class Shown:
 
 
 def everything(new: Shown) -> list[PageUpdate]:
-    """The full state, whatever the browser has."""
+    """Return updates that set the full state, whatever the browser shows."""
     filled = [PageUpdate("fill", region, children) for region, children in new.regions.items()]
     return filled + [PageUpdate("replace", single.id, (single,)) for single in new.singles.values()]
 
 
 def changes(old: Shown, new: Shown) -> list[PageUpdate]:
-    """From `old` to `new`, in an order in which every target exists and none is itself new when it is used.
+    """Return the updates from `old` to `new`, ordered so that each target exists when it is used.
 
-    Per region: removals first, then insertions behind elements that stay, then replacements in place.
+    In each region, removals come first, then insertions after elements that stay, then replacements in place.
     """
     found: list[PageUpdate] = []
     for region, children in new.regions.items():
@@ -107,7 +107,7 @@ def _insertion(region: str, anchor: str, run: Sequence[Fragment]) -> list[PageUp
 
 
 def _longest_ordered(ids: Sequence[str], position: Mapping[str, int]) -> frozenset[str]:
-    """The largest set of ids whose old order is their new one; only the others have to move (patience sorting)."""
+    """Return the largest set of ids that keep their relative order, found by patience sorting; only the others have to move."""
     tails: list[int] = []
     tail_ids: list[str] = []
     previous: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Which container's log an execution's page shows, how those of a cluster become one, and what to say without any; pure."""
+"""Chooses the container whose log an execution's page shows, merges the logs of a cluster, and says why there is no log; pure."""
 
 import heapq
 import re
@@ -12,13 +12,13 @@ from grid.labels import APP_COMPONENT, HEAD
 _STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z")
 
 MAIN_CONTAINER = "run"
-ALL = "all"  # what is asked for to see the logs of all pods as one
+ALL = "all"  # the choice that shows the logs of all pods merged
 MERGED_PODS = 24
 
 
 @dataclass(frozen=True, slots=True)
 class LogSource:
-    """`pods` and `containers` are what may be chosen."""
+    """The container whose log is shown; `pods` and `containers` are the choices."""
 
     namespace: str
     pod: str
@@ -29,7 +29,7 @@ class LogSource:
 
 
 def all_source(pods: Sequence[Pod]) -> LogSource | None:
-    """All pods of a cluster as one; each can be chosen alone as well. None without pods."""
+    """Return the source of all the cluster's pods merged, in which each pod is also a choice; None without pods."""
     if not pods:
         return None
     names = tuple(sorted((one.metadata.name for one in pods), key=lambda name: ("-head-" not in name, name)))
@@ -44,7 +44,7 @@ def all_source(pods: Sequence[Pod]) -> LogSource | None:
 
 
 def log_source(pods: Sequence[Pod], *, pod: str, container: str, main: str) -> LogSource | None:
-    """What was asked for when it exists, else the main pod's main container; None without pods."""
+    """Return the requested pod and container where they exist, else the main pod and its main container; None without pods."""
     if not pods:
         return None
     by_name = {one.metadata.name: one for one in sorted(pods, key=lambda one: one.metadata.name)}
@@ -63,7 +63,7 @@ def log_source(pods: Sequence[Pod], *, pod: str, container: str, main: str) -> L
 
 
 def started_pods(pods: Sequence[Pod]) -> list[Pod]:
-    """Those whose program has started, the head first, then the newest."""
+    """Return the pods whose program has started, the head first, then the newest."""
     started = [pod for pod in pods if _has_started(pod, MAIN_CONTAINER)]
     started.sort(key=lambda pod: str(pod.metadata.creation_timestamp or ""), reverse=True)
     started.sort(key=lambda pod: pod.metadata.labels.get(APP_COMPONENT) != HEAD)
@@ -71,15 +71,15 @@ def started_pods(pods: Sequence[Pod]) -> list[Pod]:
 
 
 def member_name(pod: Pod) -> str:
-    """What stands in front of its lines: "head", or the part of a worker's name that tells it from the others."""
+    """Return the prefix of the pod's log lines: "head", or the random suffix of a worker's name."""
     if pod.metadata.labels.get(APP_COMPONENT) == HEAD:
         return HEAD
     return pod.metadata.name.rpartition("-")[2]
 
 
 def merged(logs: Mapping[str, str], *, lines: int) -> str:
-    """The last `lines` of all logs in the order of their timestamps, each with its pod in front. The logs' lines begin with the
-    kubelet's timestamps; one without stays behind the line before it."""
+    """Return the last `lines` of all logs by timestamp, each with its pod's name in front. The logs' lines begin with the kubelet's
+    timestamps; a line without one stays after the line before it."""
     width = max(map(len, logs), default=0)
     streams = [_stamped(name.ljust(width), text) for name, text in logs.items()]
     together = [line for _, line in heapq.merge(*streams, key=lambda pair: pair[0])]
@@ -87,7 +87,7 @@ def merged(logs: Mapping[str, str], *, lines: int) -> str:
 
 
 def _stamped(name: str, text: str) -> Iterable[tuple[str, str]]:
-    """Pairs of a timestamp that sorts as text and the line to show."""
+    """Return pairs of a timestamp that sorts as text and the line to show."""
     latest = ""
     found = []
     for line in text.splitlines():

@@ -1,4 +1,4 @@
-"""Logins in words: what a lock means for who meets it, what is locked for admins, one's sessions; pure."""
+"""Puts logins into words: the message of a lock, the admins' list of locks, and a user's own sessions; pure."""
 
 import math
 import re
@@ -33,7 +33,7 @@ _SYSTEMS = (
 
 
 class LockLike(Protocol):
-    """`grid.lockouts.Lock`."""
+    """The part of `grid.lockouts.Lock` that is used here."""
 
     @property
     def scope(self) -> str: ...
@@ -48,7 +48,7 @@ class LockLike(Protocol):
 
 
 class SessionLike(Protocol):
-    """A stored session."""
+    """The part of a stored session that is used here."""
 
     @property
     def pk(self) -> str: ...
@@ -64,7 +64,7 @@ class SessionLike(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LockRow:
-    """What is locked, as an admin reads it; `scope`, `name` and `address` say which lock to end."""
+    """A lock in words, for admins; `scope`, `name` and `address` identify the lock to end."""
 
     title: str
     failures: str
@@ -76,7 +76,7 @@ class LockRow:
 
 @dataclass(frozen=True, slots=True)
 class SessionRow:
-    """One of one's own sessions."""
+    """One of the user's own sessions."""
 
     key: str
     browser: str
@@ -88,7 +88,7 @@ class SessionRow:
 
 
 def lock_sentence(scope: str, left: timedelta) -> str:
-    """Whether the name is an account makes no difference to what is said."""
+    """Return the message to a locked-out user, which does not reveal whether the account exists."""
     wait = plural(max(1, math.ceil(left.total_seconds() / 60)), "minute")
     return f"Too many wrong passwords {_LOCKED[scope]}. Try again in {wait}, or ask an admin to unlock it."
 
@@ -101,7 +101,7 @@ def lock_rows(locks: Iterable[LockLike]) -> list[LockRow]:
 
 
 def session_rows(sessions: Iterable[SessionLike], this: str) -> list[SessionRow]:
-    """The one in use first, then the last used first."""
+    """Return the sessions in words: the current one (`this`) first, then the most recently used first."""
     rows = [
         SessionRow(
             key=one.pk,
@@ -118,7 +118,7 @@ def session_rows(sessions: Iterable[SessionLike], this: str) -> list[SessionRow]
 
 
 def browser_words(agent: str) -> str:
-    """ "Firefox on Windows", as far as a User-Agent says it; programs that are no browser give their own first word."""
+    """Return for example "Firefox on Windows" from a User-Agent header, or its first word when it is no known browser."""
     browser = next((name for name, pattern in _BROWSERS if pattern.search(agent)), "")
     system = next((name for mark, name in _SYSTEMS if mark in agent), "")
     if browser and system:

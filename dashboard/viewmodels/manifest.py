@@ -1,4 +1,4 @@
-"""A whole Kubernetes object as YAML for people: without what only machines need, and never a secret's values; pure."""
+"""Prepares a whole Kubernetes object for people to read as YAML, without managedFields and a Secret's values; pure."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ def as_yaml(obj: RawObject) -> str:
 
 
 def presentable(obj: RawObject) -> RawObject:
-    """Without managedFields; a Secret with its keys only, in the copy that `kubectl apply` keeps as well."""
+    """Return the object without managedFields. A Secret's values are hidden, and so is the copy that `kubectl apply` keeps."""
     shown = dict(obj)
     metadata: dict[str, Any] = {
         name: value for name, value in (obj.get("metadata") or {}).items() if name != "managedFields"

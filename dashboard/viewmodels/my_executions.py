@@ -1,4 +1,4 @@
-"""What a person runs and has stopped at a glance, for the first page after login; pure. A workspace is there once, however often it ran."""
+"""A user's running and stopped executions, for the first page after login; a workspace is listed once, however often it ran; pure."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -17,8 +17,8 @@ SHOWN = 8
 
 @dataclass(frozen=True, slots=True)
 class MyExecution:
-    """`environment` is what it runs: of a cluster, the framework. `execution_id` is "" of a workspace that is stopped, and
-    `workspace_id` of what is none."""
+    """One card. `environment` is the framework for a cluster. `execution_id` is "" for a stopped workspace, `workspace_id` is "" for
+    anything but a workspace."""
 
     execution_id: str
     workspace_id: str
@@ -30,12 +30,13 @@ class MyExecution:
     since: datetime
     button: Button
     why_not_resume: str = ""
-    launched_as: str = ""  # what "Launch again" takes as its model
+    launched_as: str = ""  # the execution that "Launch again" copies
 
 
 @dataclass(frozen=True, slots=True)
 class MyExecutions:
-    """`more` says that not all is shown; of what cannot be resumed, what ended stays for the hour that the runtime keeps it."""
+    """The cards; `more` is true when some are left out. An ended execution without a workspace stays for the hour in which the runtime
+    keeps it."""
 
     lines: tuple[MyExecution, ...]
     more: bool
@@ -43,8 +44,8 @@ class MyExecutions:
 
 
 def my_executions(mine: Collection[ExecutionRow], workspaces: Iterable[WorkspaceRecord]) -> Fragment:
-    """What runs or waits first, then what ended and the stopped workspaces; each the newest first. Of `workspaces`, those that the rows
-    show as active are passed over, so that each is shown once and as live as everything else."""
+    """Return the cards: active executions first, then ended ones and stopped workspaces, each newest first. `workspaces` that are active
+    in `mine` are skipped, so that each is shown once and from the live data."""
     workspaces = list(workspaces)
     active = [row for row in mine if row.state in ACTIVE_STATES]
     busy = {row.workspace_id for row in active}
@@ -60,7 +61,7 @@ def my_executions(mine: Collection[ExecutionRow], workspaces: Iterable[Workspace
 
 
 def workspace_card(workspace: WorkspaceRecord) -> MyExecution:
-    """As its owner sees it."""
+    """Return the workspace's card as its owner sees it."""
     execution = workspace.latest
     return MyExecution(
         execution_id=execution.id if execution is not None and execution.is_active else "",

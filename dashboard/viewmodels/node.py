@@ -9,7 +9,7 @@ from grid.kube.objects import Node
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
-    """`row` is None for a node that is gone."""
+    """A node's facts; `row` is None when the node is gone."""
 
     name: str
     row: NodeRow | None

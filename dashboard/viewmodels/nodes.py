@@ -1,4 +1,4 @@
-"""A node in words and numbers: what it is, how it is, what is requested and used of it."""
+"""Puts a node into words and numbers: its kind, its status, its requested and used resources."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ _PRESSURES = {
 
 @dataclass(frozen=True, slots=True)
 class StatusLine:
-    """`word` is short; `note` is the rest of the sentence, "" when there is nothing to add."""
+    """A status in a short `word`; `note` adds the cause or is ""."""
 
     severity: Severity
     word: str
@@ -33,7 +33,7 @@ class StatusLine:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """One resource of a node or a pool: requested and used of allocatable; `used` is "" without metrics."""
+    """One resource of a node or a pool: the requested and used parts of allocatable; `used` is "" without metrics."""
 
     name: str
     requested: str
@@ -45,7 +45,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class NodeSums:
-    """What rows, pools and sorting need of one node, worked out once for each change."""
+    """A node's values for rows, pools and sorting, computed once for each change."""
 
     node: Node
     pool: str
@@ -73,7 +73,7 @@ def node_sums(node: Node, pods: Sequence[Pod], usage: Usage | None, *, pool_labe
 
 
 def node_status(node: Node) -> StatusLine:
-    """Its conditions in words, the worst first."""
+    """Return the worst of the node's conditions in words, or "Ready"."""
     conditions = {condition.type: condition for condition in node.status.conditions}
     ready = conditions.get("Ready")
     troubles = [words for name, words in _PRESSURES.items() if name in conditions and conditions[name].status == "True"]
@@ -100,7 +100,7 @@ def created_at(node: Node) -> datetime | None:
 
 
 def shares(requested: Amounts, allocatable: Amounts, used: Amounts | None) -> tuple[Share, ...]:
-    """CPU, memory, and GPUs where there are some."""
+    """Return the shares of CPU and memory, and of GPUs where there are some."""
     found = [
         Share(
             "CPU",

@@ -1,4 +1,4 @@
-"""A pod in words: rows on a node's page, facts on its own; pure."""
+"""Puts a pod into words: rows on a node's page, facts on its own page; pure."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ _FRAGMENTS = "dashboard/fragments/"
 
 @dataclass(frozen=True, slots=True)
 class PodRow:
-    """`part` says what the pod is in the execution that it belongs to: "Worker of Feature building", "" of no execution's pod."""
+    """One pod; `part` is its part in its execution, such as "Worker of Feature building", or "" without an execution."""
 
     namespace: str
     name: str
@@ -48,7 +48,7 @@ class ContainerFact:
 
 @dataclass(frozen=True, slots=True)
 class PodFacts:
-    """`row` is None for a pod that is gone."""
+    """A pod's facts; `row` is None when the pod is gone."""
 
     namespace: str
     name: str
@@ -62,7 +62,7 @@ class PodFacts:
 
 
 def pod_status(pod: Pod) -> StatusLine:
-    """One word as `kubectl get pods` would choose it, and the cluster's own message."""
+    """Return the status in a word, chosen as `kubectl get pods` does, and the cluster's own message."""
     if pod.metadata.deletion_timestamp is not None:
         return StatusLine("wait", "Ending")
     if pod.status.phase == "Succeeded":
@@ -88,7 +88,7 @@ def pod_status(pod: Pod) -> StatusLine:
 
 
 def pod_row(pod: Pod, usage: Usage | None, row: ExecutionRow | None = None) -> PodRow:
-    """`row` is the execution that it belongs to, as far as its labels are believed."""
+    """Return the pod's row; `row` is its execution, which the caller trusts its labels to name."""
     asked = pod_requests(pod)
     return PodRow(
         namespace=pod.metadata.namespace,
@@ -116,7 +116,7 @@ def _part(pod: Pod, row: ExecutionRow | None) -> str:
 
 
 def pod_rows(rows: Iterable[PodRow]) -> list[Fragment]:
-    """Region "pods": by namespace and name."""
+    """Return the rows of the region "pods", by namespace and name."""
     ordered = sorted(rows, key=lambda row: (row.namespace, row.name))
     if not ordered:
         empty = EmptyState("No pods.", "Nothing runs on this node now.")

@@ -1,4 +1,4 @@
-"""Node pools as sums over their nodes, kept right by adding and taking away, so that a change costs the same in a pool of any size."""
+"""Node pools as sums over their nodes, updated incrementally, so that the cost of a change does not depend on the pool's size."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _NOTHING = Amounts()
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """One node as a small square, filled as far as it is requested, in tenths; `name` is "" for a node that may still come."""
+    """One node as a small square, filled by its requested share in tenths; `name` is "" for a node that may be added."""
 
     name: str
     severity: Severity
@@ -48,7 +48,7 @@ class Totals:
 
 
 class PoolSums:
-    """`version` grows with each change; `used` is the sum over the nodes that are measured."""
+    """The sums over a pool's nodes. `version` grows with each change; `used` is the sum over the nodes with metrics."""
 
     def __init__(self) -> None:
         self.version = 0
@@ -88,7 +88,7 @@ def totals(pools: Mapping[str, PoolSums]) -> Fragment:
 
 
 def in_order(cards: list[Fragment]) -> list[Fragment]:
-    """Compute pools by name, then platform pools, then nodes of no pool."""
+    """Sort the cards: pools for executions by name, then platform pools, then the nodes without a pool."""
 
     def order(fragment: Fragment) -> tuple[bool, bool, str]:
         card = fragment.context
@@ -99,7 +99,7 @@ def in_order(cards: list[Fragment]) -> list[Fragment]:
 
 
 def pool_card(name: str, pool: PoolSums, group: NodeGroup | None, pending: int) -> Fragment:
-    """One pool of region "pools"; `pending` counts the pods that wait for a node of it. A group without nodes is a pool of size 0."""
+    """Return a pool's card for the region "pools"; `pending` counts the pods that wait for one of its nodes. The pool may be empty."""
     nodes = pool.nodes.page(1, TILES_PER_POOL).items
     coming = max(0, group.target - len(pool)) if group else 0
     tiles = [_tile(one) for one in nodes]

@@ -1,4 +1,4 @@
-"""What was spent, and amounts of money in words, in the installation's currency (environment variable `GRID_CURRENCY`); pure."""
+"""Costs, and amounts of money in words, in the installation's currency (environment variable `GRID_CURRENCY`); pure."""
 
 import os
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ _HOUR = 3600
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """What pods cost for the time for which they hold a node. `ended`: the price an hour of those that hold it no more, with their
-    seconds; `running`: the price of each that does, and since when."""
+    """The cost of pods while they hold a node. `ended` pairs a price per hour with the seconds of pods that have released their node;
+    `running` pairs the price per hour of a pod with the time since which it holds a node."""
 
     ended: tuple[tuple[Decimal, int], ...] = ()
     running: tuple[tuple[Decimal, datetime], ...] = ()
@@ -22,7 +22,7 @@ class Spending:
         return bool(self.ended or self.running)
 
     def until(self, moment: datetime) -> Decimal:
-        """The cost until then, by the second."""
+        """Return the cost until then, by the second."""
         so_far = sum((price * seconds for price, seconds in self.ended), Decimal(0))
         for price, since in self.running:
             so_far += price * max(0, int((moment - since).total_seconds()))
@@ -30,14 +30,14 @@ class Spending:
 
 
 def money(amount: Decimal) -> str:
-    """Two digits behind the point; a price below a cent is not shown as free."""
+    """Return the amount with two decimal places, or "less than" a cent instead of zero."""
     if 0 < amount < _CENT:
         return f"less than {CURRENCY}{_CENT}"
     return f"{CURRENCY}{amount.quantize(_CENT):,}"
 
 
 def price_words(cost_per_hour: Decimal) -> str:
-    """ "$0.40 an hour" of 0.4000, "$0.0125 an hour" where two places are not enough, "free" of 0."""
+    """Return "$0.40 an hour" for 0.4000, "$0.0125 an hour" where two places are not enough, "free" for 0."""
     return f"{CURRENCY}{price_number(cost_per_hour)} an hour" if cost_per_hour else "free"
 
 

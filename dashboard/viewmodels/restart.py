@@ -1,4 +1,4 @@
-"""What is lost when a cluster's head is restarted, for each framework; pure."""
+"""Says what is lost when a cluster's head is restarted, for each framework; pure."""
 
 _LOST = {
     "dask": (
@@ -21,6 +21,6 @@ _KEPT = "Files in the project stay, and so do the cluster's address, its workers
 
 
 def lost_by_restart(framework: str) -> tuple[str, ...]:
-    """Sentences, what stays as the last."""
+    """Return sentences about what is lost; the last one says what is kept."""
     unknown = ("Everything that is only in the memory of the head is lost, and what the workers do for it.",)
     return (*_LOST.get(framework, unknown), _KEPT)

@@ -1,7 +1,7 @@
-"""How a cluster was over time, for its chart and for the table that says the same: thinned samples and scale events; pure.
+"""A cluster over time, for its chart and the equivalent table: thinned samples and scale events; pure.
 
-A scale event is a change of how many workers are wanted. Samples show that it happened, the stored history why: the autoscaler's
-own events, and what people changed.
+A scale event is a change of the desired number of workers. The samples show that it happened, the stored history shows why: the
+autoscaler's own events, and changes by people.
 """
 
 import re
@@ -17,7 +17,7 @@ from grid.wording import plural
 
 POINTS = 500
 TABLE_ROWS = 60
-_CLOSE = timedelta(seconds=45)  # a sample is written every quarter of a minute, and history a look later
+_CLOSE = timedelta(seconds=45)  # a sample is written every 15 seconds, and the history one reconciliation later
 _RESCALE = re.compile(r"New size: (\d+); reason: (.*)", re.DOTALL)
 _RESCALE_REASON = "SuccessfulRescale"
 _RESIZED = "Resized"
@@ -25,7 +25,7 @@ _RESIZED = "Resized"
 
 @dataclass(frozen=True, slots=True)
 class SamplePoint:
-    """One `ClusterSample`."""
+    """The values of one `ClusterSample`; `wanted` is the desired number of workers."""
 
     at: datetime
     ready: int
@@ -37,7 +37,7 @@ class SamplePoint:
 
 @dataclass(frozen=True, slots=True)
 class ScaleEvent:
-    """`before` is None when it is not known."""
+    """A change of the desired number of workers; `before` is None when unknown."""
 
     at: datetime
     before: int | None
@@ -56,7 +56,7 @@ class ScaleEvent:
 
 @dataclass(frozen=True, slots=True)
 class SampleRow:
-    """One row of the table: a sample, what happened then, or both."""
+    """One row of the table: a sample or a scale event."""
 
     at: datetime
     ready: int | None
@@ -68,7 +68,7 @@ class SampleRow:
 
 
 def thinned(samples: Sequence[SamplePoint], limit: int = POINTS) -> list[SamplePoint]:
-    """At most `limit`, spread over the time, with the peaks and dips kept: of each stretch the fewest ready and the most wanted."""
+    """Return at most `limit` samples, spread over time, that keep peaks and dips: of each stretch the fewest ready and most wanted."""
     if len(samples) <= limit:
         return list(samples)
     stretches = max(1, limit // 2 - 1)
@@ -95,8 +95,8 @@ def thinned(samples: Sequence[SamplePoint], limit: int = POINTS) -> list[SampleP
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """A line of history about the number of workers; `size` is None when it does not name it. Kubernetes tells of the same change
-    again by counting, at the time of the first."""
+    """A line of history about the number of workers; `size` is None when the line does not name it. `is_repeated` is set for an event
+    with a count above 1: Kubernetes counts a repeated event, at the time of the first."""
 
     at: datetime
     size: int | None
@@ -105,7 +105,7 @@ class _Told:
 
 
 def scale_events(samples: Sequence[SamplePoint], lines: Iterable[LifecycleLine]) -> list[ScaleEvent]:
-    """Oldest first: each change that the samples show, with its cause from the history; and what the history alone knows."""
+    """Return the changes that the samples show, with their causes from the history, and those in the history alone; oldest first."""
     told = [one for line in lines if (one := _told(line)) is not None]
     unused = list(told)
     found: list[ScaleEvent] = []
@@ -114,7 +114,7 @@ def scale_events(samples: Sequence[SamplePoint], lines: Iterable[LifecycleLine])
             continue
         near = [one for one in unused if _is_about(one, before, after)]
         if near:
-            # A person's change makes the autoscaler tell of one as well: that is one change, and the person its cause.
+            # After a person's change the autoscaler reports one as well: it is the same change, with the person as its cause.
             why = min(near, key=lambda one: one.size is not None)
             unused = [one for one in unused if one not in near]
             at = max(before.at, min(why.at, after.at))
@@ -132,7 +132,7 @@ def _is_about(one: _Told, before: SamplePoint, after: SamplePoint) -> bool:
 
 
 def cause_in_words(reason: str) -> str:
-    """Kubernetes' "cpu resource utilization (percentage of request) above target" for people."""
+    """Return Kubernetes' reason, such as "cpu resource utilization (percentage of request) above target", in plain words."""
     known = {
         "All metrics below target": "everything that is measured is below its target.",
         "Current number of replicas above Spec.MaxReplicas": "there were more than the maximum.",
@@ -150,13 +150,13 @@ def cause_in_words(reason: str) -> str:
 
 
 def rescale_words(message: str) -> str:
-    """The autoscaler's own message of a change for people: "To 16 workers: CPU use is above its target."."""
+    """Return the autoscaler's message of a change in plain words: "To 16 workers: CPU use is above its target."."""
     found = _RESCALE.search(message)
     return ScaleEvent(datetime.min, None, int(found[1]), cause_in_words(found[2].strip())).words if found else message
 
 
 def chart(cluster: ClusterRecord, samples: Sequence[SamplePoint], events: Sequence[ScaleEvent]) -> dict[str, Any]:
-    """What the page's script draws. Times are seconds since 1970; a target of 0 is not drawn."""
+    """Return the values that the page's script draws. Times are seconds since 1970; a target of 0 is not drawn."""
     return {
         "times": [int(one.at.timestamp()) for one in samples],
         "ready": [one.ready for one in samples],
@@ -174,7 +174,7 @@ def chart(cluster: ClusterRecord, samples: Sequence[SamplePoint], events: Sequen
 
 
 def sample_rows(samples: Sequence[SamplePoint], events: Sequence[ScaleEvent]) -> list[SampleRow]:
-    """The table, newest first: every scale event, and samples spread evenly over the rest of its rows."""
+    """Return the table's rows, newest first: the latest scale events in up to half of the rows, and evenly spread samples in the rest."""
     shown_events = list(events[-TABLE_ROWS // 2 :])
     rows = [
         SampleRow(one.at, one.ready, one.wanted, _percent(one.cpu_percent), _percent(one.memory_percent),
@@ -186,14 +186,14 @@ def sample_rows(samples: Sequence[SamplePoint], events: Sequence[ScaleEvent]) ->
 
 
 def _told(line: LifecycleLine) -> _Told | None:
-    """None of a line about something else."""
+    """Parse a line of history; None when it is not about the number of workers."""
     if line.reason == _RESCALE_REASON and (found := _RESCALE.search(line.message)):
         return _Told(line.at, int(found[1]), cause_in_words(found[2].strip()), line.count > 1)
     return _Told(line.at, None, line.message, False) if line.reason == _RESIZED else None
 
 
 def _spread(samples: Sequence[SamplePoint], count: int) -> list[SamplePoint]:
-    """The newest always among them."""
+    """Return at most `count` evenly spread samples, always with the newest."""
     if len(samples) <= count:
         return list(samples)
     step = (len(samples) - 1) / (count - 1)

@@ -1,6 +1,6 @@
-"""The central configuration in words: each setting with its value in force, in groups; pure.
+"""Puts the central configuration into words: each setting with its value in force, in groups; pure.
 
-What a framework has for itself stands in a group of its own, and says what is in force where nothing is set: the value for all.
+The settings of one framework are a group of their own; where such a setting is not set, its row shows the inherited value.
 """
 
 from collections.abc import Iterable, Mapping
@@ -9,7 +9,7 @@ from typing import Protocol
 
 from dashboard.viewmodels.administration import amount, number
 
-# The part of a key before its last, which says what it is about.
+# Titles by the second-to-last part of a key, its topic.
 _TOPICS = {
     "sagaStateTimeouts": "Time limits of executions",
     "userExecutionsQuota": "Slots and queue",
@@ -26,7 +26,7 @@ _TOPICS = {
 
 
 class SettingLike(Protocol):
-    """`grid.centralconfig.Setting`."""
+    """The part of `grid.centralconfig.Setting` that is used here."""
 
     @property
     def key(self) -> str: ...
@@ -53,7 +53,7 @@ class SettingLike(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """What was typed for a setting and refused."""
+    """A rejected input for one setting."""
 
     key: str
     text: str
@@ -62,7 +62,7 @@ class Typed:
 
 @dataclass(frozen=True, slots=True)
 class SettingRow:
-    """`value` is what the field shows: "" for what is not set for its framework, which `inherited` then says."""
+    """One setting. `value` is the field's text: "" when it is not set for its framework, and `inherited` then gives the value used."""
 
     key: str
     title: str
@@ -81,7 +81,7 @@ class SettingRow:
 
 @dataclass(frozen=True, slots=True)
 class SettingGroup:
-    """A closed group opens when something in it is set or wrong; `note` says what is in it."""
+    """A group of settings. A collapsible one (`is_closed`) starts open when a setting in it is set or wrong; `note` sums it up."""
 
     title: str
     rows: tuple[SettingRow, ...]
@@ -91,7 +91,7 @@ class SettingGroup:
 
 
 class RecordLike(Protocol):
-    """A stored override."""
+    """The part of a stored override that is used here."""
 
     @property
     def updated_by(self) -> str: ...
@@ -100,14 +100,14 @@ class RecordLike(Protocol):
 
 
 def in_force(setting: SettingLike, value: int) -> str:
-    """ "25 slots", "5400 seconds (1 h 30 min)", "on"."""
+    """Return a value in words: "25 slots", "5400 seconds (1 h 30 min)", "on"."""
     return setting.written(value) if setting.is_switch else amount(value, setting.unit)
 
 
 def setting_groups(
     settings: Iterable[SettingLike], values: Mapping[str, int], records: Mapping[str, RecordLike], typed: Typed
 ) -> list[SettingGroup]:
-    """`values` are those in force, `records` the overrides, both by key."""
+    """Return the settings in groups; `values` are the values in force, `records` the overrides, both by key."""
     found: dict[tuple[str, str], list[SettingRow]] = {}
     for setting in settings:
         topic = _TOPICS.get(setting.key.split(".")[-2], "Other")
@@ -132,7 +132,7 @@ def _row(setting: SettingLike, values: Mapping[str, int], record: RecordLike | N
     return SettingRow(
         key=setting.key,
         title=setting.title,
-        meaning="" if setting.general else setting.meaning,  # said with the one for all frameworks
+        meaning="" if setting.general else setting.meaning,  # shown at the setting for all frameworks
         unit=setting.unit,
         is_switch=setting.is_switch,
         value=typed.text if is_wrong else own,

@@ -1,4 +1,4 @@
-"""The states of an execution in words: a word, the sentence behind it, and what to do next; pure."""
+"""Puts the states of an execution into words: a word, a sentence, and what to do next; pure."""
 
 from typing import Literal
 
@@ -36,7 +36,7 @@ _SEVERITIES: dict[str, Literal["ok", "wait", "problem", "neutral"]] = {
     "failed": "problem",
     "error": "problem",
 }
-_OWN_WORDS_LAST = frozenset({"deploying", "preparing", "running"})  # here the pod knows best
+_OWN_WORDS_LAST = frozenset({"deploying", "preparing", "running"})  # in these states the pod's diagnosis is preferred
 
 
 def state_word(state: str) -> str:
@@ -44,7 +44,7 @@ def state_word(state: str) -> str:
 
 
 def state_status(state: str, *, message: str = "", diagnosis: Diagnosis | None = None) -> tuple[StatusLine, str]:
-    """`message` is the database's latest cause, `diagnosis` what the pod shows now. The second value is the advice, or ""."""
+    """Return the status and the advice, or "". `message` is the stored cause, `diagnosis` is made from the pod's present state."""
     severity = _SEVERITIES.get(state, "neutral")
     note = message or _SENTENCES.get(state, "")
     if diagnosis is None or (message and state not in _OWN_WORDS_LAST):

@@ -1,7 +1,6 @@
-"""What happened to an execution, in one line of time: our own states, the cluster's events, and nodes that came for it; pure.
+"""An execution's timeline: its states, the cluster's events, and nodes that were added for it; pure.
 
-Stored lines and live events of the cluster are the same things seen twice, so each is shown once, the live one first because its
-count is newer.
+A stored line and a live event may be the same event; only the live one is then shown, because its count is newer.
 """
 
 from collections.abc import Iterable, Sequence
@@ -72,7 +71,7 @@ _HEADLINES = {
 
 _COUNTS_STARTS = frozenset({"head_restarted", "head_out_of_memory", "worker_restarted", "worker_out_of_memory"})
 
-# Clusters tell whole seconds, and much can happen in one: then what causes stands before what follows from it.
+# Kubernetes' timestamps are whole seconds; steps within the same second are ordered from cause to effect.
 _COURSE = (
     *(
         "queued",
@@ -101,7 +100,7 @@ _USUAL = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class TimelineItem:
-    """`reason` and `about` are Kubernetes' own words, "" for what comes from Compute Grid."""
+    """One item; `reason` and `about` are Kubernetes' own words, "" for items from Compute Grid."""
 
     at: datetime | None
     mark: str
@@ -115,13 +114,13 @@ class TimelineItem:
 
 _TOGETHER = timedelta(minutes=1)
 _Placed = tuple[str, str, TimelineItem]
-"""Element id, step in the usual course, what is shown."""
+"""The element's id, the step in `_COURSE` or another one, and the item."""
 
 
 def timeline(
     record: ExecutionRecord, events: Sequence[Event], nodes: Iterable[Node], *, assigned_node: str
 ) -> list[Fragment]:
-    """Region "timeline", newest first. `nodes` are those of its pool."""
+    """Return the items of the region "timeline", newest first. `nodes` are the nodes of the execution's pool."""
     seen = {event.metadata.uid for event in events}
     items: list[_Placed] = [
         (_line_id(line), line.to_state or line.reason, _stored(line))
@@ -140,8 +139,8 @@ def timeline(
 
 
 def _together(items: Sequence[_Placed]) -> list[_Placed]:
-    """What happened to several pods of a cluster within a minute is one item, under the id of the first that it happened to. Its
-    message is what all were told; where that differs, in names or addresses, the pods' own events have it."""
+    """Merge the same event of several of a cluster's pods within a minute into one item, under the id of the earliest. Messages that
+    differ, in names or addresses, are left out: the pods' own events have them."""
     found: list[_Placed] = []
     pods: set[str] = set()
     for id, step, item in items:
@@ -157,7 +156,7 @@ def _together(items: Sequence[_Placed]) -> list[_Placed]:
 
 
 def _is_same(newer: TimelineItem, older: TimelineItem, *, is_other: bool) -> bool:
-    """Words may differ where nothing is wrong, and only from pod to pod: what one pod is told twice are two things."""
+    """Return whether both are the same event of pods. Their messages may differ only between different pods, and only without problems."""
     is_pods = older.about.startswith("Pod/") and (newer.about.startswith("Pod/") or newer.about.endswith(" pods"))
     is_near = newer.at is not None and older.at is not None and _near(newer.at, older.at)
     may_differ = is_other and not (newer.mark or older.mark)
@@ -165,7 +164,7 @@ def _is_same(newer: TimelineItem, older: TimelineItem, *, is_other: bool) -> boo
 
 
 def _without_echoes(items: Iterable[_Placed]) -> list[_Placed]:
-    """An autoscaler that cannot read a metric says so twice: of the metric, and of what it would have computed with it."""
+    """Drop the second of the two events that an autoscaler writes when it cannot read a metric: the one about its computation."""
     found = list(items)
     told = [item.at for _, _, item in found if item.reason in _UNREAD and item.at]
 
@@ -187,7 +186,7 @@ def _when(placed: _Placed) -> tuple[datetime, int, datetime, str]:
 
 
 def lifecycle_text(record: ExecutionRecord) -> str:
-    """The stored history as text, oldest first, for download."""
+    """Return the stored history as text, oldest first, for download."""
     lines = [
         f"# {record.object_name} ({record.name.strip()}), project {record.project_name}, tier {record.tier_name}",
     ]
@@ -205,7 +204,7 @@ def _line_id(line: LifecycleLine) -> str:
 
 
 def _mark(is_warning: bool, reason: str) -> str:
-    """Kubernetes warns of what belongs to every start as well; that is no trouble."""
+    """Return "problem" for a warning, except for those that Kubernetes writes on every normal start."""
     return "problem" if is_warning and reason not in _USUAL else ""
 
 
@@ -229,7 +228,7 @@ def _stored(line: LifecycleLine) -> TimelineItem:
 
 
 def _times(line: LifecycleLine) -> int:
-    """How often it happened; lines about a program's end count its starts, and say so in words."""
+    """Return how often the event happened; 1 for lines whose count is the program's starts, which their message gives."""
     return 1 if line.reason in _COUNTS_STARTS else line.count
 
 
@@ -247,7 +246,8 @@ def _live(event: Event) -> TimelineItem:
 
 
 def _arrival(node: Node, record: ExecutionRecord, assigned_node: str) -> list[_Placed]:
-    """A node that joined after the launch, when it is the one taken, or none is taken yet. Clusters tell whole seconds."""
+    """Return the items of a node that joined after the launch, if it is the assigned node or none is assigned yet. Times of creation
+    are whole seconds, so the time of the launch is rounded down."""
     name, created = node.metadata.name, node.metadata.creation_timestamp
     if created is None or created < record.requested_at.replace(microsecond=0) or record.is_final:
         return []
@@ -257,7 +257,7 @@ def _arrival(node: Node, record: ExecutionRecord, assigned_node: str) -> list[_P
     found: list[_Placed] = [(element_id("joined", name), "joined", joined)]
     ready = next((one for one in node.status.conditions if one.type == "Ready" and one.status == "True"), None)
     ready_at = max(ready.last_transition_time or created, created) if ready else None
-    # A node that was ready, lost and ready again later has no part in how this execution came to run.
+    # A node that became ready again after the start has no part in how this execution came to run.
     if ready_at is not None and (record.started_at is None or ready_at <= record.started_at):
         item = TimelineItem(ready_at, "", "The new node is ready", f"{name} takes work.", about=f"Node/{name}")
         found.append((element_id("ready", name), "ready", item))

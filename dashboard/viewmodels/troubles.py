@@ -1,4 +1,4 @@
-"""What stands in a cluster's way: one card for each diagnosis, with who can do something about it; pure."""
+"""A cluster's problems: one card for each diagnosis, with the role that can fix it; pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class Troubles:
 
 
 def troubles(found: Sequence[Diagnosis], *, is_operator: bool) -> Fragment:
-    """An operator is not told to ask one."""
+    """Return a card for each diagnosis; an operator is not advised to ask an operator."""
     lines = tuple(
         Trouble(
             code=one.code,

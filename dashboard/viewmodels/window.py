@@ -1,6 +1,6 @@
 """A list that is kept in order while its items change, and is cut into pages by the height of its items; pure.
 
-A change costs the finding of its two positions and the moving of pointers behind them, whatever the number of items: 20 µs at 20,000.
+A change takes two binary searches and moves the pointers behind the positions: 20 µs at 20,000 items.
 """
 
 from bisect import bisect_left, insort
@@ -11,13 +11,13 @@ from itertools import islice
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
-_Position = tuple[Any, str]  # the sort key, and the item's own key, so that no two are equal
+_Position = tuple[Any, str]  # the sort key and the item's own key, which makes it unique
 MERGED_AT_ONCE = 500  # some tenths of a millisecond
 
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """Items of one page. `before` is how many items stand before it, `end` how many with its own."""
+    """The items of one page. `before` is the number of items before the page, `end` the number up to its last."""
 
     number: int
     items: Sequence[T]
@@ -30,7 +30,7 @@ class Page(Generic[T]):
 
 
 class OrderedWindow(Generic[T]):
-    """Items by a key of their own, in the order of `sort_key`, or in reverse. `height` is how many rows an item takes."""
+    """Items by unique key, in the order of `sort_key` or its reverse. `height` returns the number of rows that an item takes."""
 
     def __init__(
         self, *, sort_key: Callable[[T], Any], is_reversed: bool = False, height: Callable[[T], int] = lambda item: 1
@@ -51,23 +51,23 @@ class OrderedWindow(Generic[T]):
         return self._items.get(key)
 
     def __iter__(self) -> Iterator[T]:
-        """The items, in no order."""
+        """Iterate over the items, in no particular order."""
         return iter(self._items.values())
 
     def append(self, key: str, item: T) -> None:
-        """Take in a new item where it is not in order yet: `merge_runs` has to follow before anything else is asked."""
+        """Add a new item without ordering it; iterate over `merge_runs` before calling any other method."""
         self._items[key] = item
         self._positions[key] = self._sort_key(item), key
         self._runs[-1].append(self._positions[key])
         self.rows += self._height(item)
 
     def end_run(self) -> None:
-        """Sort what was appended since the last one: sorting all at the end would take too long at once."""
+        """Sort the items appended since the last call, because sorting all at the end would take too long at once."""
         self._runs[-1].sort()
         self._runs.append([])
 
     def merge_runs(self) -> Iterator[None]:
-        """Put an empty list's appended items into order, some with each step."""
+        """Merge the appended items of an empty list into order, `MERGED_AT_ONCE` with each step."""
         self.end_run()
         merged = merge(*self._runs)
         while some := list(islice(merged, MERGED_AT_ONCE)):
@@ -76,10 +76,10 @@ class OrderedWindow(Generic[T]):
         self._runs = [[]]
 
     def put(self, key: str, item: T | None) -> int:
-        """Take an item in, in place of the one of that key; None takes it out. Return the first place, counted from the start of the
-        list as it is read, from which on it may differ; the length of the list when nothing does."""
+        """Add the item or replace the one with its key; None removes it. Return the first place, in reading order, from which on the list
+        may differ; the previous length when it does not."""
         first, old_position = len(self._order), self._positions.get(key)
-        # Whatever may fail comes before the first change.
+        # The callbacks may raise, so they are called before the first change.
         position = None if item is None else (self._sort_key(item), key)
         more_rows = (self._height(item) if item is not None else 0) - (
             self._height(self._items[key]) if old_position is not None else 0
@@ -105,7 +105,7 @@ class OrderedWindow(Generic[T]):
         return len(self._order) - 1 - index if self._is_reversed else index
 
     def page(self, number: int, rows_per_page: int) -> Page[T]:
-        """The page of that number, or the last. Items stay whole; a page is full when another would exceed its rows."""
+        """Return the page with that number, or the last one. Items are never split; a page is full when the next item would exceed it."""
         reached, before, rows = 1, 0, 0
         items: list[T] = []
         for _, key in reversed(self._order) if self._is_reversed else self._order:

@@ -1,4 +1,4 @@
-"""A cluster's workers as cells: state by shape, colour and letter, use of what it asked for, tasks, and who is removed first; pure."""
+"""A cluster's workers as cells: state by shape, color and letter, use of the requests, tasks, and the first to be removed; pure."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from grid.quantity import format_bytes
 from grid.wording import plural
 
 REGION = "workers"
-COMPACT_FROM = 61  # so many workers are shown without their names and bars
+COMPACT_FROM = 61  # from this number on, workers are shown without names and bars
 _FRAGMENTS = "dashboard/fragments/"
 _LETTERS = {"ready": "R", "start": "S", "image": "I", "volume": "V", "node": "N", "trouble": "!", "ending": "E"}
 _WORDS = {
@@ -40,7 +40,7 @@ _Count = Annotated[int, msgspec.Meta(ge=0, le=10**18)]
 
 
 class WorkerHolds(msgspec.Struct, frozen=True):
-    """The annotation `KEYS.worker_report`, as the controller writes it."""
+    """A worker's tasks and bytes, from the annotation `KEYS.worker_report` that the controller writes."""
 
     tasks: _Count = 0
     bytes: _Count = 0
@@ -48,7 +48,7 @@ class WorkerHolds(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class WorkerCell:
-    """`cpu` and `memory` are percent of the requests, None when not measured; the steps are their bars' lengths, 0 to 10."""
+    """One worker. `cpu` and `memory` are percent of the requests, None without metrics; the steps are their bars' lengths, 0 to 10."""
 
     namespace: str
     name: str
@@ -71,7 +71,7 @@ class WorkerCell:
 def worker_cells(
     look: ClusterLook, usage_of: Callable[[str], Usage | None], report_key: str, *, empty: EmptyState, now: datetime
 ) -> list[Fragment]:
-    """Region "workers": by the time of their making, so that a cell keeps its place; `usage_of` takes `namespace/name`."""
+    """Return the cells of the region "workers" by creation time, so that each keeps its place; `usage_of` takes `namespace/name`."""
     order = deletion_order(look.workers, now=now)
     next_to_go = order[0].pod.metadata.name if len(order) > look.minimum else ""
     members = sorted(look.workers, key=_by_age)
@@ -90,12 +90,12 @@ def worker_cells(
 
 
 def short_name(pod_name: str) -> str:
-    """The pod name's random suffix: the part behind the last dash."""
+    """Return the pod name's random suffix: the part after the last dash."""
     return pod_name.rpartition("-")[2]
 
 
 def worker_holds(annotations: Mapping[str, str], key: str) -> WorkerHolds | None:
-    """None when the controller has not written it, or somebody else wrote something else there."""
+    """Parse the annotation; None when the controller has not written it, or when it is invalid."""
     try:
         return msgspec.json.decode(annotations[key], type=WorkerHolds)
     except (KeyError, msgspec.DecodeError):

@@ -1,4 +1,4 @@
-"""A workspace in one card or head: how it is now, and the one button that fits; pure."""
+"""Puts a workspace into words: its present state, and the one button that fits; pure."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class WorkspaceExecution:
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceRecord:
-    """What the database knows of a workspace; `latest` is None when all of its executions were dropped from the history."""
+    """The stored values of a workspace; `latest` is None when all of its executions were dropped from the history."""
 
     id: str
     name: str
@@ -66,12 +66,12 @@ class WorkspaceRecord:
 
     @property
     def why_not_resume(self) -> str:
-        """What it has ended of still holds it; "" when not."""
+        """The reason why it cannot be resumed yet: the pod of its ended execution may still exist; "" when it can."""
         holds = self.latest is not None and not self.latest.is_active and not self.latest.is_settled
         return POD_STAYS_SENTENCE if holds else ""
 
     def button(self, user_id: int) -> Button:
-        """Only its owner works in it; whoever else may stop it does so on its execution's page."""
+        """Return the user's button; "" for everybody but the owner. Others who may stop it do so on its execution's page."""
         if user_id != self.owner_id:
             return ""
         if self.latest is None or not self.latest.is_active:
@@ -80,7 +80,7 @@ class WorkspaceRecord:
 
 
 def fitting_button(state: str, *, contributes: bool) -> Button:
-    """What its owner does with a workspace in this active state. Whoever does not contribute to its project opens nothing there."""
+    """Return the owner's button for a workspace in this active state; only a contributor to its project may open it."""
     if state in ("finishing", "stopping"):
         return ""
     return "open" if state == "running" and contributes else "stop"

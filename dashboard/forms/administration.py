@@ -1,4 +1,4 @@
-"""Forms for what admins edit: hardware tiers, environments, projects, settings."""
+"""The admins' forms for hardware tiers, environments, projects and settings."""
 
 from collections.abc import Collection, Mapping
 from decimal import Decimal
@@ -19,7 +19,7 @@ _ID_HELP = "Lower-case letters, digits and dashes; it never changes."
 
 
 class CatalogueForm(forms.ModelForm):  # type: ignore[type-arg]
-    """Base: the id is chosen once, because names of Kubernetes objects and links are made from it."""
+    """The base of these forms. An id is chosen once, because names of Kubernetes objects and URLs contain it."""
 
     layout: ClassVar[tuple[Section, ...]] = ()
     units: ClassVar[Mapping[str, str]] = {}
@@ -35,7 +35,7 @@ class CatalogueForm(forms.ModelForm):  # type: ignore[type-arg]
         return lay_out(self, self.layout, units=self.units, wide=self.wide)
 
     def save(self, commit: bool = True) -> Any:
-        """Raises IntegrityError when a new object's id was taken meanwhile; Django alone would overwrite that one."""
+        """Save the object. Raise IntegrityError when a new object's id was taken meanwhile; Django alone would overwrite that object."""
         if not commit:
             raise NotImplementedError("what is chosen of other tables belongs to an object that is stored")
         instance = super().save(commit=False)
@@ -44,15 +44,15 @@ class CatalogueForm(forms.ModelForm):  # type: ignore[type-arg]
         return instance
 
     def consequence(self) -> str:
-        """What saving did beside what was typed; "" when nothing."""
+        """Return a sentence about what saving changed beyond the fields; "" without any such change."""
         return ""
 
     def validate_constraints(self) -> None:
-        """Left to the database: who saves a new default tier takes the mark off the old one in the same transaction."""
+        """Leave the constraints to the database: saving a new default tier unmarks the old one in the same transaction."""
 
 
 class TierForm(CatalogueForm):
-    """Checks the pool against those that the cluster has, when that is known (`pools` is not None)."""
+    """The form of a tier; it checks the node pool against the cluster's pools when they are known (`pools` is not None)."""
 
     layout = (
         Section("What it is", "What people read when they choose.", ("id", "name", "cost_per_hour", "description")),
@@ -162,7 +162,7 @@ class TierForm(CatalogueForm):
             self.initial["cost_per_hour"] = price_number(self.instance.cost_per_hour)
 
     def clean_cost_per_hour(self) -> Decimal:
-        """With the places that the database keeps, so that saving the same price is no change."""
+        """Round the price to the database's decimal places, so that saving the same price is no change."""
         price: Decimal = self.cleaned_data["cost_per_hour"]
         return price.quantize(_PRICE_PLACES)
 
@@ -175,7 +175,7 @@ class TierForm(CatalogueForm):
 
 
 class EnvironmentForm(CatalogueForm):
-    """A command has one argument a line, so that nothing has to be quoted."""
+    """The form of an environment; a command has one argument a line, so that nothing has to be quoted."""
 
     layout = (
         Section("What it is", "What people read when they choose.", ("id", "name", "description", "is_visible")),
@@ -275,7 +275,7 @@ class ProjectForm(CatalogueForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         roles = {} if "id" in self.fields else dict(self.instance.memberships.values_list("user_id", "role"))
-        # Whose account is closed keeps his place until somebody takes it from him: he may be back.
+        # A member with a closed account stays in the form until removed: the account may be opened again.
         people = User.objects.filter(Q(is_active=True) | Q(pk__in=roles)).order_by("username")
         for name in ("owner", "contributors", "viewers"):
             field: Any = self.fields[name]
@@ -311,7 +311,7 @@ class ProjectForm(CatalogueForm):
         )
 
     def _owner_before(self) -> "QuerySet[User]":
-        """Whoever gave it away and was given no other role; else nobody."""
+        """Return the previous owner if the form gives that user no role any more; otherwise an empty queryset."""
         named = [self.cleaned_data["owner"], *self.cleaned_data["contributors"], *self.cleaned_data["viewers"]]
         return User.objects.filter(pk=self.initial["owner"] or 0).exclude(pk__in=[user.pk for user in named])
 

@@ -1,6 +1,6 @@
-"""The launch form's part about a cluster, alone or attached to a workspace or job: what is offered depends on the framework.
+"""The launch form's cluster part, for a cluster alone or attached to a workspace or job; its choices depend on the framework.
 
-It only reads what was typed; what of it may be launched is said by the rules of `grid.launch`, and put at these fields.
+It only parses the input; the rules of `grid.launch` decide what may be launched, and their problems are shown at these fields.
 """
 
 import re
@@ -20,13 +20,13 @@ from grid.models import Environment, HardwareTier, User
 from grid.models.environment import Framework, Kind
 from grid.wording import plural
 
-FIRST_MAXIMUM = 5  # of workers, when a newcomer changes nothing
+FIRST_MAXIMUM = 5  # the initial maximum of workers
 _WHOLE = re.compile(r"-?[0-9]{1,9}")
 _NUMBER = forms.NumberInput(attrs={"min": 0, "autocomplete": "off"})
 
 
 class WholeNumberField(forms.CharField):
-    """Digits as everybody types them; Python's own reading also takes digits of other scripts and underscores."""
+    """A whole number in ASCII digits; Python's `int` would also accept other scripts' digits and underscores."""
 
     def to_python(self, value: Any) -> Any:
         text = str(value if value is not None else "").strip()
@@ -46,7 +46,7 @@ def _choice(sentence: str) -> dict[str, str]:
 
 
 def _number(label: str, *, required: str = "", help_text: str = "") -> WholeNumberField:
-    """`required` says what is missing; "" for a number that may be left out."""
+    """Return a number field; `required` is the message when it is missing, "" for an optional one."""
     messages = {"required": required} if required else {}
     return WholeNumberField(
         label=label, required=bool(required), help_text=help_text, widget=_NUMBER, error_messages=messages
@@ -54,9 +54,9 @@ def _number(label: str, *, required: str = "", help_text: str = "") -> WholeNumb
 
 
 class ClusterForm(forms.Form):
-    """Unbound when nothing of it was sent; then it shows a cluster that can be launched as it is."""
+    """The cluster part. It is unbound when none of its fields was sent, and then shows a cluster that can be launched as it is."""
 
-    use_required_attribute = False  # it may be hidden, where a browser could not show what is missing
+    use_required_attribute = False  # the part may be hidden, where a browser could not point at a missing field
     framework = forms.ChoiceField(error_messages=_choice("Choose a framework."))
     cluster_environment = forms.ModelChoiceField(
         Environment.objects.none(),
@@ -102,7 +102,7 @@ class ClusterForm(forms.Form):
     def __init__(
         self, data: Mapping[str, Any] | None, *, user: User, initial: Mapping[str, Any], slots: int, is_attached: bool
     ) -> None:
-        """`slots` is how many a first maximum of workers may count on."""
+        """Create the form; `slots` limits the initial maximum of workers."""
         self.user = user
         self.is_attached = is_attached
         self.typed: Mapping[str, Any] = {}
@@ -135,16 +135,16 @@ class ClusterForm(forms.Form):
         if self.autoscales and not self["workers_maximum"].value() and "workers_maximum" not in self.errors:
             self.add_error("workers_maximum", "Say how many workers it may grow to.")
         if not self.autoscales and "workers_minimum" in cleaned:
-            # What only an autoscaler reads is not asked for, so that nothing that cannot be seen is refused.
+            # Without an autoscaler its fields are hidden, so their errors are dropped.
             for name in ("workers_maximum", "target_cpu", "target_memory"):
                 self.errors.pop(name, None)
             unused = {"target_cpu": 0, "target_memory": 0, "on_demand": False}
             cleaned |= {"workers_maximum": cleaned["workers_minimum"], **unused}
-        self.typed = dict(cleaned)  # for the estimate: Django takes what is refused later out of `cleaned_data`
+        self.typed = dict(cleaned)  # for the estimate: Django removes fields with later errors from `cleaned_data`
         return cleaned
 
     def request(self) -> ClusterRequest:
-        """Only of a form without errors."""
+        """Return what to launch; the form must have no errors."""
         data = self.cleaned_data
         return ClusterRequest(
             framework=data["framework"],
@@ -161,12 +161,12 @@ class ClusterForm(forms.Form):
         )
 
     def choices(self) -> list[str]:
-        """All that was chosen, as texts, to tell two launches apart."""
+        """Return all chosen values as texts, to tell two launches apart."""
         chosen = vars(self.request()).values()
         return [str(one.pk if isinstance(one, Model) else one) for one in chosen]
 
     def add_problems(self, problems: Iterable[Problem]) -> list[Problem]:
-        """Each at its field; those that are not about a field of this form are given back."""
+        """Add each problem at its field; return those that are not about a field of this form."""
         foreign = []
         for problem in problems:
             if problem.path in self.fields:
@@ -176,12 +176,12 @@ class ClusterForm(forms.Form):
         return foreign
 
     def as_sent(self) -> dict[str, Any]:
-        """What would be sent if nothing were changed."""
+        """Return the data that a browser would send for the unchanged form."""
         values = {name: self[name].value() for name in self.fields}
         return {name: "on" if value is True else value for name, value in values.items() if value not in (False, None)}
 
     def _first_choices(self, initial: Mapping[str, Any], slots: int) -> dict[str, Any]:
-        """As asked, where that is offered; for the rest what suits a newcomer."""
+        """Return the initial values: those given, where they are offered, and for the rest what suits a newcomer."""
         tiers = {tier.pk for tier in self.tiers}
         environments = [one.pk for one in self.environments]
         offered = {"cluster_environment": set(environments), "head_tier": tiers, "worker_tier": tiers}
@@ -206,7 +206,7 @@ class ClusterForm(forms.Form):
         return first if self.policy.autoscaling else first | {"autoscale": False}
 
     def _offer(self, environments: list[Environment]) -> None:
-        """What is for another framework can be read too: the rules refuse it with a better sentence than Django has."""
+        """Set the choices. Values of other frameworks are valid too, because the rules reject them with a better message than Django."""
         framework, environment = self.fields["framework"], self.fields["cluster_environment"]
         assert isinstance(framework, forms.ChoiceField)
         assert isinstance(environment, forms.ModelChoiceField)
@@ -221,7 +221,7 @@ class ClusterForm(forms.Form):
             _show(field, [(one.pk, tier_option(one)) for one in self.tiers])
 
     def _describe(self) -> None:
-        """The admin's bounds, and for each field where its refusal will be, also one that arrives while somebody types."""
+        """Set the help texts with the admin's bounds, and name the element of each field's error, also of one that the estimate adds."""
         policy = self.policy
         bounds = f"{policy.minimum_target} to {policy.maximum_target}; leave empty to ignore."
         slots = value_of(MAXIMUM_EXECUTIONS_PER_USER)

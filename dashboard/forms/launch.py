@@ -1,4 +1,4 @@
-"""The launch form: offers only what its person may use, and puts every refusal at its field."""
+"""The launch form, which offers only what the user may use, and shows every problem at its field."""
 
 import hashlib
 import hmac
@@ -23,12 +23,12 @@ ATTACHABLE_KINDS = frozenset({Kind.WORKSPACE, Kind.JOB})
 
 
 def new_token() -> str:
-    """Names one showing of the form, so that sending it twice launches once."""
+    """Return a token for one rendering of the form, so that submitting it twice launches once."""
     return secrets.token_urlsafe(16)
 
 
 class MachineForm(forms.Form):
-    """What to run and on which size of machine, of what is offered to the person for `kind`."""
+    """An environment and a tier, from those offered to the user for `kind`."""
 
     environment = forms.ModelChoiceField(
         queryset=Environment.objects.none(),
@@ -58,7 +58,7 @@ class MachineForm(forms.Form):
 
     @property
     def was_refused(self) -> bool:
-        """Something is marked, here or in the cluster's part."""
+        """True when the form was sent and has errors, here or in the cluster part."""
         return self.is_bound and not self.is_valid()
 
     def offer(self, name: str, queryset: QuerySet[Any]) -> None:
@@ -67,7 +67,7 @@ class MachineForm(forms.Form):
         field.queryset = self._offered[name] = queryset
 
     def chosen(self, name: str) -> str:
-        """Of project, environment or tier: what is chosen and offered; else the default tier, or the first of what is offered."""
+        """Return the chosen project, environment or tier if it is offered, else the default tier or the first choice; "" without any."""
         if name not in self.fields:
             return ""
         offered = list(self._offered[name])
@@ -76,15 +76,15 @@ class MachineForm(forms.Form):
         return value if value in defaults else next(iter(defaults), "")
 
     def add_problems(self, problems: Iterable[Problem]) -> None:
-        """Each at its field."""
+        """Add each problem at its field, or to the whole form where it has no such field."""
         for problem in problems:
             self.add_error(problem.path if problem.path in self.fields else None, problem.message)
 
 
 class LaunchForm(MachineForm):
-    """`kind` is what the person launches; environments and tiers depend on it.
+    """The form of one `kind` of execution, on which its environments and tiers depend.
 
-    `cluster` is the part about a cluster: of the kind cluster itself, or of one that may be attached; None where there can be none.
+    `cluster` is the cluster part, for a cluster itself or for one that may be attached; None where there can be no cluster.
     """
 
     project = forms.ModelChoiceField(
@@ -109,7 +109,7 @@ class LaunchForm(MachineForm):
         cluster_slots: int = 0,
         facts: ClusterFacts = UNKNOWN,
     ) -> None:
-        """`cluster_slots` are left for a cluster's workers; `facts` is what is known of the nodes."""
+        """Create the form; `cluster_slots` are left for a cluster's workers, `facts` is what is known of the nodes."""
         super().__init__(data, user=user, kind=kind, initial=initial or {})
         self.kind = kind
         self.facts = facts
@@ -117,7 +117,7 @@ class LaunchForm(MachineForm):
         self.projects = projects_for(user)
         self.offer("project", self.projects)
         if self.is_cluster:
-            # Alone, it has no environment and tier beside those of its workers.
+            # A cluster alone has no environment and tier but those of its workers.
             del self.fields["environment"], self.fields["tier"]
         part = ClusterForm(
             data,
@@ -147,7 +147,7 @@ class LaunchForm(MachineForm):
         return cleaned
 
     def request(self) -> LaunchRequest:
-        """What to launch; only of a form without errors."""
+        """Return what to launch; the form must have no errors."""
         data = self.cleaned_data
         cluster = self.cluster.request() if self.cluster and self.wants_cluster else None
         return LaunchRequest(
@@ -161,13 +161,13 @@ class LaunchForm(MachineForm):
         )
 
     def add_problems(self, problems: Iterable[Problem]) -> None:
-        """Each at its field, which may be one of the cluster's."""
+        """Add each problem at its field, which may be in the cluster part."""
         super().add_problems(self.cluster.add_problems(problems) if self.cluster and self.wants_cluster else problems)
 
     def execution_id(self) -> str:
-        """The same for the same showing of the form with the same choices, so the database lets it be launched once only.
+        """Return the same id for the same rendering of the form with the same choices, so that the database allows one launch only.
 
-        Somebody who goes back in the browser and chooses differently does launch a second time.
+        A user who goes back in the browser and changes a choice does launch a second time.
         """
         request = self.request()
         parts = (
@@ -184,7 +184,7 @@ class LaunchForm(MachineForm):
         return hmac.new(settings.SECRET_KEY.encode(), text.encode(), hashlib.sha256).hexdigest()[:_ID_LENGTH]
 
     def _cluster_initial(self) -> dict[str, Any]:
-        """The first framework is one that the environment is made for."""
+        """Return the initial values of the cluster part; the default framework is the first one of the chosen environment."""
         environment = self.environments.filter(pk=self.chosen("environment")).first()
         made_for = next(iter(environment.frameworks), "") if environment else ""
         first: dict[str, Any] = {"framework": made_for}

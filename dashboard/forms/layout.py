@@ -1,4 +1,4 @@
-"""How a form is laid out: its fields in titled sections, some of them closed until needed."""
+"""Lays out a form's fields in titled sections, some of them collapsed until needed."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from django.forms import BoundField
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """`fields` in their order; a closed one opens when something in it is filled in or wrong."""
+    """A section with its `fields` in order; a collapsible one (`is_closed`) starts open when one of its fields is filled in or wrong."""
 
     title: str
     purpose: str
@@ -19,7 +19,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class LaidOutField:
-    """`unit` is what the number counts; a wide field takes the section's whole width."""
+    """A field in a section; `unit` is its number's unit, and a wide field takes the section's whole width."""
 
     bound: BoundField
     unit: str
@@ -42,7 +42,7 @@ class LaidOutSection:
 def lay_out(
     form: forms.BaseForm, sections: Collection[Section], *, units: Mapping[str, str], wide: Collection[str]
 ) -> list[LaidOutSection]:
-    """Fields that the form does not have (any more) are left out."""
+    """Return the sections with the form's fields; fields that the form does not have (any more) are left out."""
     laid_out = []
     for section in sections:
         fields = [form[name] for name in section.fields if name in form.fields]

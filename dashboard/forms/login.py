@@ -1,4 +1,4 @@
-"""Forms that ask for a password. Each checks it in its turn only, and not at all for who is locked out."""
+"""Forms that ask for a password. Passwords wait in a queue to be checked; a locked-out user's password is not checked at all."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ _BUSY_SENTENCE = "The server is checking many passwords just now and did not loo
 
 
 class LoginForm(AuthenticationForm):
-    """Name and password."""
+    """A username and a password."""
 
     def clean(self) -> dict[str, Any]:
         name, password = self.cleaned_data.get("username"), self.cleaned_data.get("password")
@@ -38,7 +38,7 @@ class LoginForm(AuthenticationForm):
 
 
 class OwnPasswordForm(PasswordChangeForm):
-    """Old password and new one. A wrong old one counts as a wrong password at the login page does."""
+    """The old and the new password. A wrong old one counts like a wrong password on the login page."""
 
     def __init__(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
         assert isinstance(request.user, User)
@@ -59,18 +59,18 @@ class OwnPasswordForm(PasswordChangeForm):
 
 
 def lock_met_by(request: HttpRequest | None) -> Lock | None:
-    """The lock for which this request's password is not looked at (any more)."""
+    """Return the lock that keeps this request's password from being checked, or None."""
     return getattr(request, "login_lock", None)
 
 
 def _refuse_locked_out(request: HttpRequest, name: str) -> None:
-    """Before a turn is waited for."""
+    """Raise ValidationError when the user is locked out; called before waiting in the queue."""
     if not AxesProxyHandler.is_allowed(request, {"username": name}):
         raise _locked_error(request) or AssertionError("locked by no lock")
 
 
 def _locked_error(request: HttpRequest | None) -> ValidationError | None:
-    """What to say when this request is refused; None when it is not."""
+    """Return the error for a locked-out request; None when it is not locked out."""
     lock = lock_met_by(request)
     return (
         None if lock is None else ValidationError(lock_sentence(lock.scope, lock.until - timezone.now()), code="locked")

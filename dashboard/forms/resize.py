@@ -6,12 +6,12 @@ from dashboard.viewmodels.clusters import ClusterRecord
 from grid.errors import Rejected
 from grid.wording import plural
 
-_LARGEST = 10_000  # a typing error; what is really allowed is said by the quota and the admin's limit
+_LARGEST = 10_000  # larger numbers are typing errors; the quota and the admin's limit decide what is allowed
 _PATHS = {"workers_minimum": "minimum", "workers_maximum": "maximum", "minimum": "minimum", "maximum": "maximum"}
 
 
 class ResizeForm(forms.Form):
-    """Rules beyond plain numbers are those of `grid.launch.changes.resize`; `refuse` shows them at their fields."""
+    """The new bounds. `grid.launch.changes.resize` checks all further rules; `refuse` shows its problems at their fields."""
 
     minimum = forms.IntegerField(
         min_value=1,
@@ -41,6 +41,6 @@ class ResizeForm(forms.Form):
 
     @property
     def words(self) -> str:
-        """ "1 to 5 workers"."""
+        """The new size, such as "1 to 5 workers"."""
         low, high = self.cleaned_data["minimum"], self.cleaned_data["maximum"]
         return plural(low, "worker") if low == high else f"{low} to {plural(high, 'worker')}"

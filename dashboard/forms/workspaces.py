@@ -1,4 +1,4 @@
-"""Resuming a workspace, and giving it another title."""
+"""The forms that resume and rename a workspace."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -12,7 +12,7 @@ from grid.models.environment import Kind
 
 
 class ResumeForm(MachineForm):
-    """First as the workspace was launched last, where that is still offered."""
+    """The form that resumes a workspace; its initial values are those of the last launch, where they are still offered."""
 
     with_cluster = forms.BooleanField(required=False)
 
@@ -20,7 +20,7 @@ class ResumeForm(MachineForm):
         super().__init__(data, user=user, kind=Kind.WORKSPACE, initial={"with_cluster": True, **initial})
 
     def add_problems(self, problems: Iterable[Problem]) -> None:
-        """What is about no field of this form, and not about all of it, is about the cluster."""
+        """Add each problem at its field; a problem at a field that this form does not have is about the cluster."""
         super().add_problems(
             Problem("with_cluster", problem.message) if problem.path and problem.path not in self.fields else problem
             for problem in problems
@@ -28,7 +28,7 @@ class ResumeForm(MachineForm):
 
 
 class RenameForm(forms.Form):
-    """What may be a title is said by the rules of `grid.launch`."""
+    """The form of a new title; the rules of `grid.launch` decide which titles are valid."""
 
     title = forms.CharField(
         required=False, widget=forms.TextInput(attrs={"dir": "auto", "autocomplete": "off", "size": 40})

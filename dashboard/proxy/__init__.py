@@ -1,6 +1,6 @@
-"""The way from a browser to the web server of a workspace, app or cluster: HTTP and websockets, streamed, for those who may open it.
+"""The reverse proxy from browsers to the web servers of workspaces, apps and clusters: HTTP and websockets, streamed, with access checks.
 
-It runs as a process of its own (`grid.proxy_asgi`). What answers is user code, so each execution has an origin of its own
-(`grid.origins`), and every request must carry a grant (`grid.launch.grants`); everybody else gets one and the same 403, whether
-the execution exists or not.
+It runs as a process of its own (`grid.proxy_asgi`). The upstream is user code, so each execution has an origin of its own
+(`grid.origins`), and every request must carry a grant (`grid.launch.grants`). Any other request gets the same 403, whether or not the
+execution exists.
 """

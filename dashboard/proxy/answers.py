@@ -1,4 +1,4 @@
-"""The proxy's own answers: small pages without scripts that no other page holds in a frame."""
+"""The proxy's own responses: small pages without scripts that no other page can frame."""
 
 import base64
 import hashlib
@@ -11,7 +11,7 @@ from dashboard.proxy.headers import Headers, encode
 from dashboard.proxy.upstream import Scope, Send
 
 _POLICY_VIOLATION = 1008
-# With the dashboard's colours, and nothing of the dashboard to load: it may be what does not answer.
+# The dashboard's colors, inlined: nothing is loaded from the dashboard, which may be down.
 _STYLE = (
     ":root { color-scheme: light dark; } "
     "body { margin: 14vh auto 3rem; max-width: 34rem; padding: 0 1.25rem; font: 15px/1.5 system-ui, sans-serif; "
@@ -28,8 +28,8 @@ _HEADLINES = {
     HTTPStatus.SERVICE_UNAVAILABLE: "Not now",
 }
 _COMMON = (("cache-control", "no-store"), ("referrer-policy", "no-referrer"))
-# Storage, service workers and caches of the origin that says it. Not "cookies", which means those of the whole registrable domain, the
-# dashboard's and other executions' among them: https://www.w3.org/TR/clear-site-data/#clear-cookies
+# Clears the storage, service workers and caches of the responding origin. It leaves out "cookies", which would clear those of the whole
+# registrable domain, including the dashboard's and other executions': https://www.w3.org/TR/clear-site-data/#clear-cookies
 _CLEARING = ("clear-site-data", '"cache", "storage"')
 
 
@@ -48,7 +48,7 @@ async def explain(
     link: tuple[str, str] | None = None,
     more: Headers | None = None,
 ) -> None:
-    """One sentence; `link` is an address and its words. A websocket is refused without them."""
+    """Send a page with one sentence and `link`, a URL and its text. A websocket is closed without them."""
     if scope["type"] == "websocket":
         await send({"type": "websocket.close", "code": _POLICY_VIOLATION})
         return
@@ -58,7 +58,7 @@ async def explain(
 
 
 def framed(headline: str, body: str) -> str:
-    """A whole page; `body` is HTML."""
+    """Return a whole HTML page; `body` is HTML too."""
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{headline}</title>'
         f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{_STYLE}</style>'
@@ -67,7 +67,7 @@ def framed(headline: str, body: str) -> str:
 
 
 def clearing(cookies: Iterable[str], *, is_secure: bool) -> Headers:
-    """What makes a browser forget all that the origin has stored: these cookies, which it sent, and what else there is."""
+    """Return headers that make a browser delete these cookies and all other data that it stores for the origin."""
     secure = "; Secure" if is_secure else ""
     return [_CLEARING, *(("set-cookie", f"{name}=; Path=/; Max-Age=0{secure}") for name in cookies)]
 
@@ -86,11 +86,11 @@ async def show(send: Send, status: HTTPStatus, page: str, *, more: Headers | Non
 
 
 async def send_worker(send: Send, script: str) -> None:
-    """A service worker that is the program's own, at the address `script`, but for opening pages: those come from the proxy.
+    """Send a service worker that runs the program's own one, at the URL `script`, except for navigations, which go to the proxy.
 
-    A worker goes on answering when its execution has ended, and with pages without our policy. The program's script is imported
-    by ours, so that no listener of its own can come first; a module cannot import so, and is refused by that. It is imported under
-    another address, because a worker's own gives it its own script.
+    A service worker keeps responding after its execution has ended, and its pages lack our policy. Our script imports the program's, so
+    that our listener is the first; in a module worker `importScripts` fails, so modules are refused. The import uses another URL,
+    because the worker's own URL would return this script.
     """
     text = (
         "self.addEventListener('fetch', (event) => {\n"
@@ -98,14 +98,14 @@ async def send_worker(send: Send, script: str) -> None:
         "});\n"
         f"importScripts({json.dumps(script)});\n"
     )
-    # Its path says how much of the origin it may serve, unless it is told that it may be all of it.
+    # A worker's scope is limited to its own path unless this header allows the whole origin.
     headers = [("content-type", "text/javascript"), ("service-worker-allowed", "/"), *_COMMON]
     await send({"type": "http.response.start", "status": int(HTTPStatus.OK), "headers": encode(headers)})
     await send({"type": "http.response.body", "body": text.encode()})
 
 
 async def tell(send: Send, status: HTTPStatus, text: str) -> None:
-    """For a probe."""
+    """Send a plain text, for a probe."""
     body = text.encode()
     headers = [("content-type", "text/plain; charset=utf-8"), ("content-length", str(len(body))), *_COMMON]
     await send({"type": "http.response.start", "status": int(status), "headers": encode(headers)})

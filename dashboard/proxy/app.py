@@ -1,4 +1,4 @@
-"""The ASGI application of the proxy: each execution's program on its own origin, for those who may open it."""
+"""The ASGI application of the proxy: each execution's program on its own origin, for users who may open it."""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -37,7 +37,7 @@ _OPENER_SECONDS = 60
 
 
 class WorkspaceProxy:
-    """Forwards what carries a valid grant; everything else gets one and the same 403, whether the execution exists or not."""
+    """Forwards requests with a valid grant; all others get the same 403, whether or not the execution exists."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class WorkspaceProxy:
         token: Callable[[str], str],
         problem: Callable[[], Awaitable[str]],
     ) -> None:
-        """`token` is what the pod of an execution expects; `problem` says why nobody can be served now, or ""."""
+        """Create the proxy. `token` returns the token that an execution's pod expects; `problem` says why it is not ready, or ""."""
         self._gate = gate
         self._origins = origins
         self._own = OwnCookies(origins)
@@ -103,7 +103,7 @@ class WorkspaceProxy:
             await self._pass(scope, receive, send, door, headers, passage, secret)
 
     async def _answer_worker(self, scope: Scope, send: Send, passage: Passage) -> None:
-        """On a shared origin a worker could answer for others, so there is none."""
+        """Send the service worker, or 403 where it is not allowed; never on a shared origin, where it could answer for other executions."""
         if passage.allows_service_workers and not self._origins.by_path:
             await send_worker(send, f"/{WORKER_PATH}?{quote(_raw_target(scope), safe='')}")
             return
@@ -168,7 +168,7 @@ class WorkspaceProxy:
             )
 
     async def _begin(self, send: Send, door: Door) -> None:
-        """Give the browser an opener and let it fetch a ticket for that; the same for every id, whether it exists or not."""
+        """Set an opener cookie and redirect to the dashboard for a ticket; the same for every id, whether or not it exists."""
         id, opener = door.execution_id, new_opener()
         cookie = self._own.header(id, self._own.opener(id), opener, seconds=_OPENER_SECONDS)
         await send_on(send, f"{self._dashboard}/executions/{id}/opening/?opener={digest(opener)}", [cookie])
@@ -194,8 +194,8 @@ class WorkspaceProxy:
         await send_on(send, self._origins.address(id), [given, forgotten])
 
     async def _open_again(self, scope: Scope, send: Send, door: Door, headers: Headers) -> None:
-        """A ticket that opens nothing: it was used up, or came too late, or another tab was opened at the same time, whose opener has
-        replaced this one's. Then what that tab got opens this one as well."""
+        """Handle an invalid ticket: used up, expired, or obsolete because another tab was opened at the same time and replaced the opener.
+        In the last case that tab's secret opens this tab as well."""
         id = door.execution_id
         secret = cookies(headers).get(self._own.secret(id), "")
         if secret and await self._gate.passage(id, secret) is not None:
@@ -207,18 +207,18 @@ class WorkspaceProxy:
         return f"{self._origins.address(door.execution_id)}{BEGIN_PATH}", "Open it again"
 
     async def _let_in(self, scope: Scope, send: Send, headers: Headers, door: Door, secret: str) -> str | None:
-        """The path and query that a cluster's program is asked for; None when the browser was answered otherwise.
+        """Return the path and query to request from a cluster's program; None when a response was sent instead.
 
-        Spark ends jobs and Ray ends actors by plain links, which any page that a member of the project visits could follow in that
-        person's name. So from elsewhere a cluster's pages are only opened, and asked nothing. Where all executions share an origin,
-        another cluster's page is not elsewhere to a browser, and such a link is asked about.
+        Spark ends jobs and Ray ends actors by plain links, which any page that a member of the project visits could follow in the member's
+        name. So requests from other sites lose their query and open the cluster's first page. On a shared origin the browser does not
+        mark another cluster's page as another site, so such a link needs a confirmation.
         """
         target, home = _raw_target(scope), self._origins.address(door.execution_id)
         if is_from_elsewhere(headers) and scope["query_string"]:
             await send_on(send, home)
             return None
         if not self._origins.by_path or scope["method"] not in _SAFE_METHODS:
-            return target  # a form of another page is refused by its Origin, or by that page's policy
+            return target  # another page's form is refused by its Origin header or by that page's policy
         if not leads_to_an_end(scope["path"], scope["query_string"], headers):
             return target
         found = confirmed(target, secret)
@@ -227,10 +227,10 @@ class WorkspaceProxy:
         return found
 
     def _is_own_request(self, scope: Scope, headers: Headers, door: Door) -> bool:
-        """Pages of other origins open this in a tab, and do nothing else here in the visitor's name: no frame, no picture, no form.
+        """Return whether the request may act in the visitor's name. Pages of other origins may only open a tab: no frame, image or form.
 
-        A websocket has no other protection than the Origin header. The cookie's SameSite does not protect: other executions' host
-        names are the same site, and so are other ports. Only browsers say where a request comes from, and on https and localhost.
+        A websocket is protected by its Origin header only. The cookie's SameSite does not protect: other executions' host names and
+        other ports are the same site. Only browsers send Sec-Fetch-Site, and only on https and localhost.
         """
         own, said = self._origins.origin(door.execution_id), first(headers, "origin")
         if scope["type"] == "websocket":
@@ -240,7 +240,8 @@ class WorkspaceProxy:
         return scope["method"] in _SAFE_METHODS or said in ("", own)
 
     async def _say_ended(self, scope: Scope, send: Send, door: Door, headers: Headers, passage: Passage) -> None:
-        """And clear what its origin has stored, but for our own secret, by which this is said again. A shared origin is others' too."""
+        """Say that the execution has ended (410), and clear its origin's stored data. Our own cookie stays, so that a reload says the same;
+        a shared origin is not cleared, because other executions use it."""
         sentence = f"This has ended ({passage.state}). Its page tells why and keeps the end of its log."
         more: Headers = []
         if not self._origins.by_path:
@@ -250,7 +251,7 @@ class WorkspaceProxy:
         await explain(scope, send, HTTPStatus.GONE, sentence, link=self._page_of(door), more=more)
 
     async def _say_moved(self, scope: Scope, send: Send, door: Door) -> None:
-        """It was launched when this installation served executions at other addresses, and its program stands at the old one."""
+        """Say that its program runs under another address (409), because it was launched before the addresses were changed."""
         sentence = (
             "This was launched before the addresses of executions were changed, and cannot be reached at its new one. "
             "Stop it and launch it again; its files are kept."
@@ -258,7 +259,7 @@ class WorkspaceProxy:
         await explain(scope, send, HTTPStatus.CONFLICT, sentence, link=self._page_of(door))
 
     async def _turn_away(self, scope: Scope, send: Send, headers: Headers) -> None:
-        """No execution's address: an old one by path leads to the new one."""
+        """Refuse a URL that is no execution's, or redirect when it is an execution's old URL by path."""
         moved = self._origins.moved(first(headers, "host"), scope["path"])
         if moved is None or scope["type"] != "http" or scope["method"] not in ("GET", "HEAD"):
             await self._refuse(scope, send, None)
@@ -296,16 +297,16 @@ class WorkspaceProxy:
 
 
 def _raw_target(scope: Scope) -> str:
-    """Path and query exactly as the browser sent them: user code may give a meaning to what decoding would lose."""
+    """Return the path and query exactly as the browser sent them, because decoding may lose what is meaningful to user code."""
     path = scope.get("raw_path") or scope["path"].encode()
     query = scope["query_string"]
-    if path == b"*":  # the whole server is asked what it can
+    if path == b"*":  # `OPTIONS *` is about the whole server
         path = b"/"
     return str((path + b"?" + query if query else path).decode("latin-1"))
 
 
 def _worker_script(query: bytes) -> str:
-    """The path and query that `send_worker` has put into the query; what a path cannot hold is encoded."""
+    """Return the path and query that `send_worker` was given in the query, with characters that are invalid in a URL encoded."""
     return "/" + quote(unquote_to_bytes(query).lstrip(b"/"), safe="%/:?&=+,;@!$'()*~[]")
 
 

@@ -1,9 +1,9 @@
-"""Decides for each request whether it may pass, and where to.
+"""Decides for each request whether it may pass, and to which pod.
 
-The database is asked once for each grant, again at once about one whose pod is gone, and about all that are in use once a second,
-in a few queries; what has changed cuts what is open. So a logout, a stop and a change of members work within two seconds in every
-proxy process, and a request costs the database nothing. A database that answers late or not at all changes nothing for half a
-minute; after that nobody passes.
+A grant is read from the database on first use, again at once when its pod is gone, and together with all grants in use once a second,
+in a few queries; a grant that has ended closes its open connections. So a logout, a stop and a change of members take effect within
+two seconds in every proxy process, and a request needs no query. While the database is slow or down, known grants are trusted for 30
+seconds; after that no request passes.
 """
 
 import asyncio
@@ -25,24 +25,24 @@ from grid.launch.grants import Key, Passage
 logger = logging.getLogger(__name__)
 
 RECHECK_SECONDS = 1.0
-_TRUST_SECONDS = 30.0  # how long an answer holds while the database does not give a newer one
-_REFUSAL_SECONDS = 2.0  # a refusal is asked about again, because a ticket may have been exchanged in another process
-_UNUSED_SECONDS = 10.0  # a page of JupyterLab is a hundred requests at once, and then one every few seconds
+_TRUST_SECONDS = 30.0  # how long a grant is trusted while the database is unavailable
+_REFUSAL_SECONDS = 2.0  # a refusal is not cached longer, because another process may exchange a ticket
+_UNUSED_SECONDS = 10.0  # how long an unused grant is kept; an idle JupyterLab still sends a request every few seconds
 _TOUCH_SECONDS = 60.0
-_ANSWER_SECONDS = 10.0  # a database that has not answered by then counts as one that fails: it may never
+_ANSWER_SECONDS = 10.0  # the timeout of a query; the database may never answer
 _ASKED_AT_ONCE = 200
 _REMEMBER_AT_MOST = 10_000
-# Longer than any that we give; what anybody may send is not kept, or ten thousand of them would fill the memory.
+# Longer than any secret that we issue. Longer ones, which anybody may send, are not kept: 10,000 of them would fill the memory.
 _LONGEST = 100
 
 
 class CannotTell(GridError):
-    """The database does not say whether somebody may pass."""
+    """Raised when the database is unavailable, so that a grant cannot be checked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The web server of one pod."""
+    """The address of one pod's web server."""
 
     address: str
     port: int
@@ -54,31 +54,32 @@ class Target:
 
 
 class Gate(Protocol):
-    """What the proxy asks before it forwards anything."""
+    """The proxy's access check for each request."""
 
     async def exchange(self, execution_id: str, ticket: str, opener: str, *, now: datetime) -> str | None:
-        """The secret that a fresh ticket gives, once, to the browser that it was made for."""
+        """Return the secret for a fresh ticket, once and only to the browser that it was issued for; None otherwise. Raise CannotTell when
+        the database is unavailable."""
         ...
 
     async def passage(self, execution_id: str, secret: str) -> Passage | None:
-        """The passage that a secret opens, or None. Raises CannotTell."""
+        """Return the passage that the secret opens, or None. Raise CannotTell when the database is unavailable."""
         ...
 
     def holding(self, execution_id: str, secret: str) -> AbstractContextManager[asyncio.Event]:
-        """While something stays open: an event that is set when the right to it has ended."""
+        """Yield, for as long as a connection stays open, an event that is set when the right to it ends."""
         ...
 
     def used(self, passage: Passage) -> None:
-        """Its person has just done something, so the session is not idle."""
+        """Note that the user has just been active, so that the session does not count as idle."""
         ...
 
     def target(self, passage: Passage) -> Target | None:
-        """Where the execution's pod listens, or None while there is no pod with an address."""
+        """Return the address of the execution's pod, or None while no pod has an address."""
         ...
 
 
 class Grants(Protocol):
-    """What the database knows, asked off the event loop."""
+    """The database's part of the check, which runs off the event loop."""
 
     def exchange(self, execution_id: str, ticket: str, opener: str, *, now: datetime) -> Awaitable[str | None]: ...
 
@@ -96,7 +97,7 @@ class _Answer:
 
 
 class GrantGate:
-    """Asks the grants and the pods; of a cluster's pods the head answers. `run()` keeps the answers true."""
+    """A gate on the stored grants and the watched pods (for a cluster, its head). `run()` keeps its cached grants up to date."""
 
     def __init__(
         self,
@@ -107,7 +108,7 @@ class GrantGate:
         clock: Callable[[], float] = time.monotonic,
         answer_seconds: float = _ANSWER_SECONDS,
     ) -> None:
-        """`pods_of` finds pods by a label, which is believed in `namespace` only: elsewhere others may write it."""
+        """Create the gate. `pods_of` finds pods by a label, which is trusted in `namespace` only: elsewhere others may write it."""
         self._grants = grants
         self._pods_of = pods_of
         self._namespace = namespace
@@ -138,7 +139,7 @@ class GrantGate:
         return await self._ask_soon(key)
 
     def _still_holds(self, passage: Passage | None) -> bool:
-        """What leads nowhere may have ended within the last second: its pod goes before anybody asks the database again."""
+        """Return False when the passage leads to no pod any more: it may have ended since the database was last read."""
         return passage is None or passage.has_ended or self.target(passage) is not None
 
     async def _ask_again(self, key: Key, known: Passage | None) -> Passage | None:
@@ -152,7 +153,7 @@ class GrantGate:
         key, now = (execution_id, secret), self._clock()
         self._held[key] += 1
         answer = self._answers.get(key)
-        if answer is None:  # forgotten since it was asked for: it has ended until somebody says otherwise
+        if answer is None:  # evicted since the check: treated as ended until it is read again
             answer = self._answers[key] = _Answer(None, now, now)
             answer.ended.set()
         try:
@@ -170,11 +171,11 @@ class GrantGate:
         pods = [
             pod for pod in found if pod.metadata.namespace == self._namespace and _reachable(pod, passage.component)
         ]
-        pods.sort(key=lambda pod: pod.metadata.deletion_timestamp is not None)  # of two heads the one that stays
+        pods.sort(key=lambda pod: pod.metadata.deletion_timestamp is not None)  # a head that stays comes first
         return Target(pods[0].status.pod_ip, passage.port) if pods and passage.port else None
 
     async def run(self) -> None:
-        """For ever: ask again about all that is in use, and keep the sessions of people who work from counting as idle."""
+        """Check the grants in use again and again, and keep the sessions of active users from counting as idle; never return."""
         touched_at = self._clock()
         while True:
             await asyncio.sleep(RECHECK_SECONDS)
@@ -184,7 +185,7 @@ class GrantGate:
                 await self.touch_sessions()
 
     async def recheck(self) -> None:
-        """One such round; a database that fails is said once, and leaves the answers as they are for a while."""
+        """Check the grants in use once. When the database fails, log the failure once and keep trusting them for a while."""
         now = self._clock()
         for key in [key for key, answer in self._answers.items() if now - answer.used_at > _UNUSED_SECONDS]:
             if key not in self._held:
@@ -206,7 +207,7 @@ class GrantGate:
             return await self._grants.passages(keys)
 
     def _cannot_tell(self, error: Exception) -> CannotTell:
-        """Said once in the log until the database answers again."""
+        """Return the error to raise, and log it once until the database answers again."""
         if not self._failing:
             logger.warning("grants cannot be read, trusting for a while what was known error=%.300s", error)
         self._failing = True
@@ -216,7 +217,7 @@ class GrantGate:
         now = self._clock()
         for key, answer in list(self._answers.items()):
             if now - answer.confirmed_at >= _TRUST_SECONDS:
-                # Not a refusal: who asks next is told that nobody can tell.
+                # Deleted, not refused: the next request gets CannotTell.
                 answer.ended.set()
                 del self._answers[key]
 
@@ -231,13 +232,13 @@ class GrantGate:
         if passage is None or passage.has_ended:
             answer.ended.set()
         elif answer.ended.is_set():
-            answer.ended = asyncio.Event()  # who was cut off and was let in again holds a new one
+            answer.ended = asyncio.Event()  # a grant that is valid again needs a fresh event
 
     def _forget_unheld(self) -> None:
         self._answers = {key: answer for key, answer in self._answers.items() if key in self._held}
 
     async def _ask_soon(self, key: Key) -> Passage | None:
-        """With all others that ask now, in one go; whoever asks the same waits for the same answer."""
+        """Return the passage from the next query, which covers all keys that are waiting; requests for the same key share its result."""
         waiting = self._waiting.get(key)
         if waiting is None:
             waiting = self._waiting[key] = asyncio.get_running_loop().create_future()
@@ -256,7 +257,7 @@ class GrantGate:
                     del self._waiting[key]
                     if not future.done():
                         future.set_exception(failure)
-                        future.exception()  # whoever waited may have left
+                        future.exception()  # marks it as retrieved, as its waiter may have been cancelled
                 continue
             for key, future in asked.items():
                 del self._waiting[key]
@@ -265,7 +266,7 @@ class GrantGate:
                     future.set_result(found.get(key))
 
     async def touch_sessions(self) -> None:
-        """Write down who has worked since the last time."""
+        """Store which sessions were active since the last time; a failure is logged and they are stored the next time."""
         active, self._active = self._active, set()
         try:
             if active:

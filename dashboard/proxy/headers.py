@@ -1,4 +1,4 @@
-"""Which headers cross the proxy, in either direction (pure)."""
+"""Filters the headers that cross the proxy, in either direction (pure)."""
 
 import re
 from collections.abc import Iterable
@@ -35,13 +35,13 @@ _OURS = frozenset(
         "x-forwarded-prefix",
     }
 )
-# Answered by our own server before it gives us the body; a program that ignores it would wait for ever.
+# Our own server responds to it before the body; forwarded to a program that ignores it, it would hang the request.
 _EXPECT = frozenset({"expect"})
-# What would reach beyond the program that says it: our cookie, all host names below, and by the last a page could leave its origin.
+# Headers that would reach beyond the program: they clear our cookie, affect all host names below, or let pages share an origin.
 _FAR_REACHING = frozenset({"clear-site-data", "strict-transport-security", "origin-agent-cluster"})
-# What a browser is told unless the program says otherwise: no other origin holds its windows or loads its files.
+# Defaults that the program may override: no other origin may hold its windows or load its files.
 _KEPT_APART = {"cross-origin-opener-policy": "same-origin-allow-popups", "cross-origin-resource-policy": "same-origin"}
-# A lenient parser lets them through within a value; the next hop may take them for the end of a line.
+# Lenient parsers accept control characters within a value; the next hop may take them for the end of a line.
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
@@ -58,7 +58,7 @@ def first(headers: Headers, name: str) -> str:
 
 
 def cookies(headers: Headers) -> dict[str, str]:
-    """Cookies of a request; what cannot be parsed counts as absent."""
+    """Return the cookies of a request; malformed ones are left out."""
     found: dict[str, str] = {}
     for name, value in headers:
         if name == "cookie":
@@ -70,25 +70,25 @@ def cookies(headers: Headers) -> dict[str, str]:
 
 
 def is_from_elsewhere(headers: Headers) -> bool:
-    """Whether a page of another origin made the browser ask: only browsers can say it, and on https and localhost they do."""
+    """Return whether a page of another origin caused the request; only browsers say so, and only on https and localhost."""
     return first(headers, "sec-fetch-site") in ("cross-site", "same-site")
 
 
 def is_service_worker(headers: Headers) -> bool:
-    """Whether a browser wants a script that goes on answering in the program's name: it says so itself, and no page can unsay it."""
+    """Return whether a browser fetches a service worker's script; the browser sets these headers, and no page can change them."""
     return bool(first(headers, "service-worker")) or first(headers, "sec-fetch-dest") == "serviceworker"
 
 
 def opens_a_page(headers: Headers) -> bool:
-    """In a tab of its own, so that the person sees it."""
+    """Return whether the request opens a page in a tab, where the user sees it."""
     return (first(headers, "sec-fetch-mode"), first(headers, "sec-fetch-dest")) == ("navigate", "document")
 
 
 def to_upstream(
     headers: Headers, *, token: str, scheme: str, client: str, path_prefix: PathPrefix = NO_PREFIX
 ) -> Headers:
-    """Request headers for the user's server: without our cookies, with the token that its pod was given, and with the prefix
-    where the path comes without it."""
+    """Return the request headers for the user's server: without our cookies, with the pod's token, and with the prefix where it is
+    stripped from the path."""
     dropped = _HOP_BY_HOP | _WEBSOCKET | _OURS | _EXPECT | _named_in_connection(headers) | {"cookie", "content-length"}
     passed = [(name, value) for name, value in headers if name not in dropped]
     kept = [f"{name}={value}" for name, value in cookies(headers).items() if not is_ours(name)]
@@ -109,7 +109,7 @@ def to_upstream(
 
 
 def _as_sent(value: str) -> str:
-    """aiohttp writes headers in UTF-8, so what came in UTF-8 has to be read so."""
+    """Decode a value as UTF-8 if possible, because aiohttp encodes headers in UTF-8 again."""
     try:
         return value.encode("latin-1").decode()
     except UnicodeError:
@@ -117,8 +117,8 @@ def _as_sent(value: str) -> str:
 
 
 def to_browser(headers: Headers, *, path_prefix: PathPrefix = NO_PREFIX, asked: str = "/") -> Headers:
-    """Response headers for the browser: user code may set cookies of its own, never ours and never a Domain. `asked` is the path
-    that the program was asked for, to which its redirects are relative."""
+    """Return the response headers for the browser. User code may set its own cookies, never ours and never with a Domain. `asked` is the
+    path requested from the program, to which its redirects are relative."""
     dropped = _HOP_BY_HOP | _FAR_REACHING | _named_in_connection(headers)
     passed: Headers = []
     for name, value in headers:
@@ -137,17 +137,18 @@ def to_browser(headers: Headers, *, path_prefix: PathPrefix = NO_PREFIX, asked: 
             passed.append((lowered, value))
     said = {name for name, _ in passed}
     passed += [(name, value) for name, value in _KEPT_APART.items() if name not in said]
-    # Policies add up: the program's own stays in force beside it.
+    # Policies add up: the program's own one stays in force.
     passed.append(("content-security-policy", path_prefix.policy))
-    passed.append(("origin-agent-cluster", "?1"))  # or two pages could agree to be of one origin, by document.domain
+    passed.append(("origin-agent-cluster", "?1"))  # so that two pages cannot join origins by document.domain
     return passed
 
 
 def _host_only(value: str, *, path: str) -> str:
-    """As browsers read it, to whom quotes mean nothing. `path` replaces the cookie's own, when there is one."""
+    """Return the Set-Cookie value without Domain and with `path`, if that is given; "" for a cookie that is dropped. It is parsed as
+    browsers do, which ignore quotes."""
     pair, *attributes = (part.strip() for part in value.split(";"))
     name, separator, _ = pair.partition("=")
-    # Without a name it is sent as its value alone, which may look like one of ours.
+    # A browser sends a cookie without a name as its value alone, which may look like one of ours.
     if not separator or not name.strip() or is_ours(name):
         return ""
     dropped = {"domain", "path"} if path else {"domain"}
@@ -156,7 +157,7 @@ def _host_only(value: str, *, path: str) -> str:
 
 
 def _named_in_connection(headers: Headers) -> frozenset[str]:
-    """Headers that the Connection header declares to be for this hop only."""
+    """Return the names of headers that the Connection header declares to be for this hop only."""
     return frozenset(
         part.strip().lower()
         for name, value in headers

@@ -1,4 +1,4 @@
-"""One HTTP exchange, streamed both ways: nothing is kept whole in memory, and a slow reader slows the sender down."""
+"""Forwards one HTTP exchange, streamed both ways: no body is held whole in memory, and a slow reader slows the sender down."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -10,12 +10,12 @@ from dashboard.proxy.headers import decode, encode, first, to_browser, to_upstre
 from dashboard.proxy.upstream import AccessEnded, Message, Receive, Route, Scope, Send
 
 _BODILESS = frozenset({204, 304})
-_UNTAKEN_SECONDS = 120.0  # a program that takes nothing of a body for so long is left
+_UNTAKEN_SECONDS = 120.0  # after this time without reading the body, a program is given up
 
 
 async def forward_http(scope: Scope, receive: Receive, send: Send, route: Route) -> None:
-    """Raises aiohttp.ClientError, TimeoutError or OSError when the pod's server cannot be reached, Refused when the right to it
-    ends before it has answered."""
+    """Forward the exchange. Raise aiohttp.ClientError, TimeoutError or OSError when the pod's server cannot be reached, AccessEnded when
+    the right to it ends before the response has begun."""
     sent = asyncio.Queue[Message](1)
     has_begun = False
 
@@ -24,8 +24,8 @@ async def forward_http(scope: Scope, receive: Receive, send: Send, route: Route)
         has_begun = True
         await send(message)
 
-    # Whatever the pod is at, taking a body, thinking, or answering without an end, it ends when the browser leaves, or may not be
-    # there any more. An answer that has begun is left without its end, by which the server cuts the connection.
+    # The exchange is cancelled when the browser disconnects or the right to it ends, even while the pod reads a body, computes, or
+    # streams without end. A response that has begun is left unfinished, so that the server cuts the connection.
     answer = asyncio.create_task(_exchange(scope, sent, send_on, route))
     left = asyncio.create_task(_read(receive, sent))
     right = asyncio.create_task(route.ended.wait())
@@ -55,7 +55,7 @@ async def _exchange(scope: Scope, sent: "asyncio.Queue[Message]", send: Send, ro
         if not 200 <= response.status < 600:
             raise aiohttp.ClientPayloadError(f"{response.status} is no answer to this request.")
         headers = to_browser(decode(response.raw_headers), path_prefix=route.path_prefix, asked=route.path)
-        if response.status in _BODILESS:  # some say how long the body would be; our server would wait for it
+        if response.status in _BODILESS:  # some servers send the length of the omitted body, for which ours would wait
             headers = [(name, value) for name, value in headers if name != "content-length"]
         await send({"type": "http.response.start", "status": response.status, "headers": encode(headers)})
         await _copy_body(response, send)
@@ -66,14 +66,14 @@ async def _copy_body(response: aiohttp.ClientResponse, send: Send) -> None:
         async for chunk in response.content.iter_any():
             await send({"type": "http.response.body", "body": chunk, "more_body": True})
     except aiohttp.ClientError:
-        # Half an answer was sent: leaving it unfinished makes the server cut the connection, which tells the browser.
+        # Half a response was sent: left unfinished, it makes the server cut the connection, which tells the browser.
         return
     await send({"type": "http.response.body", "body": b""})
 
 
 async def _read(receive: Receive, sent: "asyncio.Queue[Message]", *, untaken: float = _UNTAKEN_SECONDS) -> None:
-    """All that the browser sends, no faster than it is taken, until it leaves. Nobody else receives: a program may answer while it is
-    still being sent the body. While a program takes nothing of it our server reads nothing, not even that the browser has left."""
+    """Read the browser's messages, no faster than they are forwarded, until it disconnects. Only this task receives, because a program may
+    respond while the body is still being sent. While a program does not read the body, a disconnect is not noticed, hence `untaken`."""
     while (message := await receive())["type"] != "http.disconnect":
         try:
             async with asyncio.timeout(untaken):

@@ -1,12 +1,11 @@
-"""Asks before a link ends something of a cluster (pure).
+"""Asks for confirmation before a link ends a cluster's job or actor (pure).
 
-Spark and Ray let jobs and actors be ended by plain links (`/jobs/job/kill/?id=1`, `/logical/kill_actor?…`), and all pages of the
-workspaces' origin are one site to a browser. So a page of one cluster, which a member of its project has made, could lead the tab
-of whoever looks at it to such a link of another. Where the request comes from cannot tell: a page writes its own address
-(`history.replaceState`) and with it the Referer. So the person whose tab is led to such a link is asked, on a page that
-no other page can read or press.
+Spark and Ray end jobs and actors by plain links (`/jobs/job/kill/?id=1`, `/logical/kill_actor?…`), and all pages of the workspaces'
+origin are one site to a browser. So a page of one cluster, made by a member of its project, could navigate a visitor's tab to such a
+link of another cluster. The Referer does not help: a page can change its own URL (`history.replaceState`) and with it the Referer. So
+the visitor confirms such a navigation, on a page that no other page can read or click.
 
-What a cluster's own scripts ask for without leaving their page is not asked about: the page's policy keeps those to their own path.
+Requests by a cluster's own scripts need no confirmation: the page's policy keeps them to their own path.
 """
 
 import hashlib
@@ -21,18 +20,18 @@ _ENDING = "kill"
 
 
 def leads_to_an_end(path: str, query: bytes, headers: Headers) -> bool:
-    """`path` is decoded."""
+    """Return whether the request navigates to a link that ends something; `path` is decoded."""
     return bool(query) and _ENDING in path.lower() and first(headers, "sec-fetch-mode") == "navigate"
 
 
 def confirmed(target: str, secret: str) -> str | None:
-    """The target without our mark, when the person has said yes to this very one; None when not."""
+    """Return the target without our mark when the visitor has confirmed exactly this target; None otherwise."""
     asked, mark, proof = target.rpartition(f"&{_MARK}")
     return asked if mark and hmac.compare_digest(proof.encode(), _proof(asked, secret).encode()) else None
 
 
 def question(target: str, secret: str, *, home: str) -> str:
-    """The page that asks; `secret` is the visitor's own, which no script can read."""
+    """Return the page that asks for confirmation; `secret` is the visitor's own, which no script can read."""
     go_on = html.escape(f"{target}&{_MARK}{_proof(target, secret)}")
     return framed(
         "End it?",

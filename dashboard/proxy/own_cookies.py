@@ -1,7 +1,7 @@
-"""The cookies that the proxy itself gives: never told to a program, never taken from one (pure).
+"""The proxy's own cookies, which are never sent to a program and never accepted from one (pure).
 
-On https their names begin with `__Host-`, so that browsers take them from this very host only: a program on a sibling host name
-cannot set one for the parent domain and so put its own in the place of a visitor's.
+On https their names begin with `__Host-`, so that browsers accept them from this host only: a program on a sibling host name cannot
+replace a visitor's cookie with one for the parent domain.
 """
 
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ _HOST = "__Host-"
 
 
 def is_ours(name: str) -> bool:
-    """Whatever a browser makes of upper and lower case: the prefixes count in either."""
+    """Return whether a cookie's name is one of the proxy's, in upper or lower case, because browsers compare the prefixes so."""
     lowered = name.strip().lower()
     return lowered.startswith(("grid_", f"{_HOST.lower()}grid_", "__secure-grid_"))
 
 
 @dataclass(frozen=True, slots=True)
 class OwnCookies:
-    """Of one installation. Where all executions share an origin, each has its own names and path instead."""
+    """The cookies of one installation. Where all executions share an origin, each execution has its own cookie names and path."""
 
     origins: Origins
 
@@ -31,7 +31,7 @@ class OwnCookies:
         return self._name(_OPENER, execution_id)
 
     def header(self, execution_id: str, name: str, value: str, *, seconds: int) -> str:
-        """A Set-Cookie header's value. Lax, not Strict: a browser that comes from the dashboard has to send it."""
+        """Return a Set-Cookie header's value. It is Lax, not Strict, because the browser must send it when it comes from the dashboard."""
         path = f"/w/{execution_id}/" if self.origins.by_path else "/"
         secure = "; Secure" if self.origins.is_secure else ""
         return f"{name}={value}; Path={path}; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}"

@@ -1,8 +1,7 @@
-"""Where a program's web page stands, so that its redirects lead a browser back to it (pure).
+"""Rewrites path prefixes, so that a program's redirects lead the browser back to the program (pure).
 
-With an origin of its own that is the root. Where the pages of all executions share one origin, a cluster's page, which is also
-opened by other contributors of the project and made by code of all of them, is kept below its own path: its redirects, its cookies, and
-what its scripts may reach.
+With an origin of its own, a program is at the root. On a shared origin a cluster's page, which other contributors open and whose code is
+all contributors', is confined to its own path: its redirects, its cookies, and what its scripts may reach.
 """
 
 from dataclasses import dataclass
@@ -14,8 +13,8 @@ _BASE = "http://program.invalid"
 
 @dataclass(frozen=True, slots=True)
 class PathPrefix:
-    """`prefix` is without a slash at its end, "" for a program that may stand anywhere on its origin. `strips`: the program is asked
-    without the prefix. `origin` is the one that the browser sees, `netloc` the program's own."""
+    """A program's path on its origin. `prefix` has no trailing slash and is "" for a program that may use its whole origin; with `strips`,
+    the program gets the path without the prefix. `origin` is what the browser sees, `netloc` is the program's own."""
 
     prefix: str = ""
     strips: bool = False
@@ -23,14 +22,14 @@ class PathPrefix:
     netloc: str = ""
 
     def asked(self, target: str) -> str:
-        """Path and query as the program is asked for them."""
+        """Return the path and query to request from the program."""
         if not self.strips:
             return target
         rest = target.removeprefix(self.prefix)
         return rest if rest.startswith("/") else f"/{rest}"
 
     def location(self, value: str, *, asked: str) -> str | None:
-        """A redirect's target for the browser; None for one that cannot be understood or leads where it must not."""
+        """Return a redirect's target for the browser. Below a prefix it is None when it is ambiguous or leads to another origin."""
         if _is_ambiguous(value):
             return value if not self.prefix else None
         try:
@@ -39,11 +38,11 @@ class PathPrefix:
         except ValueError:
             return value if not self.prefix else None
         if not self.prefix:
-            # A program that writes whole addresses knows its pod's, or that it was asked over http.
+            # A program that writes absolute URLs may use its pod's address, or http, over which it was asked.
             own = urlunsplit(("", "", given.path or "/", given.query, given.fragment))
             return self.origin + own if given.netloc and is_own else value
         if given.netloc and not is_own:
-            return None  # it might send him back to another path
+            return None  # the other site might redirect the browser to another execution's path
         relative = urlunsplit(("", "", given.path or ("/" if given.netloc else ""), given.query, given.fragment))
         found = urlsplit(urljoin(_BASE + asked, relative))
         path = found.path or "/"
@@ -55,8 +54,8 @@ class PathPrefix:
 
     @property
     def policy(self) -> str:
-        """The Content-Security-Policy. Below a prefix without popups, because a popup of the same origin is open to the script that
-        made it; paths count in what may be loaded, and redirects are looked after above."""
+        """The Content-Security-Policy. Below a prefix it forbids popups, because a script can reach into a popup of its own origin. Its
+        paths limit what may be loaded; browsers ignore them after a redirect, which `location` handles."""
         if not self.prefix:
             return "frame-ancestors 'self'"
         page = f"{self.origin}{self.prefix}/"
@@ -72,7 +71,7 @@ NO_PREFIX = PathPrefix()
 
 
 def _is_ambiguous(value: str) -> bool:
-    """What browsers read otherwise than we do: they are lenient with slashes, spaces, schemes and hidden dots."""
+    """Return whether browsers may parse the URL differently: they are lenient with slashes, spaces, schemes and encoded dots."""
     given = value.lower()
     odd = any(character in "\\ \t\r\n" or not character.isprintable() for character in given)
     scheme, colon, rest = given.partition(":")

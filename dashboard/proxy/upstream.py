@@ -1,4 +1,4 @@
-"""What forwarding needs to know of one request's way to the pod, and the shapes of ASGI."""
+"""The route of one request to its pod, and the types of ASGI."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -17,14 +17,14 @@ Send = Callable[[Message], Awaitable[None]]
 
 
 class AccessEnded(Exception):
-    """The right to it has ended before the program has answered."""
+    """Raised when the right to an execution ends before its program has responded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """`path` is raw (still encoded) with its query, as the program is asked for it; `token` is what the pod's server was told to expect.
-    `ended` is set when the right to it has ended: a logout, a member who left the project, an execution that ended. `used` is
-    called when the person does something."""
+    """One request's route to the pod. `path` is raw (still encoded), with its query, as requested from the program; `token` is what the
+    pod's server expects. `ended` is set when the right to it ends: by a logout, a lost membership, the end of the execution. `used` is
+    called when the user is active."""
 
     session: aiohttp.ClientSession
     netloc: str

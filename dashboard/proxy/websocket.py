@@ -1,4 +1,4 @@
-"""One websocket, relayed both ways with back-pressure, and closed when the right to it ends."""
+"""Relays one websocket both ways with back-pressure, and closes it when the right to it ends."""
 
 import asyncio
 import contextlib
@@ -14,18 +14,18 @@ from dashboard.proxy.upstream import AccessEnded, Receive, Route, Scope, Send
 
 _POLICY_VIOLATION = 1008
 _GOING_AWAY = 1001
-# Bytes of one message of the pod's: it is held whole, in the process that serves everybody.
+# Maximum bytes of one message from the pod, which is held whole in the memory of the shared process.
 _LARGEST_ANSWER = 64 * 2**20
 _SENDABLE = frozenset({1000, 1001, 1002, 1003, 1007, 1008, 1009, 1010, 1011})
 
 
 async def forward_websocket(scope: Scope, receive: Receive, send: Send, route: Route) -> None:
-    """Accepts the browser only after the pod's server has accepted, so a refusal there is a refusal here. Raises Refused when the
-    right to it ends before."""
+    """Relay the websocket. The browser is accepted only after the pod's server has accepted, so that a refusal there is one here. Raise
+    AccessEnded when the right to it ends before."""
     await receive()  # websocket.connect
     upstream = await _connect(receive, route)
     try:
-        # From here on only the browser's side raises OSError: it left, which is no failure of the pod's server.
+        # From here on only the browser's side raises OSError: its disconnect is no failure of the pod's server.
         with contextlib.suppress(OSError):
             await send({"type": "websocket.accept", "subprotocol": upstream.protocol})
             ways = _from_browser(receive, upstream, route.used), _from_pod(upstream, send), _while_allowed(route)
@@ -35,7 +35,8 @@ async def forward_websocket(scope: Scope, receive: Receive, send: Send, route: R
 
 
 async def _connect(receive: Receive, route: Route) -> aiohttp.ClientWebSocketResponse:
-    """Waits for the pod no longer than the browser does, and may. Nothing but its leaving comes from the browser before."""
+    """Connect to the pod, unless the browser disconnects or its right ends first. Before the accept, a browser's only message is its
+    disconnect."""
     answer = asyncio.create_task(_handshake(route))
     left = asyncio.ensure_future(receive())
     right = asyncio.create_task(route.ended.wait())
@@ -73,7 +74,7 @@ def _protocols(header: str) -> list[str]:
 
 
 def _sendable(code: int) -> int:
-    """1005 and 1006 only report; a peer may not send them (RFC 6455, section 7.4.1)."""
+    """Return a close code that may be sent; 1005 and 1006 may not (RFC 6455, section 7.4.1)."""
     return code if code in _SENDABLE or 3000 <= code <= 4999 else _GOING_AWAY
 
 

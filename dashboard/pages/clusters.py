@@ -1,6 +1,6 @@
-"""An on-demand cluster read from the watch caches: its pods, its autoscaler and its pool as one look, and the page's parts of it.
+"""Reads an on-demand cluster from the watch caches: its pods, its autoscaler and its pool, and the page's fragments about them.
 
-The frameworks are not asked here: what they hold comes as annotations and samples, which the controller writes.
+The frameworks are not polled here: the controller writes their figures to annotations and samples.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from grid.kube.objects import Autoscaler, Node, Pod
 from grid.labels import APP_COMPONENT, HEAD, Keys
 from grid.runtime import Runtime
 
-CLUSTER_STATES = frozenset({"deploying", "preparing", "running"})  # in which its pods say how it is
+CLUSTER_STATES = frozenset({"deploying", "preparing", "running"})  # in which the pods tell the condition
 
 
 def is_head(pod: Pod) -> bool:
@@ -32,7 +32,7 @@ def is_head(pod: Pod) -> bool:
 
 
 def cluster_look(runtime: Runtime, id: str, cluster: ClusterRecord, node_pool: str, now: datetime) -> ClusterLook:
-    """A pod that has ended was replaced and is no member any more; of two heads the one that stays counts."""
+    """Return the cluster's present state. Pods that have ended are no members any more; of two heads the one that stays counts."""
     members = [_member(runtime, pod, now) for pod in pods_of(runtime, id) if not has_ended(pod)]
     heads = sorted((one for one in members if is_head(one.pod)), key=lambda one: one.phase == "ending")
     return ClusterLook(
@@ -48,13 +48,13 @@ def cluster_look(runtime: Runtime, id: str, cluster: ClusterRecord, node_pool: s
 
 
 def autoscaler_of(runtime: Runtime, id: str) -> Autoscaler | None:
-    """Labels are believed in the executions' own namespace only."""
+    """Return the cluster's autoscaler, or None. Labels are trusted in the executions' namespace only."""
     found = runtime.autoscalers.by("execution", id)
     return next((one for one in found if one.metadata.namespace == settings.GRID_NAMESPACE), None)
 
 
 def cluster_diagnosis(look: ClusterLook, found: Sequence[Diagnosis]) -> Diagnosis:
-    """The whole cluster as one: the sentence about its members, as bad as the worst that is said of it."""
+    """Return one diagnosis for the whole cluster: a summary of its members, as severe as the first of `found` while members are missing."""
     is_short = not look.head_is_up or look.ready < look.minimum
     worst = found[0].severity if found and is_short else "ok"
     return Diagnosis("cluster", summary(look), worst, "")
@@ -69,7 +69,7 @@ def cluster_fragments(
     is_operator: bool,
     now: datetime,
 ) -> list[Fragment]:
-    """What a cluster's page has beyond every execution's."""
+    """Return the fragments that a cluster's page has in addition to every execution's."""
     assert record.cluster is not None
     keys = Keys.under(settings.LABEL_PREFIX)
     shown = found if record.state in CLUSTER_STATES and record.stop_requested_at is None else ()
@@ -81,7 +81,7 @@ def cluster_fragments(
 
 
 def companion_fragment(runtime: Runtime, other: Companion, now: datetime) -> Fragment:
-    """The other half of the pair, as it is now."""
+    """Return the companion's card in its present state."""
     row = runtime.executions.get(other.id)
     state = row.state if row else other.state
     status, _ = state_status(state, message=row.message if row else "")
@@ -95,7 +95,7 @@ def companion_fragment(runtime: Runtime, other: Companion, now: datetime) -> Fra
 
 
 def cluster_objects(record: ExecutionRecord) -> Sequence[tuple[str, str]]:
-    """Kind and name of the objects that make its pods."""
+    """Return the kinds and names of the objects that create the cluster's pods."""
     name = record.object_name
     return (
         ("HorizontalPodAutoscaler", f"{name}-worker"),
@@ -105,7 +105,7 @@ def cluster_objects(record: ExecutionRecord) -> Sequence[tuple[str, str]]:
 
 
 def cluster_nodes(runtime: Runtime, record: ExecutionRecord, pods: Sequence[Pod]) -> list[Node]:
-    """Those of the workers' pool that its pods run on, and those that are still coming."""
+    """Return the nodes of the workers' pool on which the cluster's pods run, and those that are not ready yet."""
     used = {pod.spec.node_name for pod in pods}
     pool = _pool(runtime, record.node_pool)
     return [node for node in pool if node.metadata.name in used or not _is_ready(node)]

@@ -1,4 +1,4 @@
-"""One execution's page, live: what the database recorded, with what its pods and its pool show now laid over it."""
+"""One execution's page, live: the stored record, overlaid with the present state of its pods and its pool."""
 
 import asyncio
 from collections import OrderedDict
@@ -38,7 +38,7 @@ from grid.runtime.executions import ExecutionRow
 from grid.watch.events import topic_about
 from grid.watch.hub import NAME, Topic
 
-RECORD_SECONDS = 2.0  # the controller adds lines of history without touching the execution's row
+RECORD_SECONDS = 2.0  # the controller adds lines of history without writing the execution's row
 _RECORDS_KEPT = 500
 
 
@@ -49,8 +49,8 @@ class ExecutionView:
 
 
 def person(viewer: Viewer, record: ExecutionRecord) -> Person:
-    """A member of the project may look, a contributor open the web page of a cluster; ending or changing somebody else's work is for
-    the project's owner, operators and admins. Who has left the project, or only views it now, may end what is his."""
+    """Return the viewer's rights. Members may look, contributors may open a cluster's web page; only the project's owner, operators and
+    admins may stop or change another user's execution. An owner who left the project, or only views it, may still stop the execution."""
     is_owner, role = viewer.id == record.owner_id, record.project_roles.get(viewer.id)
     contributes, is_operator = record.contributes(viewer.id), may_operate(viewer)
     return Person(
@@ -81,7 +81,7 @@ class ExecutionPage(LivePage[ExecutionView, ExecutionRecord | None]):
         return row is not None and may_see_execution(viewer, row)
 
     def still_allowed(self, runtime: Runtime, viewer: Viewer, view: ExecutionView) -> bool:
-        """An hour after its end it leaves the runtime's list; whoever saw it may go on looking at what is stored."""
+        """Return True also when the execution has left the runtime's list, an hour after its end: the stored page stays visible."""
         return runtime.executions.get(view.id) is None or self.allowed(runtime, viewer, view)
 
     def audience(self, viewer: Viewer) -> Hashable:
@@ -90,8 +90,8 @@ class ExecutionPage(LivePage[ExecutionView, ExecutionRecord | None]):
     def remember(
         self, runtime: Runtime, execution_id: str, record: ExecutionRecord | None, before: ExecutionRow | None
     ) -> None:
-        """Show what was just read, also while the snapshot has not taken in what was written: whoever stops something without a script
-        sees one page and no change of it. `before` is the snapshot's row when the reading began: with a later one it is read again."""
+        """Keep a record that was just read, so that a page shows a write before the snapshot has it: a browser without scripts gets no
+        later update. `before` is the snapshot's row when the reading began; once the row differs, the record is read again."""
         self._records[execution_id] = (asyncio.get_running_loop().time(), (id(runtime), before), record)
         self._records.move_to_end(execution_id)
         if len(self._records) > _RECORDS_KEPT:
@@ -103,7 +103,7 @@ class ExecutionPage(LivePage[ExecutionView, ExecutionRecord | None]):
     def topics(
         self, runtime: Runtime, viewer: Viewer, view: ExecutionView, record: ExecutionRecord | None
     ) -> Collection[Topic]:
-        """Its members', its pool's nodes', and those of the cluster or run that it belongs to."""
+        """Return the topics of the execution, its pods, events and pool's nodes, and of its companion."""
         found: set[Topic] = {(EXECUTIONS, NAME, view.id), runtime.usage.name}
         if record is None:
             return found
@@ -124,7 +124,7 @@ class ExecutionPage(LivePage[ExecutionView, ExecutionRecord | None]):
         return execution_fragments(runtime, record, person(viewer, record), view, now)
 
     async def _record(self, runtime: Runtime, execution_id: str) -> ExecutionRecord | None:
-        """Read again when the execution's row has changed, or after a while: pods change far more often than the database."""
+        """Return the record, read again only when the execution's row has changed or after `RECORD_SECONDS`: pods change far more often."""
         row, at = runtime.executions.get(execution_id), asyncio.get_running_loop().time()
         known = self._records.get(execution_id)
         if known is not None and known[1] == (id(runtime), row) and 0 <= at - known[0] < RECORD_SECONDS:
@@ -137,7 +137,7 @@ class ExecutionPage(LivePage[ExecutionView, ExecutionRecord | None]):
 def execution_fragments(
     runtime: Runtime, record: ExecutionRecord, viewer: Person, view: ExecutionView, now: datetime
 ) -> list[Fragment]:
-    """Everything that the page shows; also for an execution that ended long ago."""
+    """Return all fragments of the page, also for an execution that ended long ago."""
     pods = sorted(
         pods_of(runtime, record.id), key=lambda pod: (pod.metadata.name != record.object_name, pod.metadata.name)
     )
@@ -176,7 +176,7 @@ def execution_fragments(
 def _cluster(
     runtime: Runtime, record: ExecutionRecord, pods: Sequence[Pod], viewer: Person, now: datetime
 ) -> tuple[Pod | None, Diagnosis | None, int, list[Fragment]]:
-    """The head's pod, the state of all pods as one diagnosis, how many workers hold a node, and the parts of a cluster's page."""
+    """Return the head's pod, one diagnosis of all pods, the number of workers that hold a node, and the fragments about the cluster."""
     assert record.cluster is not None
     look = cluster_look(runtime, record.id, record.cluster, record.node_pool, now)
     found = explain_cluster(look, now=now)
@@ -193,7 +193,7 @@ def _is_ready(pod: Pod) -> bool:
 
 
 def _events(runtime: Runtime, record: ExecutionRecord, pods: Sequence[Pod]) -> list[Event]:
-    """Oldest first; a pod that is gone is asked for by the name that it had."""
+    """Return the events about the execution's objects, oldest first, including those of a deleted pod, which is found by its name."""
     uids = {pod.metadata.name: pod.metadata.uid for pod in pods}
     found = [
         event
@@ -206,7 +206,7 @@ def _events(runtime: Runtime, record: ExecutionRecord, pods: Sequence[Pod]) -> l
 
 
 def _objects(runtime: Runtime, record: ExecutionRecord) -> list[tuple[str, str]]:
-    """Kind and name of what events may be about: its pods, also one that is gone, and of a cluster what makes its pods."""
+    """Return the kinds and names of the objects that events may be about: pods, also a deleted one, and a cluster's controllers."""
     names = dict.fromkeys([*(pod.metadata.name for pod in pods_of(runtime, record.id)), record.object_name])
     return [*(("Pod", name) for name in names), *(cluster_objects(record) if record.cluster is not None else ())]
 

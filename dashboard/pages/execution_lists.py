@@ -1,4 +1,4 @@
-"""The lists of executions that people look at. A group is made anew when one of its pods, its row, or an event about it has changed."""
+"""The lists of executions on open pages. A group is rebuilt when one of its pods, its row, or an event about it has changed."""
 
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import replace
@@ -22,7 +22,7 @@ from grid.runtime.executions import TOPIC, ExecutionRow
 
 
 class ExecutionList(LiveList[Group]):
-    """One view of one person, or of all who see everything."""
+    """One view for one user, or for all users who see every execution."""
 
     def __init__(self, viewer: Viewer, view: ExecutionsView, rows: ExecutionRows) -> None:
         super().__init__(window_of(view), ROWS_PER_PAGE)
@@ -51,7 +51,7 @@ class ExecutionList(LiveList[Group]):
 
 
 class ExecutionLists(LiveLists[Group, ExecutionList]):
-    """Belongs to one runtime; used on its event loop only."""
+    """All lists of executions of one runtime, used on its event loop only."""
 
     def __init__(self, runtime: Runtime) -> None:
         super().__init__(runtime.hub, TOPIC)

@@ -1,4 +1,4 @@
-"""An execution's pods in the watch caches. Labels are believed in the executions' own namespace only: elsewhere others may write them."""
+"""Finds an execution's pods in the watch caches. Labels are trusted in the executions' namespace only: elsewhere others may write them."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -18,14 +18,14 @@ def pods_of(runtime: Runtime, execution_id: str) -> Sequence[Pod]:
 
 
 def id_of(pod: Pod) -> str:
-    """The execution that a pod says it belongs to, "" for none."""
+    """Return the execution's id from the pod's label; "" without one, or in another namespace."""
     if pod.metadata.namespace != settings.GRID_NAMESPACE:
         return ""
     return pod.metadata.labels.get(Keys.under(settings.LABEL_PREFIX).execution, "")
 
 
 def execution_of(runtime: Runtime, pod: Pod) -> ExecutionRow | None:
-    """The execution that a pod belongs to, when it is active or has ended lately."""
+    """Return the pod's execution if it is active or has ended within the last hour."""
     return runtime.executions.get(id_of(pod))
 
 

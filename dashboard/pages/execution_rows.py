@@ -1,4 +1,4 @@
-"""Rows of executions in words, each made once for all lists that show it, and again only when something of it changed."""
+"""Rows of executions in words, each rendered once for all lists that show it, and again only when it has changed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from grid.metrics.usage import Usage
 from grid.runtime import Runtime
 
 FOR_EVER = timedelta(days=365)
-GOOD_FOR = timedelta(seconds=5)  # words that count how long something has been waited for
+GOOD_FOR = timedelta(seconds=5)  # for texts that mention a waiting time
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class _Known:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """A group's rows, good until they are used up with time."""
+    """A group's rows, which are valid until `good_until`, because some texts change with time."""
 
     group: Group
     usage_version: int
@@ -39,10 +39,10 @@ class ExecutionRows:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._groups: dict[tuple[str, bool], _Rows] = {}
-        self._known: dict[tuple[str, str], dict[bool, _Known]] = {}  # by execution and pod, then by whether all is seen
+        self._known: dict[tuple[str, str], dict[bool, _Known]] = {}  # by execution and pod, then by `sees_all`
 
     def of(self, group: Group, *, sees_all: bool, now: datetime) -> Sequence[Fragment]:
-        """A group's rows, a cluster's own first."""
+        """Return a group's rows; a cluster's own row is the first."""
         last, usage_version = self._groups.get((group.key, sees_all)), self._runtime.usage.version
         if last is not None and last.group is group and last.usage_version == usage_version and now < last.good_until:
             return last.fragments
@@ -54,15 +54,15 @@ class ExecutionRows:
         return found
 
     def status(self, entry: Entry) -> StatusLine:
-        """An entry's status as filters look at it."""
+        """Return an entry's status for filters."""
         return self._status(entry, self._runtime.clock())[0]
 
     def forget(self, pod_key: str, execution_id: str) -> None:
-        """An event about the pod came or went."""
+        """Drop the pod's row, because an event about it came or went."""
         self._known.pop((execution_id, pod_key), None)
 
     def forget_unless_in(self, old: Group | None, new: Group | None) -> None:
-        """Of the former rows of a group only those are kept that it still has."""
+        """Drop the rows of the old group, and those of its entries that the new one does not have."""
         if old is not None:
             for sees_all in (False, True):
                 self._groups.pop((old.key, sees_all), None)

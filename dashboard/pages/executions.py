@@ -1,4 +1,4 @@
-"""The Executions page, live: everything that runs or waits, as far as its viewer may see it."""
+"""The Executions page, live: all running and waiting executions that the viewer may see."""
 
 from collections.abc import Collection, Hashable, Sequence
 from datetime import datetime
@@ -17,7 +17,7 @@ from grid.watch.hub import Topic
 
 
 def visible_rows(runtime: Runtime, viewer: Viewer) -> list[ExecutionRow]:
-    """All that this person may see, found by who they are: asking for each of 20,000 would keep the loop from its work."""
+    """Return the executions that the viewer may see, by role and user id: 20,000 single checks would block the event loop."""
     if may_observe(viewer):
         return list(runtime.executions.values())
     return [row for row in runtime.executions.seen_by(viewer.id) if may_see_execution(viewer, row)]
@@ -32,7 +32,7 @@ class ExecutionsPage(LivePage[ExecutionsView, ExecutionList]):
         self._lists: ExecutionLists | None = None
 
     def view(self, query: QueryDict) -> ExecutionsView:
-        """Ended executions have a page of their own, which nothing changes any more."""
+        """Return the view of active executions; ended ones are on another page, which is not live."""
         return ExecutionsView.parse({**query.dict(), "show": ""})
 
     def allowed(self, runtime: Runtime, viewer: Viewer, view: ExecutionsView) -> bool:

@@ -1,7 +1,7 @@
-"""One page as one audience sees it: computed, compared and rendered once for all of their sockets.
+"""Feeds: one page for one audience, computed, compared and rendered once for all of its websockets.
 
-A feed lives while somebody has joined it. It keeps the newest state only: a socket that was slow compares what its browser has
-with the newest and skips everything between, so it gets fewer updates, never older ones.
+A feed lives while a websocket has joined it. It keeps the newest state only: a slow websocket compares what its browser shows with the
+newest state and skips the states between, so it gets fewer updates, never older ones.
 """
 
 import asyncio
@@ -30,9 +30,9 @@ rendered = RenderedFragments()
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Times in seconds. A page that waits long for the database rests `rest_factor` times as long, so that it does not fill it."""
+    """Intervals in seconds. After a read of the database a page rests `rest_factor` times as long, so that it does not overload it."""
 
-    least: float = 0.02  # between two looks: a screen shows no more
+    least: float = 0.02  # between two updates: a screen shows no more
     freshness: float = 1.0
     after_failure: float = 3.0
     rest_factor: float = 4.0
@@ -41,7 +41,7 @@ class Pace:
 async def current_fragments(
     page: LivePage[Any, Any], runtime: Runtime, viewer: Viewer, view: Hashable
 ) -> list[Fragment]:
-    """All fragments of a page now, the freshness as the last, for its first paint."""
+    """Return all fragments of a page for its first paint; the freshness is the last."""
     facts = await page.read(runtime, viewer, view)
     now = runtime.clock()
     fragments = page.fragments(runtime, viewer, view, facts, now)
@@ -49,7 +49,7 @@ async def current_fragments(
 
 
 class Feed:
-    """`latest` is the newest state, `version` grows with each; wait for a newer one with `after`."""
+    """A page's state for one audience: `latest` is the newest, `version` grows with each; `after` waits for a newer one."""
 
     def __init__(
         self,
@@ -69,17 +69,17 @@ class Feed:
         self._fragments: list[Fragment] = []
         self._messages: dict[int, str] = {}
         self._rendering = asyncio.Lock()
-        self._behind = 0.0  # seconds that the latest look came too late
+        self._behind = 0.0  # seconds by which the latest update was late
 
     async def after(self, version: int) -> None:
-        """Return when there is something newer than `version`."""
+        """Return when there is a newer state than `version`."""
         while self.version == version:
             await self._newer.wait()
 
     async def message(self, version: int, shown: Shown) -> tuple[str, int, Shown]:
-        """HTML of what a browser that shows `shown`, of that version, lacks of a newer state, and that state with its version.
+        """Return the HTML that updates a browser from `shown`, the state of that version, to a newer state, with its version and the state.
 
-        Version 0 has nothing. Made once for all, in slices: two hundred new rows keep the loop from its work for 50 ms.
+        Version 0 shows nothing. The HTML is rendered once for all browsers, in slices: 200 new rows would block the event loop for 50 ms.
         """
         async with self._rendering:
             newest, state = self.version, self.latest
@@ -100,7 +100,7 @@ class Feed:
             return rendered.message(lacking, now=now)
 
     async def run(self) -> None:
-        """For ever: wait for a turn, look, publish, wait until something changes or time has passed."""
+        """Wait for a turn, update, publish, wait for a change or the next tick, and repeat; never return."""
         loop = asyncio.get_running_loop()
         due = loop.time()
         with self._runtime.hub.subscribe(()) as subscription:
@@ -122,7 +122,7 @@ class Feed:
                 due = await self._until_due(subscription, looked_at + tick)
 
     async def _look(self, subscription: Subscription) -> float:
-        """Publish what there is now, and follow what it depends on; how many seconds that took to be read."""
+        """Publish the present state and follow the topics that it depends on. Return the seconds that the page's `read` took."""
         loop = asyncio.get_running_loop()
         began = loop.time()
         facts = await self._page.read(self._runtime, self._viewer, self._view)
@@ -133,12 +133,12 @@ class Feed:
             added = subscription.follow(self._page.topics(self._runtime, self._viewer, self._view, facts))
             if self._page.reads_database:
                 for topic in added:
-                    subscription.mark(topic)  # it may have changed while the database was read: look once more
+                    subscription.mark(topic)  # it may have changed while the database was read, so update once more
             self._publish([*fragments, self._freshness(now)])
         return waited
 
     async def _rest(self, until: float) -> None:
-        """Look at nothing until then; the freshness goes on."""
+        """Pause updates until then, but keep publishing the freshness."""
         loop = asyncio.get_running_loop()
         while (left := until - loop.time()) > 0:
             await asyncio.sleep(min(left, self._pace.freshness))
@@ -146,7 +146,7 @@ class Feed:
                 self._publish([*self._fragments, self._freshness(self._runtime.clock())])
 
     async def _until_due(self, subscription: Subscription, tick_at: float) -> float:
-        """Return when a topic has changed or the time has come; meanwhile the freshness goes on."""
+        """Wait until a topic has changed or `tick_at` has come, and keep publishing the freshness. Return the loop's time at the end."""
         loop = asyncio.get_running_loop()
         while (now := loop.time()) < tick_at:
             try:
@@ -173,7 +173,7 @@ class Feed:
 
 
 class Feeds:
-    """The feeds that somebody looks at now."""
+    """The feeds that have websockets now."""
 
     def __init__(self, pace: Pace = Pace(), turns: Turns | None = None) -> None:
         self._pace = pace
@@ -186,7 +186,7 @@ class Feeds:
 
     @contextmanager
     def joined(self, page: LivePage[Any, Any], runtime: Runtime, viewer: Viewer, view: Hashable) -> Iterator[Feed]:
-        """The feed for this audience and view; it starts with its first and ends with its last."""
+        """Yield the feed for the viewer's audience and the view; it starts when the first websocket joins and stops with the last."""
         key = (page.name, id(runtime), page.audience(viewer), view)
         if key not in self._feeds:
             feed = Feed(page, runtime, viewer, view, pace=self._pace, turns=self._turns)

@@ -1,4 +1,4 @@
-"""The first page after login, live: one's own executions and stopped workspaces."""
+"""The first page after login, live: the user's own executions and stopped workspaces."""
 
 import asyncio
 from collections import Counter, OrderedDict
@@ -18,7 +18,7 @@ from grid.runtime import Runtime
 from grid.runtime.executions import OWNER, TOPIC, ExecutionRow
 from grid.watch.hub import Topic
 
-READ_SECONDS = 10.0  # another title, or a deletion, writes no execution
+READ_SECONDS = 10.0  # renaming or deleting a workspace writes no execution
 _READ_KEPT = 2000
 
 
@@ -27,7 +27,7 @@ class HomePage(LivePage[None, Sequence[WorkspaceRecord]]):
 
     def __init__(self) -> None:
         self._read: OrderedDict[int, tuple[float, object, Sequence[WorkspaceRecord]]] = OrderedDict()
-        self._forgotten: Counter[int] = Counter()  # how often, by person
+        self._forgotten: Counter[int] = Counter()  # the number of calls of `forget` by user
 
     def view(self, query: QueryDict) -> None:
         return None
@@ -39,7 +39,7 @@ class HomePage(LivePage[None, Sequence[WorkspaceRecord]]):
         return viewer.id
 
     def forget(self, user_id: int) -> None:
-        """Read this person's workspaces again at the next look: somebody asks for the page anew."""
+        """Make the next update read the user's workspaces again; called when the page is requested."""
         self._read.pop(user_id, None)
         self._forgotten[user_id] += 1
 
@@ -59,17 +59,17 @@ class HomePage(LivePage[None, Sequence[WorkspaceRecord]]):
     async def _workspaces(
         self, runtime: Runtime, user_id: int, mine: Sequence[ExecutionRow]
     ) -> Sequence[WorkspaceRecord]:
-        """Read again when one of this person's executions was written, or after a while: others' change far more often."""
+        """Return the user's workspaces, read again only when one of the user's executions was written, or after `READ_SECONDS`."""
         key, at = (id(runtime), mine), asyncio.get_running_loop().time()
         known = self._read.get(user_id)
         if known is not None and known[1] == key and 0 <= at - known[0] < READ_SECONDS:
             return known[2]
-        # Those that run are among the latest, and one more tells that there are more.
+        # Active workspaces are among the latest ones; the extra one tells whether there are more.
         count = SHOWN + 1 + sum(bool(row.workspace_id) for row in mine)
         before = self._forgotten[user_id]
         found = await database.pages.run(latest_of, user_id, count)
         if self._forgotten[user_id] != before:
-            return found  # it may be older than what was forgotten, so nobody else gets it
+            return found  # it may be older than the call of `forget`, so it is not kept
         self._read[user_id] = (at, key, found)
         self._read.move_to_end(user_id)
         if len(self._read) > _READ_KEPT:

@@ -19,7 +19,7 @@ from grid.runtime import Runtime
 from grid.watch.hub import Topic
 
 AUTOSCALER = "cluster-autoscaler"
-RULES_SECONDS = 2.0  # how long a page may show times by settings that have just been changed
+RULES_SECONDS = 2.0  # how long a page may use old settings after a change
 
 
 async def read_rules() -> ScaleDownRules:
@@ -30,7 +30,7 @@ async def read_rules() -> ScaleDownRules:
 
 
 class ScaleDownAnswers:
-    """Answers for a cluster's nodes, with the settings now in force; shared by the pages that show nodes."""
+    """The scale-down settings in force, read at most every `RULES_SECONDS` and shared by the pages that show nodes."""
 
     def __init__(self, read: Callable[[], Awaitable[ScaleDownRules]] = read_rules) -> None:
         self._read = read
@@ -38,7 +38,7 @@ class ScaleDownAnswers:
         self._read_at = float("-inf")
 
     def forget(self) -> None:
-        """Ask for the settings again at the next look."""
+        """Make the next update read the settings again."""
         self._read_at = float("-inf")
 
     async def rules(self) -> ScaleDownRules:

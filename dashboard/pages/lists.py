@@ -1,8 +1,8 @@
-"""Lists that people look at, kept up to date by what changed and not by looking at everything again.
+"""Lists on live pages, updated incrementally.
 
-A change makes one source dirty: an execution, a node. Its items are made anew and put into the lists that may hold them, and only lists
-whose shown page or numbers may differ wake their pages. A list is filled when it is first asked for, in slices between which others run,
-and is forgotten when nobody has asked for a while.
+A change marks one source (an execution, a node) as dirty. Its items are rebuilt and put into the lists that may hold them, and only lists
+whose shown page or numbers may differ wake their pages. A list is filled when it is first requested, in slices between which other tasks
+run, and is dropped when it has not been requested for a while.
 """
 
 import asyncio
@@ -20,22 +20,22 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-SLICE_SECONDS = 0.01  # of work on the loop before others have their turn
+SLICE_SECONDS = 0.01  # of work on the event loop before other tasks run
 AFTER_FAILURE_SECONDS = 3.0
-MOST_DIRTY = 1_000  # while nobody looks
-KEPT_SECONDS = 30.0  # a list that nobody has asked for
-RECHECK = timedelta(seconds=5)  # what time alone changes: ages, and how long something has been waited for
+MOST_DIRTY = 1_000  # without lists, more dirty sources than this are processed at once
+KEPT_SECONDS = 30.0  # how long a list is kept without a request
+RECHECK = timedelta(seconds=5)  # for items that change with time alone: by ages and waiting times
 
 
 class Breath:
-    """For work of unknown length: lets others run as soon as it has taken a slice of time."""
+    """Yields to other tasks, in work of unknown length, whenever it has taken a slice of time."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._began = self._loop.time()
 
     async def take(self) -> bool:
-        """True when others have run."""
+        """Yield if the slice is used up. Return True when other tasks have run."""
         if self._loop.time() - self._began <= SLICE_SECONDS:
             return False
         await asyncio.sleep(0)
@@ -44,7 +44,7 @@ class Breath:
 
 
 class LiveList(ABC, Generic[T]):
-    """One view of one audience, in order."""
+    """The items of one view for one audience, in order."""
 
     def __init__(self, window: OrderedWindow[T], rows_per_page: int) -> None:
         self.window = window
@@ -53,34 +53,32 @@ class LiveList(ABC, Generic[T]):
         self.is_filled = False
         self.tried = asyncio.Event()  # to fill it
         self._rows_per_page = rows_per_page
-        self._ends: dict[
-            int, tuple[float, int]
-        ] = {}  # of the pages asked for lately: when, and how many items until there
-        self._missed: set[str] = set()  # what changed while it was being filled
+        self._ends: dict[int, tuple[float, int]] = {}  # by recently requested page: the time, and its end in items
+        self._missed: set[str] = set()  # keys of items that changed during the filling
         self._rechecked_at: datetime | None = None
         self._rechecked_for: Hashable = None
 
     @property
     @abstractmethod
     def bucket(self) -> Hashable:
-        """Only items with this value can be in it."""
+        """The value that an item must have in `_buckets_of` to be in this list."""
 
     @abstractmethod
     def narrowed(self, item: T, now: datetime) -> T | None:
-        """What of the item is in this list; None when nothing is."""
+        """Return the part of the item that is in this list; None when nothing is."""
 
     @property
     @abstractmethod
     def changes_with_time(self) -> bool:
-        """Whether an item may come or go though nothing of it changed."""
+        """True when an item may come or go without a change of its own."""
 
     @property
     def basis(self) -> Hashable:
-        """What decides, beside an item and the time, whether it is in this list."""
+        """The value that decides, apart from an item and the time, whether the item is in this list."""
         return None
 
     def put(self, key: str, item: T | None, now: datetime) -> bool:
-        """Take a changed item in; whether what is shown may differ."""
+        """Put a changed item into the list. Return whether a shown page may differ."""
         if not self.is_filled:
             self._missed.add(key)
             return False
@@ -90,7 +88,7 @@ class LiveList(ABC, Generic[T]):
         return first < shown_end or before != (len(self.window), self.window.rows)
 
     def filled(self, now: datetime) -> set[str]:
-        """All that was to be found is in the window, in order; the keys of what changed meanwhile and has to be put."""
+        """Finish the filling of the window, which is in order. Return the keys of items that changed meanwhile and have to be put."""
         self.rechecked(now)
         self.is_filled = True
         missed, self._missed = self._missed, set()
@@ -99,11 +97,11 @@ class LiveList(ABC, Generic[T]):
     def page(self, number: int) -> Page[T]:
         page, now = self.window.page(number, self._rows_per_page), asyncio.get_running_loop().time()
         self._ends = {one: (at, end) for one, (at, end) in self._ends.items() if now - at < KEPT_SECONDS}
-        self._ends[number] = now, page.end + 1  # what comes to stand behind it makes a next page
+        self._ends[number] = now, page.end + 1  # one more, because an item right after the page makes a next page
         return page
 
     def is_due_for_recheck(self, now: datetime) -> bool:
-        """Whether something else than its items may have changed what is in it since it was rechecked."""
+        """Return whether time or `basis` may have changed the list's items since the last recheck."""
         if not self.changes_with_time or self._rechecked_at is None:
             return False
         return self._rechecked_for != self.basis or not timedelta() <= now - self._rechecked_at < RECHECK
@@ -116,55 +114,55 @@ L = TypeVar("L", bound=LiveList)  # type: ignore[type-arg]
 
 
 class LiveLists(ABC, Generic[T, L]):
-    """All lists of one kind of thing; used on one event loop only. `kind` is the first part of their topics."""
+    """All lists of one kind of object, used on one event loop only. `kind` is the first part of their topics."""
 
     def __init__(self, hub: Hub, kind: str) -> None:
         self.items: dict[str, T] = {}
         self._hub = hub
         self._kind = kind
-        self._keys_of: dict[str, tuple[str, ...]] = {}  # of the items, by their source
+        self._keys_of: dict[str, tuple[str, ...]] = {}  # the keys of the items by source
         self._dirty: dict[str, None] = {}  # sources, in the order in which they changed
         self._is_processing = False
         self._lists: dict[Hashable, L] = {}
         self._buckets: defaultdict[Hashable, set[L]] = defaultdict(set)
         self._made = 0
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._slicing = asyncio.Lock()  # so that the slices of many who ask do not add up
+        self._slicing = asyncio.Lock()  # so that the slices of concurrent requests do not add up
 
     @abstractmethod
     def _items_of(self, source: str) -> Mapping[str, T]:
-        """The items that are made from it now, by their keys."""
+        """Return the items that are now made from the source, by key."""
 
     @abstractmethod
     def _now(self) -> datetime: ...
 
     def _measured_anew(self) -> Iterable[tuple[str, T]]:
-        """Items, by their keys, that have changed without a change of their source."""
+        """Return the keys and items that have changed without a change of their source."""
         return ()
 
     def _to_recheck(self, asked: L) -> Iterable[str]:
-        """The items that time alone may bring into a list or out of it; asked for one by one, while others change."""
+        """Return the keys of the items that time alone may add to the list or remove; they are iterated while other items change."""
         return list(self.items)
 
     def _candidates(self, asked: L) -> Collection[tuple[str, T]]:
-        """All items that can be in a list."""
+        """Return the keys and items that can be in the list."""
         return list(self.items.items())
 
     def _buckets_of(self, item: T) -> Iterable[Hashable]:
-        """The values that lists that may hold it have."""
+        """Return the `bucket` values of the lists that may hold the item."""
         return ("all",)
 
     def _replaced(self, key: str, old: T | None, new: T | None) -> None:
-        """An item has come, changed or gone."""
+        """Do what else is due when an item has been added, changed or removed."""
 
     async def known_or(self, key: Hashable, new: L) -> L:
-        """The list of that key, up to date; `new`, filled, if nobody has asked for it lately."""
+        """Return the list with that key, up to date; or `new`, filled, when there is none."""
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
-            self._loop, self._is_processing = loop, False  # a loop that has ended runs nothing any more
+            self._loop, self._is_processing = loop, False  # a loop that has ended does not process any more
         self._forget_unused(loop.time())
         while (known := self._lists.get(key)) is not None and not known.is_filled:
-            await known.tried.wait()  # whoever fills it may be cancelled: then it is gone
+            await known.tried.wait()  # the filling task may be cancelled, and then the list is dropped
         if known is None:
             known = new
             await self._make(key, new)
@@ -173,14 +171,14 @@ class LiveLists(ABC, Generic[T, L]):
         return known
 
     def catch_up(self) -> None:
-        """Take in all that has changed until now."""
+        """Rebuild the items of all dirty sources now."""
         while self._dirty:
             self._take_in(next(iter(self._dirty)))
 
     async def _make(self, key: Hashable, new: L) -> None:
         self._made += 1
         new.topic = (self._kind, "list", str(self._made))
-        new.asked_at = float("inf")  # not forgotten before it is filled
+        new.asked_at = float("inf")  # not dropped before it is filled
         self._lists[key] = new
         self._buckets[new.bucket].add(new)
         try:
@@ -211,11 +209,11 @@ class LiveLists(ABC, Generic[T, L]):
             await asyncio.sleep(0)
 
     def mark_all(self, sources: Iterable[str]) -> None:
-        """Everything there is, before anybody looks."""
+        """Mark all existing sources as dirty, before there is a list."""
         self._dirty.update(dict.fromkeys(sources))
 
     def mark(self, source: str) -> None:
-        """It changed. It is taken in at once if somebody looks, else together with many others or when somebody asks."""
+        """Mark a changed source as dirty. It is processed soon if there are lists, else with many others or on the next request."""
         self._dirty[source] = None
         if self._lists or len(self._dirty) > MOST_DIRTY:
             self._start_processing()
@@ -243,7 +241,7 @@ class LiveLists(ABC, Generic[T, L]):
             new.put(key, self.items.get(key), now)
 
     def _process(self) -> None:
-        """One slice of what is dirty; the rest after others had their turn."""
+        """Process one slice of the dirty sources, and the rest after other tasks have run."""
         loop = asyncio.get_running_loop()
         until = loop.time() + SLICE_SECONDS
         self._forget_unused(loop.time())
@@ -254,7 +252,7 @@ class LiveLists(ABC, Generic[T, L]):
             loop.call_soon(self._process)
 
     def _take_in(self, source: str) -> None:
-        """One that fails is tried again, and delays no other."""
+        """Rebuild one source's items. A failure is logged and tried again later, and delays no other source."""
         del self._dirty[source]
         try:
             self._remake(source)

@@ -1,8 +1,7 @@
-"""The websocket behind every live page: sends what changed in what its browser shows, and nothing else.
+"""The websocket behind every live page: it sends the changes of what its browser shows.
 
-It never reads more than a close from the browser: the page's view is in the URL. Rendering and sending happen in a task of its
-own, so that a disconnect is noticed at once. A session that has ended closes it within two seconds, a browser that takes
-nothing for `send_seconds` is let go.
+It reads only a close from the browser: the page's view is in the URL. Rendering and sending happen in a separate task, so that a disconnect
+is noticed at once. It is closed within two seconds after its session has ended, and when a browser accepts no data for `send_seconds`.
 """
 
 import asyncio
@@ -38,15 +37,15 @@ feeds = Feeds()
 
 
 class SessionEnded(Exception):
-    """The person has logged out, the session has expired, or the account was closed."""
+    """Raised when the user has logged out, the session has expired, or the account was closed."""
 
 
 class RoleChanged(Exception):
-    """The person may see more now, or less: whoever reconnects gets what the new role may see."""
+    """Raised when the user's role has changed: the browser reconnects and gets what the new role may see."""
 
 
 class LiveConsumer(AsyncWebsocketConsumer):
-    """`page` is what it shows."""
+    """The consumer of one live `page`."""
 
     def __init__(
         self,
@@ -77,7 +76,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
             await self.close()
             return
         if not self._page.allowed(runtime, viewer, view):
-            # The page may have come from another replica, which knew what has been launched a moment ago.
+            # The page may come from another replica, which already knew an execution launched a moment ago.
             await runtime.executions.catch_up()
             if not self._page.allowed(runtime, viewer, view):
                 await self.close()
@@ -86,7 +85,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
         self._task = asyncio.create_task(self._live(runtime, viewer, view, session_key), name=f"live {self._page.name}")
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
-        """Our pages send nothing, so this is no page of ours."""
+        """Close the websocket, because our pages send no messages."""
         logger.info("browser sends what nobody asked for, closed page=%s", self._page.name)
         await self.close(UNASKED)
 
@@ -116,7 +115,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
             await self.close(INTERNAL_ERROR)
 
     async def _follow(self, feed: Feed, runtime: Runtime, viewer: Viewer, view: Any) -> None:
-        """Send the full state, then for each newer one what differs from what this browser has, as long as it may be seen."""
+        """Send the full state, then for each newer state the difference to the browser's; raise NotAllowed when access has ended."""
         version, shown = 0, Shown.of(())
         while True:
             await feed.after(version)
@@ -138,7 +137,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
                 raise RoleChanged
 
     async def _say_goodbye(self, code: int) -> None:
-        """Replaces the connecting element, so that the browser does not try again for ever."""
+        """Replace the element that holds the connection, so that the browser does not reconnect again and again, and close."""
         notice = Fragment(_SOCKET_ID, "dashboard/fragments/goodbye.html", _GOODBYES[code])
         message = rendered.message([PageUpdate("replace", _SOCKET_ID, (notice,))], now=get_runtime().clock())
         await self.send(text_data=message)

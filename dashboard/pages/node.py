@@ -52,7 +52,7 @@ class NodePage(LivePage[NodeView, ScaleDownRules]):
         return await self._answers.rules()
 
     def topics(self, runtime: Runtime, viewer: Viewer, view: NodeView, rules: ScaleDownRules) -> Collection[Topic]:
-        """The size of its pool, too, decides whether it may be removed."""
+        """Return the topics of the node, its pods, events and executions, and of its pool, whose size decides whether it may be removed."""
         found: set[Topic] = {(runtime.nodes.name, NAME, view.name), (runtime.pods.name, "node", view.name)}
         found |= {topic_about("Node", view.name), runtime.config_maps.name, runtime.usage.name}
         node = runtime.nodes.get(view.name)

@@ -1,4 +1,4 @@
-"""The nodes that people look at, with their pools' sums: a node is summed up anew when it, its pods or its usage has changed."""
+"""The lists of nodes on open pages, with their pools' sums: a node's sums are recomputed when it, its pods or its usage has changed."""
 
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ from grid.watch.pools import NodeGroup, node_groups
 
 
 class NodeList(LiveList[NodeSums]):
-    """One view; everybody who may look sees the same."""
+    """One view, which is the same for all users who may see nodes."""
 
     def __init__(self, view: InfrastructureView, lists: "NodeLists") -> None:
         super().__init__(window_of(view), ROWS_PER_PAGE)
@@ -34,7 +34,7 @@ class NodeList(LiveList[NodeSums]):
 
     @property
     def changes_with_time(self) -> bool:
-        """Whether a node can be removed depends on the settings, and on how many others its pool has."""
+        """True for the filter "removable", which depends on the settings and on the size of a node's pool."""
         return self._view.state == "removable"
 
     @property
@@ -50,7 +50,7 @@ class NodeList(LiveList[NodeSums]):
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A row with all that it was made from."""
+    """A row with the values that it was made from."""
 
     sums: NodeSums
     group: NodeGroup | None
@@ -60,7 +60,7 @@ class _Row:
 
 
 class NodeLists(LiveLists[NodeSums, NodeList]):
-    """Belongs to one runtime; used on its event loop only."""
+    """All lists of nodes of one runtime, used on its event loop only."""
 
     def __init__(self, runtime: Runtime, rules: ScaleDownRules) -> None:
         super().__init__(runtime.hub, runtime.nodes.name)
@@ -81,7 +81,7 @@ class NodeLists(LiveLists[NodeSums, NodeList]):
         return await self.known_or(replace(view, page=1), NodeList(view, self))
 
     def groups(self) -> Mapping[str, NodeGroup]:
-        """The autoscaler's node groups; parsed when its status has changed."""
+        """Return the autoscaler's node groups, parsed again when its status has changed."""
         if self._groups_version != self.runtime.config_maps.version:
             self._groups_version = self.runtime.config_maps.version
             self._groups = node_groups(self.runtime.config_maps.values())
@@ -94,7 +94,7 @@ class NodeLists(LiveLists[NodeSums, NodeList]):
         )
 
     def row(self, one: NodeSums) -> Fragment:
-        """A node in words, again only when something of it changed."""
+        """Return the node's row, made again only when one of its values has changed."""
         name, group, size = one.node.metadata.name, self.groups().get(one.pool), self._size(one.pool)
         known = self._rows.get(name)
         if (
@@ -106,7 +106,7 @@ class NodeLists(LiveLists[NodeSums, NodeList]):
         return known.fragment
 
     def cards(self) -> list[Fragment]:
-        """All pools: those with nodes, those that the autoscaler may fill, and those that pods wait for."""
+        """Return a card for each pool: those with nodes, those that the autoscaler may fill, and those that pods wait for."""
         groups, pending = self.groups(), self.runtime.pods.counts("awaited_pool")
         names = {**self.pools, **groups, **pending}
         self._cards = {name: known for name, known in self._cards.items() if name in names}
@@ -135,7 +135,7 @@ class NodeLists(LiveLists[NodeSums, NodeList]):
         return {source: node_sums(node, pods, usage, pool_label=settings.NODE_POOL_LABEL)}
 
     def _measured_anew(self) -> Iterable[tuple[str, NodeSums]]:
-        """Nodes of which another usage has been measured since this was asked last."""
+        """Yield the names and sums of nodes whose measured usage has changed since the last call."""
         version = self.runtime.usage.version
         if self._usage_version == version:
             return

@@ -47,11 +47,11 @@ class PodPage(LivePage[PodView, None]):
         return pod is not None and _belongs_to(runtime, viewer, pod)
 
     def still_allowed(self, runtime: Runtime, viewer: Viewer, view: PodView) -> bool:
-        """Of a pod that is gone nothing is shown, so whoever saw it may go on looking."""
+        """Return True also for a deleted pod, because its page shows nothing of it."""
         return runtime.pods.get(view.key) is None or self.allowed(runtime, viewer, view)
 
     async def read(self, runtime: Runtime, viewer: Viewer, view: PodView) -> None:
-        """Everything is in memory."""
+        """Read nothing, because everything is in memory."""
 
     def topics(self, runtime: Runtime, viewer: Viewer, view: PodView, facts: None) -> Collection[Topic]:
         found: set[Topic] = {(runtime.pods.name, NAME, view.key), runtime.usage.name}

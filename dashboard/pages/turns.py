@@ -1,7 +1,7 @@
-"""Shares the event loop's time among all live pages of a process, so that under load everybody's gets slower alike.
+"""Shares the event loop's time among all live pages of a process, so that under load all of them get slower alike.
 
-Looks at pages, and the rendering that follows, may take `share` of the time. A page that wants to look waits for its turn; the one that
-has been due for longest comes first. After a quiet moment there is time in hand, so a change is on the screen at once.
+Updates of pages, with their rendering, may take `share` of the time. A page waits for its turn to update; the page that has been due for
+longest comes first. A quiet time saves up some time in hand, so that a change is shown at once.
 """
 
 import asyncio
@@ -12,14 +12,14 @@ from contextlib import contextmanager
 from itertools import count
 
 SHARE = 0.5
-IN_HAND_SECONDS = 0.1  # that a quiet time saves up, at most
-DEBT_SECONDS = 0.5  # of one long look, at most: everybody waits for it
+IN_HAND_SECONDS = 0.1  # the most time that a quiet period saves up
+DEBT_SECONDS = 0.5  # the most time that a long update is charged, because all pages wait for it
 
-LEAST_SECONDS = 0.001  # to wait, when there is to wait: less may pass without the clock's noticing
+LEAST_SECONDS = 0.001  # the shortest wait: the clock may not notice a shorter one
 
 
 class Turns:
-    """`cpu` is the time that this thread has worked, in seconds: waiting for the machine is no work of the pages."""
+    """The queue of pages that wait to update. `cpu` returns this thread's CPU time in seconds, so that waiting for a CPU does not count."""
 
     def __init__(self, *, share: float = SHARE, cpu: Callable[[], float] = time.thread_time) -> None:
         self._share = share
@@ -31,7 +31,7 @@ class Turns:
         self._timer: asyncio.TimerHandle | None = None
 
     async def take(self, due: float) -> None:
-        """Return when it is the turn of a page that has been due since `due` on the loop's clock."""
+        """Wait for the turn of a page that has been due since `due` on the loop's clock."""
         turn = asyncio.get_running_loop().create_future()
         heapq.heappush(self._waiting, (due, next(self._number), turn))
         self._arrange()
@@ -44,7 +44,7 @@ class Turns:
 
     @contextmanager
     def counted(self) -> Iterator[None]:
-        """Count what is done inside, without awaiting, as work for pages."""
+        """Count the CPU time of the block, which must not await, as work of the pages."""
         began = self._cpu()
         try:
             yield
@@ -52,7 +52,7 @@ class Turns:
             self._in_hand = max(-DEBT_SECONDS, self._in_hand - (self._cpu() - began))
 
     def _arrange(self) -> None:
-        """Let the next have its turn when there is time for it: after what is ready to run now, which may be the work of the one before."""
+        """Schedule the next turn for when there is time: after the callbacks that are ready now, such as the previous page's work."""
         if self._timer is None and self._waiting:
             wait = 0.0 if self._in_hand >= 0 else max(LEAST_SECONDS, -self._in_hand / self._share)
             self._timer = asyncio.get_running_loop().call_later(wait, self._give)

@@ -1,4 +1,4 @@
-"""Watches the sessions behind all live pages of this process together: three queries a second, for up to 5,000 sessions."""
+"""Watches the sessions of all live pages of this process together, with three queries a second for up to 5,000 sessions."""
 
 import asyncio
 import logging
@@ -15,13 +15,13 @@ from grid.sessions import stored_key, valid_users
 logger = logging.getLogger(__name__)
 
 _PATIENCE_SECONDS = 30.0  # how long pages stay open while the database does not answer
-_ANSWER_SECONDS = 10.0  # a database that has not answered by then counts as one that fails: it may never
+_ANSWER_SECONDS = 10.0  # the timeout of a reading; the database may never answer
 _READ_AT_ONCE = 5_000  # SQLite takes 32,766 values in a query
 Read = Callable[[Collection[str]], Awaitable[Mapping[str, Viewer]]]
 
 
 def read_viewers(session_keys: Collection[str]) -> dict[str, Viewer]:
-    """Whom each of these sessions belongs to now, by their cookies' keys; nobody for one that has ended."""
+    """Return the users of these sessions by the keys in their cookies; sessions that have ended are left out."""
     keys = list(session_keys)
     viewers: dict[str, Viewer] = {}
     for start in range(0, len(keys), _READ_AT_ONCE):
@@ -37,7 +37,7 @@ async def _read_in_thread(session_keys: Collection[str]) -> Mapping[str, Viewer]
 
 
 class SessionWatch:
-    """Reads every `seconds` while somebody asks, in one task for all who do."""
+    """Reads the sessions every `seconds` while there are requests, in one task for all of them."""
 
     def __init__(
         self,
@@ -54,10 +54,10 @@ class SessionWatch:
         self._asked_for: Counter[str] = Counter()
         self._readings = 0
         self._reading: asyncio.Task[tuple[int, Mapping[str, Viewer]]] | None = None
-        self._unanswered: asyncio.Future[Mapping[str, Viewer]] | None = None  # its thread waits for the database still
+        self._unanswered: asyncio.Future[Mapping[str, Viewer]] | None = None  # its thread still waits for the database
 
     async def viewer(self, session_key: str) -> Viewer | None:
-        """Who that session belongs to at the next reading; None when it has ended. DatabaseError after half a minute without one."""
+        """Return the session's user at the next reading; None when it has ended. Raise DatabaseError after 30 seconds without a reading."""
         self._asked_for[session_key] += 1
         before = self._readings
         try:
@@ -65,7 +65,7 @@ class SessionWatch:
                 if self._reading is None or self._reading.done():
                     self._reading = asyncio.create_task(self._next_reading(), name="watch sessions")
                 reading, found = await asyncio.shield(self._reading)
-                # What was already being read is of before this was asked: the session may be absent from it, or have another role.
+                # A reading that had already begun is too old: it may lack the session, or have another role.
                 if reading > before:
                     return found.get(session_key)
         finally:
@@ -77,7 +77,7 @@ class SessionWatch:
                 self._reading = None
 
     async def _next_reading(self) -> tuple[int, Mapping[str, Viewer]]:
-        """Its number, and whom the keys belong to."""
+        """Return the reading's number, and the users by key."""
         start = self._monotonic()
         while True:
             await asyncio.sleep(self._seconds)
@@ -101,7 +101,7 @@ class SessionWatch:
     def _answered(self, answer: "asyncio.Future[Mapping[str, Viewer]]") -> None:
         self._unanswered = None
         if not answer.cancelled():
-            answer.exception()  # somebody has been told, or nobody waits any more
+            answer.exception()  # marks it as retrieved: the timeout was raised already, or nobody waits
 
 
 session_watch = SessionWatch()

@@ -1,4 +1,4 @@
-"""The keys of on-demand clusters, each for all frameworks and again for each framework where it differs, and what they amount to."""
+"""The settings of on-demand clusters, each once for all frameworks and once for each framework, and the policy that they make up."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -8,14 +8,14 @@ from grid.models.environment import Framework
 
 PREFIX = "com.cerebro.computegrid.clusters"
 _HOUR = 60 * 60
-# https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/horizontal-pod-autoscaler-v2/: the most that it takes.
+# The maxima of https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/horizontal-pod-autoscaler-v2/.
 _LONGEST_PERIOD = 30 * 60
 _LONGEST_STABILISATION = _HOUR
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterPolicy:
-    """What the admin decides for clusters of one framework. Targets are percent of what the workers ask for."""
+    """The admin's settings for clusters of one framework. Targets are in percent of the workers' requests."""
 
     autoscaling: bool
     target_cpu: int
@@ -41,7 +41,7 @@ def _seconds(name: str, title: str, default: int, bounds: tuple[int, int], meani
     return Setting(f"{PREFIX}.{name}", title, default, *bounds, "seconds", meaning)
 
 
-# By the field of `ClusterPolicy` that it becomes, in the order of the page.
+# Keyed by the field of `ClusterPolicy`, in the order of the page.
 CLUSTER_SETTINGS: Mapping[str, Setting] = {
     "autoscaling": Setting(
         key=f"{PREFIX}.autoscaling",
@@ -145,7 +145,7 @@ FRAMEWORK_SETTINGS: Mapping[str, Mapping[str, Setting]] = {
 
 
 def policy_of(framework: str, values: Mapping[str, int]) -> ClusterPolicy:
-    """`values` are those in force, by key. Raises ValueError with a sentence for a name that is no framework."""
+    """Return the framework's policy. `values` are those in force, by key. Raise ValueError with a sentence for an unknown framework."""
     if framework not in FRAMEWORK_SETTINGS:
         raise ValueError(f"There is no framework {framework!r}; there are {', '.join(FRAMEWORK_SETTINGS)}.")
     in_force = {field: values[setting.key] for field, setting in FRAMEWORK_SETTINGS[framework].items()}
@@ -154,7 +154,7 @@ def policy_of(framework: str, values: Mapping[str, int]) -> ClusterPolicy:
 
 
 def contradiction(values: Mapping[str, int]) -> str:
-    """Why these values cannot be in force together, as a sentence; "" when they can."""
+    """Return a sentence that says why these values contradict each other, or "" when they do not."""
     for framework in Framework:
         policy = policy_of(framework.value, values)
         if policy.minimum_target > policy.maximum_target:

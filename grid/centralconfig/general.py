@@ -1,4 +1,4 @@
-"""The keys that are not about clusters: time limits, slots and the queue, nodes."""
+"""The settings that are not about clusters: timeouts, quota and queue, home volumes, nodes, sessions and logins."""
 
 from grid.centralconfig.setting import Setting
 

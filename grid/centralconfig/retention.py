@@ -1,10 +1,10 @@
-"""The keys that say for how many days something is kept; 0 keeps it for ever."""
+"""The settings that say for how many days records are kept; 0 keeps them for ever."""
 
 from grid.centralconfig.setting import Setting
 
 _RETENTION = "com.cerebro.computegrid.retention"
 _LONGEST = 100 * 365
-GRANT_LONGEST_DAYS = 7  # as long as browsers keep the secret of what they may open
+GRANT_LONGEST_DAYS = 7  # browsers keep the grant's cookie no longer
 
 
 def _days(key: str, title: str, default: int, meaning: str, *, keeps: str = "them") -> Setting:

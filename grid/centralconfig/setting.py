@@ -1,4 +1,4 @@
-"""What one key of the central configuration is: a whole number within bounds, or a switch."""
+"""One setting of the central configuration: a whole number within bounds, or a switch."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -8,10 +8,10 @@ _SWITCH = {"on": 1, "1": 1, "off": 0, "0": 0}
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One key with a whole-number value between `minimum` and `maximum`, both allowed; a switch is 1 or 0, said as on or off.
+    """A key with a whole-number value from `minimum` to `maximum`, both included; a switch is 1 or 0, shown as on or off.
 
-    `general` names the setting that is in force where this one is not set: of a setting for one framework, the same for all
-    frameworks. `default` is then what holds when neither is set.
+    `general` is the key of the setting that applies where this one is not set: a setting for one framework falls back to the one for all
+    frameworks. `default` applies when neither is set.
     """
 
     key: str
@@ -30,7 +30,7 @@ class Setting:
         return self.kind == "switch"
 
     def parse(self, text: str) -> int:
-        """The value, or ValueError with a sentence for the admin who typed it."""
+        """Return the value of what the admin typed. Raise ValueError with a sentence for the admin when it is not allowed."""
         if self.is_switch:
             return self._parse_switch(text)
         try:
@@ -42,7 +42,7 @@ class Setting:
         return value
 
     def written(self, value: int) -> str:
-        """As an admin types it; `parse` reads it back."""
+        """Return the value as an admin types it; `parse` reads it back."""
         return ("on" if value else "off") if self.is_switch else str(value)
 
     def _parse_switch(self, text: str) -> int:

@@ -1,4 +1,4 @@
-"""The registry of all keys, and their values: read from stored overrides, changed and put back with an audit entry."""
+"""The registry of all settings, and their values: read from stored overrides, changed and reset with an audit entry."""
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
@@ -24,36 +24,36 @@ REGISTRY: Mapping[str, Setting] = MappingProxyType(
 
 
 def lookup(key: str) -> Setting:
-    """The setting named `key`; Rejected when there is none."""
+    """Return the setting named `key`. Raise Rejected when there is none."""
     if key not in REGISTRY:
         raise Rejected([Problem(path="key", message=f"There is no setting named {key}.", code="unknown")])
     return REGISTRY[key]
 
 
 def value_of(setting: Setting) -> int:
-    """The value now in force."""
+    """Return the setting's value now in force."""
     return _values([setting])[setting.key]
 
 
 def values_of(*settings: Setting) -> list[int]:
-    """The values now in force, in one query."""
+    """Return the values now in force, in the order of `settings`, with one query."""
     values = _values(settings)
     return [values[setting.key] for setting in settings]
 
 
 def all_values() -> dict[str, int]:
-    """Every key with the value now in force, in one query."""
+    """Return the value now in force of every key, with one query."""
     return _values(REGISTRY.values())
 
 
 def cluster_policy(framework: str) -> ClusterPolicy:
-    """What holds now for clusters of the framework, in one query. Raises ValueError for a name that is no framework."""
+    """Return the policy now in force for clusters of the framework, with one query. Raise ValueError for an unknown framework."""
     return policy_of(framework, _values(FRAMEWORK_SETTINGS.get(framework, {}).values()))
 
 
 @transaction.atomic
 def change(key: str, text: str, *, actor: User) -> int:
-    """Store an override and its audit entry. Rejected with the path "key" or "value" when either is wrong."""
+    """Store an override with its audit entry and return its value. Raise Rejected with the path "key" or "value" when either is wrong."""
     setting = lookup(key)
     try:
         value = setting.parse(text)
@@ -65,7 +65,7 @@ def change(key: str, text: str, *, actor: User) -> int:
         namespace=NAMESPACE, key=key, defaults={"value": str(value), "updated_by": actor.get_username()}
     )
     _refuse_contradiction(all_before)
-    # What one framework has for itself stays when the value for all is changed: that is a change even if they are equal now.
+    # A framework's own value stays when the value for all changes, so setting it is a change even if the two are equal now.
     if value != before or (setting.general and is_new):
         _record(setting, AuditEntry.Action.CHANGED, before, value, actor)
     return value
@@ -73,7 +73,7 @@ def change(key: str, text: str, *, actor: User) -> int:
 
 @transaction.atomic
 def reset(key: str, *, actor: User) -> int:
-    """Forget the override, so that the default is in force again, or what holds for all frameworks; that value."""
+    """Delete the override and return the value that applies again: the one for all frameworks, or the default."""
     setting = lookup(key)
     all_before = all_values()
     deleted, _ = ConfigRecord.objects.filter(namespace=NAMESPACE, key=key).delete()
@@ -98,7 +98,8 @@ def _values(settings: Iterable[Setting]) -> dict[str, int]:
 
 
 def _refuse_contradiction(before: Mapping[str, int]) -> None:
-    """After the write, in its transaction: what is refused is rolled back. What was contradictory already may be changed freely."""
+    """Raise Rejected when the change made consistent values contradictory; the caller's transaction then rolls back. Values that
+    contradicted each other before may be changed freely."""
     sentence = contradiction(all_values())
     if sentence and not contradiction(before):
         raise Rejected([Problem(path="value", message=sentence, code="contradiction")])

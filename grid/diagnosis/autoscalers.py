@@ -12,10 +12,10 @@ from grid.kube.objects import Autoscaler, Condition, ExternalMetric, Metric
 from grid.quantity import millicores
 from grid.wording import plural
 
-_TOLERANCE = 1.1  # within it Kubernetes does not act
+_TOLERANCE = 1.1  # Kubernetes does not scale within 10 percent of the target
 _FIRST_MEASUREMENT = timedelta(minutes=2)
 _NAMES = {"cpu": "CPU", "memory": "memory"}
-# The metrics API answers, and has nothing about these pods.
+# The metrics API answers, but has no metrics of these pods.
 _NOTHING_YET = ("did not receive metrics for targeted pods", "no metrics returned")
 _NO_ANSWER = (
     "unable to fetch metrics",
@@ -26,8 +26,8 @@ _NO_ANSWER = (
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """One metric: percent of the requests on average over the workers, against its target; or workers that the framework would like
-    to have, against the maximum. `current` is None while it is not known."""
+    """One metric of an autoscaler against its target: the workers' average use in percent of their requests, or the number of workers that
+    the framework would like to have, against the maximum. `current` is None while it is not known."""
 
     name: str
     target: int
@@ -57,8 +57,8 @@ class Load:
 
 
 def loads(autoscaler: Autoscaler, *, maximum: int) -> tuple[Load, ...]:
-    """The metrics that it follows, with what it measured last. `maximum` is the cluster's own: while workers end, the autoscaler is
-    given less."""
+    """Return the metrics that the autoscaler follows, with their last measured values. `maximum` is the cluster's own, because the
+    autoscaler's is lower while workers end."""
     known = autoscaler.status.current_metrics or ()
     found = (
         _demand(metric.external, known, autoscaler.status.current_replicas, maximum)
@@ -79,8 +79,7 @@ def _use(metric: Metric, known: Sequence[Metric]) -> Load | None:
 
 
 def _demand(metric: ExternalMetric, known: Sequence[Metric], replicas: int, maximum: int) -> Load:
-    """One for each worker is the target, so all of them together are the workers that are wanted. Kubernetes says how many of
-    them come to each worker that there was."""
+    """Return the demand in workers. The metric's target is one per worker, and Kubernetes reports the demand divided by the replicas."""
     name = metric.metric.name
     measured = (one.external for one in known if one.external is not None and one.external.metric.name == name)
     each = next((_thousandths(one.current.average_value) for one in measured), None)
@@ -100,8 +99,8 @@ def conditions(autoscaler: Autoscaler) -> Mapping[str, Condition]:
 
 
 def explain_autoscaler(autoscaler: Autoscaler, *, ready_since: datetime | None, now: datetime) -> Diagnosis | None:
-    """Why the number of workers does not follow the load; None while it does. `ready_since` is when the first of the present workers
-    became ready: before that there was nothing to measure."""
+    """Explain why the number of workers does not follow the load; None while it does. `ready_since` is when the first of the present
+    workers became ready: before that there was nothing to measure."""
     found = conditions(autoscaler)
     able, active = found.get("AbleToScale"), found.get("ScalingActive")
     if able is not None and able.status == "False":

@@ -1,4 +1,4 @@
-"""Explains an on-demand cluster: how many of its workers work, what the others wait for, and what stands in its way.
+"""Explains an on-demand cluster: how many of its workers are ready, what the others wait for, and what stands in its way.
 
 Used by the cluster's page and by its history, so both say the same. Pure: the same pods, autoscaler and time give the same words.
 """
@@ -29,7 +29,7 @@ _WEIGHT = ("problem", "wait", "ok")
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One pod of a cluster, with what `explain_pod` says of it; `events` are its own, oldest first."""
+    """One pod of a cluster, with its diagnosis by `explain_pod`; `events` are the pod's own, oldest first."""
 
     pod: Pod
     diagnosis: Diagnosis
@@ -42,8 +42,8 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class ClusterLook:
-    """One look at a cluster. `head` is None while it has no pod; `ready_nodes` counts the nodes of the workers' pool;
-    `wanted_before` says how many workers were wanted, oldest first, for the last quarter of an hour or more."""
+    """The state of a cluster at one moment. `head` is None while there is no head pod; `ready_nodes` counts the nodes of the workers' pool;
+    `wanted_before` holds the desired numbers of workers, oldest first, of at least the last 15 minutes."""
 
     minimum: int
     maximum: int
@@ -65,7 +65,7 @@ class ClusterLook:
 
     @property
     def on_nodes(self) -> int:
-        """The workers that take room on a node now, those among them that are ending there."""
+        """The number of workers that occupy a node now, including those that are ending there."""
         return sum(holds_a_node(one.pod) for one in self.workers)
 
     @property
@@ -74,13 +74,13 @@ class ClusterLook:
 
     @property
     def ready_since(self) -> datetime | None:
-        """Of the ready workers, when the first became so."""
+        """When the first of the workers that are ready became ready; None when none is."""
         ready = (_ready_since(one.pod) for one in self.workers if one.phase == "ready")
         return min((at for at in ready if at is not None), default=None)
 
     @property
     def wanted(self) -> int:
-        """How many workers there should be now: as the autoscaler says within the present bounds, or the minimum."""
+        """The desired number of workers: the autoscaler's within the present bounds, or the minimum."""
         desired = self.autoscaler.status.desired_replicas if self.autoscaler and self.autoscales else 0
         if desired:
             return min(max(desired, self.minimum), self.maximum)
@@ -88,7 +88,8 @@ class ClusterLook:
 
 
 def summary(look: ClusterLook) -> str:
-    """ "6 of 16 workers; 8 wait for node 2 of 3, 2 for image pull." The head comes first while it is not up."""
+    """Return the state of the workers as a sentence: "6 of 16 workers; 8 wait for node 2 of 3, 2 for image pull." The head comes first
+    while it is not up."""
     head = _head_words(look)
     if head and not look.workers:
         return f"{head}; workers wait for it."
@@ -98,7 +99,7 @@ def summary(look: ClusterLook) -> str:
 
 
 def explain_cluster(look: ClusterLook, *, now: datetime) -> tuple[Diagnosis, ...]:
-    """All that stands in its way, the worst first; () when there is nothing to say."""
+    """Return every diagnosis of what stands in the cluster's way, worst first; () when nothing does."""
     rules: tuple[Callable[[ClusterLook, datetime], Sequence[Diagnosis]], ...] = (
         _about_head,
         _about_waiting,
@@ -113,7 +114,7 @@ def explain_cluster(look: ClusterLook, *, now: datetime) -> tuple[Diagnosis, ...
 
 
 def deletion_order(workers: Sequence[Member], *, now: datetime) -> list[Member]:
-    """Who goes first when the cluster shrinks, as Kubernetes chooses."""
+    """Return the workers in the order in which Kubernetes deletes them when the cluster shrinks."""
     staying = {one.pod.metadata.uid: one for one in workers if one.phase != "ending"}
     nodes = [one.pod.spec.node_name for one in staying.values()]
     return [
@@ -173,7 +174,7 @@ def _head_words(look: ClusterLook) -> str:
 
 
 def _groups(look: ClusterLook) -> list[str]:
-    """What the workers that are not ready do, in the order of starting: "8 wait for node 2 of 3", "2 for image pull"."""
+    """Return what the workers that are not ready wait for, in the order of starting: "8 wait for node 2 of 3", "2 for image pull"."""
     counts: dict[str, int] = {}
     for one in look.workers:
         counts[one.phase] = counts.get(one.phase, 0) + 1
@@ -201,7 +202,7 @@ def _be(count: int) -> str:
 
 
 def _which_node(look: ClusterLook) -> str:
-    """ "node 2 of 3": the next one to be ready, of those that the autoscaler starts the pool to have."""
+    """Return "node 2 of 3": the next node to become ready, and the size to which the autoscaler scales the pool up."""
     waiting = [one for one in look.workers if one.phase == "node"]
     promised = max((promised_size(one.events) for one in waiting), default=0)
     if promised <= look.ready_nodes:
@@ -210,7 +211,7 @@ def _which_node(look: ClusterLook) -> str:
 
 
 def _about_head(look: ClusterLook, now: datetime) -> Sequence[Diagnosis]:
-    """An ordinary start is told by the sentence alone."""
+    """Explain a head that is not up. An ordinary start needs no diagnosis: the summary tells it."""
     if look.head is None or look.head.phase == "ready":
         return ()
     why = look.head.diagnosis
@@ -226,13 +227,13 @@ def _about_head(look: ClusterLook, now: datetime) -> Sequence[Diagnosis]:
 
 
 def _about_waiting(look: ClusterLook, now: datetime) -> Sequence[Diagnosis]:
-    """Workers that wait for a node or a volume: one diagnosis for each different reason."""
+    """Return one diagnosis for each different reason why workers wait for a node or a volume."""
     return _together("workers_pending", [one for one in look.workers if one.phase in ("node", "volume")])
 
 
 def _about_trouble(look: ClusterLook, now: datetime) -> Sequence[Diagnosis]:
-    """Workers that cannot start or start again and again, but for want of memory, which has a rule of its own. One that is ready
-    again after an orderly end, or after one while its head started, has only followed its head."""
+    """Explain the workers that cannot start or keep restarting; `_about_memory` explains those that were out of memory. A worker that is
+    ready again after exit code 0, or that ended while its head restarted, has only followed its head and is left out."""
     troubled = [
         one
         for one in look.workers
@@ -250,7 +251,8 @@ def _ended_in_order(pod: Pod) -> bool:
 
 
 def _ended_with_its_head(pod: Pod, head: Member | None) -> bool:
-    """Frameworks whose head is gone end their workers with an error, some only when they have missed the new one for a while."""
+    """Return True when the worker ended while its head restarted: frameworks end workers with an error when the head is gone, some only
+    after having missed the new head for a while."""
     if head is None:
         return False
     up, runs = _ready_since(head.pod), [one.state.running for one in head.pod.status.container_statuses]
@@ -300,7 +302,7 @@ def _died_of_memory(pod: Pod) -> bool:
 
 
 def _about_autoscaler(look: ClusterLook, now: datetime) -> Sequence[Diagnosis]:
-    """Without a ready worker there is nothing to measure, and what is said above matters more."""
+    """Explain the autoscaler. Without a ready worker it has nothing to measure, and the diagnoses above matter more."""
     if look.autoscaler is None or not look.autoscales or not look.ready:
         return ()
     found = explain_autoscaler(look.autoscaler, ready_since=look.ready_since, now=now)

@@ -1,4 +1,4 @@
-"""What a container's state means to the person whose program runs in it."""
+"""Explains the state of a container to the person whose program runs in it."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -29,7 +29,7 @@ _MEMORY_ADVICE = "Choose a tier with more memory, or work on less data at once."
 
 
 def explain_waiting(pod: Pod, status: ContainerStatus, events: Sequence[Event], *, now: datetime) -> Diagnosis:
-    """For a container that is not started."""
+    """Explain a container that has not started."""
     waiting = status.state.waiting
     reason, message = (waiting.reason, waiting.message) if waiting else ("", "")
     if reason in _PULL_FAILED:
@@ -51,7 +51,7 @@ def explain_waiting(pod: Pod, status: ContainerStatus, events: Sequence[Event], 
 
 
 def explain_terminated(pod: Pod, status: ContainerStatus, ended: Terminated) -> Diagnosis:
-    """For a container that has ended and is not being restarted."""
+    """Explain a container that has ended and is not being restarted."""
     if ended.reason == "OOMKilled":
         return _out_of_memory(pod, status, ended)
     evidence = quoted(ended.message, f"exit code {ended.exit_code}" + (f" ({ended.reason})" if ended.reason else ""))
@@ -62,7 +62,7 @@ def explain_terminated(pod: Pod, status: ContainerStatus, ended: Terminated) -> 
 
 
 def explain_running(pod: Pod, status: ContainerStatus, events: Sequence[Event], *, now: datetime) -> Diagnosis:
-    """For a started container, whether it answers already or not."""
+    """Explain a started container, whether it is ready yet or not."""
     last = status.last_state.terminated
     restarted = last is not None and since(last.finished_at, now) < _RESTART_IS_NEWS
     if restarted and last is not None and last.reason == "OOMKilled":

@@ -1,4 +1,4 @@
-"""What a diagnosis is: why something waits or failed, in the words of the person who waits."""
+"""A diagnosis: why something waits or failed, in the words of the person who waits."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ Who = Literal["", "you", "admin", "operator"]
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """`who` can do something about it, and `next_step` says what; `evidence` are Kubernetes' own words."""
+    """The reason why something waits or failed. `who` can repair it, `next_step` says how, and `evidence` is Kubernetes' own text."""
 
     code: str
     sentence: str
@@ -24,15 +24,15 @@ class Diagnosis:
 
 
 def latest(events: Sequence[Event], *reasons: str) -> Event | None:
-    """The newest event with one of the reasons; `events` are oldest first."""
+    """Return the newest event with one of the reasons; `events` are oldest first."""
     return next((event for event in reversed(events) if event.reason in reasons), None)
 
 
 def quoted(*texts: str) -> tuple[str, ...]:
-    """Evidence without what is empty and what was said already."""
+    """Return the texts as evidence, without empty ones and duplicates."""
     return tuple(dict.fromkeys(text.strip() for text in texts if text.strip()))
 
 
 def since(moment: datetime | None, now: datetime) -> timedelta:
-    """Never negative: clocks of nodes differ."""
+    """Return the time since `moment`, never negative, because the clocks of nodes differ; zero for None."""
     return max(timedelta(0), now - moment) if moment else timedelta(0)

@@ -1,7 +1,7 @@
 """Explains a pod: why it waits, what it does, or why it failed, from its status and its own events.
 
-The one place for these rules: pages, the controller's error messages and notifications all say the same. Pure: the same pod,
-events and time give the same words.
+The only place for these rules: pages, the controller's error messages and notifications all say the same. Pure: the same pod, events and
+time give the same words.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from grid.wording import duration
 __all__ = ["Diagnosis", "explain_pod"]
 
 _STUCK = timedelta(minutes=1)
-# How the kubelet says that the pod's own limit was the reason, and not the node's need.
+# Parts of the kubelet's message when the pod exceeded its own limit, rather than the node being short.
 _STORAGE_LIMITS = ("ephemeral local storage", "local ephemeral storage", "Usage of EmptyDir volume")
 _REFUSED_BY_NODE = (
     "OutOf",
@@ -31,7 +31,7 @@ _IN_ORDER_OF_WEIGHT = ("problem", "wait", "ok")
 
 
 def explain_pod(pod: Pod, events: Sequence[Event], *, now: datetime) -> Diagnosis:
-    """`events` are those about this pod, oldest first."""
+    """Explain the pod's present state; `events` are those of this pod, oldest first."""
     if pod.status.phase == "Failed":
         return _failed(pod)
     if pod.status.phase == "Succeeded":
@@ -57,7 +57,7 @@ def _containers(pod: Pod, events: Sequence[Event], now: datetime) -> Diagnosis:
             found.append(explain_running(pod, status, events, now=now))
         else:
             found.append(explain_waiting(pod, status, events, now=now))
-    # The worst counts; among equals the first in the order of starting.
+    # The worst diagnosis counts; among equals that of the container that starts first.
     return min(found, key=lambda one: _IN_ORDER_OF_WEIGHT.index(one.severity))
 
 
@@ -102,7 +102,7 @@ def _failed(pod: Pod) -> Diagnosis:
 
 
 def _first_terminated(pod: Pod) -> Diagnosis | None:
-    """The container that explains a finished pod: the first that failed, else the first."""
+    """Explain a finished pod by its first container that failed, else by its first; None when no container has terminated."""
     statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
     ended = [(one, one.state.terminated) for one in statuses if one.state.terminated is not None]
     ended.sort(key=lambda pair: pair[1].exit_code == 0)
@@ -114,7 +114,7 @@ def _completed() -> Diagnosis:
 
 
 def _silent_node(pod: Pod, events: Sequence[Event]) -> Diagnosis | None:
-    """The node stopped reporting: Kubernetes marks its pods not ready, while their last known state still looks fine."""
+    """Explain a pod whose node stopped reporting: Kubernetes marks the pod not ready, while its last known state still looks fine."""
     ready = next((one for one in pod.status.conditions if one.type == "Ready"), None)
     statuses = pod.status.container_statuses
     if ready is None or ready.status == "True" or not statuses or not all(one.ready for one in statuses):

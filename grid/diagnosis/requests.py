@@ -1,4 +1,4 @@
-"""What a pod asks of its node, as the scheduler and the autoscaler count it; pure."""
+"""The resources that a pod requests of its node, as the scheduler and the autoscaler count them; pure."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ _ENDED = ("Succeeded", "Failed")
 
 @dataclass(frozen=True, slots=True)
 class Amounts:
-    """CPU in thousandths of a core, memory in bytes, GPUs of all makes in cards."""
+    """Amounts of CPU in thousandths of a core, memory in bytes, and GPUs of all resource names."""
 
     cpu: int = 0
     memory: int = 0
@@ -29,7 +29,7 @@ class Amounts:
 
 
 def amounts(resources: Mapping[str, str]) -> Amounts:
-    """From Kubernetes' resource lists; a quantity that cannot be read counts as none."""
+    """Read a Kubernetes resource list; a quantity that cannot be read counts as 0."""
     gpus = sum(_read(whole, text) for name, text in resources.items() if name.endswith("/gpu"))
     return Amounts(_read(millicores, resources.get("cpu", "0")), _read(whole, resources.get("memory", "0")), gpus)
 
@@ -47,14 +47,14 @@ def has_ended(pod: Pod) -> bool:
 
 
 def holds_a_node(pod: Pod) -> bool:
-    """It takes room on a node, also while it ends there."""
+    """Return True while the pod occupies a node, also while it is ending there."""
     return bool(pod.spec.node_name) and not has_ended(pod)
 
 
 def pod_requests(pod: Pod) -> Amounts:
-    """Containers and sidecars together, or the largest step of the start-up if that is more, plus the pod's overhead.
+    """Return the sum of containers and sidecars, or the largest step of the start-up if that is more, plus the pod's overhead.
 
-    An init container that restarts always is a sidecar: it runs beside the ones after it.
+    An init container with restartPolicy Always is a sidecar: it runs beside those that come after it.
     """
     running = total(amounts(container.resources.requests) for container in pod.spec.containers)
     if not pod.spec.init_containers and not pod.spec.overhead:

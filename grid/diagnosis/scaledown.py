@@ -1,9 +1,9 @@
 """Whether and when the cluster autoscaler would remove a node, and what keeps it; pure.
 
-The rule: the requests of its pods are below the threshold of its allocatable, all its pods can be moved, nothing forbids it, and
-that has been so for the unneeded time. The autoscaler marks a node with a taint when it first finds it unneeded; the taint's
-value is that moment in Unix time. Whether the pods would fit on the other nodes only the autoscaler works out, and volumes
-that it cannot move are not read here, so a node that looks removable may be kept; the mark alone gives a time.
+A node is removable when its pods request less than the threshold of its allocatable, all its pods can be moved, nothing forbids it, and all
+this has been true for the unneeded time. The autoscaler taints a node when it first finds it unneeded; the taint's value is that moment in
+Unix time. Only the autoscaler knows whether the pods fit on other nodes, and volumes that it cannot move are not read here, so a node that
+looks removable may be kept; only a taint gives a time.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ class ScaleDownRules:
 
 @dataclass(frozen=True, slots=True)
 class ScaleDown:
-    """`at` is when it can be removed, for a node that is marked; `sentence` says why or why not."""
+    """The verdict on one node. `at` is when a marked node can be removed; `sentence` says why or why not."""
 
     verdict: Literal["removing", "marked", "unneeded", "kept", "unmanaged"]
     sentence: str
@@ -40,7 +40,7 @@ class ScaleDown:
 def scale_down(
     node: Node, pods: Sequence[Pod], *, group: NodeGroup | None, group_size: int, rules: ScaleDownRules
 ) -> ScaleDown:
-    """`pods` are those on the node; `group` is None when the autoscaler does not manage its pool."""
+    """Return the verdict on the node with `pods` on it; `group` is None when the autoscaler does not manage its pool."""
     taints = {taint.key: taint for taint in node.spec.taints}
     if TO_BE_DELETED_TAINT in taints:
         return ScaleDown("removing", "The autoscaler is removing it now.")
@@ -56,7 +56,7 @@ def scale_down(
 
 
 def kept_because(node: Node, pods: Sequence[Pod], *, group: NodeGroup, group_size: int, rules: ScaleDownRules) -> str:
-    """The first thing that keeps the node, as a sentence; "" when nothing does."""
+    """Return a sentence with the first reason why the node is kept; "" when there is none."""
     if node.metadata.annotations.get(SCALE_DOWN_DISABLED, "").lower() == "true":
         return "Kept: an annotation on the node forbids its removal."
     if not _is_ready(node):
@@ -74,7 +74,7 @@ def kept_because(node: Node, pods: Sequence[Pod], *, group: NodeGroup, group_siz
 
 
 def busiest(requested: Amounts, allocatable: Amounts) -> tuple[str, float]:
-    """What is requested most, in percent of allocatable; on a node with GPUs only they count, as for the autoscaler."""
+    """Return the most requested resource and its percentage of allocatable; on a node with GPUs only they count, as for the autoscaler."""
     if allocatable.gpus:
         return "GPUs", 100 * requested.gpus / allocatable.gpus
     cpu = 100 * requested.cpu / allocatable.cpu if allocatable.cpu else 0.0
@@ -101,7 +101,7 @@ def _unmovable_because(pod: Pod) -> str:
 
 
 def _moment(mark: Taint) -> datetime | None:
-    """The taint's Unix time; its own time of addition when the value is not one."""
+    """Return the taint's value as a Unix time, or the time at which the taint was added when the value is none."""
     try:
         return datetime.fromtimestamp(int(mark.value), UTC)
     except (ValueError, OverflowError, OSError):

@@ -1,7 +1,7 @@
-"""Why a pod has no node yet: what the scheduler and the node autoscaler said, put into one sentence.
+"""Explains in one sentence why a pod has no node yet, from the messages of the scheduler and the node autoscaler.
 
-The scheduler counts the nodes that each reason rules out, over all pools; reasons that only say "this node is of another
-pool" are left aside as long as there is a better one. The messages are those recorded from Kubernetes 1.36 and autoscaler 1.30.
+The scheduler counts the nodes that each reason rules out, over all pools; reasons that only say that a node belongs to another pool are
+ignored as long as there is a better one. The messages are those recorded from Kubernetes 1.36 and autoscaler 1.30.
 """
 
 import re
@@ -13,9 +13,9 @@ from grid.kube.objects import Event, Pod
 from grid.labels import NODE_POOL
 from grid.wording import duration, listed, plural
 
-# Scheduler and autoscaler need some rounds before what they say is more than a first impression.
+# Messages of the scheduler and the autoscaler are final only after some rounds.
 _SETTLING = timedelta(seconds=60)
-# The autoscaler itself gives a node up when it has not come by then.
+# The autoscaler's own limit for a node to register.
 _NODE_SHOULD_BE_THERE = timedelta(minutes=15)
 
 _COUNTED = re.compile(r"(\d+) (.+?)(?=, \d+ |$)")
@@ -35,7 +35,7 @@ _BACKOFF = "in backoff after failed scale-up"
 
 
 def counted_reasons(message: str) -> dict[str, int]:
-    """Reason to number of nodes (or node groups), of a scheduler's or an autoscaler's message."""
+    """Return the number of nodes (or node groups) for each reason in a message of the scheduler or the autoscaler."""
     found = _AVAILABLE.search(message)
     _, marker, said = message.partition("didn't trigger scale-up: ")
     text = found.group(1) if found else said if marker else message
@@ -44,7 +44,7 @@ def counted_reasons(message: str) -> dict[str, int]:
 
 
 def promised_size(events: Sequence[Event]) -> int:
-    """How many nodes its pool is to have, as the autoscaler said last when it grew for this pod; 0 when it did not."""
+    """Return the size to which the autoscaler last scaled up a pool for this pod, in nodes; 0 when it did not."""
     scaling = latest(events, "TriggeredScaleUp", "NotTriggerScaleUp")
     if scaling is None or scaling.reason != "TriggeredScaleUp":
         return 0
@@ -52,7 +52,7 @@ def promised_size(events: Sequence[Event]) -> int:
 
 
 def explain_unscheduled(pod: Pod, events: Sequence[Event], *, now: datetime) -> Diagnosis:
-    """For a pod without a node; `events` are its own, oldest first."""
+    """Explain a pod without a node; `events` are its own, oldest first."""
     condition = next((one for one in pod.status.conditions if one.type == "PodScheduled"), None)
     if condition is not None and condition.reason == "SchedulingGated":
         sentence, step = (
@@ -99,7 +99,7 @@ def _scaling_up(event: Event, evidence: tuple[str, ...], now: datetime) -> Diagn
 def _not_scaling_up(
     groups: Mapping[str, int], nodes: Mapping[str, int], said: str, pool: str, evidence: tuple[str, ...]
 ) -> Diagnosis:
-    """The autoscaler has decided not to help; it looks again every few seconds."""
+    """Explain a pod that the autoscaler does not scale up for; the autoscaler reconsiders every few seconds."""
     if any(_BACKOFF in reason for reason in groups):
         sentence = f"The cloud could not deliver a new node{_of(pool)}; it is tried again after a while."
         return Diagnosis(
@@ -139,7 +139,7 @@ def _without_autoscaler(
 
 
 def _no_node(reasons: Mapping[str, int], said: str, pool: str, evidence: tuple[str, ...]) -> Diagnosis:
-    """Not for want of room, so waiting alone will not help."""
+    """Explain a pod that no node takes for reasons other than resources, so waiting alone will not help."""
     cordoned = sum(count for reason, count in reasons.items() if _CORDONED in reason)
     if cordoned:
         sentence = f"{plural(cordoned, 'node')} of the cluster may not take new work at present."
@@ -180,7 +180,7 @@ def _too_large(short: Sequence[str], pool: str, evidence: tuple[str, ...]) -> Di
 
 
 def _short_of(reasons: Mapping[str, int]) -> list[str]:
-    """ "CPU on 2 nodes" for each resource that is short."""
+    """Return "CPU on 2 nodes" for each resource that is short."""
     short = []
     for reason, count in reasons.items():
         found = _SHORT.match(reason)
@@ -195,7 +195,7 @@ def _resource(name: str) -> str:
 
 
 def _never_fits(said: str) -> bool:
-    """The scheduler has checked that even pushing others out would not make room."""
+    """Return True when the scheduler found that even preempting other pods would not make room."""
     return "Preemption is not helpful" in said and "No preemption victims" not in said
 
 

@@ -1,7 +1,7 @@
-"""Whether a hardware tier can run on any node of its pool; said to the admin who edits it, never a reason to refuse. Pure.
+"""Tells the admin who edits a hardware tier whether it can run on any node of its pool; never a reason to refuse the tier. Pure.
 
-Looks at what whole empty nodes offer. What Kubernetes' own pods take of each node is not taken off, so a tier as large as a
-node may still find no place; one that is called too large certainly finds none on the nodes that are there.
+Compares with whole empty nodes. What Kubernetes' own pods take of each node is not subtracted, so a tier as large as a node may still find
+no place; a tier that is called too large certainly fits none of the present nodes.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,7 +18,7 @@ from grid.wording import listed, plural
 
 @dataclass(frozen=True, slots=True)
 class TierSize:
-    """What an execution on the tier asks of its node, as typed; a quantity that cannot be read counts as none."""
+    """What an execution on the tier requests, as typed; a quantity that cannot be read counts as 0."""
 
     node_pool: str
     cores: str
@@ -29,7 +29,7 @@ class TierSize:
 
 @dataclass(frozen=True, slots=True)
 class PoolOffer:
-    """One node pool: what each of its nodes offers, and how many nodes it may have (0: the autoscaler does not know it)."""
+    """A node pool: the allocatable of each of its nodes, and its maximum of nodes (0: the autoscaler does not know the pool)."""
 
     name: str
     allocatable: tuple[Mapping[str, str], ...] = ()
@@ -39,7 +39,7 @@ class PoolOffer:
 def pool_offers(
     nodes: Iterable[Node], groups: Mapping[str, NodeGroup], *, label: str = NODE_POOL
 ) -> dict[str, PoolOffer]:
-    """Every pool that has nodes now or may get some, by name."""
+    """Return every pool that has nodes now or may get some, by name."""
     found: dict[str, list[Mapping[str, str]]] = {name: [] for name in groups}
     for node in nodes:
         pool = node.metadata.labels.get(label, "")
@@ -52,7 +52,7 @@ def pool_offers(
 
 
 def largest(offer: PoolOffer, *, gpu_resource: str) -> Amounts:
-    """The most of each resource that one node has; not necessarily the same node for all."""
+    """Return the most of each resource that any node has; not necessarily the same node for all."""
     most = Amounts()
     for allocatable in offer.allocatable:
         most = most.at_least(_of_node(allocatable, gpu_resource))
@@ -60,7 +60,7 @@ def largest(offer: PoolOffer, *, gpu_resource: str) -> Amounts:
 
 
 def explain_fit(tier: TierSize, offers: Mapping[str, PoolOffer]) -> Diagnosis | None:
-    """None when some node of its pool could take it, were the node empty."""
+    """Explain why no node of the tier's pool could take it even when empty; None when one could."""
     offer = offers.get(tier.node_pool, PoolOffer(tier.node_pool))
     if not offer.allocatable:
         return _without_nodes(offer)
@@ -99,7 +99,7 @@ def _without_nodes(offer: PoolOffer) -> Diagnosis:
 
 
 def _of_node(allocatable: Mapping[str, str], gpu_resource: str) -> Amounts:
-    """Counts the tier's kind of GPU only, under whatever name."""
+    """Return the node's amounts, counting only the tier's GPU resource, whatever its name."""
     gpus = allocatable.get(gpu_resource, "0")
     return amounts({"cpu": allocatable.get("cpu", "0"), "memory": allocatable.get("memory", "0"), "its/gpu": gpus})
 

@@ -1,6 +1,6 @@
-"""What every program of ours that answers people has in front of it: limits of size, time and number, and one line of log for each refusal.
+"""The front of every program that answers people: limits of size, time and number, and one line of log for each refusal.
 
-`server.make_server` makes the HTTP server, whose connections are cut when they are late, too many or say too much; `limits.Limits`
-wraps an ASGI application and bounds bodies, requests and websockets; `hosts` lets requests in that name a host and an origin of ours.
-Nothing here knows the database.
+`server.make_server` makes the HTTP server, which closes connections that are late, too many or too large; `limits.RequestLimits` wraps an
+ASGI application and bounds bodies, requests and websockets; `hosts.OwnHosts` lets in requests that name an allowed host and origin. Nothing
+here knows the database.
 """

@@ -1,4 +1,4 @@
-"""Clients' addresses: who is one client, and which are proxies of our own."""
+"""Clients' addresses: which belong to one client, and which are our own proxies."""
 
 import ipaddress
 from collections.abc import Callable, Sequence
@@ -7,7 +7,7 @@ _IPV6_SITE = 64  # bits: the smallest network that a provider gives one customer
 
 
 def client_key(address: str) -> str:
-    """What counts as one client: an IPv4 address, or the IPv6 network of one customer."""
+    """Return the key that stands for one client: an IPv4 address, or the /64 network of an IPv6 address."""
     try:
         parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
@@ -20,7 +20,7 @@ def client_key(address: str) -> str:
 
 
 def matcher(networks: Sequence[str]) -> Callable[[str], bool]:
-    """Whether an address is in one of these addresses and networks. Raises ValueError for what is neither."""
+    """Return a function that tells whether an address is in one of the networks. Raise ValueError for what is no address or network."""
     known = [ipaddress.ip_network(network) for network in networks]
 
     def matches(address: str) -> bool:

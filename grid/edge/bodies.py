@@ -1,6 +1,6 @@
 """Request bodies, read whole into memory before the application begins.
 
-Django would write what comes to a temporary file and hold a request while it waits: an upload that never ends cost a file and a
+Django would write the body to a temporary file and hold a request while it waits, so an upload that never ends would cost a file and a
 task. Here it costs at most its limit, for a limited time, and the application sees only what has arrived.
 """
 
@@ -16,7 +16,7 @@ KIB, MIB = 2**10, 2**20
 
 @dataclass(frozen=True, slots=True)
 class Bodies:
-    """How many bytes are taken: of whoever has no session, on single paths of everybody, and of all others."""
+    """The largest bodies in bytes: without a session, on particular paths, and otherwise; and the seconds in which a body must arrive."""
 
     anonymous: int = 16 * KIB
     paths: Mapping[str, int] = field(default_factory=dict)
@@ -29,7 +29,7 @@ class Bodies:
 
 
 class BodyRefused(Exception):
-    """The body is not taken."""
+    """A body that is too large or too late."""
 
     def __init__(self, refusal: Refusal, value: str = "") -> None:
         super().__init__(refusal.reason)
@@ -46,7 +46,8 @@ def has_body(scope: Scope) -> bool:
 
 
 async def read_body(scope: Scope, receive: Receive, *, most: int, seconds: float) -> Receive:
-    """A `receive` that gives the body, which has arrived. Raises Refused when it is too large or too late, Gone."""
+    """Read the whole body and return a `receive` that replays it. Raise BodyRefused when it is too large or too late, Gone when the
+    client disconnects."""
     declared = header(scope, b"content-length")
     if declared.isdecimal() and int(declared[:20]) > most:
         raise BodyRefused(_too_large(most), value=declared)

@@ -1,4 +1,4 @@
-"""The open connections of a server: how many there may be, and the sweep that cuts those that are late.
+"""The open connections of a server: their limits, and the sweep that closes late ones.
 
 One sweep for all of them is cheaper than several timers for each, and is as exact as these limits need.
 """
@@ -21,7 +21,7 @@ _EVERYBODY = ""
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """Times are in seconds, sizes in bytes."""
+    """Limits of a server's connections; times are in seconds, sizes in bytes."""
 
     head_seconds: float = 10.0  # from connecting, or from its first byte, until the whole head of a request is here
     body_idle_seconds: float = 20.0  # without a byte of a body that we would read
@@ -45,7 +45,8 @@ class Connection(Protocol):
 
 
 class Connections:
-    """`is_proxy` says which addresses stand for many people: they are counted in the whole only."""
+    """The open connections, counted by client. Addresses for which `is_proxy` is true stand for many people and have no limit of their
+    own."""
 
     def __init__(self, limits: ConnectionLimits, *, is_proxy: Callable[[str], bool]) -> None:
         self.limits = limits
@@ -59,7 +60,8 @@ class Connections:
         return len(self._open)
 
     def enter(self, transport: asyncio.BaseTransport, connection: Connection, address: str) -> Refusal | None:
-        """Count it in and watch it; or why not. Whoever takes a connection over, as a websocket does, enters again."""
+        """Count and watch the connection, or return why it is refused. A protocol that takes a connection over, as a websocket does,
+        enters again."""
         if transport in self._open:
             self._open[transport] = connection, self._open[transport][1]
             return None

@@ -1,11 +1,11 @@
-"""How many things are open, for each key that somebody has any of."""
+"""Counts of open things by key."""
 
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 
 
 class Counts:
-    """A key with nothing open takes no memory."""
+    """A counter by key; a key whose count is 0 takes no memory."""
 
     def __init__(self) -> None:
         self._open: dict[Hashable, int] = {}

@@ -1,7 +1,7 @@
-"""Lets in what names a host of ours and, for websockets, comes from a page of ours.
+"""Admits requests to an allowed host and, for websockets, from an allowed origin.
 
-Django asks the first of each request too, but writes the whole value and a traceback for it; channels' OriginValidator raises on
-an Origin that is none (`http://[`).
+Django checks the host of each request too, but logs the whole value with a traceback; channels' OriginValidator raises on a malformed
+Origin (`http://[`).
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ _PORTS = {"http": 80, "https": 443}
 
 
 class OwnHosts:
-    """`allowed` is like Django's ALLOWED_HOSTS; `origin` is where the pages are that may open websockets."""
+    """Refuses other hosts and origins. `allowed` is like Django's ALLOWED_HOSTS; `origin` is that of the pages that may open websockets."""
 
     def __init__(self, application: Application, *, allowed: Sequence[str], origin: str) -> None:
         self._application = application
@@ -47,7 +47,7 @@ class OwnHosts:
 
 
 def _parts(origin: str) -> tuple[str, str, int | None] | None:
-    """Scheme, host and port, the usual port said or not; None for what is no origin."""
+    """Return scheme, host and port, with the default port if none is given; None for what is no origin."""
     try:
         found = urlsplit(origin)
         port = found.port

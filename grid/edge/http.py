@@ -1,7 +1,7 @@
-"""uvicorn's HTTP protocol with deadlines and sizes: as it is, it waits for ever for the rest of a request and keeps what came.
+"""uvicorn's HTTP protocol with limits of time and size; uvicorn alone waits for ever for the rest of a request and keeps what came.
 
-A request that is refused is answered, and the connection lingers a little while: closed with unread bytes in it, the kernel
-would reset it and the client would not see the answer.
+A refused request is answered, and its connection lingers for a short time: if it were closed with unread bytes in it, the kernel would
+reset it and the client would not see the answer.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ _UNREAD = Refusal(HTTPStatus.REQUEST_TIMEOUT, "answer-not-read", "The answer was
 
 
 class LimitedHttp(HttpToolsProtocol):  # type: ignore[misc] # uvicorn's types are not followed
-    """One connection."""
+    """One connection of a client."""
 
     def __init__(self, *, guard: Connections, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -49,14 +49,14 @@ class LimitedHttp(HttpToolsProtocol):  # type: ignore[misc] # uvicorn's types ar
         self._head_since: float | None = None  # a head is on its way, or has not begun on a new connection
         self._head_bytes = 0
         self._held_bytes = 0  # in the parser: it tells nobody of a header, or trailer, before its end
-        self._begun = False  # something of this head was received
+        self._begun = False  # a part of this head was received
         self._in_body = False
         self._received_at = 0.0
         self._answered_at = 0.0
         self._unread_since: float | None = None  # the client does not take what we send
         self._closing_since: float | None = None
         self._lingering_since: float | None = None
-        self._refusal: Refusal | None = None  # what a callback of the parser found, said when it has returned
+        self._refusal: Refusal | None = None  # found by a callback of the parser, sent when the callback has returned
 
     # --- asyncio's callbacks ---
 
@@ -147,7 +147,7 @@ class LimitedHttp(HttpToolsProtocol):  # type: ignore[misc] # uvicorn's types ar
     # --- uvicorn's own ---
 
     def handle_websocket_upgrade(self) -> None:
-        """As uvicorn's, for heads that its websocket protocol can read: others would be left open, or raise in it."""
+        """Upgrade as uvicorn does, but refuse heads that its websocket protocol cannot read: they would stay open, or raise in it."""
         if not self.url.isascii():
             self._refuse(_MALFORMED)
             return
@@ -171,7 +171,7 @@ class LimitedHttp(HttpToolsProtocol):  # type: ignore[misc] # uvicorn's types ar
     def cut_if_late(self, now: float) -> None:
         limits = self._limits
         if self.transport.is_closing():
-            # What is left to send may have no reader, and asyncio waits for one.
+            # The client may never read what is left to send, and asyncio would wait for it.
             self._closing_since = self._closing_since or now
             if now - self._closing_since > limits.send_seconds:
                 self.transport.abort()
@@ -193,7 +193,7 @@ class LimitedHttp(HttpToolsProtocol):  # type: ignore[misc] # uvicorn's types ar
     def _cut_body_if_late(self, now: float) -> None:
         cycle = self.cycle
         if cycle is not None and cycle.response_complete:
-            # The answer, a refusal mostly, did not want the rest. Let the client read it before the connection goes.
+            # The answer, mostly a refusal, did not need the rest. Let the client read it before the connection closes.
             if now - self._answered_at > self._limits.linger_seconds:
                 self.transport.close()
             return
@@ -202,7 +202,7 @@ class LimitedHttp(HttpToolsProtocol):  # type: ignore[misc] # uvicorn's types ar
             self._refuse(_BODY_IDLE)
 
     def _refuse(self, refusal: Refusal) -> None:
-        """Answer, where no answer has begun, and take no more from this connection."""
+        """Answer with the refusal unless an answer has begun, and read no more from this connection."""
         is_answering = self._is_answering()
         if is_answering:
             cycle = self.cycle

@@ -1,4 +1,4 @@
-"""An ASGI wrapper that bounds what one session and one address hold at the same time, and what their requests bring."""
+"""An ASGI wrapper that limits what one session and one address hold at the same time, and the size of request bodies."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -13,7 +13,7 @@ from grid.edge.counts import Counts
 from grid.edge.refusals import Application, Receive, Refusal, Scope, Send, refuse
 
 _RETRY_SECONDS = 5
-Key = tuple[str, str, str]  # what, whose kind, whose
+Key = tuple[str, str, str]  # what is counted, the kind of holder, the holder
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +24,12 @@ class Shares:
     requests_of_address: int = 256
     websockets_of_session: int = 100
     websockets_of_address: int = 1000
-    bodies_of_address: int = 16  # that have not arrived yet, each in memory
+    bodies_of_address: int = 16  # those still arriving, each in memory
 
 
 class RequestLimits:
-    """`cookies` name the sessions' cookies; without `bodies` they stream through, for the application to bound."""
+    """Limits requests, websockets and bodies. `cookies` are the names of session cookies; without `bodies`, bodies stream through, for
+    the application to bound."""
 
     def __init__(
         self,

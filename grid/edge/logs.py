@@ -1,6 +1,6 @@
-"""One line for each record, and no traceback for what a client did wrong.
+"""Logs each record in one line, without a traceback for a client's mistake.
 
-Django, channels and uvicorn write what a client sent into their lines, whole; and Django adds a traceback to what it refuses.
+Django, channels and uvicorn log what a client sent without shortening it, and Django adds a traceback to each refusal.
 """
 
 import logging
@@ -12,14 +12,14 @@ _LONGEST_LINE = 4000
 
 
 class LineFormatter(logging.Formatter):
-    """A traceback of our own faults still follows its line."""
+    """Formats a record as one cleaned line; a traceback of our own errors still follows it."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 # logging's name
         return cleaned(super().formatMessage(record).rstrip(), _LONGEST_LINE)
 
 
 class ClientFaults(logging.Filter):
-    """Says why in the line itself: of a malformed request Django's own line names only the path."""
+    """Appends the reason to the line of a malformed request: Django's own line names only the path."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         status = getattr(record, "status_code", None)
@@ -35,7 +35,7 @@ class ClientFaults(logging.Filter):
 
 
 class DatabaseTroubles(logging.Filter):
-    """A database that is full, busy or away is told in the line itself: where in our code it was noticed says nothing."""
+    """Replaces the traceback of a database that is full, busy or away by a sentence: where our code noticed it does not matter."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         error = record.exc_info[1] if record.exc_info else None

@@ -1,4 +1,4 @@
-"""How a request is refused: its status, a sentence for the person, one line of log."""
+"""The refusal of a request: its status, a sentence for the person, and one line of log."""
 
 import html
 import logging
@@ -23,7 +23,8 @@ _VIOLATES_POLICY = 1008
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """`reason` is for the log, `sentence` for the person; `retry_after` is in seconds, 0 when waiting does not help."""
+    """Why a request is refused. `reason` is for the log, `sentence` for the person; `retry_after` is in seconds, 0 when waiting does not
+    help."""
 
     status: HTTPStatus
     reason: str
@@ -31,7 +32,7 @@ class Refusal:
     retry_after: int = 0
 
     def answer(self) -> tuple[list[tuple[bytes, bytes]], bytes]:
-        """Headers and a small page."""
+        """Return the headers and a small page."""
         title = html.escape(self.status.phrase)
         body = (
             f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
@@ -48,13 +49,13 @@ class Refusal:
         return headers, body
 
     def as_http(self) -> bytes:
-        """The whole answer, after which the connection is closed."""
+        """Return the whole HTTP/1.1 answer, after which the connection is closed."""
         headers, body = self.answer()
         lines = [name + b": " + value + b"\r\n" for name, value in [*headers, (b"connection", b"close")]]
         return b"".join([f"HTTP/1.1 {self.status} {self.status.phrase}\r\n".encode(), *lines, b"\r\n", body])
 
     def log(self, *, client: str, asked: str, value: str = "") -> None:
-        """`asked` is the method and path, `value` what was wrong."""
+        """Log the refusal; `asked` is the method and path, `value` what was wrong."""
         logger.warning(
             "refused status=%d reason=%s asked=%s client=%s%s",
             self.status,
@@ -66,12 +67,12 @@ class Refusal:
 
 
 def header(scope: Scope, name: bytes) -> str:
-    """The values of a header, joined as HTTP says; names in a scope are in small letters."""
+    """Return the values of a header, joined as HTTP says; `name` is in lower case, as names in a scope are."""
     return ", ".join(value.decode("latin-1") for found, value in scope["headers"] if found == name)
 
 
 async def refuse(scope: Scope, send: Send, refusal: Refusal, *, value: str = "") -> None:
-    """Answer a request, or a websocket that was not accepted yet."""
+    """Log the refusal and answer a request, or a websocket that is not accepted yet."""
     client = (scope.get("client") or ("", 0))[0]
     refusal.log(client=client, asked=f"{scope.get('method', 'websocket')} {scope['path']}", value=value)
     kind = "http.response"

@@ -26,11 +26,11 @@ def make_server(
     limits: ConnectionLimits = _USUAL,
     ping_seconds: float = 20.0,
 ) -> uvicorn.Server:
-    """`application` or where to import it from; run it with `server.run(sockets=[...])`.
+    """Return a server for `application`, or for its import path; run it with `server.run(sockets=[...])`.
 
-    `message_bytes` bounds a websocket's message, in whatever number of fragments and after decompression. `trusted_proxies` are the
-    addresses and networks whose X-Forwarded-For and X-Forwarded-Proto are believed. A websocket is pinged after `ping_seconds`, and
-    closed when it is silent for as long again. Raises ValueError for what is no network.
+    `message_bytes` bounds a websocket's message over all fragments and after decompression. `trusted_proxies` are the addresses and
+    networks whose X-Forwarded-For and X-Forwarded-Proto are believed. A websocket is pinged every `ping_seconds`, and closed when it does
+    not answer for as long. Raise ValueError for a proxy that is neither an address nor a network.
     """
     is_proxy = matcher(trusted_proxies)
     limits = replace(limits, connections=min(limits.connections, _room_for_connections(limits.connections)))
@@ -54,7 +54,8 @@ def make_server(
 
 
 def _room_for_connections(wanted: int) -> int:
-    """Raise the limit of open files as far as we may: asyncio logs a traceback for each connection beyond it."""
+    """Raise the limit of open files as far as allowed and return how many connections it leaves room for: asyncio logs a traceback for
+    each connection beyond it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = wanted + _OTHER_FILES
     if soft != resource.RLIM_INFINITY and soft < needed:

@@ -1,7 +1,7 @@
-"""An ASGI wrapper that lets whoever is refused a try at a password wait.
+"""An ASGI wrapper that delays the answer to a refused password.
 
-A refusal is quick, and a program that tries on at once would otherwise take more of the server than one that is let guess. It
-waits on the event loop, where that costs nothing but the connection, and `grid.edge.limits` bounds these.
+A refusal is quick, and a program that keeps trying would otherwise take more of the server than one that may guess. The delay is spent on
+the event loop, where it costs only the connection, and `grid.edge.limits` bounds these.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""uvicorn's websocket protocol, for clients that break the rules: as it is, some of what they send raises in it.
+"""uvicorn's websocket protocol, for clients that break the rules: some of what they send raises in uvicorn's own.
 
 What uvicorn logs of each websocket goes to a logger of our own, because it writes the whole address at every connection.
 """
@@ -28,7 +28,7 @@ _TOO_MUCH = Refusal(
 
 
 class LimitedWebSocket(WebSocketsSansIOProtocol):  # type: ignore[misc] # uvicorn's types are not followed
-    """One websocket."""
+    """One websocket of a client."""
 
     frames: list[bytes | bytearray]  # of the message that is arriving: the first, and one for all that continue it
 
@@ -62,7 +62,7 @@ class LimitedWebSocket(WebSocketsSansIOProtocol):  # type: ignore[misc] # uvicor
             return
         self.handle_events()
         if not self.handshake_initiated:
-            # A head that our HTTP parser took and this one did not; it waits for an end of the connection.
+            # Our HTTP parser took this head and this one did not; it waits for the end of the connection.
             self._cut(_NO_HANDSHAKE, str(self.conn.handshake_exc or ""))
         elif is_begin and self.conn.handshake_exc is not None:
             answered = replace(_NO_HANDSHAKE, status=HTTPStatus(self.response.status_code))
@@ -72,12 +72,12 @@ class LimitedWebSocket(WebSocketsSansIOProtocol):  # type: ignore[misc] # uvicor
             self._cut(_TOO_MUCH, f"{self._guard.arriving} bytes")
 
     def _count_arriving(self, now: int) -> None:
-        """Each message has its limit, but somebody may leave very many of them half-sent."""
+        """Update the server's count of arriving bytes: each message has its own limit, but a client may leave very many half-sent."""
         self._guard.arriving += now - self._arriving
         self._arriving = now
 
     def handle_cont(self, event: Frame) -> None:
-        """A fragment kept by itself takes more than its bytes, and empty ones, whose number nothing bounds, take some too."""
+        """Append a fragment to one buffer: fragments kept apart take more than their bytes, and nothing bounds the number of empty ones."""
         if len(self.frames) < 2:
             self.frames.append(bytearray())
         self.frames[1] += event.data
@@ -109,7 +109,7 @@ class LimitedWebSocket(WebSocketsSansIOProtocol):  # type: ignore[misc] # uvicor
             self.handshake_complete = True  # or uvicorn logs that the application has not answered
 
     def pause_writing(self) -> None:
-        """Read no more until the client reads: each of its pings would add an answer to what waits for it."""
+        """Stop reading until the client reads: each of its pings would add an answer to what waits for it."""
         self._unread_since = self.loop.time()
         super().pause_writing()
         self.transport.pause_reading()
@@ -121,13 +121,13 @@ class LimitedWebSocket(WebSocketsSansIOProtocol):  # type: ignore[misc] # uvicor
             self.transport.resume_reading()
 
     def _stay_paused(self) -> None:
-        """uvicorn reads on as soon as the application does, whether the client reads or not."""
+        """Pause reading again: uvicorn resumes as soon as the application does, whether the client reads or not."""
         if self._unread_since is not None:
             self.transport.pause_reading()
 
     def keepalive_timeout(self) -> None:
-        """A ping waits behind what the client still reads, and its answer behind what the application still takes: neither is
-        silence, and who takes nothing at all is cut by the sweep."""
+        """Close a silent client. A ping may wait behind data that the client still reads, and its answer behind data that the
+        application still takes: neither is silence, and the sweep closes a client that reads nothing."""
         if self._unread_since is None and not self.read_paused:
             super().keepalive_timeout()
             return
@@ -144,7 +144,7 @@ class LimitedWebSocket(WebSocketsSansIOProtocol):  # type: ignore[misc] # uvicor
             self._cut(_UNREAD)
 
     def _give_up(self, error: str) -> None:
-        """Say goodbye with the code that fits, where the websocket had begun."""
+        """Close with the code that fits the error, or abort when the websocket had not begun."""
         self._log(_MALFORMED, error)
         if self.conn.close_sent is None:
             self.transport.abort()

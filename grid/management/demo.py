@@ -1,7 +1,7 @@
-"""What the first run of the embedded mode finds: accounts, projects, tiers and environments to try things with.
+"""The demo data of the embedded mode's first run: accounts, projects, tiers and environments to try things with.
 
-Made once; what somebody changed or archived afterwards stays as it is. The accounts' passwords are random; who calls keeps them
-before the accounts are made, so that a start that is killed half-way loses none.
+Created once; later changes and archivings stay. The accounts' passwords are random; the caller stores them before the accounts are created,
+so that a start that is killed half-way loses none.
 """
 
 import secrets
@@ -20,7 +20,7 @@ OPERATORS = "operators"
 
 @dataclass(frozen=True, slots=True)
 class DemoAccount:
-    """One printed login."""
+    """A login that is printed at the start."""
 
     username: str
     password: str
@@ -102,7 +102,7 @@ JUPYTERLAB_COMMAND = [
 
 
 def _environments_of(framework: str, name: str, version: str, joining: str) -> Sequence[dict[str, Any]]:
-    """A notebook, a script and a cluster, all of the one image of a framework, so that their versions are the same."""
+    """Return a notebook, a script and a cluster that share one image of a framework, so that their versions are the same."""
     short = version.rpartition(".")[0]
     common = {"image": f"compute-grid/{framework}:{short}", "frameworks": {framework: version}}
     return (
@@ -167,7 +167,7 @@ _ENVIRONMENTS: Sequence[dict[str, Any]] = (
 
 
 def new_accounts() -> list[DemoAccount]:
-    """The accounts to make, with fresh passwords; empty when there are users already."""
+    """Return the accounts to create, with fresh passwords; [] when there are users already."""
     if User.objects.exists():
         return []
     return [DemoAccount(name, secrets.token_urlsafe(9), role) for name, role in _ACCOUNTS]
@@ -175,7 +175,7 @@ def new_accounts() -> list[DemoAccount]:
 
 @transaction.atomic
 def create_demo_data(accounts: Sequence[DemoAccount]) -> None:
-    """All or nothing."""
+    """Create all demo data in one transaction."""
     users = {account.username: _create_user(account) for account in accounts}
     users["operator"].groups.add(Group.objects.get_or_create(name=OPERATORS)[0])
     churn = Project.objects.start(

@@ -1,6 +1,6 @@
-"""A program's output on its way into files of bounded size: NAME.log, and NAME.log.1 to .3 for what was printed before.
+"""Writes a program's output to files of bounded size: NAME.log, and NAME.log.1 to .3 for older output.
 
-The program prints into a pipe, because a file that it holds open itself cannot be changed under it without losing lines.
+The program prints into a pipe, because a file that it holds open itself cannot be rotated without losing lines.
 """
 
 import contextlib
@@ -17,11 +17,11 @@ _DRAIN_SECONDS = 2.0
 
 class _Lines(RotatingFileHandler):
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  logging's name
-        """A full disk loses lines; it must not hold up or end the program that prints them."""
+        """Ignore the error: a full disk loses lines, but must not block or end the program that prints them."""
 
 
 class LogFile:
-    """Takes what is printed into `input` until everybody has closed that; then `close` gives back."""
+    """Copies what is printed into `input` to the file until every writer has closed it; then `close` returns."""
 
     def __init__(self, path: Path, *, file_bytes: int = FILE_BYTES, older_files: int = OLDER_FILES) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -31,12 +31,12 @@ class LogFile:
         self._thread = threading.Thread(target=self._copy, name=f"log {path.name}", daemon=True)
 
     def start(self) -> None:
-        """Called once the program has its end of the pipe: ours is closed, so that its end is noticed."""
+        """Start copying, once the program has its end of the pipe: ours is closed, so that the end of the program's is noticed."""
         os.close(self.input)
         self._thread.start()
 
     def close(self, *, within: float = _DRAIN_SECONDS) -> None:
-        """Wait for the rest; not for ever, because a process that the program left behind may hold the pipe."""
+        """Wait for the rest, at most `within` seconds, because a process that the program left behind may hold the pipe."""
         self._thread.join(within)
 
     def _copy(self) -> None:

@@ -1,8 +1,8 @@
-"""Rows for executions that are only simulated: what the database would know of the pods that the embedded cluster shows.
+"""Database rows for simulated executions: what the database would know of the pods that the embedded cluster shows.
 
-Everything is read from the pods' labels, so it fits whatever the cluster's population is. An execution of one pod is then like any
-other, and the controller follows it. A cluster has none of the objects that the controller would keep, and would be given them:
-its row is made only on demand, for measuring pages without a controller.
+Everything is read from the pods' labels, so it fits any population of the cluster. An execution of one pod is then like any other, and the
+controller reconciles it. A simulated on-demand cluster has none of the objects that the controller would create for it, so its row is made
+only on demand, for measuring pages without a controller.
 """
 
 from collections import defaultdict
@@ -27,7 +27,8 @@ _OVER = ("Succeeded", "Failed")
 
 @transaction.atomic
 def record_simulated(pods: Iterable[Pod], *, with_clusters: bool, now: datetime) -> int:
-    """Make the rows that are missing, with the people, projects, tiers and environments that they name. How many executions."""
+    """Create the missing rows, with the people, projects, tiers and environments that they name. Return the number of executions
+    created."""
     executions: dict[str, list[Pod]] = defaultdict(list)
     for pod in pods:
         is_wanted = with_clusters or pod.metadata.labels[KEYS.workload_type] != Kind.CLUSTER
@@ -73,7 +74,7 @@ def record_simulated(pods: Iterable[Pod], *, with_clusters: bool, now: datetime)
 
 
 def _ids_among(ids: Sequence[str]) -> set[str]:
-    """Those that have a row, ended ones too: the same seed names the same executions at the next start."""
+    """Return those ids that have a row, ended ones included: the same seed names the same executions at the next start."""
     found: set[str] = set()
     for first in range(0, len(ids), _BATCH):
         found |= set(Execution.objects.filter(pk__in=ids[first : first + _BATCH]).values_list("pk", flat=True))
@@ -89,7 +90,7 @@ def _label(pod: Pod, key: str) -> str:
 
 
 def _state(pod: Pod) -> tuple[State, str]:
-    """As the controller would have recorded it; from there it goes on."""
+    """Return state and reason as the controller would have recorded them; it continues from there."""
     if not pod.spec.node_name:
         return State.DEPLOYING, CREATED
     return (State.RUNNING, "ready") if is_ready(pod) else (State.PREPARING, "scheduled")
@@ -105,7 +106,7 @@ def _cluster(row: Execution) -> ClusterSpec:
 
 
 def _make_people(pods: Iterable[Pod]) -> None:
-    """Nobody can log in as one of them. Each project belongs to whoever launches in it first."""
+    """Create the users, with whom nobody can log in. Each project belongs to the first user who launches in it."""
     pairs = dict.fromkeys((_label(pod, KEYS.project), _label(pod, KEYS.user)) for pod in pods)
     nobody = make_password(None)
     User.objects.bulk_create(
@@ -124,7 +125,7 @@ def _make_people(pods: Iterable[Pod]) -> None:
 
 
 def _make_things(pods: Iterable[Pod]) -> None:
-    """Projects, tiers and environments that are not there yet. Nobody is offered them: what is launched on them would only wait."""
+    """Create missing projects, tiers and environments. They are hidden from launches, which would only wait."""
     projects, tiers, environments = {}, {}, {}
     for pod in pods:
         project, tier, environment = (_label(pod, key) for key in (KEYS.project, KEYS.tier, APP_NAME))

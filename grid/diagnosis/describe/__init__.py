@@ -1,6 +1,6 @@
 """The text of `kubectl describe node` and `kubectl describe pod`, made here from raw objects (pure).
 
-Operators know this page by heart, so it is the same to the letter: tests hold it to recordings of the real one.
+Operators know this page by heart, so the text is the same to the letter: tests compare it with recordings of kubectl.
 """
 
 from grid.diagnosis.describe.node import describe_node

@@ -9,7 +9,7 @@ _INDENT = "  "
 
 
 class Columns:
-    """Collects lines; `flush` ends all columns, as a new table below should not be aligned with what stands above."""
+    """Collects lines of cells. `flush` ends all columns, so that the next table is not aligned with the one above."""
 
     def __init__(self) -> None:
         self._done: list[str] = []
@@ -17,7 +17,7 @@ class Columns:
         self._open = ""
 
     def write(self, level: int, text: str) -> None:
-        """Text with tabs and newlines, behind `level` indents."""
+        """Append text, which may hold tabs and newlines, after `level` indents."""
         self._open += _INDENT * level + text
         *ended, self._open = self._open.split("\n")
         self._lines += [line.split("\t") for line in ended]
@@ -32,7 +32,7 @@ class Columns:
 
 
 def _format(lines: list[list[str]], start: int, end: int, widths: list[int], out: list[str]) -> None:
-    """Lay out lines[start:end], whose first len(widths) columns are known; each block of the next column recursively."""
+    """Lay out lines[start:end], whose first len(widths) columns are known; recurse for each block of the next column."""
     column = len(widths)
     written = this = start
     while this < end:

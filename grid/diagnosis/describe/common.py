@@ -38,7 +38,7 @@ def write_annotations(out: Columns, annotations: Mapping[str, str] | None) -> No
 
 
 def write_events(out: Columns, events: Sequence[RawObject], now: datetime) -> None:
-    """Oldest first by the time seen last."""
+    """Write the events, oldest first by the time they were last seen."""
     if not events:
         out.write(0, "Events:\t<none>\n")
         return

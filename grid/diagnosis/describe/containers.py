@@ -158,13 +158,13 @@ def _variable_source(source: RawObject, container: RawObject, pod: RawObject) ->
 
 
 def _field(pod: RawObject, path: str) -> str:
-    """kubectl resolves the plain metadata fields only."""
+    """Return the value of a metadata field, "" for others: kubectl resolves only the plain metadata fields."""
     names = {"metadata.name": "name", "metadata.namespace": "namespace", "metadata.uid": "uid"}
     return str(pod["metadata"].get(names[path], "")) if path in names else ""
 
 
 def _resource(reference: RawObject, container: RawObject) -> str:
-    """Of the container itself, even where the reference names another: kubectl does so."""
+    """Return the resource of this container, even where the reference names another container: kubectl does so."""
     resources = container.get("resources") or {}
     part, _, name = reference["resource"].partition(".")
     divisor = parse_quantity(reference.get("divisor") or 1) or parse_quantity(1)

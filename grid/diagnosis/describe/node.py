@@ -32,7 +32,8 @@ def describe_node(
     now: datetime,
     lease_error: str = "",
 ) -> str:
-    """`pods` are all pods of the node; those that have ended are left out here. `lease` is the one in kube-node-lease."""
+    """Return the description. `pods` are all pods of the node, and those that have ended are left out; `lease` is the node's in
+    kube-node-lease."""
     out = Columns()
     metadata, spec, status = node["metadata"], node.get("spec", {}), node.get("status", {})
     out.write(0, f"Name:\t{metadata['name']}\n")

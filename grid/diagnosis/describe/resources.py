@@ -1,4 +1,4 @@
-"""What a pod asks for, as the scheduler counts it."""
+"""The resources that a pod requests, as the scheduler counts them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,7 +9,7 @@ Amounts = dict[str, Amount]
 
 
 def pod_total(pod: Mapping[str, Any], part: str) -> Amounts:
-    """Sum over a pod of `requests` or `limits`: containers and sidecars together, or an init container if that is more.
+    """Return a pod's total `requests` or `limits`: containers and sidecars together, or the largest init container if that is more.
 
     https://kubernetes.io/docs/concepts/workloads/pods/init-containers/#resource-sharing-within-containers
     """

@@ -1,4 +1,4 @@
-"""How kubectl writes times, ages, booleans and quantities."""
+"""Formats times, ages, booleans and quantities as kubectl does."""
 
 import math
 from dataclasses import dataclass
@@ -18,19 +18,19 @@ def parse_time(text: str | None) -> datetime | None:
 
 
 def full_time(text: str | None) -> str:
-    """RFC 1123 with a numeric zone: Sat, 21 Nov 2026 04:52:25 +0000."""
+    """Return the time as RFC 1123 with a numeric zone: Sat, 21 Nov 2026 04:52:25 +0000."""
     moment = parse_time(text) or datetime.fromisoformat("0001-01-01T00:00:00+00:00")
     return f"{moment:%a, %d %b} {moment.year:04d} {moment:%H:%M:%S %z}"
 
 
 def age(text: str | None, now: datetime) -> str:
-    """Time since then, as duration.HumanDuration of k8s.io/apimachinery writes it."""
+    """Return the time since then, as duration.HumanDuration of k8s.io/apimachinery writes it."""
     moment = parse_time(text)
     return "<unknown>" if moment is None else human_duration((now - moment).total_seconds())
 
 
 def human_duration(seconds: float) -> str:
-    """At most two units, and the smaller one only while it says something."""
+    """Return at most two units; the smaller one only while it matters."""
     whole = int(seconds)  # Go truncates towards zero
     if whole < -1:
         return "<invalid>"
@@ -68,7 +68,7 @@ def small_bool(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """A quantity with the family of its suffix, which a sum takes from its first addend that is not zero."""
+    """A quantity that remembers whether its suffix is binary; a sum takes that from its first addend that is not zero."""
 
     value: Decimal = Decimal(0)
     binary: bool = False
@@ -84,11 +84,11 @@ class Amount:
         return other if other.value > self.value else self
 
     def share_of(self, whole: "Amount") -> int:
-        """Percent, cut off."""
+        """Return the percentage of `whole`, truncated; 0 when `whole` is 0."""
         return int(self.value / whole.value * 100) if whole.value else 0
 
     def __str__(self) -> str:
-        """The canonical form: the largest suffix that keeps the number whole."""
+        """Return the canonical form: the largest suffix that keeps the number whole."""
         if self.binary and abs(self.value) >= 1024:
             number, power = math.ceil(self.value), 0
             while number % 1024 == 0 and power < len(_BINARY) - 1:

@@ -131,7 +131,7 @@ def _ephemeral(source: RawObject) -> list[Line]:
 
 
 def _pairs(title: str, pairs: Mapping[str, str], sign: str) -> list[Line]:
-    """The four blanks are kubectl's: these lines are written with an indent of their own."""
+    """Return a line for each pair; kubectl indents them by four blanks of their own."""
     texts = [f"    {key}{sign}{pairs[key]}" for key in sorted(pairs)] or ["    <none>"]
     return [(title, text) for text in texts]
 

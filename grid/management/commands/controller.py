@@ -44,12 +44,12 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         refuse_unusable_database()
         targets = [_target(id) for id in data_planes()]
-        connection.close()  # which the work, in another thread, would not use
+        connection.close()  # the work runs in another thread, with a connection of its own
         asyncio.run(_serve(targets))
 
 
 async def _serve(targets: Sequence[LaunchTarget]) -> None:
-    """Until SIGTERM or Ctrl-C; an unreachable cluster or database is waited for."""
+    """Run until SIGTERM or Ctrl-C; wait for a cluster or database that cannot be reached."""
     task = asyncio.current_task()
     assert task is not None, "runs as a task of asyncio.run"
     loop = asyncio.get_running_loop()
@@ -62,7 +62,7 @@ async def _serve(targets: Sequence[LaunchTarget]) -> None:
 
 
 async def _serve_data_plane(target: LaunchTarget) -> None:
-    """Lead it whenever nobody else does; its own lease says who does."""
+    """Lead the data plane whenever nobody else does, as its own lease tells."""
     api = api_of(target.data_plane)
     # The host's name tells an operator which process leads; the rest makes two processes of one host differ.
     identity = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
@@ -92,7 +92,7 @@ def _registration(api: HttpKubeApi) -> Registration:
 
 
 async def _make_ready(api: HttpKubeApi, namespace: str) -> None:
-    """The lease and the executions need their namespace; without an answer, wait for one."""
+    """Create the namespace, which the lease and the executions need; wait for the cluster while it does not answer."""
     backoff = Backoff(rng=random.Random())
     while True:
         try:
@@ -111,7 +111,7 @@ def _target(data_plane: str) -> LaunchTarget:
 
 
 def _network() -> Network:
-    """What executions may reach; never our database or the address at which pods reach the API server."""
+    """Return what executions may reach; never our database or the address at which pods reach the API server."""
     egress, mistakes = read_egress(settings.EGRESS, settings.STORAGE_EGRESS, settings.EGRESS_EXCEPT)
     if mistakes:  # the system checks say so first, unless somebody skipped them
         raise CommandError(" ".join(mistakes))
@@ -120,5 +120,5 @@ def _network() -> Network:
 
 
 def _storage() -> Storage:
-    """Of projects' volumes."""
+    """Return the storage of projects' volumes."""
     return Storage(access_mode=settings.VOLUME_ACCESS_MODE, storage_class=settings.VOLUME_STORAGE_CLASS)

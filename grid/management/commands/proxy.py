@@ -11,7 +11,7 @@ _LARGEST_MESSAGE = 64 * 2**20  # bytes of one websocket message: a notebook with
 
 
 class Command(BaseCommand):
-    """Any number may run; each asks the database who may reach what, and follows the executions' pods itself."""
+    """Any number may run; each asks the database who may reach what, and watches the executions' pods itself."""
 
     help = __doc__
 

@@ -106,7 +106,7 @@ def _greeting(url: str, settings: EmbeddedClusterSettings) -> str:
 
 
 def _add_population(parser: ArgumentParser) -> None:
-    """What is only there to be looked at."""
+    """Add the options for simulated nodes and pods."""
     parser.add_argument(
         "--nodes", type=int, default=0, help="so many nodes that are only simulated, besides the others"
     )
@@ -116,7 +116,7 @@ def _add_population(parser: ArgumentParser) -> None:
 
 
 def _add_speeds(parser: ArgumentParser) -> None:
-    """How far and how fast nodes and workers come and go."""
+    """Add the options for how far and how fast nodes and workers scale."""
     scaling, workloads, fleet = AutoscalerSettings(), ScalingSettings(), FleetSettings()
     parser.add_argument(
         "--maximum-nodes", type=int, help="how many nodes each pool may have that can grow (default: 5, of GPUs 2)"

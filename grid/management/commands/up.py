@@ -34,7 +34,7 @@ _HOST = "127.0.0.1"
 
 
 class Command(BaseCommand):
-    """Runs until Ctrl-C; all that it writes is under var/."""
+    """Runs until Ctrl-C; everything that it writes is under var/."""
 
     help = __doc__
 
@@ -96,7 +96,7 @@ class Command(BaseCommand):
         if accounts:
             _write_private(var / "demo-users.json", json.dumps([asdict(a) for a in accounts], indent=2) + "\n")
             create_demo_data(accounts)
-        # The pages foretell what the embedded autoscaler will do, so they have to know its setting.
+        # The pages predict what the embedded autoscaler will do, so they need its setting.
         ConfigRecord.objects.update_or_create(
             namespace=NAMESPACE,
             key=UNNEEDED_SECONDS.key,
@@ -117,9 +117,9 @@ class Command(BaseCommand):
 
 
 def keep_private(var: Path) -> None:
-    """What this process and its programs write from now on is their user's alone, and so is the database that is there already.
+    """Make what this process and its programs write from now on, and the existing database, readable by their user alone.
 
-    The folder itself stays as it is: somebody may have chosen one that others need.
+    The folder itself stays as it is: it may be one that others need.
     """
     os.umask(0o077)
     for file in var.glob("grid.sqlite3*"):
@@ -144,7 +144,7 @@ def _only_one(var: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _troubles_of(var: Path) -> Iterator[None]:
-    """One sentence for what happens to the database or the disk between the look at them and the end of the start."""
+    """Raise CommandError with one sentence for a database or disk error between the check of both and the end of the start."""
     try:
         yield
     except (DatabaseError, InterfaceError) as error:
@@ -244,7 +244,7 @@ def _secret_key(var: Path) -> str:
 
 
 def _write_private(path: Path, text: str) -> None:
-    """Whole or not at all."""
+    """Write the whole file, readable by its user alone, or nothing."""
     unfinished = path.with_name(f"{path.name}.unfinished")
     try:
         unfinished.touch(mode=0o600)

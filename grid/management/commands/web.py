@@ -29,7 +29,7 @@ class Command(BaseCommand):
 
 
 def refuse_to_expose(host: str) -> None:
-    """Raises CommandError for an address that others reach, in the modes that are for this machine alone."""
+    """Raise CommandError for an address that others can reach, in the modes that are for this machine alone."""
     if settings.DEMO and not _is_loopback(host):
         raise CommandError(
             f"Demo accounts have printed passwords, so demo mode serves loopback addresses only, not {host}. "
@@ -43,13 +43,13 @@ def refuse_to_expose(host: str) -> None:
 
 
 def serve(application: str, listener: socket.socket, *, message_bytes: int) -> None:
-    """Until SIGTERM; `message_bytes` bounds one websocket message."""
+    """Serve until SIGTERM; `message_bytes` bounds one websocket message."""
     server = make_server(application, message_bytes=message_bytes, trusted_proxies=settings.TRUSTED_PROXIES)
     server.run(sockets=[listener])
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listening socket, or a CommandError that says in one sentence why not."""
+    """Return a listening socket. Raise CommandError with one sentence when that is not possible."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=2048, reuse_port=False)

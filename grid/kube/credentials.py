@@ -1,4 +1,4 @@
-"""Who we are to the cluster and where it is: kubeconfig, in-cluster service account, exec plugins.
+"""Credentials for the cluster and its address: kubeconfig, in-cluster service account, exec plugins.
 
 The official client reads them; this module decides which to read, when to read them again, and turns its failures into
 sentences. Nothing is read before the first request, so that a process can start before its cluster exists; nor is that client
@@ -22,7 +22,7 @@ _LOAD_TIMEOUT = 60.0  # an exec plugin may ask a cloud's login service
 
 @dataclass(frozen=True, slots=True)
 class CredentialSource:
-    """Where credentials come from; an empty `kubeconfig` means in-cluster ones if there are some, else the default file.
+    """The place that credentials come from. An empty `kubeconfig` means in-cluster ones if there are some, else the default file.
 
     `kubeconfig` may be several paths, separated as the platform separates paths; later ones only add.
     """
@@ -31,7 +31,7 @@ class CredentialSource:
     context: str = ""
 
     def paths(self) -> list[Path]:
-        """The files to read; empty for in-cluster credentials."""
+        """Return the files to read; empty for in-cluster credentials."""
         if self.kubeconfig:
             return [Path(path).expanduser() for path in self.kubeconfig.split(os.pathsep) if path]
         return [] if self.is_in_cluster() else [DEFAULT.expanduser()]
@@ -40,7 +40,7 @@ class CredentialSource:
         return not self.kubeconfig and bool(os.environ.get("KUBERNETES_SERVICE_HOST")) and IN_CLUSTER.exists()
 
     def signature(self) -> tuple[tuple[str, int, int], ...]:
-        """Differs when a file was written anew, as when a cluster was set up again."""
+        """Return a value that changes when a file is replaced, as when a cluster was set up again."""
         found = []
         for path in self.paths():
             try:
@@ -52,7 +52,7 @@ class CredentialSource:
         return tuple(found)
 
     async def load(self) -> Any:
-        """The official client's Configuration, complete. Raises ClusterUnavailable with what to do."""
+        """Return the official client's Configuration, complete. Raise ClusterUnavailable with what to do."""
         from kubernetes.aio import config as kube_config
         from kubernetes.aio.client import Configuration
 

@@ -1,7 +1,7 @@
-"""Foreign errors become those of `grid.errors` here and nowhere else.
+"""Translates foreign errors into those of `grid.errors`, here and nowhere else.
 
-The original stays chained as the cause. Messages are sentences made of what the API server says in a Status (trimmed), of
-host names and of error kinds: never of headers, tokens, or bodies that are not a Status, which may be anything.
+The original stays chained as the cause. Messages are sentences made of what the API server says in a Status (trimmed), of host names and of
+error kinds: never of headers, tokens, or bodies that are not a Status, which may hold anything.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ class Details(msgspec.Struct, rename="camel"):
 
 
 class Status(msgspec.Struct):
-    """What the API server answers in place of an object when it refuses, and in a watch's ERROR event."""
+    """The API server's answer when it refuses a request, and the object of a watch's ERROR event."""
 
     message: str = ""
     reason: str = ""
@@ -51,7 +51,7 @@ class Status(msgspec.Struct):
 
 
 def decode_status(body: bytes) -> Status:
-    """An empty Status for a body that is none, such as a proxy's page."""
+    """Decode a Status; return an empty one for any other body, such as a proxy's page."""
     try:
         return msgspec.json.decode(body[:_LONGEST_BODY], type=Status)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -63,7 +63,7 @@ def trimmed(text: str) -> str:
 
 
 def error_of(code: int, status: Status, headers: Mapping[str, str] | None = None) -> GridError:
-    """The error for an answer that is not a success."""
+    """Return the error for an answer that is not a success."""
     message = trimmed(status.message) or f"The API server answered HTTP {code}."
     if code == 401:
         return NotAllowed("The cluster does not accept our credentials; they may have expired.")
@@ -103,7 +103,7 @@ def _problems(status: Status, message: str) -> list[Problem]:
 
 @contextmanager
 def translated(host: str) -> Iterator[None]:
-    """Around everything that talks to the API server; most specific first."""
+    """Translate all errors of talking to the API server within the block; the most specific come first."""
     try:
         yield
     except aiohttp.ClientConnectorCertificateError as error:
@@ -123,7 +123,7 @@ def translated(host: str) -> Iterator[None]:
 
 
 def _reason(error: OSError) -> str:
-    """Lower-case words; asyncio's own text for a refused connection repeats the address instead."""
+    """Return the reason in lower case; asyncio's own text for a refused connection repeats the address instead."""
     return (os.strerror(error.errno) if error.errno and error.errno > 0 else _kind(error)).lower()
 
 

@@ -1,8 +1,8 @@
 """Slim typed views of Kubernetes objects: the fields that pages and rules read, decoded by msgspec straight from bytes.
 
-Field names are Kubernetes' own in snake case. What is missing in an object is empty here, never None, unless absence means
-something (a time that has not come, an exit code). Quantities stay text; `grid.quantity` turns them into numbers.
-Whoever needs a whole object (describe, YAML) fetches it when asked; see `KubeApi.get`.
+Field names are Kubernetes' own in snake case. A field that is missing in an object is empty here, never None, unless absence means
+something (a time that has not come, an exit code). Quantities stay text; `grid.quantity` turns them into numbers. A caller that needs a
+whole object (describe, YAML) fetches it on demand; see `KubeApi.get`.
 """
 
 from datetime import datetime
@@ -12,7 +12,7 @@ import msgspec
 
 
 class Slim(msgspec.Struct, frozen=True, rename="camel", kw_only=True, gc=False):
-    """Base: immutable, camelCase on the wire, unknown fields skipped."""
+    """The base of all views: immutable, camelCase on the wire, unknown fields skipped."""
 
 
 class OwnerReference(Slim, frozen=True, kw_only=True):
@@ -37,7 +37,7 @@ class Metadata(Slim, frozen=True, kw_only=True):
 
     @property
     def key(self) -> str:
-        """`namespace/name`, or `name` for what has no namespace."""
+        """The object's `namespace/name`, or `name` when it has no namespace."""
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
@@ -207,7 +207,7 @@ class Event(Slim, frozen=True, kw_only=True):
 
     @property
     def last_seen(self) -> datetime | None:
-        """When it happened last, whichever of the four ways the reporter used to say it."""
+        """When the event happened last, in whichever of the four fields the reporter wrote it."""
         series = self.series.last_observed_time if self.series else None
         return series or self.last_timestamp or self.event_time or self.metadata.creation_timestamp
 

@@ -21,7 +21,7 @@ class Resource:
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def path(self, *, namespace: str = "", name: str = "", subresource: str = "") -> str:
-        """URL path; without a namespace a namespaced resource is addressed across all namespaces."""
+        """Return the URL path; without a namespace a namespaced resource is addressed across all namespaces."""
         parts = ["/apis/" + self.group if self.group else "/api", self.version]
         if namespace and self.namespaced:
             parts += ["namespaces", _segment(namespace)]
@@ -34,7 +34,7 @@ class Resource:
 
 
 def _segment(name: str) -> str:
-    """One part of a path, whatever the name; the two that no quoting keeps apart are no names at all."""
+    """Quote one part of a path. Raise Rejected for "." and "..", which no quoting protects."""
     if name in (".", ".."):
         raise Rejected([Problem("metadata.name", f"“{name}” is not a name.")])
     return quote(name, safe="")

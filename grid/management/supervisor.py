@@ -1,8 +1,8 @@
 """Starts programs in order, keeps them running, and ends all of them and nothing else.
 
-Each program is a process group of its own, so that Ctrl-C reaches only the supervisor, which then stops them in reverse order.
-If the supervisor itself is killed, the kernel ends its children (Linux); elsewhere, and for whatever is left, the next start
-finds them by process id and creation time in the register file.
+Each program is a process group of its own, so that Ctrl-C reaches only the supervisor, which then stops them in reverse order. If the
+supervisor itself is killed, the kernel ends its children (Linux); elsewhere, and for whatever is left, the next start finds them by process
+id and creation time in the register file.
 """
 
 import contextlib
@@ -33,12 +33,13 @@ _CLOCK_SECONDS = 2.0
 
 
 class StartFailed(Exception):
-    """A program could not be brought up; the message is one sentence for the person at the terminal."""
+    """A program could not be started; the message is one sentence for the person at the terminal."""
 
 
 @dataclass(frozen=True, slots=True)
 class SupervisedProgram:
-    """`is_ready` is asked until it says yes; `stop_seconds` is how long a stop may take before it is forced."""
+    """A program to run. `is_ready` is polled until it returns True; `stop_seconds` is how long a stop may take before the program is
+    killed."""
 
     name: str
     arguments: Sequence[str]
@@ -59,7 +60,7 @@ class _Child:
 
 
 class _Entry(msgspec.Struct):
-    """A program in the register; `created` is when its process began, by the kernel."""
+    """A program in the register; `created` is the time at which its process began, as the kernel says."""
 
     name: str
     pid: int
@@ -67,7 +68,7 @@ class _Entry(msgspec.Struct):
 
 
 class Supervisor:
-    """Not thread-safe: one thread starts and watches; `request_stop` may be called from a signal handler."""
+    """Runs programs. Not thread-safe: one thread starts and watches; `request_stop` may be called from a signal handler."""
 
     def __init__(self, register: Path) -> None:
         self._register = register
@@ -82,10 +83,10 @@ class Supervisor:
         return self._stop.is_set()
 
     def start(self, *programs: SupervisedProgram) -> None:
-        """Start them together and wait until all are ready. Raises StartFailed with the end of a program's own output."""
+        """Start the programs together and wait until all are ready. Raise StartFailed with the last line of a program's own output."""
         waiting = [self._spawn(program) for program in programs]
         while waiting := [child for child in waiting if not child.program.is_ready()]:
-            # One that has ended is why the others wait, whichever they are.
+            # The others may wait for a program that has ended.
             for child in self._children.values():
                 if child.process.poll() is not None:
                     child.log.close()
@@ -101,14 +102,14 @@ class Supervisor:
                 return
 
     def watch(self) -> None:
-        """Restart what ends by itself, until a stop is requested."""
+        """Restart programs that end by themselves, until a stop is requested."""
         while not self._stop.wait(_POLL_SECONDS):
             for child in list(self._children.values()):
                 if child.process.poll() is not None:
                     self._restart(child)
 
     def stop(self) -> None:
-        """End all children, the last started first; a second later call does nothing."""
+        """End all children, the last started first; calling it again does nothing."""
         self._stop.set()
         for child in reversed(list(self._children.values())):
             _end(child.process, child.program.stop_seconds)
@@ -157,7 +158,8 @@ class Supervisor:
         return child
 
     def _write_register(self) -> None:
-        """On a full disk the older one stays; it is asked only after this process was killed, and the kernel ends most then."""
+        """Write the register. On a full disk the older one stays: it is needed only after this process was killed, when the kernel ends
+        most children."""
         entries = []
         for name, child in self._children.items():
             with contextlib.suppress(psutil.NoSuchProcess):
@@ -174,7 +176,7 @@ class Supervisor:
 
 
 def end_leftovers(register: Path, *, stop_seconds: float = 10.0) -> list[str]:
-    """End what a killed supervisor left behind, and nothing that merely got the same process id. Gives their names."""
+    """End the programs that a killed supervisor left behind, but no process that merely got the same id. Return their names."""
     try:
         entries = msgspec.json.decode(register.read_bytes(), type=list[_Entry])
     except (FileNotFoundError, msgspec.DecodeError):
@@ -183,7 +185,7 @@ def end_leftovers(register: Path, *, stop_seconds: float = 10.0) -> list[str]:
     for entry in reversed(entries):
         with contextlib.suppress(psutil.NoSuchProcess):
             process = psutil.Process(entry.pid)
-            # Its time is counted from a boot time in whole seconds that follows the clock.
+            # The kernel's creation time is relative to a boot time in whole seconds, which moves with the clock.
             if abs(process.create_time() - entry.created) <= _CLOCK_SECONDS:
                 ended.append(entry.name)
                 process.terminate()
@@ -195,7 +197,7 @@ def end_leftovers(register: Path, *, stop_seconds: float = 10.0) -> list[str]:
 
 
 def _die_with_parent() -> None:
-    """Runs in the child between fork and exec: a killed supervisor takes its children along."""
+    """Ask the kernel to end the child when the supervisor dies; runs in the child between fork and exec."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 

@@ -1,4 +1,4 @@
-"""What var/ holds, as a table, and the refusal to start on damage. `docs/repair.md` is the same table for people."""
+"""The files that var/ holds, as a table, and the refusal to start when one is damaged. `docs/repair.md` is the same table for people."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -49,14 +49,15 @@ KEPT_FILES: tuple[KeptFile, ...] = (
 
 
 def refuse_damage(folder: Path) -> None:
-    """Raises CommandError with a line for each damaged file of var/; with one when its disk is full, where not even reading is safe."""
+    """Raise CommandError with a line for each damaged file of var/, or with one line when its disk is full, where not even reading is
+    safe."""
     full = lack_of_room(folder, LEAST_ROOM)
     if problems := [full] if full else damages(folder, KEPT_FILES):
         raise CommandError("\n".join(problems))
 
 
 def refuse_unusable_database() -> None:
-    """The same for the database that the settings name, for programs that need nothing else of var/."""
+    """Raise CommandError when the database of the settings cannot be used; for programs that need nothing else of var/."""
     database = settings.DATABASES["default"]
     if database["ENGINE"] == "django.db.backends.sqlite3":
         path = Path(database["NAME"])
@@ -75,7 +76,7 @@ def refuse_unusable_database() -> None:
 
 
 def refuse_former_database() -> None:
-    """Raises CommandError for one that an earlier version made; whoever needs one that does not answer now waits for it."""
+    """Raise CommandError for a database made by an earlier version; do nothing while the database does not answer."""
     try:
         found = former_databases(None, databases=[DEFAULT_DB_ALIAS])
     except (DatabaseError, InterfaceError):

@@ -1,4 +1,4 @@
-"""How many workers a cluster's framework would like to have: the number on its way from the controller to the autoscaler.
+"""The number of workers that a cluster's framework would like to have, on its way from the controller to the autoscaler.
 
 The controller writes it as an annotation on the HorizontalPodAutoscaler; the web processes read it there, see `grid.runtime.demand`.
 """
@@ -10,24 +10,24 @@ from typing import Annotated
 import msgspec
 
 METRIC = "compute_grid_wanted_workers"
-EXECUTION_LABEL = "execution-id"  # of the metric: its value is the cluster's execution id
+EXECUTION_LABEL = "execution-id"  # a label of the metric, with the cluster's execution id
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """Workers that a framework would like to have, and when it said so."""
+    """The number of workers that a framework would like to have, and when it said so."""
 
     wanted: int
     at: datetime
 
 
 def write_demand(demand: Demand) -> str:
-    """The annotation's text."""
+    """Return the demand as the annotation's text."""
     return msgspec.json.encode({"wanted": demand.wanted, "at": demand.at}).decode()
 
 
 def read_demand(text: str) -> Demand | None:
-    """The annotation again; None for anything else that somebody wrote there."""
+    """Parse the annotation's text; None when it is no demand."""
     try:
         found = msgspec.json.decode(text, type=_Annotation)
     except (msgspec.DecodeError, UnicodeError):

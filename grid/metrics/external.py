@@ -1,7 +1,7 @@
-"""external.metrics.k8s.io as this installation serves it: its name, the Service that leads to it, and who vouches for its servers.
+"""external.metrics.k8s.io as this installation serves it: its name, its Service, and the authority that signs its certificates.
 
-The authority's key is derived from the installation's secret key. So each web process signs a serving certificate of its own, and
-the controller knows the bundle that vouches for all of them, without a Secret that has to be handed around and renewed.
+The authority's key is derived from the installation's secret key. So each web process signs a serving certificate of its own, and the
+controller knows the CA bundle for all of them, without a Secret that has to be distributed and renewed.
 """
 
 import base64
@@ -17,7 +17,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 GROUP, VERSION = "external.metrics.k8s.io", "v1beta1"
 GROUP_VERSION = f"{GROUP}/{VERSION}"
-HEALTH_PATH = "/healthz"  # the one that needs no client certificate, and tells no numbers
+HEALTH_PATH = "/healthz"  # needs no client certificate and returns no metrics
 LIFETIME = timedelta(days=90)  # of a serving certificate
 RENEWAL = timedelta(days=30)  # before its end
 
@@ -36,29 +36,29 @@ class ServiceReference:
 
     @classmethod
     def parse(cls, text: str) -> "ServiceReference":
-        """Of NAME.NAMESPACE:PORT, which a system check has made sure of."""
+        """Parse NAME.NAMESPACE:PORT, whose format a system check has verified."""
         place, _, port = text.partition(":")
         name, _, namespace = place.partition(".")
         return cls(name, namespace, int(port))
 
     @property
     def host(self) -> str:
-        """Its name in the cluster, which the API server wants to see in the certificate."""
+        """The Service's name in the cluster, which the API server expects in the certificate."""
         return f"{self.name}.{self.namespace}.svc"
 
 
 class Authority:
-    """Signs the certificates of one installation's servers; the same, to the last byte, in each of its processes."""
+    """Signs the certificates of one installation's servers; it is identical, to the last byte, in each of its processes."""
 
     def __init__(self, secret: str) -> None:
         derive = HKDF(hashes.SHA256(), length=48, salt=None, info=b"compute-grid external.metrics.k8s.io authority")
-        # 128 bits more than the order has, so that the remainder prefers no scalar (FIPS 186-5, A.2.1).
+        # 128 bits more than the order has, so that the remainder is not biased (FIPS 186-5, A.2.1).
         scalar = int.from_bytes(derive.derive(secret.encode()), "big") % (_ORDER - 1) + 1
         self._key = ec.derive_private_key(scalar, ec.SECP256R1())
 
     @cached_property
     def pem(self) -> str:
-        """Its own certificate. Nothing in it depends on when or where it is made, so registering it again changes nothing."""
+        """The authority's own certificate. It does not depend on when or where it is made, so registering it again changes nothing."""
         builder = _builder(_SUBJECT, self._key, self._key).serial_number(1)
         builder = builder.not_valid_before(datetime(2024, 1, 1, tzinfo=UTC))
         builder = builder.not_valid_after(datetime(2124, 1, 1, tzinfo=UTC))
@@ -68,11 +68,11 @@ class Authority:
 
     @property
     def bundle(self) -> str:
-        """As an APIService has it."""
+        """The caBundle of an APIService, in base64."""
         return base64.b64encode(self.pem.encode()).decode()
 
     def issue(self, host: str, *, now: datetime) -> str:
-        """A new key and a certificate for a server of that name, as PEM."""
+        """Return a new key and a certificate for a server named `host`, as PEM."""
         key = ec.generate_private_key(ec.SECP256R1())
         name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "compute-grid-web")])
         builder = _builder(name, key, self._key).serial_number(x509.random_serial_number())

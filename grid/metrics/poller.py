@@ -1,4 +1,4 @@
-"""Measures usage again and again, and never gives up; its rhythm depends on whether there is anything to measure with."""
+"""Polls the usage of nodes and pods for ever; the period depends on whether the cluster has a source of metrics."""
 
 import asyncio
 import logging
@@ -17,7 +17,7 @@ _FORGET_AFTER = 8  # failed rounds, two minutes: older numbers would mislead
 
 
 class UsagePoller:
-    """`publish` is called after each round that changed the store or what it says about itself."""
+    """Measures usage periodically. `publish` is called after each round that changed the store or its `unavailable` sentence."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class UsagePoller:
         self._failures = 0
 
     async def run(self) -> None:
-        """For ever: measure, then wait about a period, so that many processes do not ask at once."""
+        """Measure for ever, with about a period between two rounds, at random so that processes do not ask at the same time."""
         while True:
             period = await self._round()
             await self._sleep(period * self._rng.uniform(0.9, 1.1))

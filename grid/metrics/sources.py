@@ -1,7 +1,7 @@
-"""Where usage comes from: one round of measurements per call, from metrics.k8s.io or from Prometheus.
+"""Sources of usage: one round of measurements per call, from metrics.k8s.io or from Prometheus.
 
-Both raise `NoMetrics` with a sentence when the installation has no such source, which is a normal state, and other errors of
-`grid.errors` when it has one that is failing.
+Both raise `NoMetrics` with a sentence when the installation has no such source, which is a normal state, and other errors of `grid.errors`
+when it has one that is failing.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ class NoMetrics(GridError):
 
 class UsageSource(Protocol):
     async def measure(self) -> Measured:
-        """One round: the last known usage of every node and pod."""
+        """Return the last known usage of every node and pod."""
         ...
 
 
@@ -93,7 +93,7 @@ class MetricsApi:
         return measured
 
     def _usage(self, measured: _Metrics) -> Usage | None:
-        """A pod's usage is the sum of its containers'."""
+        """Return the usage of a node or pod, None when it cannot be read; a pod's is the sum of its containers'."""
         parts = [measured.usage] if measured.usage else [container.usage for container in measured.containers]
         try:
             return Usage(
@@ -124,7 +124,7 @@ class Prometheus:
             node_cpu, node_memory = (_by(answer, "node") for answer in answers[:2])
             pod_cpu, pod_memory = (_by(answer, "namespace", "pod") for answer in answers[2:])
         except (OSError, PrometheusApiClientException, ValueError, LookupError, TypeError, AttributeError) as error:
-            # All that the library and its HTTP below raise, the last four for answers of another shape than promised.
+            # Everything that the library and its HTTP raise; the last four come of answers of an unexpected shape.
             # Their texts may hold the URL with a password in it.
             raise ClusterUnavailable(f"Prometheus does not answer as it should ({type(error).__name__}).") from error
         measured = Measured(self._merged(node_cpu, node_memory), self._merged(pod_cpu, pod_memory))
@@ -147,7 +147,7 @@ class Prometheus:
 
 
 def _by(answer: Iterable[Mapping[str, Any]], *labels: str) -> dict[str, Decimal]:
-    """A PromQL vector by its labels; series without them, or without a number, are left out."""
+    """Return the values of a PromQL vector by their labels; series without all labels or without a number are left out."""
     found = {}
     for series in answer:
         parts = [series.get("metric", {}).get(label, "") for label in labels]

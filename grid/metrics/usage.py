@@ -1,7 +1,7 @@
-"""What nodes and pods really use, as last measured.
+"""The last measured usage of nodes and pods.
 
-Written by one poller (metrics.k8s.io or Prometheus, see `grid.metrics.poller`), read by anybody on the loop. An installation
-without a source of metrics is normal: then everything here is None and `unavailable` says so in a sentence.
+Written by one poller (metrics.k8s.io or Prometheus, see `grid.metrics.poller`), read by anybody on the loop. An installation without a
+source of metrics is normal: then everything here is None and `unavailable` says so in a sentence.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ class Measured:
 
 
 class UsageStore:
-    """`unavailable` is "" while measurements come, else why there are none and what can be done."""
+    """Holds the last measurements. `unavailable` is "" while they arrive, else a sentence that says why not and what to do."""
 
     name = "usage"
 
@@ -44,13 +44,14 @@ class UsageStore:
         return self._measured.pods.get(key)
 
     def replace(self, measured: Measured) -> None:
-        """The poller's side: a new round has come."""
+        """Store a new round of measurements; called by the poller."""
         self._measured = measured
         self.unavailable = ""
         self.version += 1
 
     def mark_unavailable(self, sentence: str, *, forget: bool = False) -> bool:
-        """The poller's side: no round came. True when that is news. `forget` drops what would only mislead."""
+        """Record why no round arrived and return True when anything changed; called by the poller. `forget` drops numbers that would
+        mislead."""
         news = self.unavailable != sentence or (forget and bool(self._measured.nodes or self._measured.pods))
         self.unavailable = sentence
         if forget:

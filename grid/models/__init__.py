@@ -1,4 +1,4 @@
-"""What people decided: tiers, environments, projects, settings, requested executions and their history.
+"""What people decide: tiers, environments, projects, settings, requested executions and their history.
 
 Live state is Kubernetes' and is never stored here; see `grid.watch`.
 """

@@ -1,4 +1,4 @@
-"""Whose turn it is, kept so that no decision has to look through history for it."""
+"""The order of admission, stored so that no decision has to search the history for it."""
 
 from django.conf import settings
 from django.db import models
@@ -7,7 +7,7 @@ from grid.models.tier import HardwareTier
 
 
 class LastAdmission(models.Model):
-    """When a user was last given slots on a tier. Who has no row was never served there, and goes first."""
+    """When a user was last admitted on a tier. A user without a row was never admitted there, and goes first."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     tier = models.ForeignKey(HardwareTier, on_delete=models.CASCADE, related_name="+")

@@ -1,4 +1,4 @@
-"""Who changed what, when, from what to what."""
+"""The audit log: who changed what and when, with old and new values."""
 
 from django.conf import settings
 from django.db import models
@@ -6,7 +6,7 @@ from django.utils import timezone
 
 
 class AuditEntry(models.Model):
-    """`changes` maps each changed field to its old and new value: {"cores": ["1", "2"]}."""
+    """One change by a person. `changes` maps each changed field to its old and new value: {"cores": ["1", "2"]}."""
 
     class Action(models.TextChoices):
         CREATED = "created", "Created"

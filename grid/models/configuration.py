@@ -4,7 +4,7 @@ from django.db import models
 
 
 class ConfigRecord(models.Model):
-    """An absent record means the key's default."""
+    """One override; without a record the default of the key applies."""
 
     namespace = models.CharField(max_length=60, default="common")
     key = models.CharField(max_length=200)

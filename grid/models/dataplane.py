@@ -6,11 +6,11 @@ from django.apps import apps as installed_apps
 from django.apps.registry import Apps
 from django.db import models
 
-LOCAL = "local"  # the one that each database has, see `grid.dataplanes`
+LOCAL = "local"  # each database has this data plane, see `grid.dataplanes`
 
 
 class DataPlane(models.Model):
-    """One Kubernetes cluster. A tier's nodes are in one, and an execution stays in that of its tier."""
+    """One Kubernetes cluster. The nodes of a tier are in one data plane, and an execution stays in its tier's."""
 
     id = models.CharField(primary_key=True, max_length=40)
     name = models.CharField(max_length=80)

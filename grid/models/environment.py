@@ -9,7 +9,7 @@ from django.db import models
 
 from grid.models.fields import validate_object_name, validate_slug_name
 
-# What every program can read; Kubernetes would take more. It is a key of the execution's Secret too, which has fewer characters.
+# Names that every program can read; Kubernetes allows more. A name is also a key of the execution's Secret, which allows fewer.
 VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
 
 
@@ -23,7 +23,7 @@ class Kind(models.TextChoices):
 
 
 class Framework(models.TextChoices):
-    """What an on-demand cluster runs."""
+    """The framework of an on-demand cluster."""
 
     DASK = "dask", "Dask"
     RAY = "ray", "Ray"
@@ -31,10 +31,11 @@ class Framework(models.TextChoices):
 
 
 class Environment(models.Model):
-    """`command` is a list of arguments; `{port}` and `{base_url}` in it are filled in for each execution.
+    """The program that an execution runs. `command` is a list of arguments; `{port}` and `{base_url}` in it are filled in for each
+    execution.
 
-    `frameworks` maps each framework that the image contains to its version: a cluster can be made of those, and a workspace or
-    job can talk to clusters of those. What a cluster's containers run is the framework's matter, not the environment's.
+    `frameworks` maps each framework that the image contains to its version: a cluster can be made of those, and a workspace or job can talk
+    to clusters of those. What a cluster's containers run is defined by the framework, not by the environment.
     """
 
     id = models.CharField(primary_key=True, max_length=40, validators=[validate_slug_name])

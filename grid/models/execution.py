@@ -1,4 +1,4 @@
-"""Executions: what somebody asked to run, the state it is in, and everything that happened to it."""
+"""Executions: what a person asked to run, its state, and its history."""
 
 import secrets
 from collections.abc import Iterable
@@ -24,7 +24,7 @@ def new_execution_id() -> str:
 
 
 class State(models.TextChoices):
-    """Each is entered once and recorded. The order is the way through life; see DESIGN's state diagram in docs/."""
+    """A state of an execution; each is entered once and recorded. They are in the order of life; see the state diagram in docs/."""
 
     QUEUED = "queued", "Queued"
     DEPLOYING = "deploying", "Deploying"
@@ -70,50 +70,50 @@ FROZEN_AT_LAUNCH = frozenset(
 
 
 class FrozenAtLaunch(Exception):
-    """A stored execution's column was about to be written that only its launch may write."""
+    """Raised on a write to a stored execution's column that only its launch may write."""
 
 
 class ExecutionQuerySet(models.QuerySet["Execution"]):
     def update(self, **columns: Any) -> int:
-        """Raise FrozenAtLaunch for what only the launch may write."""
+        """Raise FrozenAtLaunch for columns that only the launch may write."""
         _refuse_frozen(columns)
         return super().update(**columns)
 
     def bulk_create(self, objs: Iterable["Execution"], *args: Any, **options: Any) -> list["Execution"]:
-        """Raise FrozenAtLaunch where stored ones would be given what only the launch may write."""
+        """Raise FrozenAtLaunch when stored executions would be updated in columns that only the launch may write."""
         _refuse_frozen(options.get("update_fields") or ())
         return super().bulk_create(objs, *args, **options)
 
     def in_data_plane(self, data_plane: str) -> Self:
-        """Return those of one data plane, given by its id."""
+        """Return the executions of one data plane, given by its id."""
         return self.filter(data_plane=data_plane)
 
     def unsettled(self) -> Self:
-        """Return those that still need somebody: not ended, or ended with pods that nobody has seen gone yet.
+        """Return the executions that still need work: they have not ended, or their pods are not confirmed gone.
 
-        A partial index serves it: what has been settled, however much, costs nothing.
+        A partial index serves it, so settled executions cost nothing, however many.
         """
         return self.filter(settled_at__isnull=True)
 
     def queued(self) -> Self:
-        """Return those that wait for slots."""
+        """Return the executions that wait for slots."""
         return self.unsettled().filter(state=State.QUEUED)
 
     def holding_slots(self) -> Self:
-        """Return those whose slots count against quotas."""
+        """Return the executions whose slots count against quotas."""
         return self.unsettled().filter(_HOLDS_SLOTS)
 
 
 class Execution(models.Model):
-    """One launch. `spec` is what was asked for, with the tier and environment as they were then, so editing them later changes nothing
-    here; nothing writes it afterwards. What people ask for later, and what the controller knows, have columns of their own.
+    """One launch. `spec` is the request, with the tier and environment as they were at launch, so that editing them later changes nothing;
+    it is never written again. Later requests of people and the controller's status have columns of their own.
 
-    The columns from `node_pool` to `price_per_hour` are those of one pod, with the tier as it was at launch, so that SQL can sum them. Of a
-    cluster they are one worker's, and the head's are beside them; of anything else the head's are 0 and "".
+    The columns from `node_pool` to `price_per_hour` describe one pod, with the tier as it was at launch, so that SQL can sum them. For a
+    cluster they describe one worker, and the `head_` columns its head; for other kinds the `head_` columns are 0 and "".
 
-    `slots` counts against quotas from `slots_reserved_at` until `slots_freed_at`, which is set only when the pods were
-    seen gone. `settled_at` is set with the last of the two, the end and the freeing of the slots (see `lifecycle.update`).
-    `revision` grows with every write; a writer that read an older one must read again.
+    `slots` counts against quotas from `slots_reserved_at` until `slots_freed_at`, which is set only when the pods are confirmed gone.
+    `settled_at` is set with the later of the end and the freeing of the slots (see `lifecycle.update`). `revision` grows with every write;
+    a writer that read an older revision must read again.
     """
 
     id = models.CharField(primary_key=True, max_length=16, default=new_execution_id, editable=False)
@@ -121,7 +121,7 @@ class Execution(models.Model):
     title = models.CharField(max_length=120, blank=True)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="executions")
     project = models.ForeignKey(Project, on_delete=models.PROTECT, related_name="executions")
-    # Without indexes of their own: SQLite would walk through all history by them, to save sorting the few that are unsettled.
+    # Without indexes: SQLite would scan the whole history by them, to avoid sorting the few unsettled executions.
     environment = models.ForeignKey(Environment, on_delete=models.PROTECT, related_name="executions", db_index=False)
     tier = models.ForeignKey(HardwareTier, on_delete=models.PROTECT, related_name="executions", db_index=False)
     head_tier = models.ForeignKey(
@@ -148,7 +148,7 @@ class Execution(models.Model):
         blank=True,
         help_text="Of a cluster: the workspace or job that it lives and dies with.",
     )
-    # What lives longer than one launch owns executions, each kind by a key of its own; a launch may have no owner of this sort.
+    # Things that outlive one launch own executions, each kind by a key of its own; an execution may have no such owner.
     workspace = models.ForeignKey(
         Workspace, on_delete=models.PROTECT, related_name="executions", db_index=False, null=True, blank=True
     )
@@ -218,7 +218,7 @@ class Execution(models.Model):
     objects = ExecutionQuerySet.as_manager()
 
     class Meta:
-        base_manager_name = "objects"  # or it would write past the guard of what is frozen
+        base_manager_name = "objects"  # the plain base manager would bypass the guard of frozen columns
         ordering = ["-requested_at"]
         indexes = [
             models.Index(
@@ -238,7 +238,7 @@ class Execution(models.Model):
                 fields=["kind", "state"], condition=models.Q(settled_at__isnull=True), name="unsettled_by_kind"
             ),
             models.Index(fields=["owner", "-requested_at"], name="launches_by_owner"),
-            # The history is read in the order of the ends: all of it, of one person, of one project.
+            # The history is listed by end: of everybody, of one person, of one project.
             models.Index(fields=["ended_at", "id"], name="history"),
             models.Index(fields=["owner", "ended_at", "id"], name="history_by_owner"),
             models.Index(fields=["project", "ended_at", "id"], name="history_by_project"),
@@ -283,14 +283,14 @@ class Execution(models.Model):
         using: str | None = None,
         update_fields: Iterable[str] | None = None,
     ) -> None:
-        """Raise FrozenAtLaunch for a stored one, unless `update_fields` names columns that may be written."""
+        """Raise FrozenAtLaunch for a stored execution, unless `update_fields` names only columns that may be written."""
         if force_update or not (self._state.adding or force_insert):
             _refuse_frozen(FROZEN_AT_LAUNCH if update_fields is None else update_fields)
         super().save(force_insert=force_insert, force_update=force_update, using=using, update_fields=update_fields)
 
     @property
     def object_name(self) -> str:
-        """Name of its Kubernetes objects: derived from the id, so a retry finds what exists."""
+        """The name of the execution's Kubernetes objects, derived from its id so that a retry finds existing ones."""
         return f"{self.kind}-{self.id}"
 
     @property
@@ -311,7 +311,7 @@ def _refuse_frozen(columns: Iterable[str]) -> None:
 
 
 class ExecutionLog(models.Model):
-    """The end of an execution's log, kept when its pod goes. Apart from the execution: it is large, and no list shows it."""
+    """The last lines of an execution's log, kept when its pod goes. A table of its own, because it is large and no list shows it."""
 
     execution = models.OneToOneField(Execution, on_delete=models.CASCADE, primary_key=True, related_name="log")
     text = models.TextField()
@@ -322,9 +322,9 @@ class ExecutionLog(models.Model):
 
 
 class LifecycleEntry(models.Model):
-    """One line of an execution's history, from us or from Kubernetes; it outlives the pod and its events.
+    """One entry of an execution's history, from us or from Kubernetes; it outlives the pod and its events.
 
-    A change is what somebody did to it while it lived: gave a cluster another size, restarted its head.
+    An entry with source CHANGE records what a person did: resized a cluster or restarted its head.
     """
 
     class Source(models.TextChoices):
@@ -350,7 +350,7 @@ class LifecycleEntry(models.Model):
     class Meta:
         ordering = ["at", "id"]
         indexes = [
-            # Retention takes the oldest of these; changes of state stay as long as their execution.
+            # Retention deletes the oldest of these; changes of state stay as long as their execution.
             models.Index(fields=["at"], condition=~models.Q(source="state"), name="lifecycle_by_age")
         ]
         constraints = [
@@ -367,7 +367,7 @@ class LifecycleEntry(models.Model):
 
 
 class ClusterSample(models.Model):
-    """How a cluster was at one moment, written by the controller while it runs: the chart is made of these."""
+    """The state of a cluster at one moment, written by the controller while the cluster runs; the chart shows these samples."""
 
     execution = models.ForeignKey(Execution, on_delete=models.CASCADE, related_name="samples")
     at = models.DateTimeField()

@@ -18,11 +18,11 @@ validate_object_name = RegexValidator(
 )
 
 
-_MOST = (2**63 - 1) // 1000  # cores are stored in thousandths, as 64 bits
+_MOST = (2**63 - 1) // 1000  # cores are stored in thousandths, in 64 bits
 
 
 def validate_quantity(text: str) -> None:
-    """A positive Kubernetes quantity such as 500m, 2, 512Mi or 4Gi."""
+    """Raise ValidationError unless `text` is a positive Kubernetes quantity such as 500m, 2, 512Mi or 4Gi."""
     try:
         value = parse_quantity(text)
     except ValueError as error:

@@ -12,7 +12,7 @@ from grid.models.execution import Execution
 
 
 class WorkspaceGrant(models.Model):
-    """Worth as much as the dashboard session that it came from: it ends with that session, and with the execution."""
+    """One grant. It is worth as much as the dashboard session that it came from, and ends with that session or with the execution."""
 
     execution = models.ForeignKey(Execution, on_delete=models.CASCADE, related_name="grants")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")

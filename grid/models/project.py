@@ -1,4 +1,4 @@
-"""Projects: the place of people's files and the border of who sees whose executions."""
+"""Projects: they hold people's files and decide who sees whose executions."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -12,7 +12,7 @@ from grid.models.user import User
 
 class ProjectQuerySet(models.QuerySet["Project"]):
     def start(self, *, owner: User, **fields: Any) -> "Project":
-        """Store a new project together with its owner, without whom there is none."""
+        """Create a project together with its owner; every project has one."""
         with transaction.atomic():
             project = self.create(**fields)
             Membership.objects.create(project=project, user=owner, role=Membership.Role.OWNER)
@@ -20,8 +20,8 @@ class ProjectQuerySet(models.QuerySet["Project"]):
 
 
 class Project(models.Model):
-    """Its members see its executions; what else each may do is the matter of his role. Its files live in one volume, named
-    after its id."""
+    """A group of people who see each other's executions; each member's role says what else they may do. The project's files live in one
+    volume, named after its id."""
 
     id = models.CharField(primary_key=True, max_length=40, validators=[validate_slug_name])
     name = models.CharField(max_length=80)
@@ -55,15 +55,15 @@ class Project(models.Model):
         return {"owner": "".join(owner), "contributors": contributors, "viewers": viewers}
 
     def assign(self, *, owner: User, contributors: Iterable[User], viewers: Iterable[User]) -> None:
-        """Give everybody named his role, the highest where he is named twice, and nobody else any; in one transaction."""
+        """Give the named people their roles, the highest to those named twice, and remove all other members; in one transaction."""
         roles = {user.pk: Membership.Role.VIEWER for user in viewers}
         roles |= {user.pk: Membership.Role.CONTRIBUTOR for user in contributors}
         roles[owner.pk] = Membership.Role.OWNER
         with transaction.atomic():
-            Project.objects.select_for_update(no_key=True).get(pk=self.pk)  # one after the other
+            Project.objects.select_for_update(no_key=True).get(pk=self.pk)  # serializes concurrent assignments
             known = {member.user_id: member for member in self.memberships.all()}
             self.memberships.exclude(user__in=roles).delete()
-            # The owner last: there is one at a time.
+            # The new owner is saved last, because a constraint allows only one.
             for user, role in sorted(roles.items(), key=lambda item: item[1] == Membership.Role.OWNER):
                 member = known.get(user) or Membership(project=self, user_id=user, role="")
                 if member.role != role:
@@ -72,8 +72,8 @@ class Project(models.Model):
 
 
 class Membership(models.Model):
-    """What a person may do in a project. The owner also stops and changes what others run; a contributor launches, opens and uses
-    the files; a viewer looks."""
+    """A person's role in a project. The owner also stops and changes what others run; a contributor launches, opens and uses the files;
+    a viewer only looks."""
 
     class Role(models.TextChoices):
         OWNER = "owner", "Owner"
@@ -84,7 +84,7 @@ class Membership(models.Model):
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="memberships")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="memberships")
-    # The least by default: whoever forgets to say gives away nothing but a look.
+    # The role with the fewest rights by default.
     role = models.CharField(max_length=20, choices=Role.choices, default=Role.VIEWER)
 
     class Meta:

@@ -6,7 +6,8 @@ from django.db import models
 
 
 class Session(AbstractBaseSession):
-    """One browser's session. `session_key` is a digest of what the browser's cookie holds: who reads the table can be nobody.
+    """One browser's session. `session_key` is a digest of the cookie's key, so that reading the table does not let anybody take a session
+    over.
 
     `user`, `auth_hash`, `address` and `agent` repeat what the session's data say, so that many sessions are checked in one query.
     """

@@ -1,4 +1,4 @@
-"""Hardware tiers: named sizes of machine, each bound to a node pool, that a data scientist picks at launch."""
+"""Hardware tiers: named pod sizes, each bound to a node pool, that a data scientist chooses at launch."""
 
 from decimal import Decimal
 from typing import Any
@@ -14,7 +14,7 @@ from grid.quantity import parse_quantity
 
 
 class HardwareTier(models.Model):
-    """Limits equal requests unless given; an empty limit means "the same as the request"."""
+    """A named size. Limits equal requests unless given; an empty limit means "the same as the request"."""
 
     id = models.CharField(primary_key=True, max_length=40, validators=[validate_slug_name])
     name = models.CharField(max_length=80)
@@ -76,7 +76,7 @@ class HardwareTier(models.Model):
         return self.memory_limit or self.memory
 
     def clean(self) -> None:
-        """Rules between fields; each error lands at the field that has to change."""
+        """Raise ValidationError for rules between fields; each error is at the field that has to change."""
         errors: dict[str, Any] = {}
         for request, limit in (("cores", "cores_limit"), ("memory", "memory_limit")):
             if _below(getattr(self, limit), getattr(self, request)):

@@ -1,4 +1,4 @@
-"""Usage: which pod held a node from when to when, and what that comes to by day once the pod's execution is dropped."""
+"""Usage: the intervals in which pods held nodes, and their daily totals once an execution is deleted."""
 
 from django.conf import settings
 from django.db import models
@@ -13,8 +13,8 @@ _ENDED = models.Q(ended_at__isnull=False, seconds__isnull=False, ended_at__gte=m
 class UsageInterval(models.Model):
     """The time for which one pod of an execution held a node, in whole seconds; `ended_at` and `seconds` are null while it does.
 
-    What it asked for and its price are those of its tier at launch. A pod's uid is never used again, so writing an interval twice
-    changes nothing. An execution is deleted only after its intervals were added up into `DailyUsage`: until then they protect it.
+    Requests and price are those of the tier at launch. A pod's uid is never used again, so writing an interval twice changes nothing. An
+    execution is deleted only after its intervals were added up into `DailyUsage`: until then they protect it.
     """
 
     execution = models.ForeignKey(Execution, on_delete=models.PROTECT, related_name="usage", db_index=False)
@@ -36,7 +36,7 @@ class UsageInterval(models.Model):
     class Meta:
         ordering = ["began_at", "id"]
         indexes = [
-            # The cost of an execution is read from the index alone.
+            # A covering index for the cost of an execution.
             models.Index(fields=["execution", "price_per_hour", "seconds"], name="usage_by_execution"),
             models.Index(fields=["execution"], condition=models.Q(ended_at__isnull=True), name="usage_open"),
             models.Index(fields=["owner", "ended_at"], name="usage_by_owner"),
@@ -54,8 +54,8 @@ class UsageInterval(models.Model):
 
 
 class DailyUsage(models.Model):
-    """What the dropped intervals of one day (UTC) come to. The price is a part of the key, so that the cost stays exact:
-    `price_per_hour * pod_seconds / 3600`."""
+    """The total of the deleted intervals of one day (UTC). The price is a part of the key, so that the cost stays exact: `price_per_hour
+    * pod_seconds / 3600`."""
 
     day = models.DateField()
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+", db_index=False)

@@ -1,4 +1,4 @@
-"""Workspaces: what a person stops and resumes. Each time that one runs is an execution of its own."""
+"""Workspaces: programs that a person stops and resumes. Each run of a workspace is an execution of its own."""
 
 from django.conf import settings
 from django.db import models
@@ -10,10 +10,10 @@ from grid.models.tier import HardwareTier
 
 
 class Workspace(models.Model):
-    """What was asked for, as it is asked for again when it is resumed: tier and environment by name, not as they were.
+    """A launch request that is repeated when the workspace is resumed; tier and environment are references, so they apply as they are then.
 
-    It has the id of its first execution, so that a launch that is sent twice makes both once. A deleted one stays as a row, because its
-    executions stay in the history. Without executions, which may all have been dropped from the history, it can be resumed as well.
+    It has the id of its first execution, so that a launch that is sent twice creates both once. A deleted workspace stays as a row, because
+    its executions stay in the history. It can also be resumed when all its executions were deleted from the history.
     """
 
     id = models.CharField(primary_key=True, max_length=16, editable=False)

@@ -1,4 +1,4 @@
-"""Who may log in. Demo accounts, whose passwords are printed, only in demo mode and only from this machine."""
+"""Authentication. Demo accounts, whose passwords are printed, may log in only in demo mode and only from this machine."""
 
 import ipaddress
 from typing import Any
@@ -13,7 +13,7 @@ DEMO_GROUP = "demo accounts"
 
 
 class AccountBackend(ModelBackend):
-    """Django's accounts, with the guard on demo ones at login and at every request after it."""
+    """Django's accounts, with the guard on demo accounts at login and at every request after it."""
 
     def authenticate(
         self, request: HttpRequest | None, username: str | None = None, password: str | None = None, **kwargs: Any
@@ -33,7 +33,7 @@ def _is_demo(user: User) -> bool:
 
 
 def _is_local(request: HttpRequest | None) -> bool:
-    """Demo mode, a caller on this machine, and the server listening on loopback."""
+    """Return True in demo mode, when the caller is on this machine and the server listens on loopback."""
     if not settings.DEMO or request is None:
         return False
     return all(_is_loopback(request.META.get(name, "")) for name in ("REMOTE_ADDR", "SERVER_NAME"))

@@ -1,4 +1,4 @@
-"""Django's own admin, kept for what the dashboard does not edit: accounts, and groups (registered by Django itself)."""
+"""Django's own admin, for what the dashboard does not edit: accounts, and groups (registered by Django itself)."""
 
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin

@@ -29,7 +29,7 @@ from grid.runtime import start_runtime, stop_runtime  # noqa: E402
 from grid.runtime.lifespan import Lifespan  # noqa: E402
 
 PASSWORD_PATHS = ("/login/", "/account/password/")
-# They ask no database: a process whose requests all wait for it is alive, and whoever restarts it makes that worse.
+# The probes need no database: a process whose requests all wait for it is alive, and a restart would make that worse.
 PROBES = ("/healthz", "/freshz")
 django_threads = database.RequestThreads(django_application, apart=PROBES)
 
@@ -45,7 +45,7 @@ dashboard = RequestLimits(
         origin=settings.DASHBOARD_ORIGIN,
     ),
     cookies=(settings.SESSION_COOKIE_NAME,),
-    # Whoever logs in, or chooses a theme, sends some words; a session, which anybody can claim, is no reason to take more.
+    # These forms are small; a session cookie, which anybody can send, is no reason to accept more.
     bodies=Bodies(paths={path: Bodies().anonymous for path in ("/login/", "/logout/", "/theme/", "/admin/login/")}),
 )
 

@@ -1,4 +1,4 @@
-"""Records who changed what, when, from what to what, in the same transaction as the change itself."""
+"""Records who changed what and when, with old and new values, in the same transaction as the change itself."""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -8,12 +8,12 @@ from django.db import models
 
 from grid.models import AuditEntry, Project, User
 
-# Written by the database layer at each save; a change of these alone says nothing.
+# Set at each save, so a change of these alone is no change.
 _BOOKKEEPING = frozenset({"updated_at", "created_at"})
 
 
 def snapshot(instance: models.Model) -> dict[str, Any]:
-    """Every field as JSON holds it: keys of related objects, names of chosen ones, numbers that must stay exact as text."""
+    """Return every field as JSON: the keys of related objects, the names of chosen ones, and exact numbers as text."""
     values = {
         field.name: _plain(getattr(instance, field.attname))
         for field in instance._meta.concrete_fields
@@ -25,20 +25,20 @@ def snapshot(instance: models.Model) -> dict[str, Any]:
 
 
 def choices_of(instance: models.Model) -> dict[str, Any]:
-    """The models of its many-to-many relations, by name, but for those that say more than what was chosen."""
+    """Return the models of its many-to-many relations by name, without those whose through table holds more than the choice."""
     fields: list[Any] = list(instance._meta.many_to_many)
     return {field.name: field.related_model for field in fields if field.remote_field.through._meta.auto_created}
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """Field -> [old, new] for what differs."""
+    """Return field -> [old, new] for the fields that differ."""
     return {name: [before.get(name), after[name]] for name in after if before.get(name) != after[name]}
 
 
 def record(
     *, actor: User, instance: models.Model, action: str, before: Mapping[str, Any] | None = None
 ) -> AuditEntry | None:
-    """One entry, or None when nothing differs from `before` (None: the object is new)."""
+    """Create one entry and return it; None when nothing differs from `before` (None: the object is new)."""
     changes = differences(before or {}, snapshot(instance))
     if not changes:
         return None

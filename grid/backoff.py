@@ -1,10 +1,10 @@
-"""How long to wait after failures: longer each time up to a limit, never the same for two processes, back to short on success."""
+"""Exponential back-off with jitter, reset on success."""
 
 import random
 
 
 class Backoff:
-    """Delays grow from `first` by doubling to `longest`; each is drawn from its upper half, so that many do not come at once."""
+    """Delays that double from `first` to `longest`; each is drawn from its upper half, so that clients do not retry at the same time."""
 
     def __init__(self, *, first: float = 0.5, longest: float = 15.0, rng: random.Random) -> None:
         self._first = first

@@ -1,9 +1,10 @@
-"""Tells which executions were written, in whichever process, as soon as their transaction has committed.
+"""Reports which executions any process wrote, as soon as the transaction has committed.
 
-The database's triggers say so (`grid.triggers`), so no writer can forget it. PostgreSQL tells by LISTEN/NOTIFY. SQLite has a number that
-changes with each commit of another connection (`PRAGMA data_version`), asked for twenty times a second, and a table of what was written.
-A feed that cannot be heard (no triggers, a pooler that swallows LISTEN, another file in the place of the database's) must not pass for
-one that has nothing to tell, so each is lost then.
+The database's triggers report it (`grid.triggers`), so no writer can forget it. PostgreSQL uses LISTEN/NOTIFY. SQLite has a number that
+changes with each commit of another connection (`PRAGMA data_version`), polled twenty times a second, and a table of what was written.
+
+A feed that cannot hear (no triggers, a pooler that swallows LISTEN, a replaced database file) must not pass for a feed without changes, so
+it raises FeedLost.
 """
 
 import asyncio
@@ -30,27 +31,27 @@ from grid.triggers import CHANNEL, TABLE
 logger = logging.getLogger(__name__)
 
 PERIOD_SECONDS = 0.05
-SOUND_SECONDS = 5.0  # a feed that is lost sooner has not come back
-PROBE_SECONDS = 60.0  # after so long without a word it is asked whether it still hears
+SOUND_SECONDS = 5.0  # a feed that is lost sooner does not count as recovered
+PROBE_SECONDS = 60.0  # a feed that was silent this long is probed
 ANSWER_SECONDS = 5.0
 _CONNECTION_ONLY = frozenset({"context", "cursor_factory"})  # of Django's own, for its kind of connection
 _PROBE = "probe:"
 
 
 class FeedLost(Exception):
-    """The feed tells nothing any more; what was written meanwhile is not known."""
+    """The feed no longer reports changes; what was written since is not known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """An execution was written, or who has which role in a project; by default, whatever the database holds."""
+    """An execution, or the roles in a project, were written; the default means anything in the database."""
 
     execution: str = ""
     project: str = ""
 
     @classmethod
     def parse(cls, text: str) -> "Change":
-        """As a trigger says it: `execution:ID`, `project:ID`, or anything else."""
+        """Parse a trigger's text: `execution:ID`, `project:ID`, or anything else for EVERYTHING."""
         match text.partition(":"):
             case "execution", _, id:
                 return cls(execution=id)
@@ -64,20 +65,20 @@ EVERYTHING = Change()
 
 class ChangeFeed(Protocol):
     def changes(self) -> AsyncGenerator[Collection[Change]]:
-        """Yield EVERYTHING once nothing will be missed any more, then what was written. Raises FeedLost, after which it may be begun
-        anew."""
+        """Yield EVERYTHING once no change will be missed any more, then the changes. Raise FeedLost, after which the caller may start
+        again."""
         ...
 
 
 class SqliteFeed:
-    """Of a file; a database in memory has no other process."""
+    """The feed of a SQLite file; a database in memory needs none, as no other process has it."""
 
     def __init__(self, path: str, *, period: float = PERIOD_SECONDS) -> None:
         self._path = Path(path).absolute()
         self._period = period
 
     async def changes(self) -> AsyncGenerator[Collection[Change]]:
-        # A thread of its own opens, asks and closes: a connection that is closed while another thread uses it kills the process.
+        # One thread opens, reads and closes: closing a connection while another thread uses it kills the process.
         loop, ended = asyncio.get_running_loop(), threading.Event()
         heard: asyncio.Queue[Collection[Change] | FeedLost] = asyncio.Queue()
 
@@ -98,11 +99,11 @@ class SqliteFeed:
     def _follow(self, tell: Callable[[Collection[Change] | FeedLost], None], ended: threading.Event) -> None:
         try:
             file = _identity(self._path)
-            # It only reads, and must never make an empty file where there is none.
+            # Read-only, so that it never creates an empty file where there is none.
             uri = f"{self._path.as_uri()}?mode=rw"
             with contextlib.closing(sqlite3.connect(uri, uri=True, isolation_level=None, timeout=1.0)) as connection:
                 schema = _refuse_deaf_file(connection)
-                # The version first: what is written between the two changes it again.
+                # The version is read first: a write between the two reads changes it again.
                 version, last = _data_version(connection), _newest(connection)
                 tell({EVERYTHING})
                 while not ended.wait(self._period):
@@ -144,26 +145,27 @@ def _pragma(connection: sqlite3.Connection, name: str) -> int:
 
 
 def _refuse_deaf_file(connection: sqlite3.Connection) -> int:
-    """The version of the schema in which all triggers were found."""
+    """Raise FeedLost unless all triggers are there; return the version of the schema that has them."""
     version = _pragma(connection, "schema_version")
     _refuse_deaf(name for (name,) in connection.execute(triggers.LISTED["sqlite"]))
     return version
 
 
 def _written(connection: sqlite3.Connection, last: int) -> tuple[int, set[Change]]:
-    """The newest number, and what was written after the number `last`."""
+    """Return the newest number, and what was written after the number `last`."""
     rows = connection.execute(f"SELECT number, what FROM {TABLE} WHERE number > ? ORDER BY number", (last,)).fetchall()
     if not rows:
-        # Lower where a copy was put back into the file; higher where somebody wrote since, which is for the next time.
+        # Lower when a copy was restored into the file; higher when there was a write since, which the next call reads.
         newest = _newest(connection)
         return (newest, {EVERYTHING}) if newest < last else (last, set())
-    # The table keeps the latest only.
+    # The table keeps only the latest rows.
     is_missing = rows[0][0] != last + 1
     return rows[-1][0], {EVERYTHING} if is_missing else {Change.parse(what) for _, what in rows}
 
 
 class PostgresFeed:
-    """A connection of its own, which a pooler in transaction mode must not stand before: it would take LISTEN and tell nothing."""
+    """The feed of a PostgreSQL server, on a connection of its own. A pooler in transaction mode must not be in between: it would accept
+    LISTEN and deliver nothing."""
 
     def __init__(self, parameters: Mapping[str, Any]) -> None:
         self._parameters = parameters
@@ -175,7 +177,7 @@ class PostgresFeed:
                 await _refuse_deaf_server(connection)
                 yield await self._probe(connection) | {EVERYTHING}
                 while True:
-                    # Ends after the first, with all that came together with it, or without any when it was silent for long.
+                    # Ends after the first notification, with all that came with it, or without any after a long silence.
                     said = [one.payload async for one in connection.notifies(timeout=PROBE_SECONDS, stop_after=1)]
                     found = _parsed(said) if said else await self._probe_again(connection)
                     if EVERYTHING in found or not said:
@@ -189,7 +191,7 @@ class PostgresFeed:
         return await psycopg.AsyncConnection.connect(**{**self._parameters, "autocommit": True})
 
     async def _probe_again(self, connection: "psycopg.AsyncConnection[Any]") -> set[Change]:
-        """A server that takes no further connection for now is no reason to give up one that hears."""
+        """Probe the connection; when the server accepts no second connection, only check that the first still answers."""
         try:
             return await self._probe(connection)
         except psycopg.OperationalError:
@@ -198,7 +200,8 @@ class PostgresFeed:
             return set()
 
     async def _probe(self, connection: "psycopg.AsyncConnection[Any]") -> set[Change]:
-        """Returns what else was told meanwhile. The word comes from another session: its own a pooler might well give back."""
+        """Return what else arrived while a probe made its round. It is sent from another session: a pooler might well return a session
+        its own."""
         word = f"{_PROBE}{secrets.token_hex(8)}"
         async with await self._connect() as other:
             await other.execute("SELECT pg_notify(%s, %s)", (CHANNEL, word))
@@ -222,22 +225,22 @@ def _parsed(said: Collection[str]) -> set[Change]:
 
 
 def _refuse_deaf(present: Iterable[str]) -> None:
-    """Raises FeedLost unless all triggers are there."""
+    """Raise FeedLost unless all triggers are there."""
     if missing := triggers.names() - set(present):
         raise FeedLost(f"the database has no triggers {', '.join(sorted(missing))}; `manage.py migrate` makes them")
 
 
 class FeedSubscriber:
-    """Hears a feed for ever, and begins anew when it is lost."""
+    """Listens to a feed for ever, and starts again when it is lost."""
 
     def __init__(self, feed: ChangeFeed, heard: Callable[[Collection[Change]], None], *, rng: random.Random) -> None:
-        self.is_told = False  # of every change, at this moment
+        self.is_told = False  # whether every change is reported now
         self._feed = feed
         self._heard = heard
         self._backoff = Backoff(longest=30.0, rng=rng)
 
     async def run(self) -> None:
-        """The first loss is news; what follows it is not, until it has lasted for a while."""
+        """Listen for ever. The first loss is a warning; later ones are not, until the feed has worked for a while."""
         is_failing, loop = False, asyncio.get_running_loop()
         while True:
             heard_at: float | None = None
@@ -265,7 +268,7 @@ class FeedSubscriber:
 
 
 def feed_of(alias: str = "default") -> ChangeFeed | None:
-    """The feed of one of Django's databases; None where it has none."""
+    """Return the feed of one of Django's databases; None when it has none."""
     connection = connections[alias]
     if connection.vendor == "postgresql":
         parameters = connection.get_connection_params()

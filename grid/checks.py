@@ -1,4 +1,4 @@
-"""System checks: what is wrong with an installation's settings, with a hint that says what to change."""
+"""System checks: errors in an installation's settings, with a hint that says what to change."""
 
 import re
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from django.db.migrations.recorder import MigrationRecorder
 from grid.edge.addresses import matcher
 from grid.egress import read_egress
 
-# Below these, in a country's domain, each name is somebody else's: example.co.uk has nothing to do with another.co.uk.
+# Below these labels of a country's domain names are registered apart: example.co.uk has nothing to do with another.co.uk.
 _PUBLIC = frozenset({"ac", "co", "com", "edu", "gov", "net", "or", "org"})
 # The first migration of versions whose databases cannot be carried over.
 _FORMER_BEGINNING = ("grid", "0001_initial")
@@ -27,7 +27,7 @@ _BEGINNING, _LATEST_TABLE = ("grid", "0001_foundation"), "grid_dataplane"
 def former_databases(
     app_configs: Sequence[AppConfig] | None, databases: Sequence[str] | None = None, **kwargs: Any
 ) -> list[CheckMessage]:
-    """A database of an earlier version would be taken for an empty one, or for one of ours. `migrate` asks for this check."""
+    """Refuse a database of an earlier version, which would pass for an empty one, or for ours. `migrate` runs this check."""
     return [
         Error(
             f"The database {connections[alias].settings_dict['NAME']} was made by an earlier version of Compute Grid, whose tables "
@@ -115,7 +115,7 @@ def _kept_apart(dashboard: SplitResult, workspaces: SplitResult) -> list[CheckMe
 
 
 def _shared_domain(one: str, other: str) -> str:
-    """The domain that somebody registered for both, as far as names tell: the list of those that nobody can register is not at hand."""
+    """Return the registrable domain that both names share, as far as names tell, without the list of public suffixes; "" for none."""
     if _is_address(one) or _is_address(other):
         return ""
     labels, others = one.split(".")[::-1], other.split(".")[::-1]
@@ -129,7 +129,7 @@ def _shared_domain(one: str, other: str) -> str:
 
 
 def _is_protected(origin: SplitResult) -> bool:
-    """By https, or because nothing leaves the machine."""
+    """Return True when the origin uses https, or nothing leaves the machine."""
     host = origin.hostname or ""
     if origin.scheme == "https" or host == "localhost" or host.endswith(".localhost"):
         return True
@@ -146,7 +146,7 @@ def _is_address(host: str) -> bool:
 
 @register
 def egress(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
-    """What cannot be meant is said before anything is opened by it."""
+    """Refuse egress rules that cannot be meant, before anything is opened by them."""
     _, mistakes = read_egress(settings.EGRESS, settings.STORAGE_EGRESS, settings.EGRESS_EXCEPT)
     return [
         Error(
@@ -160,7 +160,7 @@ def egress(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[Check
 
 @register
 def trusted_proxies(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
-    """uvicorn takes a word that is no network for the name of a socket, and then believes nobody."""
+    """Refuse a proxy that is no network: uvicorn would take it for the name of a socket, and then believe nobody."""
     try:
         matcher(settings.TRUSTED_PROXIES)
     except ValueError as error:
@@ -176,7 +176,7 @@ def trusted_proxies(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> l
 
 @register
 def demand_service(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
-    """The certificate of the external metrics is made for this name."""
+    """Refuse a malformed name: the certificate of the external metrics is made for it."""
     if re.fullmatch(r"[a-z0-9-]+\.[a-z0-9-]+:[1-9][0-9]{0,4}", settings.DEMAND_SERVICE):
         return []
     return [

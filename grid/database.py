@@ -1,9 +1,8 @@
 """Runs database work in a bounded number of threads, so that a slow query delays nobody else.
 
-Left to itself, Django runs whatever is outside of a request in one thread of the process, one after the other, and each request in a
-thread and over a connection of its own, however many they are. A process that serves people opens the threads below instead: those of
-one kind of work never wait for those of another. Where they are not open (the controller, commands, tests), work runs where Django
-would run it.
+By default, Django runs work outside of a request in one thread of the process, one after the other, and each request in a thread and over a
+connection of its own, however many there are. A process that serves people opens the thread pools below instead: one kind of work never
+waits for another. Where they are not open (the controller, commands, tests), work runs where Django would run it.
 
 PostgreSQL cancels what takes longer in them than STATEMENT_SECONDS, and when they are closed, what is still under way is cancelled after a
 moment: no query holds a thread, or a process that has to end, for ever.
@@ -31,7 +30,7 @@ CLOSING_SECONDS = 2.0  # between two times that what is under way is cancelled, 
 
 
 def _connected(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run it, giving back a connection that is old or has failed before and after, as Django does around a request."""
+    """Run the work; before and after it, close a connection that is old or has failed, as Django does around a request."""
     _give_back()
     try:
         return work(*args, **kwargs)
@@ -67,7 +66,7 @@ def _cancel(connection: BaseDatabaseWrapper) -> None:
 
 
 class _Executor(ThreadPoolExecutor):
-    """Threads with connections, which are closed when the threads have ended."""
+    """A thread pool whose threads have database connections, which are closed when the threads have ended."""
 
     def __init__(self, threads: int, name: str) -> None:
         super().__init__(threads, thread_name_prefix=f"database {name}", initializer=self._begin)
@@ -101,32 +100,32 @@ class _Executor(ThreadPoolExecutor):
 
 
 class DatabaseThreads:
-    """At most `number` threads for one kind of work, started when they are needed."""
+    """At most `number` threads for one kind of work, started on demand."""
 
     def __init__(self, number: int, name: str) -> None:
         self.number = number
         self._name = name
-        self.executor: _Executor | None = None  # while they are open
+        self.executor: _Executor | None = None  # set while the threads are open
 
     def open(self) -> None:
         self.executor = self.executor or _Executor(self.number, self._name)
 
     async def close(self) -> None:
-        """End the threads, and close their connections; work goes where Django runs it again."""
+        """End the threads and close their connections; later work runs where Django would run it."""
         executor, self.executor = self.executor, None
         if executor is not None:
             await asyncio.to_thread(executor.close)
 
     async def run(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Return what `work` returns, in a thread that is free, or the first that becomes free."""
+        """Run the work in the first free thread and return its result."""
         if self.executor is None:
             return await sync_to_async(_connected)(work, *args, **kwargs)
         return await sync_to_async(work, thread_sensitive=False, executor=self.executor)(*args, **kwargs)
 
 
-requests = DatabaseThreads(24, "requests")  # more than may wait to hash a password at once: see grid.hashing
-pages = DatabaseThreads(4, "pages")  # what live pages read
-background = DatabaseThreads(4, "background")  # sessions, grants, caches: few and short, and everybody waits for them
+requests = DatabaseThreads(24, "requests")  # more than may hash a password at once, see grid.hashing
+pages = DatabaseThreads(4, "pages")  # the reads of live pages
+background = DatabaseThreads(4, "background")  # sessions, grants, caches: few, short, and every request waits for them
 _ALL = (requests, pages, background)
 
 
@@ -140,11 +139,12 @@ async def close_threads() -> None:
 
 
 class RequestThreads:
-    """An ASGI wrapper that has Django do the synchronous work of HTTP requests in `requests`; in a thread of its own for paths `apart`.
+    """An ASGI wrapper that runs the synchronous work of HTTP requests in `requests`, or in a thread of its own for paths `apart`.
 
-    Django does all work of a request in one thread, and asgiref asks for one, for the sake of what a thread keeps. Here each piece of
-    work, a middleware or a view, is done in whichever thread is free, so that a request holds none while its client sends or takes its
-    bytes. That is safe because a thread keeps connections only, no transaction outlives a piece, and all else follows the context.
+    Django runs all work of a request in one thread, and asgiref asks for one, because of what a thread keeps. Here each piece of work, a
+    middleware or a view, runs in any free thread, so that a request holds no thread while its client sends or reads. That is safe because a
+    thread keeps only connections, no transaction outlives a piece of work, and everything else follows the context.
+
     It needs middleware that is asynchronous throughout: a synchronous one would hold its thread for all that follows it.
     """
 

@@ -1,6 +1,6 @@
-"""Which errors of a database mean that its disk is full, that it cannot be written, is busy or is away, and are no fault of ours.
+"""Recognizes errors of a database that is full, read-only, busy or away, which are no bugs of ours.
 
-The driver's own error says it, which Django keeps as the cause: SQLite's by name, PostgreSQL's by SQLSTATE.
+The driver's own error tells, which Django keeps as the cause: SQLite's by name, PostgreSQL's by SQLSTATE.
 """
 
 import logging
@@ -13,7 +13,7 @@ _SAID_EVERY_SECONDS = 60.0
 
 
 class DatabaseTrouble(Enum):
-    """The value is a sentence that goes on with what to do."""
+    """A kind of trouble; the value is a sentence that also says what to do."""
 
     FULL = "The disk of the database is full: nothing was saved. An operator has to make room."
     READ_ONLY = "The database can only be read: nothing was saved. An operator has to let it be written again."
@@ -21,7 +21,7 @@ class DatabaseTrouble(Enum):
     AWAY = "The database does not answer: nothing was saved. Try again in a minute; if it stays so, tell an operator."
 
 
-# By how a name begins: SQLite adds what exactly has happened. SQLITE_ERROR, a wrong statement, is a fault of ours.
+# By the beginning of a name: SQLite appends details. SQLITE_ERROR, a wrong statement, is a bug of ours.
 _SQLITE = {
     "SQLITE_FULL": DatabaseTrouble.FULL,
     "SQLITE_READONLY": DatabaseTrouble.READ_ONLY,
@@ -32,7 +32,7 @@ _SQLITE = {
     "SQLITE_CORRUPT": DatabaseTrouble.AWAY,
     "SQLITE_NOTADB": DatabaseTrouble.AWAY,
 }
-# By how a state begins, the longer first: https://www.postgresql.org/docs/current/errcodes-appendix.html
+# By the beginning of a state, the longer first: https://www.postgresql.org/docs/current/errcodes-appendix.html
 _POSTGRESQL = {
     "53100": DatabaseTrouble.FULL,
     "25006": DatabaseTrouble.READ_ONLY,
@@ -48,7 +48,7 @@ _POSTGRESQL = {
 
 
 def trouble_of(error: BaseException | None) -> DatabaseTrouble | None:
-    """None for everything else, our own wrong statements included."""
+    """Return the trouble behind the error; None for other errors, such as our own wrong statements."""
     if error is None:
         return None
     return _of_driver(error) or _of_driver(error.__cause__)
@@ -62,14 +62,14 @@ def _of_driver(error: BaseException | None) -> DatabaseTrouble | None:
         return None
     if state := getattr(error, "sqlstate", None):
         return next((trouble for start, trouble in _POSTGRESQL.items() if state.startswith(start)), None)
-    # Without a state it is the connection: never made, lost, or closed by one of the two.
+    # An error without a state is the connection's: never made, lost, or closed by either side.
     return (
         DatabaseTrouble.AWAY if kind.__name__ in ("OperationalError", "InterfaceError", "ConnectionTimeout") else None
     )
 
 
 class TroubleLog:
-    """Says a database's trouble once a minute, however many run into it: it is no matter of what was about to be written."""
+    """Logs a database's trouble at most once a minute, however many callers meet it, whatever they were about to write."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
@@ -77,7 +77,7 @@ class TroubleLog:
         self._met_at: float | None = None
 
     def are_why(self, error: Exception) -> bool:
-        """Whether the error is the database's; it is then said, unless it was a moment ago."""
+        """Return True when the error is the database's, and log it unless that was done within the last minute."""
         trouble = trouble_of(error)
         if trouble is None:
             return False
@@ -88,7 +88,7 @@ class TroubleLog:
         return True
 
     def tell_if_over(self) -> None:
-        """To be called now and then while all goes well; what failed is tried again sooner than it says so."""
+        """Log the recovery after a minute without trouble; called periodically while everything succeeds."""
         if self._met_at is not None and self._monotonic() - self._met_at >= _SAID_EVERY_SECONDS:
             self._met_at, self._said_at = None, float("-inf")
             logger.info("the database has been well again for a minute")

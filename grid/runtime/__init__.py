@@ -1,7 +1,7 @@
-"""Everything of one web process that lives as long as the process: the client and the watch caches of each data plane, the hub.
+"""Everything of a web process that lives as long as the process: the client and the watch caches of each data plane, and the hub.
 
-`start_runtime` is called once by the server's lifespan and returns at once, whether the cluster answers or not; the caches
-then fill, and say how fresh they are. Views and pages ask `get_runtime()`.
+`start_runtime` is called once by the server's lifespan and returns at once, whether the cluster answers or not; the caches then fill, and
+report their freshness. Views and pages call `get_runtime()`.
 """
 
 import asyncio
@@ -50,9 +50,9 @@ def _now() -> datetime:
 
 @dataclass
 class Runtime:
-    """What pages read. Built whole by `new_runtime`; tests put objects into its stores themselves.
+    """The state that pages read, built by `new_runtime`; tests put objects into its stores themselves.
 
-    Its stores and its client are those of the one data plane that there is.
+    Its stores and its client are those of the only data plane.
     """
 
     data_planes: Mapping[str, DataPlaneCaches]
@@ -60,7 +60,7 @@ class Runtime:
     hub: Hub
     clock: Callable[[], datetime] = _now
     monotonic: Callable[[], float] = field(default=time.monotonic)
-    has_sandbox: bool = False  # the embedded cluster's own answers; known once it was asked
+    has_sandbox: bool = False  # True once the embedded cluster itself has answered
 
     @property
     def _local(self) -> DataPlaneCaches:
@@ -95,11 +95,11 @@ class Runtime:
         return self._local.usage
 
     def caches(self) -> dict[str, Freshness]:
-        """How fresh each watch cache is, by its name."""
+        """Return the freshness of each watch cache, by its name."""
         return self._local.freshness(self.monotonic())
 
     def freshness(self) -> Freshness:
-        """The worst of the caches: not synced if one is not, as far behind as the one furthest behind."""
+        """Return the worst freshness of the caches: unsynced if any is, and the longest time behind."""
         each = self.caches().values()
         worst = max(each, key=lambda one: (not one.synced, one.behind_seconds, bool(one.error)))
         return Freshness(all(one.synced for one in each), worst.behind_seconds, worst.error)
@@ -112,7 +112,7 @@ def new_runtime(
     monotonic: Callable[[], float] = time.monotonic,
     feed: ChangeFeed | None = None,
 ) -> Runtime:
-    """Empty stores around the API of each data plane, given by its id; nothing runs yet."""
+    """Return empty stores around the API of each data plane, given by its id; nothing runs yet."""
     hub = Hub()
     return Runtime(
         data_planes={id: new_caches(api, hub) for id, api in apis.items()},
@@ -128,20 +128,20 @@ _running: list["StartedRuntime"] = []
 
 
 def get_runtime() -> Runtime:
-    """The process's runtime. Raises RuntimeError before it is started."""
+    """Return the process's runtime. Raise RuntimeError before it is started."""
     if not _current:
         raise RuntimeError("The runtime is not started; the ASGI server's lifespan does that.")
     return _current[-1]
 
 
 def has_sandbox() -> bool:
-    """Whether the embedded cluster is known to be what runs below; False before the runtime is started."""
+    """Return True when the cluster is known to be the embedded one; False before the runtime is started."""
     return bool(_current) and _current[-1].has_sandbox
 
 
 @contextmanager
 def using_runtime(runtime: Runtime) -> Iterator[Runtime]:
-    """Make it the one that `get_runtime` returns, for a test."""
+    """Make `get_runtime` return this runtime, for a test."""
     _current.append(runtime)
     try:
         yield runtime
@@ -150,9 +150,9 @@ def using_runtime(runtime: Runtime) -> Iterator[Runtime]:
 
 
 async def start_runtime() -> Runtime:
-    """Build the runtime from the settings and start filling its caches; the one that runs already if there is one.
+    """Build the runtime from the settings, start filling its caches and return it; return the running one if there is one.
 
-    Never fails for want of a cluster: the stores then say what is wrong, and fill when it comes. Raises UnsupportedDataPlanes.
+    Never fails because of an unreachable cluster: the stores then say what is wrong, and fill once it answers. Raise UnsupportedDataPlanes.
     """
     if _running:
         return _running[-1].runtime
@@ -184,7 +184,7 @@ def _usage_source(api: KubeApi, *, clock: Callable[[], datetime]) -> UsageSource
 
 
 def _demand_of(runtime: Runtime) -> tuple[DemandServer, dict[str, Life]]:
-    """The server of the external metrics, and what keeps it true."""
+    """Return the server of the external metrics, and the loops that keep it up to date."""
     config: Store[ConfigMap] = Store("front_proxy")
     feed = ListWatch(CONFIG_MAPS, ConfigMap, frontproxy.NAMESPACE, field_selector=f"metadata.name={frontproxy.NAME}")
     server = DemandServer(
@@ -200,7 +200,7 @@ def _demand_of(runtime: Runtime) -> tuple[DemandServer, dict[str, Life]]:
 
 
 async def stop_runtime() -> None:
-    """End all tasks and close the client; nothing happens when it was not started."""
+    """End all tasks and close the client; do nothing when the runtime was not started."""
     while _running:
         running = _running.pop()
         _current.remove(running.runtime)
@@ -209,7 +209,7 @@ async def stop_runtime() -> None:
 
 @dataclass
 class StartedRuntime:
-    """A runtime that was started, with the tasks that keep it true."""
+    """A running runtime with the tasks that keep it up to date."""
 
     runtime: Runtime
     tasks: list["asyncio.Task[None]"]
@@ -226,7 +226,7 @@ class StartedRuntime:
 
 
 def lives_of(runtime: Runtime, usage_source: Callable[[KubeApi], UsageSource]) -> dict[str, Life]:
-    """Everything that keeps the runtime true, by name."""
+    """Return the loops that keep the runtime up to date, by name."""
     lives: dict[str, Life] = {"executions": runtime.executions.run}
     for id, caches in runtime.data_planes.items():
         following = followers(caches, usage_source(caches.api), runtime.hub, monotonic=runtime.monotonic)
@@ -237,7 +237,7 @@ def lives_of(runtime: Runtime, usage_source: Callable[[KubeApi], UsageSource]) -
 
 
 async def look_for_sandbox(runtime: Runtime, *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
-    """Ask until the cluster answers whether it is the embedded one; that does not change while the process lives."""
+    """Ask until the cluster answers whether it is the embedded one; the answer holds as long as the process lives."""
     while True:
         try:
             await runtime.api.ask_sandbox("GET", "population")
@@ -251,12 +251,12 @@ async def look_for_sandbox(runtime: Runtime, *, sleep: Callable[[float], Awaitab
 
 
 def started(lives: Mapping[str, Life]) -> list["asyncio.Task[None]"]:
-    """Their tasks, on the running loop."""
+    """Return a task on the running loop for each of `lives`."""
     return [asyncio.create_task(supervised(name, life), name=f"runtime {name}") for name, life in lives.items()]
 
 
 async def supervised(name: str, life: Life, *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
-    """Live it again when it ends. The loops retry by themselves, so an end is a fault of ours: loud, but not deadly."""
+    """Run the loop again when it ends. Loops retry by themselves, so an end is a bug: it is logged as critical, but the process goes on."""
     while True:
         try:
             await life()

@@ -1,4 +1,4 @@
-"""What a web process keeps of one data plane: the client of its API server, the watch caches, and what fills these."""
+"""The caches that a web process keeps of one data plane: the client of its API server, the watch caches, and the loops that fill them."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ AUTOSCALER_STATUS = "cluster-autoscaler-status"
 
 @dataclass(frozen=True, slots=True)
 class DataPlaneCaches:
-    """Built whole and empty by `new_caches`."""
+    """The caches of one data plane; `new_caches` builds them empty."""
 
     api: KubeApi
     pods: Store[Pod]
@@ -37,7 +37,7 @@ class DataPlaneCaches:
     usage: UsageStore
 
     def freshness(self, now: float) -> dict[str, Freshness]:
-        """Return how fresh each watch cache is, by its name."""
+        """Return the freshness of each watch cache, by its name."""
         stores = (self.pods, self.nodes, self.events, self.config_maps, self.autoscalers)
         return {store.name: store.freshness(now) for store in stores}
 
@@ -50,7 +50,7 @@ def awaited_pool(pod: Pod) -> str:
 
 
 def new_caches(api: KubeApi, hub: Hub) -> DataPlaneCaches:
-    """Return empty stores around an API, which tell the hub what changes; nothing runs yet."""
+    """Return empty stores around an API, which publish their changes to the hub; nothing runs yet."""
     execution = Keys.under(settings.LABEL_PREFIX).execution
     caches = DataPlaneCaches(
         api=api,
@@ -81,7 +81,7 @@ def new_caches(api: KubeApi, hub: Hub) -> DataPlaneCaches:
 def followers(
     caches: DataPlaneCaches, usage: UsageSource, hub: Hub, *, monotonic: Callable[[], float]
 ) -> dict[str, Life]:
-    """Return what keeps the caches true, by name."""
+    """Return the loops that keep the caches up to date, by name."""
 
     def follow(feed: ListWatch[T], store: Store[T]) -> Life:
         return Reflector(caches.api, feed, store, hub, clock=monotonic).run

@@ -1,11 +1,11 @@
 """external.metrics.k8s.io: how many workers each cluster's framework would like to have, for its HorizontalPodAutoscaler.
 
-The controller writes what it was told as an annotation on the autoscaler; every web process answers from its watch cache, so any
-replica knows, and none asks a framework. A number is given only while it is fresh: without one the autoscaler says so in its
-conditions and keeps the size that it has, which is better than shrinking on old news.
+The controller writes the framework's answer as an annotation on the autoscaler; every web process answers from its watch cache, so any
+replica knows the number, and none asks a framework. A number is served only while it is fresh: without a number the autoscaler says so in
+its conditions and keeps its size, which is better than shrinking on old news.
 
-Only the API server is answered, which proves itself with its front-proxy certificate; until the cluster has said by which authority
-that is known, nobody is. Certificates change while this runs: new connections are taken with the new ones, old ones end.
+Only the API server is answered, which authenticates by its front-proxy certificate; until the cluster's front-proxy authority is known,
+nobody is. Certificates change while this runs: new connections are accepted with the new ones, old connections end.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ _UNKNOWN = (
 
 
 def values(autoscalers: Iterable[Autoscaler], *, now: datetime) -> list[dict[str, Any]]:
-    """The metric's items for these autoscalers; one whose number is missing or old is left out."""
+    """Return the metric's items for these autoscalers; an autoscaler whose number is missing or old is left out."""
     found = []
     for autoscaler in autoscalers:
         demand = read_demand(autoscaler.metadata.annotations.get(KEYS.demand, ""))
@@ -56,7 +56,7 @@ def values(autoscalers: Iterable[Autoscaler], *, now: datetime) -> list[dict[str
 
 
 class DemandServer:
-    """The HTTPS server of the API. `host` is the name in its certificate, `front_proxy` says how the API server is known now."""
+    """The HTTPS server of the API. `host` is the name in its certificate; `front_proxy` returns how the API server is authenticated now."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class DemandServer:
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
 
     async def start(self, host: str, port: int) -> int:
-        """Listen; gives the port, which is another one when `port` is 0. Raises OSError."""
+        """Listen and return the port, which is chosen by the kernel when `port` is 0. Raise OSError."""
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._socket = socket.create_server((host, port), family=family)
         self._socket.setblocking(False)
@@ -98,13 +98,13 @@ class DemandServer:
         return port
 
     async def run(self) -> None:
-        """For ever: take in what the cluster says about its API server, and renew the serving certificate in time."""
+        """Refresh for ever: follow the cluster's front-proxy authority, and renew the serving certificate in time."""
         while True:
             await self.refresh()
             await asyncio.sleep(_REFRESH_SECONDS)
 
     async def refresh(self) -> None:
-        """Take new connections with the certificates of now, if these are others than before; nothing without `start`."""
+        """Accept new connections with the present certificates if they have changed; do nothing before `start`."""
         known, now = self._front_proxy(), self._clock()
         if self._socket is None or (self._site is not None and known == self._known and now < self._renew_at):
             return
@@ -115,7 +115,7 @@ class DemandServer:
         await self._site.start()
         if before is not None:
             await before.stop()
-            self._hang_up()  # on who was let in by the old certificates
+            self._hang_up()  # on clients that the old certificates admitted
 
     async def stop(self) -> None:
         self._hang_up()
@@ -124,7 +124,7 @@ class DemandServer:
             self._socket.close()
 
     def _hang_up(self) -> None:
-        """At once: asyncio's polite goodbye over TLS waits half a minute for a client that asks again meanwhile."""
+        """Abort all connections: asyncio's orderly close over TLS waits half a minute for a client that keeps asking."""
         for connection in self._runner.server.connections if self._runner.server is not None else ():
             if connection.transport is not None:
                 connection.transport.abort()
@@ -145,7 +145,7 @@ class DemandServer:
         return await handler(request)
 
     async def _health(self, request: web.Request) -> web.Response:
-        """Whether the API server would be answered; for the controller, before it registers this server."""
+        """Answer whether the API server would be answered; the controller asks before it registers this server."""
         problems = [] if self._known is not None else [_UNKNOWN]
         return web.json_response({"problems": problems}, status=503 if problems else 200)
 
@@ -189,7 +189,7 @@ def _refused(code: int, reason: str, message: str) -> web.Response:
 
 
 def _tls(chain: str, front_proxy: FrontProxy | None) -> ssl.SSLContext:
-    """Certificates of clients are optional, because the health path is for who has none."""
+    """Return the server's TLS context. Client certificates are optional, because the health path needs none."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     if front_proxy is not None:
         context.load_verify_locations(cadata=front_proxy.authority)

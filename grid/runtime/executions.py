@@ -1,8 +1,8 @@
-"""The database's active and lately ended executions, in memory, so that a page with a thousand viewers costs no queries.
+"""The database's active and recently ended executions, in memory, so that a page with a thousand viewers costs no queries.
 
-The change feed tells which were written, in whichever process, and only those are read again. While it is silent or lost, and once in
-a while in any case, the versions of all of them are compared, so whatever a feed did not tell costs at most that time. `hint()` tells
-of a change in this process at once and may be called from any thread.
+The change feed names the executions that any process wrote, and only those are read again. While the feed is silent or lost, and
+periodically in any case, the versions of all executions are compared, so a change that the feed missed is seen after that time at most.
+`hint()` announces a change in this process at once and may be called from any thread.
 """
 
 import asyncio
@@ -28,14 +28,14 @@ logger = logging.getLogger(__name__)
 TOPIC = "executions"
 OWNER = "owner"  # the index by it
 KEPT_AFTER_END = timedelta(hours=1)
-PERIOD = 1.0  # between two comparisons while somebody looks and no feed tells
-IDLE_PERIOD = 10.0  # while nobody looks, and while a feed tells
+PERIOD = 1.0  # between two comparisons while a page is open and no feed works
+IDLE_PERIOD = 10.0  # while no page is open, and while a feed works
 WHOLE_PERIOD = 30.0  # names can change without the execution's row being written
-LONGEST_PERIOD = 600.0  # where a feed tells of names too
-MERGE_SECONDS = 0.05  # what is told so soon after one another is read together
-REST = 3.0  # times as long as a look took is not looked, so that a stream of changes leaves time for the rest
+LONGEST_PERIOD = 600.0  # when a feed reports changed names too
+MERGE_SECONDS = 0.05  # changes reported within this time are read together
+REST = 3.0  # pause after a read, in multiples of its duration, so that a stream of changes leaves time for other work
 LAST_SECONDS = 5.0  # for a read that is under way when the process ends
-MOST_BY_ID = 500  # more than so many at once are read with all others
+MOST_BY_ID = 500  # above this number all rows are compared instead
 
 Version = tuple[int, datetime]  # differs after each write of an execution
 _Value = TypeVar("_Value")
@@ -44,7 +44,7 @@ Ask = Callable[[Callable[[datetime], Any], datetime], Awaitable[Any]]
 
 @dataclass(frozen=True, slots=True)
 class ExecutionRow:
-    """One execution as lists show it, with what decides who may see it."""
+    """One execution as lists show it, with the facts that decide who may see it."""
 
     id: str
     kind: str
@@ -70,7 +70,7 @@ class ExecutionRow:
     framework: str = ""  # of a cluster
     attached_to: str = ""  # of a cluster: the workspace or job that it belongs to
     workspace_id: str = ""  # of the workspace whose execution it is
-    is_settled: bool = True  # it has ended, and its pod has been seen gone
+    is_settled: bool = True  # ended, and its pod is confirmed gone
     version: Version | None = field(default=None, compare=False)
 
     @property
@@ -79,8 +79,8 @@ class ExecutionRow:
 
 
 async def _in_thread(read: Callable[[datetime], Any], now: datetime) -> Any:
-    """Run a read of the ORM. A thread cannot be interrupted: whoever is cancelled waits for it for a while, so that what comes after
-    finds no reader."""
+    """Run a read of the ORM in a thread. A thread cannot be interrupted, so a cancelled caller waits for it for a while, lest it read
+    after what comes next."""
     reader = asyncio.ensure_future(database.background.run(read, now))
     reader.add_done_callback(lambda done: done.cancelled() or done.exception())
     try:
@@ -95,14 +95,14 @@ RowListener = Callable[[ExecutionRow | None, ExecutionRow | None], None]
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """What is compared to find what was written."""
+    """The state that is compared to find out what was written."""
 
     versions: Mapping[str, Version]  # of all executions that are shown
-    roles: object  # differs when somebody has joined or left a project, or has another role in it
+    roles: object  # differs when anybody joined or left a project, or changed roles
 
 
 class ActiveExecutions:
-    """The snapshot. `run()` keeps it fresh; `refresh()` and `read_changes()` make it fresh now, one after the other."""
+    """The snapshot of executions. `run()` keeps it fresh; `refresh()` and `read_changes()` make it fresh now, one after the other."""
 
     def __init__(
         self,
@@ -125,13 +125,15 @@ class ActiveExecutions:
         self._rows: dict[str, ExecutionRow] = {}
         self._of_owner: dict[int, dict[str, ExecutionRow]] = {}
         self._of_project: dict[str, dict[str, ExecutionRow]] = {}
-        self._roles_in: dict[str, Mapping[int, str]] = {}  # by project, as its row that was read last says
+        self._roles_in: dict[str, Mapping[int, str]] = {}  # by project, from its row that was read last
         self._listeners: list[RowListener] = []
         self._roles: object = None
-        self._all_told = self._all_read = 0  # how often a name may have changed, and how many of these have been read
-        self._named_at = float("-inf")  # when all were read, with the names of what they refer to
+        self._all_told = self._all_read = (
+            0  # how many changes of names were reported, and how many of these have been read
+        )
+        self._named_at = float("-inf")  # when all rows were last read, with the names that they show
         self._looked_at = float("-inf")
-        self._reading = asyncio.Lock()  # so nothing that was read earlier is installed later
+        self._reading = asyncio.Lock()  # so that an older read never overwrites a newer one
         self._news: set[Change] = set()
         self._doubted_at = float("inf")  # when the feed should have told of what this process wrote
         self._awake = asyncio.Event()
@@ -145,26 +147,27 @@ class ActiveExecutions:
         return self._rows.get(id)
 
     def values(self) -> Collection[ExecutionRow]:
-        """All rows, in no order; a live view, so do not await while going through it."""
+        """Return all rows, in no order; a live view, so do not await while iterating."""
         return self._rows.values()
 
     def of_owner(self, user_id: int) -> Collection[ExecutionRow]:
-        """One person's rows, in no order; a live view like `values`."""
+        """Return one person's rows, in no order; a live view like `values`."""
         return self._of_owner.get(user_id, {}).values()
 
     def seen_by(self, user_id: int) -> Iterator[ExecutionRow]:
-        """Rows that a person owns, and those of his projects, in no order."""
+        """Yield the rows that a person owns, and those of the person's projects, in no order."""
         yield from self.of_owner(user_id)
         for project, roles in self._roles_in.items():
             if user_id in roles:
                 yield from (row for row in self._of_project[project].values() if row.owner_id != user_id)
 
     def subscribe(self, listener: RowListener) -> None:
-        """Call `listener` with a row as it was and as it is, after each that changed; None for one that was not there, or has gone."""
+        """Call `listener` with the old and the new row after each change; None stands for a row that did not exist, or is gone."""
         self._listeners.append(listener)
 
     def hint(self) -> None:
-        """An execution was written: look at once, or soon if a feed does not tell of it. Safe from any thread, and when nothing runs."""
+        """Compare at once because an execution was written, or soon if a feed does not report it. Safe from any thread, and when nothing
+        runs."""
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._take_hint, self._loop)
 
@@ -181,12 +184,13 @@ class ActiveExecutions:
         self._awake.set()
 
     async def refresh(self) -> bool:
-        """Look at the versions of all, and read what differs; True, and the hub's topic published, when a row differs."""
+        """Compare the versions of all executions and read those that differ. Return True, and publish the hub's topic, when a row
+        changed."""
         async with self._reading:
             return await self._compare()
 
     async def read_changes(self, changes: Collection[Change]) -> bool:
-        """Read what was written, and only that; True, and the hub's topic published, when a row differs."""
+        """Read only the executions of `changes`. Return True, and publish the hub's topic, when a row changed."""
         async with self._reading:
             projects = {change.project for change in changes if change.project}
             ids = {change.execution for change in changes if change.execution}
@@ -215,7 +219,7 @@ class ActiveExecutions:
         return self._replace_some(wanted | gone, rows)
 
     def _replace_some(self, ids: Collection[str], rows: Iterable[ExecutionRow]) -> bool:
-        """Of these ids there are exactly these rows; all others stay."""
+        """Replace the rows of these ids by `rows`; all others stay. Return True when a row changed."""
         found = {row.id: row for row in rows}
         changed = [self._put(id, found.get(id)) for id in ids]
         if not any(changed):
@@ -225,7 +229,8 @@ class ActiveExecutions:
         return True
 
     def _put(self, id: str, new: ExecutionRow | None) -> bool:
-        """Take one row in, or forget it; True when it differs, which is told. One that looks the same may be of another version."""
+        """Store one row, or remove it when None; return True and tell the listeners when it changed. An equal row may have another
+        version."""
         old = self._rows.get(id)
         if old is not None and new is not None and old == new:
             self._rows[id] = self._of_owner[new.owner_id][id] = self._of_project[new.project_id][id] = new
@@ -253,19 +258,20 @@ class ActiveExecutions:
         return True
 
     async def catch_up(self) -> None:
-        """Look now, for somebody who asks for what is not here: another process may have made it a moment ago. Not more often than
-        each period, whoever asks."""
+        """Compare now, when an execution that is asked for is missing: another process may have just created it. At most once a period,
+        whoever asks."""
         async with self._reading:  # whoever waits here shares what the first has read
             if asyncio.get_running_loop().time() - self._looked_at >= self._period:
                 await self._compare()
 
     def replace(self, rows: Iterable[ExecutionRow]) -> bool:
-        """Become exactly these rows; True, and the hub's topics published, when one differs."""
+        """Replace all rows. Return True, and publish the hub's topics, when one changed."""
         new = {row.id: row for row in rows}
         return self._replace_some(new.keys() | self._rows.keys(), new.values())
 
     async def run(self) -> None:
-        """For ever: read what is told, compare all each period while somebody looks and nobody tells, and seldom otherwise."""
+        """Run for ever: read what the feed reports, and compare all rows each period while a page is open and no feed works, and rarely
+        otherwise."""
         self._loop = asyncio.get_running_loop()
         async with asyncio.TaskGroup() as tasks:
             if self._listener is not None:
@@ -298,7 +304,7 @@ class ActiveExecutions:
 
 
 def _take_out(index: dict[_Value, dict[str, ExecutionRow]], value: _Value, id: str) -> bool:
-    """True when nothing of that value is left."""
+    """Remove the id from the index; return True when nothing of that value is left."""
     del index[value][id]
     if index[value]:
         return False
@@ -307,26 +313,27 @@ def _take_out(index: dict[_Value, dict[str, ExecutionRow]], value: _Value, id: s
 
 
 def _shown(now: datetime) -> tuple[ExecutionQuerySet, ExecutionQuerySet]:
-    """The unsettled, and the settled that ended lately: apart, because each has its index and either-or has none."""
+    """Return the unsettled executions and the settled ones that ended recently: two querysets, because each has an index and their union
+    has none."""
     lately = Execution.objects.filter(settled_at__isnull=False, ended_at__gt=now - KEPT_AFTER_END)
     return Execution.objects.unsettled(), lately
 
 
 def read_marks(now: datetime) -> Marks:
-    """In three cheap queries, which read indexes and a few columns."""
+    """Read the marks in three cheap queries, of indexes and a few columns."""
     versions = {
         id: (revision, updated_at)
         for rows in _shown(now)
         for id, revision, updated_at in rows.order_by().values_list("pk", "revision", "updated_at")
     }
-    # Joining, leaving and another role each move one of these; two people who change places in one statement would not.
+    # Joining, leaving and changing roles each change one of these; two people who swap roles in one statement would not.
     sums = {role: Sum("pk", filter=Q(role=role)) for role in Membership.Role.values}
     roles = Membership.objects.aggregate(Count("pk"), Max("pk"), **sums)
     return Marks(versions, tuple(roles.values()))
 
 
 def read_rows(now: datetime, *, ids: Collection[str] | None = None) -> list[ExecutionRow]:
-    """All executions that are shown, or those of these ids, in three queries."""
+    """Return the rows of all shown executions, or of those with these ids, in three queries."""
     joined = ("owner", "project", "environment", "tier", "head_tier")
     shown = _shown(now) if ids is None else [rows.filter(pk__in=ids) for rows in _shown(now)]
     found = [row for rows in shown for row in rows.select_related(*joined).defer("spec", "status")]

@@ -1,7 +1,7 @@
-"""By what a request of the API server is known: the cluster's front-proxy authority, and the names that it signs for.
+"""How a request of the API server is authenticated: by the cluster's front-proxy authority and the names that it signs.
 
-Kubernetes publishes both in the ConfigMap `kube-system/extension-apiserver-authentication`. Behind that certificate the API server
-has already asked who may read what, so nothing else is decided here.
+Kubernetes publishes both in the ConfigMap `kube-system/extension-apiserver-authentication`. The API server has already authorized the
+request behind that certificate, so nothing else is decided here.
 """
 
 import json
@@ -17,19 +17,19 @@ NAMESPACE, NAME = "kube-system", "extension-apiserver-authentication"
 
 @dataclass(frozen=True, slots=True)
 class FrontProxy:
-    """`authority` is PEM; no names mean that any will do, as Kubernetes has it."""
+    """The front proxy's authority, in PEM, and the allowed names; no names mean that any is allowed, as in Kubernetes."""
 
     authority: str
     names: Collection[str]
 
     def accepts(self, certificate: Any) -> bool:
-        """Whether a certificate that the authority signed, as `ssl` describes it, is that of an API server."""
+        """Return True when `certificate`, signed by the authority and as `ssl` describes it, is an API server's."""
         subject = [pair for part in certificate.get("subject", ()) for pair in part]
         return not self.names or any(key == "commonName" and value in self.names for key, value in subject)
 
 
 def front_proxy_of(config_map: ConfigMap | None) -> FrontProxy | None:
-    """None where the cluster announces none, or nothing that can be used."""
+    """Return the front proxy that the ConfigMap announces; None when it announces none that can be used."""
     data = config_map.data if config_map is not None else {}
     authority = data.get("requestheader-client-ca-file", "")
     if not authority:

@@ -1,4 +1,4 @@
-"""An ASGI wrapper that ties the runtime's life to the server's: started before the first request, stopped after the last."""
+"""An ASGI wrapper that starts the runtime before the server's first request and stops it after the last."""
 
 import logging
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -15,7 +15,7 @@ Application = Callable[[Any, Any, Any], Awaitable[None]]
 class Lifespan:
     """Answers the server's lifespan messages itself and passes http and websockets on.
 
-    A failing start is told to the server, which then exits with the reason instead of serving pages that cannot work.
+    A start that fails is reported to the server, which then exits with the reason instead of serving pages that cannot work.
     """
 
     def __init__(

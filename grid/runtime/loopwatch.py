@@ -1,4 +1,4 @@
-"""How long the event loop keeps what is due waiting: everybody's page and socket waits as long."""
+"""Measures how long the event loop delays what is due; every page and socket waits as long."""
 
 import asyncio
 import time
@@ -10,19 +10,19 @@ REMEMBERED_SECONDS = 60
 
 
 class LoopWatch:
-    """`clock` in seconds."""
+    """Measures the delays of the running event loop; `clock` is in seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._longest: deque[tuple[float, float]] = deque()  # when, and how long; each shorter than the one before
 
     def longest(self) -> float:
-        """How many seconds something due has waited, at most, within the last minute."""
+        """Return the longest delay within the last minute, in seconds."""
         self._forget(self._clock())
         return self._longest[0][1] if self._longest else 0.0
 
     async def run(self) -> None:
-        """Look until cancelled."""
+        """Measure until cancelled."""
         began = self._clock()
         while True:
             await asyncio.sleep(LOOK_SECONDS)

@@ -1,6 +1,6 @@
-"""What a monitoring system may know of this process, on a port of its own: nothing is added to what people can reach.
+"""Metrics of this process for a monitoring system, on a port of their own, so that nothing is added to what people can reach.
 
-The numbers are made when they are asked for, on the event loop that writes the caches.
+The numbers are computed on request, on the event loop that writes the caches.
 """
 
 import logging
@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 
 class CacheCollector(Collector):
-    """How far each watch cache is behind the cluster."""
+    """Collects how far each watch cache is behind the cluster."""
 
     def __init__(self, caches: Callable[[], Mapping[str, Freshness]]) -> None:
         self._caches = caches
@@ -40,7 +40,7 @@ class CacheCollector(Collector):
 
 
 class MetricsEndpoint:
-    """`/metrics` over HTTP, in Prometheus' text format. `longest_wait` gives the seconds of `LoopWatch`."""
+    """Serves `/metrics` over HTTP, in Prometheus' text format. `longest_wait` returns the seconds of `LoopWatch`."""
 
     def __init__(self, caches: Callable[[], Mapping[str, Freshness]], longest_wait: Callable[[], float]) -> None:
         self._registry = CollectorRegistry()
@@ -51,7 +51,7 @@ class MetricsEndpoint:
         self._runner: web.AppRunner | None = None
 
     async def start(self, host: str, port: int) -> int:
-        """Listen; gives the port, which is another one when `port` is 0. Raises OSError."""
+        """Listen and return the port, which is chosen by the kernel when `port` is 0. Raise OSError."""
         app = web.Application()
         app.router.add_get("/metrics", self._metrics)
         self._runner = web.AppRunner(app, access_log=None)

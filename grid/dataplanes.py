@@ -1,6 +1,6 @@
-"""Which data planes there are, and the client of each. What a process keeps of a Kubernetes cluster, it makes for each of them.
+"""The data planes of this installation, and a client for each. A process keeps its state of a Kubernetes cluster once per data plane.
 
-There is one now, which is reached as the settings say. Whoever starts while the database answers that it has others is refused.
+Only one is supported now, which the settings say how to reach. A start is refused when the database has others.
 """
 
 from collections.abc import Sequence
@@ -15,13 +15,13 @@ from grid.models.dataplane import LOCAL
 
 
 class UnsupportedDataPlanes(Exception):
-    """The database has other data planes than the one that can be served; the message says what to do."""
+    """The database has other data planes than the supported one; the message says what to do."""
 
 
 def data_planes() -> Sequence[str]:
-    """Return the ids of all data planes: of the one that each database has, also while the database does not answer or is being made.
+    """Return the ids of all data planes: the local one, also while the database does not answer or has no tables yet.
 
-    Raises UnsupportedDataPlanes.
+    Raise UnsupportedDataPlanes when there are others.
     """
     try:
         others = list(DataPlane.objects.exclude(pk=LOCAL).order_by("pk").values_list("pk", flat=True))
@@ -37,7 +37,7 @@ def data_planes() -> Sequence[str]:
 
 
 def api_of(data_plane: str) -> HttpKubeApi:
-    """Return a client of its Kubernetes API, which has asked nothing yet. Raises UnsupportedDataPlanes for what no setting reaches."""
+    """Return a client of its Kubernetes API, which has sent nothing yet. Raise UnsupportedDataPlanes for one that no setting reaches."""
     if data_plane != LOCAL:
         raise UnsupportedDataPlanes(f"No setting says how to reach the data plane “{data_plane}”.")
     return HttpKubeApi(CredentialSource(settings.KUBECONFIG, settings.KUBE_CONTEXT))

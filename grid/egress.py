@@ -1,6 +1,6 @@
-"""Where executions may connect to outside the cluster: what an admin allows, and what stays shut whatever he writes (pure).
+"""The destinations outside the cluster that executions may connect to: what an admin allows, without what is always denied (pure).
 
-NetworkPolicies only ever add to each other, so what must stay shut is cut out of each block that is opened.
+NetworkPolicies only ever add to each other, so denied addresses are cut out of each allowed block.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -16,7 +16,7 @@ def _blocks(*texts: str) -> tuple[Block, ...]:
     return tuple(ip_network(text) for text in texts)
 
 
-# Answers with a machine's own credentials on the clouds: AWS (also for containers), Google, Azure, Alibaba, Oracle.
+# These hand out a machine's own credentials: AWS (also for containers), Google, Azure, Alibaba, Oracle.
 METADATA = _blocks(
     *("169.254.169.254/32", "169.254.170.2/32", "169.254.170.23/32", "168.63.129.16/32", "100.100.100.200/32"),
     *("192.0.0.192/32", "fd00:ec2::254/128", "fd00:ec2::23/128", "fd20:ce::254/128"),
@@ -27,7 +27,7 @@ _PRIVATE_4 = _blocks(
     *("192.0.0.0/24", "192.168.0.0/16", "198.18.0.0/15", "224.0.0.0/4", "240.0.0.0/4"),
 )
 _MAPPED = ip_network("::ffff:0:0/96")
-# Where a network translates addresses (NAT64), each IPv4 address has this one in IPv6 too.
+# In a network with NAT64, each IPv4 address is also reached through this IPv6 prefix.
 _TRANSLATED = int(ip_network("64:ff9b::/96").network_address)
 PRIVATE = (
     *_PRIVATE_4,
@@ -38,7 +38,7 @@ PRIVATE = (
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Addresses that somebody named together with a port, private ones among them."""
+    """Addresses with a port that an admin has named; they may be private."""
 
     block: Block
     port: int
@@ -46,7 +46,7 @@ class Destination:
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """A block of addresses, what is cut out of it, and the only port that is meant (0: any)."""
+    """A block of addresses, the blocks cut out of it, and the only allowed port (0: any)."""
 
     block: Block
     without: tuple[Block, ...]
@@ -55,14 +55,15 @@ class Opening:
 
 @dataclass(frozen=True, slots=True)
 class Egress:
-    """`outward` never means private addresses; `storage` may; `denied` are public addresses that are never meant."""
+    """The admin's rules. `outward` never includes private addresses, `storage` may; `denied` are public addresses that are never
+    allowed."""
 
     outward: tuple[Block, ...] = ()
     storage: tuple[Destination, ...] = ()
     denied: tuple[Block, ...] = ()
 
     def openings(self, own: Iterable[Block]) -> list[Opening]:
-        """What to open, where `own` are the addresses of the API server and of our database."""
+        """Return what to allow; `own` are the addresses of the API server and of our database."""
         never = (*self.denied, *METADATA, *_LOOPBACK, *own)
         found = [_opening(block, (*PRIVATE, *never)) for block in self.outward]
         found += [_opening(one.block, never, one.port) for one in self.storage]
@@ -70,7 +71,7 @@ class Egress:
 
 
 def read_egress(outward: Sequence[str], storage: Sequence[str], denied: Sequence[str] = ()) -> tuple[Egress, list[str]]:
-    """The rules, and a sentence for each entry that cannot be one."""
+    """Return the rules, and a sentence for each invalid entry."""
     mistakes: list[str] = []
 
     def read(setting: str, texts: Sequence[str], entry: Callable[[str], T]) -> tuple[T, ...]:
@@ -99,7 +100,7 @@ def _block(text: str) -> Block:
                 f"a block of addresses begins at its first one: {ip_network(text, strict=False)}"
             ) from error
         raise ValueError("that is no block of addresses such as 203.0.113.0/24") from error
-    if _is_inside(block, _MAPPED):  # API servers take these for IPv4, and then refuse the whole policy
+    if _is_inside(block, _MAPPED):  # API servers read these as IPv4, and then refuse the whole policy
         raise ValueError("IPv4 addresses are written as such")
     return block
 
@@ -126,7 +127,8 @@ def _destination(text: str) -> Destination:
 
 
 def _opening(block: Block, never: Iterable[Block], port: int = 0) -> Opening | None:
-    """None when nothing is left of it. Kubernetes wants what is cut out to lie within the block and to be smaller."""
+    """Return the opening, None when nothing of the block is left. Kubernetes wants each exception to lie within the block and to be
+    smaller."""
     touching = {one for one in never if _is_inside(one, block) or _is_inside(block, one)}
     if any(_is_inside(block, one) for one in touching):
         return None

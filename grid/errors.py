@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong: `path` names the field ("" for the whole), `message` is a sentence for its reader."""
+    """A problem of a request: `path` names the field ("" for the whole request), `message` is a sentence for its reader."""
 
     path: str
     message: str

@@ -1,6 +1,6 @@
-"""Bounds how many passwords are hashed at once, so that people who guess passwords cost everybody else's pages little.
+"""Limits how many passwords are hashed at once, so that password guessing slows other people's pages little.
 
-Hashing is slow on purpose: some 0.3 s of one core for each password. Without a bound, thirty guessing clients take every core.
+Hashing is slow on purpose: some 0.3 s of one core for each password. Without a limit, thirty guessing clients take every core.
 """
 
 import threading
@@ -10,11 +10,11 @@ from contextlib import contextmanager
 
 
 class TooBusy(Exception):
-    """So many passwords wait to be checked that this one is not; try again in some seconds."""
+    """Too many passwords wait to be checked; try again in some seconds."""
 
 
 class HashingQueue:
-    """Lets one thread at a time hash; at most `places` wait or hash at once, `places_per_address` of them from one address.
+    """Lets one thread at a time hash; at most `places` threads wait or hash at once, `places_per_address` of them for one address.
 
     The second bound keeps places for other people when one address asks for all of them. Nobody waits longer than `seconds`.
     """
@@ -29,13 +29,13 @@ class HashingQueue:
 
     @property
     def length(self) -> int:
-        """How many hash or wait now."""
+        """The number of passwords that are hashed or wait now."""
         with self._lock:
             return self._taken.total()
 
     @contextmanager
     def turn(self, address: str) -> Iterator[None]:
-        """Hash within this; raises TooBusy when there is no place, or no turn in time."""
+        """Hash within this context. Raise TooBusy when there is no place, or no turn in time."""
         with self._lock:
             if self._taken.total() >= self._places or self._taken[address] >= self._places_per_address:
                 raise TooBusy

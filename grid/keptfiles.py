@@ -1,6 +1,6 @@
-"""What programs keep on disk as rows of a table: which file, what it holds, how damage shows, and what to do about it.
+"""The files that programs keep on disk, as rows of a table: what each holds, how damage shows, and what to do about it.
 
-Looked at before anything is started or written, so that a damaged file is left as it was found. Nothing here writes.
+They are checked before anything is started or written, so that a damaged file is left as it was found. Nothing here writes.
 """
 
 import os
@@ -16,10 +16,10 @@ from typing import Any
 
 import msgspec
 
-# What is wrong with a file that can be read, as the end of a sentence that begins with its name; "" when nothing is.
+# Returns what is wrong with a readable file, as the end of a sentence that begins with its name; "" when nothing is.
 Check = Callable[[Path], str]
 
-# Above what readiness asks for (`grid.writing`), or a start would wait in vain for programs to be ready.
+# More than readiness asks for (`grid.writing`), or a start would wait in vain for its programs.
 LEAST_ROOM = 64 * 2**20
 
 _MAGIC = b"SQLite format 3\0"
@@ -33,10 +33,10 @@ def anything(path: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class KeptFile:
-    """`name` is below the folder that the table is about, with * for any part of a name; `advice` follows "restore it, or".
+    """A file or folder. `name` is relative to the table's folder, with * for any part of a name; `advice` follows "restore it, or".
 
-    `is_free_below` is of folders: what is in them is looked after elsewhere. A file that is `made_anew` is only a cache, so
-    that its content does not matter.
+    `is_free_below` is for folders whose content is checked elsewhere. A file that is `made_anew` is only a cache, so that its content does
+    not matter.
     """
 
     name: str
@@ -50,12 +50,12 @@ class KeptFile:
     made_anew: bool = False
 
     def covers(self, name: str) -> bool:
-        """Whether a path below the table's folder is this row's."""
+        """Return True when a path below the table's folder belongs to this row."""
         return fnmatchcase(name, self.name) or (self.is_free_below and fnmatchcase(name, f"{self.name}/*"))
 
 
 def damages(folder: Path, table: Sequence[KeptFile]) -> list[str]:
-    """One sentence for each file that is there and cannot be used."""
+    """Return one sentence for each existing file that cannot be used."""
     return [
         f"{path}, which holds {kept.holds}, {problem}: {_remedy(problem, kept)}."
         for kept in table
@@ -65,7 +65,7 @@ def damages(folder: Path, table: Sequence[KeptFile]) -> list[str]:
 
 
 def damage(path: Path, kept: KeptFile) -> str:
-    """What is wrong with one file; "" when nothing is."""
+    """Return what is wrong with one file; "" when nothing is."""
     try:
         found = path.stat()
         if kept.is_folder:
@@ -90,7 +90,7 @@ def damage(path: Path, kept: KeptFile) -> str:
 
 
 def _found(folder: Path, name: str) -> Iterator[Path]:
-    """A link that leads nowhere is found too: what is written there would appear elsewhere."""
+    """Yield the files of that name, dangling links included: what is written through one would appear elsewhere."""
     if "*" in name:
         yield from sorted(folder.glob(name))
     elif os.path.lexists(folder / name):
@@ -106,7 +106,7 @@ def _remedy(problem: str, kept: KeptFile) -> str:
 
 
 def lack_of_room(folder: Path, needed: int) -> str:
-    """A sentence when the disk of a folder, or of the nearest one above it that exists, has less than `needed` bytes left."""
+    """Return a sentence when fewer than `needed` bytes are free on the disk of the folder, or of its nearest existing parent; else ""."""
     place = next((one for one in (folder, *folder.parents) if one.is_dir()), None)
     disk = shutil.disk_usage(place) if place is not None else None
     if disk is None or disk.total == 0 or disk.free >= needed:  # no disk has a size of 0: /proc and the like
@@ -121,7 +121,8 @@ def lack_of_room(folder: Path, needed: int) -> str:
 
 
 def sqlite_database(*tables: str) -> Check:
-    """Whole, and with one of these tables if it has any; one without tables was made a moment ago and is filled next."""
+    """Return a check that the database is whole and, if it has tables, has one of these; one without tables was just created and is
+    filled next."""
 
     def check(path: Path) -> str:
         with path.open("rb") as file:
@@ -129,15 +130,15 @@ def sqlite_database(*tables: str) -> Check:
                 return "is no SQLite database"
         beside = [path.with_name(f"{path.name}-{end}") for end in ("wal", "shm")]
         if any(os.path.lexists(one) and not one.is_file() for one in beside):
-            return ""  # the row of that one says so
-        # A look alone would leave a log behind where there is none; and without a log nobody has the database open.
+            return ""  # the companion's own row reports it
+        # Opening without `immutable` would create a log where there is none; and without a log nobody has the database open.
         how = "mode=ro" if beside[0].exists() else "mode=ro&immutable=1"
         try:
             with closing(sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True)) as database:
                 verdict = str(database.execute("PRAGMA quick_check(1)").fetchone()[0])
                 found = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         except sqlite3.Error as error:
-            if error.sqlite_errorname == "SQLITE_BUSY":  # somebody who uses it repairs or closes it just now
+            if error.sqlite_errorname == "SQLITE_BUSY":  # another process is recovering or closing it
                 return ""
             return f"is damaged ({error})"
         if verdict != "ok":
@@ -148,9 +149,9 @@ def sqlite_database(*tables: str) -> Check:
 
 
 def write_ahead_log(path: Path) -> str:
-    """SQLite takes a log whose head it does not know for no log at all, and writes over it.
+    """Check the log's header: SQLite ignores and overwrites a log whose header it does not recognize.
 
-    One that is cut short behind its head is what a crash leaves: SQLite takes up all that was committed whole.
+    A log that is truncated after its header is what a crash leaves: SQLite recovers all committed transactions that are whole.
     """
     with path.open("rb") as file:
         head = file.read(_WAL_HEADER)
@@ -166,7 +167,7 @@ def write_ahead_log(path: Path) -> str:
 
 
 def json_of(shape: Any) -> Check:
-    """JSON of a type, in msgspec's sense."""
+    """Return a check that the file is JSON of a type, as msgspec understands it."""
 
     def check(path: Path) -> str:
         try:
@@ -179,7 +180,7 @@ def json_of(shape: Any) -> Check:
 
 
 def one_secret(least: int) -> Check:
-    """One line of printable characters, not fewer than `least`."""
+    """Return a check that the file is one line of at least `least` printable characters."""
 
     def check(path: Path) -> str:
         text = path.read_bytes().strip()
@@ -191,7 +192,7 @@ def one_secret(least: int) -> Check:
 
 
 def database_rows(name: str, holds: str, advice: str, *tables: str) -> tuple[KeptFile, ...]:
-    """A SQLite database in WAL mode and its two companions."""
+    """Return the rows of a SQLite database in WAL mode and its two companion files."""
     newest = "move it away: the newest changes, which were not yet taken over into the database, are then lost"
     return (
         KeptFile(f"{name}-wal", f"the newest changes of {name}", newest, write_ahead_log, True, True),

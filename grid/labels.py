@@ -1,7 +1,7 @@
 """Names that Compute Grid reads and writes on Kubernetes objects.
 
-One place, so that a selector and the label that it looks for cannot drift apart. The prefix and the node-pool key are chosen
-once for an installation (environment variables `GRID_LABEL_PREFIX`, `GRID_NODE_POOL_LABEL`), for all its processes.
+They are in one place, so that a selector and its label cannot drift apart. The prefix and the node-pool key are chosen once for an
+installation (environment variables `GRID_LABEL_PREFIX`, `GRID_NODE_POOL_LABEL`), for all its processes.
 """
 
 import hashlib
@@ -20,8 +20,8 @@ APP_INSTANCE = "app.kubernetes.io/instance"
 APP_COMPONENT = "app.kubernetes.io/component"
 MANAGED_BY = "app.kubernetes.io/managed-by"
 MANAGER = "compute-grid"
-SIMULATED = f"{PREFIX}/simulated"  # on what the embedded cluster only shows, to be looked at in large numbers
-POD_SECURITY = "pod-security.kubernetes.io/enforce"  # on a namespace: which pods it takes
+SIMULATED = f"{PREFIX}/simulated"  # on objects that the embedded cluster only simulates
+POD_SECURITY = "pod-security.kubernetes.io/enforce"  # on a namespace
 HEAD = "head"  # values of APP_COMPONENT on the pods of a cluster
 WORKER = "worker"
 
@@ -37,8 +37,8 @@ _MAX_VALUE = 63
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """The label keys under an installation's prefix; `worker_report` is an annotation of a cluster's worker
-    pods, `demand` one of its autoscaler."""
+    """The label keys under an installation's prefix; `worker_report` is an annotation of a cluster's worker pods, `demand` one of its
+    autoscaler."""
 
     workload_type: str
     tier: str
@@ -65,7 +65,7 @@ KEYS = Keys.under()
 
 
 def label_value(text: str) -> str:
-    """A valid label value that stays readable: at most 63 characters of `[A-Za-z0-9_.-]`, alphanumeric at both ends.
+    """Return a valid label value that stays readable: at most 63 characters of `[A-Za-z0-9_.-]`, alphanumeric at both ends.
 
     A text that had to be changed gets a short hash of the original, so two texts never share one value.
     """

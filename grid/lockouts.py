@@ -1,11 +1,11 @@
-"""Throttling of logins, over django-axes: what counts as too many wrong passwords, who is locked out, and how that ends.
+"""Throttling of logins, over django-axes: how many wrong passwords are too many, who is locked out, and how a lock ends.
 
 Wrong passwords are counted for each name and address, whether the name is an account or not. Three sums of these have a limit:
 
 - of a name at one address: somebody guesses a password. The person at another address is not concerned.
 - of one address: somebody tries many names.
-- of one name, from all addresses: many machines guess one password. From addresses at which the person has logged in before the
-  name stays free, so nobody can lock a person out of where he works.
+- of one name, from all addresses: many machines guess one password. The person can still log in from addresses of earlier logins, so nobody
+  can lock a person out of where they work.
 
 A lock ends by itself after the cool-off, which failures during the lock do not prolong, or when an admin ends it.
 """
@@ -31,13 +31,13 @@ from grid.models import AuditEntry, User
 
 logger = logging.getLogger(__name__)
 
-# How long a login makes its address one of the person's own.
+# How long after a login its address counts as the person's own.
 _ADDRESS_IS_KNOWN_FOR = timedelta(days=90)
-_NO_ADDRESS = "0.0.0.0"  # of a request that came through no network, all of which count together
+_NO_ADDRESS = "0.0.0.0"  # of requests without a network address, which count together
 
 
 class Scope(StrEnum):
-    """What is locked."""
+    """What a lock applies to."""
 
     NAME_AT_ADDRESS = "name at address"
     ADDRESS = "address"
@@ -46,7 +46,7 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LockoutPolicy:
-    """How many wrong passwords lock what, and for how long."""
+    """How many wrong passwords lock each scope, and for how long."""
 
     limits: Mapping[Scope, int]
     cool_off: timedelta
@@ -54,7 +54,7 @@ class LockoutPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Lock:
-    """`name` or `address` is empty where the lock is for any."""
+    """A lock in force; `name` or `address` is empty when it applies to any."""
 
     scope: Scope
     name: str
@@ -67,7 +67,7 @@ _FIELDS = {Scope.NAME_AT_ADDRESS: ("username", "ip_address"), Scope.ADDRESS: ("i
 
 
 def policy() -> LockoutPolicy:
-    """What the central configuration says now, in one query."""
+    """Return the policy that the central configuration sets now, in one query."""
     pair, address, name, seconds = centralconfig.values_of(
         centralconfig.LOGIN_FAILURES_AT_ADDRESS,
         centralconfig.LOGIN_FAILURES_OF_ADDRESS,
@@ -79,12 +79,12 @@ def policy() -> LockoutPolicy:
 
 
 def cool_off(request: HttpRequest | None = None) -> timedelta:
-    """AXES_COOLOFF_TIME."""
+    """Return how long a lock lasts; django-axes calls this (AXES_COOLOFF_TIME)."""
     return policy().cool_off
 
 
 def client_network(request: HttpRequest) -> str:
-    """AXES_CLIENT_IP_CALLABLE: the client's IPv4 address, or the first address of its IPv6 network."""
+    """Return the client's IPv4 address, or the first address of its IPv6 network; django-axes calls this (AXES_CLIENT_IP_CALLABLE)."""
     address = client_key(request.META.get("REMOTE_ADDR", "")).partition("/")[0]
     try:
         ipaddress.ip_address(address)
@@ -94,13 +94,13 @@ def client_network(request: HttpRequest) -> str:
 
 
 def locks(now: datetime) -> list[Lock]:
-    """Everything that is locked, the newest first."""
+    """Return all locks in force, newest first."""
     found = _locks(AccessAttempt.objects.all(), now, policy())
     return sorted(found, key=lambda lock: (lock.until, lock.name, lock.address), reverse=True)
 
 
 def lock_of(name: str, address: str, now: datetime) -> Lock | None:
-    """What keeps that name from logging in at that address; the lock that ends last when there are several."""
+    """Return the lock that keeps that name from logging in at that address; the one that ends last when there are several."""
     rules = policy()
     attempts = AccessAttempt.objects.filter(Q(username=name) | Q(ip_address=address))
     concerning = [
@@ -115,7 +115,7 @@ def lock_of(name: str, address: str, now: datetime) -> Lock | None:
 
 @transaction.atomic
 def unlock(scope: Scope, name: str, address: str, *, actor: User) -> int:
-    """Forget the failures behind a lock, with an audit entry; how many there were."""
+    """Delete the failures behind a lock, with an audit entry, and return their number."""
     known = {"username": name, "ip_address": address}
     attempts = AccessAttempt.objects.filter(**{field: known[field] for field in _FIELDS[scope]})
     failures = attempts.aggregate(sum=Sum("failures_since_start"))["sum"] or 0
@@ -135,7 +135,7 @@ def unlock(scope: Scope, name: str, address: str, *, actor: User) -> int:
 
 
 def purge(now: datetime, at_most: int) -> int:
-    """Delete failures that count no more, and logins too old to make an address known; how many rows."""
+    """Delete failures that no longer count, and logins too old to make an address known; return the number of rows."""
     attempts = AccessAttempt.objects.filter(attempt_time__lte=now - policy().cool_off)
     deleted = _delete(attempts, at_most)
     logins = AccessLog.objects.filter(attempt_time__lte=now - _ADDRESS_IS_KNOWN_FOR)
@@ -149,15 +149,14 @@ def _delete(rows: "QuerySet[Any]", at_most: int) -> int:
 
 
 class LockoutHandler(AxesDatabaseHandler):  # type: ignore[misc]
-    """AXES_HANDLER: django-axes asks and tells it; it counts by our rules.
+    """The handler that django-axes calls (AXES_HANDLER), which counts by our rules.
 
-    Unlike django-axes' own it has a limit for each rule, keeps nothing of what was sent but name and address, and after a
-    right password forgets only that name's failures at that address: an attacker with an account of his own must not be able
-    to set his address back.
+    Unlike django-axes' own it has a limit for each rule, keeps only name and address of what was sent, and after a right password forgets
+    only that name's failures at that address: an attacker with an account must not be able to reset an address.
     """
 
     def is_locked(self, request: Any, credentials: dict[str, Any] | None = None) -> bool:
-        """Keeps the lock as the request's `login_lock`, for the answer."""
+        """Return True when the login is locked, and keep the lock as the request's `login_lock`, for the answer."""
         request.login_lock = lock_of(_name(credentials), request.axes_ip_address, timezone.now())
         return request.login_lock is not None
 
@@ -165,7 +164,7 @@ class LockoutHandler(AxesDatabaseHandler):  # type: ignore[misc]
         self, sender: object, credentials: dict[str, Any], request: Any = None, **kwargs: Any
     ) -> None:
         if request.axes_locked_out:
-            return  # refused without a look at the password: that must not prolong the lock
+            return  # refused without checking the password: that must not prolong the lock
         _count_failure(_name(credentials), request.axes_ip_address, timezone.now())
         logger.info("wrong password address=%s", request.axes_ip_address)
         if self.is_locked(request, credentials):

@@ -1,8 +1,8 @@
-"""Where people's programs are served: each execution on an origin of its own below one host name (pure).
+"""The addresses of people's programs: each execution has an origin of its own below one host name (pure).
 
-An origin is what a browser keeps apart: cookies, storage, service workers, caches, scripts. So what one execution's program serves
-reaches nothing of another's, whoever wrote it. An installation that cannot have a wildcard host name serves all of them on the one
-origin, told apart by path; there nothing but their visitors' care keeps them apart.
+An origin is what a browser isolates: cookies, storage, service workers, caches, scripts. So what one execution's program serves cannot
+reach another's, whoever wrote it. An installation that cannot have a wildcard host name serves all of them on one origin, distinguished by
+path; there only their visitors' care keeps them apart.
 """
 
 import re
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 _ID = re.compile(r"[a-z0-9]{1,32}")
-# What the proxy answers itself, below every execution's address; no program is asked for it.
+# Paths below every execution's address that the proxy answers itself.
 BEGIN_PATH = "__grid__/begin"
 OPEN_PATH = "__grid__/open"
 WORKER_PATH = "__grid__/worker"
@@ -18,7 +18,7 @@ WORKER_PATH = "__grid__/worker"
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """An execution as a request names it: the path below which it stands ("" at the root), and the rest of the request's path."""
+    """The execution that a request names: the prefix of its path ("" at the root), and the rest of the request's path."""
 
     execution_id: str
     prefix: str
@@ -27,24 +27,24 @@ class Door:
 
 @dataclass(frozen=True, slots=True)
 class Origins:
-    """`base` is scheme, host and perhaps port, such as `https://workspaces.example.com`."""
+    """The origins of executions. `base` is scheme, host and perhaps port, such as `https://workspaces.example.com`."""
 
     base: str
     by_path: bool = False
 
     def origin(self, execution_id: str) -> str:
-        """Scheme, host and port, as browsers write them in `Origin`."""
+        """Return scheme, host and port, as browsers write them in `Origin`."""
         if self.by_path:
             return self.base
         scheme, _, host = self.base.partition("://")
         return f"{scheme}://{execution_id}.{host}"
 
     def address(self, execution_id: str) -> str:
-        """Where its program's root is; ends with a slash."""
+        """Return the URL of its program's root; it ends with a slash."""
         return f"{self.origin(execution_id)}/w/{execution_id}/" if self.by_path else f"{self.origin(execution_id)}/"
 
     def door(self, host: str, path: str) -> Door | None:
-        """The execution that a request is for, by its Host header and its decoded path; None when it names none."""
+        """Return the execution that a request's Host header and decoded path name; None when they name none."""
         if self.by_path:
             found = _by_path(path)
             return found if found and host.lower() == self._host else None
@@ -52,7 +52,7 @@ class Origins:
         return Door(execution_id, "", path) if parent == self._host and _ID.fullmatch(execution_id) else None
 
     def moved(self, host: str, path: str) -> Door | None:
-        """The execution that an old address by path names, when each has an origin now."""
+        """Return the execution that an old address by path names, now that each has an origin of its own."""
         return _by_path(path) if not self.by_path and host.lower() == self._host else None
 
     @property
@@ -61,7 +61,7 @@ class Origins:
 
     @property
     def pattern(self) -> str:
-        """All of them, as a Content-Security-Policy writes it."""
+        """All origins, as a Content-Security-Policy writes them."""
         scheme, _, host = self.base.partition("://")
         return self.base if self.by_path else f"{scheme}://*.{host}"
 

@@ -1,6 +1,6 @@
-"""Which of its pods a ReplicaSet ends first when there are too many: the order of Kubernetes 1.36; pure.
+"""Ranks the pods of a ReplicaSet for deletion when there are too many, as Kubernetes 1.36 does; pure.
 
-Of plain values, because the embedded cluster, which ends pods in this order, and the pages, which say who is removed first, know pods in
+It works on plain values, because the embedded cluster, which deletes pods in this order, and the pages, which show it, have pods in
 different forms. https://github.com/kubernetes/kubernetes/blob/v1.36.0/pkg/controller/controller_utils.go, `ActivePodsWithRanks`
 """
 
@@ -16,7 +16,7 @@ _PHASE_ORDER = {"Pending": 0, "Unknown": 1, "Running": 2}
 
 @dataclass(frozen=True, slots=True)
 class RankedPod:
-    """What counts of a pod. `ready_since` is None while it is not ready, or when nobody wrote it down."""
+    """The facts of a pod that count. `ready_since` is None while the pod is not ready, or when the time is not known."""
 
     uid: str
     node: str
@@ -29,7 +29,7 @@ class RankedPod:
 
 
 def read_cost(annotation: str | None) -> int:
-    """Of `pod-deletion-cost`: what is no number counts as none, as in Kubernetes."""
+    """Return the value of `pod-deletion-cost`; 0 when it is no number, as in Kubernetes."""
     try:
         return int(annotation or "0")
     except ValueError:
@@ -37,10 +37,10 @@ def read_cost(annotation: str | None) -> int:
 
 
 def rank_for_deletion(pods: Sequence[RankedPod], nodes: Iterable[str], now: datetime) -> list[RankedPod]:
-    """The least useful first; `nodes` has the node of each active pod of the same Deployment, once for each pod.
+    """Return the pods, first to be deleted first; `nodes` has the node of each active pod of the same Deployment, once per pod.
 
-    Unassigned, pending, not ready, cheap, on a node with many of them, ready for a shorter time, restarted more often, younger.
-    Ages compare by their logarithm, so that pods of about the same age are chosen without preference: then the uid decides.
+    The order is: unassigned, pending, not ready, cheap, on a node with many of them, ready for a shorter time, restarted more often,
+    younger. Ages compare by their logarithm, so that pods of about the same age are chosen without preference: then the uid decides.
     """
     together = Counter(nodes)
 
@@ -59,7 +59,7 @@ def rank_for_deletion(pods: Sequence[RankedPod], nodes: Iterable[str], now: date
 
 
 def _by_age(left: RankedPod, right: RankedPod, one: datetime | None, other: datetime | None, now: datetime) -> int:
-    """Not known, then the latest first."""
+    """Compare two times: unknown first, then the latest first."""
     if one == other:
         return 0
     if one is None or other is None:

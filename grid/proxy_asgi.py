@@ -1,7 +1,7 @@
 """Composition root of the proxy process: people's programs on origins of their own, and nothing else.
 
-It shares no event loop with pages: a busy page or a slow database costs nobody's notebook anything. It knows the grants, from the
-database, and the executions' pods, from a watch cache of their namespace alone.
+It shares no event loop with pages, so a busy page or a slow database does not slow notebooks. It reads grants from the database, and the
+executions' pods from a watch cache of their namespace.
 """
 
 import asyncio
@@ -69,7 +69,7 @@ def _execution_of(pod: Pod) -> str:
 
 
 async def _problem() -> str:
-    """Why nobody can be served now: without the database nobody is let in, without the first list no pod is known."""
+    """Return why nobody can be served now, or "": without the database nobody is admitted, without the first list no pod is known."""
     try:
         await database.background.run(WorkspaceGrant.objects.exists)
     except Exception as error:
@@ -88,7 +88,7 @@ proxy = WorkspaceProxy(
 
 
 async def start() -> None:
-    """Never fails for want of a cluster or a database: both are waited for. Raises UnsupportedDataPlanes."""
+    """Start without waiting for a cluster or database that does not answer. Raise UnsupportedDataPlanes."""
     database.open_threads()
     lives: dict[str, Life] = {"grants": gate.run}
     for id in await database.background.run(data_planes):

@@ -1,7 +1,7 @@
-"""Kubernetes quantities: parsed once at the border into exact numbers, printed for people at the other border.
+"""Kubernetes quantities: parsed into exact numbers, and formatted for people.
 
-CPU is counted in whole millicores and everything else in whole units (bytes, cards), rounded up as Kubernetes does, so sums
-and comparisons are exact integers. Syntax and suffixes: https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/
+CPU is counted in whole millicores and everything else in whole units (bytes, GPUs), rounded up as Kubernetes does, so sums and comparisons
+are exact integers. Syntax and suffixes: https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/
 """
 
 import re
@@ -33,7 +33,7 @@ _BINARY = (("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10))
 
 
 def parse_quantity(text: str | int | float) -> Decimal:
-    """The exact value in base units (cores, bytes, cards). Raises ValueError with a sentence for its reader."""
+    """Return the exact value in base units (cores, bytes, GPUs). Raise ValueError with a sentence for its reader."""
     written = str(text).strip()
     match = _PATTERN.fullmatch(written) if len(written) <= _LONGEST else None
     if match is None:
@@ -47,22 +47,22 @@ def parse_quantity(text: str | int | float) -> Decimal:
 
 
 def millicores(text: str | int | float) -> int:
-    """CPU in thousandths of a core, rounded up."""
+    """Return CPU in thousandths of a core, rounded up."""
     return int((parse_quantity(text) * 1000).to_integral_value(ROUND_CEILING))
 
 
 def whole(text: str | int | float) -> int:
-    """Bytes or cards, rounded up to the next whole one."""
+    """Return bytes or GPUs, rounded up to a whole number."""
     return int(parse_quantity(text).to_integral_value(ROUND_CEILING))
 
 
 def format_cores(milli: int) -> str:
-    """Cores for people: 500 -> "0.5", 8000 -> "8", 1234 -> "1.23"."""
+    """Return cores for people: 500 -> "0.5", 8000 -> "8", 1234 -> "1.23"."""
     return f"{milli / 1000:.2f}".rstrip("0").rstrip(".")
 
 
 def format_bytes(count: int) -> str:
-    """Binary units for people, at most three digits and one decimal: 4294967296 -> "4 GiB"."""
+    """Return bytes in binary units for people, with at most one decimal: 4294967296 -> "4 GiB"."""
     for suffix, size in _BINARY:
         if abs(count) >= size:
             return f"{count / size:.1f}".removesuffix(".0") + f" {suffix}B"

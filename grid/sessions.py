@@ -1,7 +1,7 @@
 """The session engine (SESSION_ENGINE): sessions in our own table, which end when they are idle or old, and can be listed.
 
-The limits are the central configuration's and are read at each check, so a change is in force at once. A cookie's key is never
-stored: the table's keys are digests of it (`stored_key`), and all functions here that take or return keys mean those.
+The limits are the central configuration's and are read at each check, so a change applies at once. A cookie's key is never stored: the
+table's keys are digests of it (`stored_key`), and all functions here that take or return keys mean the digests.
 """
 
 import hashlib
@@ -32,35 +32,35 @@ _AGENT_LENGTH = 200
 
 
 def stored_key(session_key: str) -> str:
-    """The key in our tables of the session whose cookie holds `session_key`: 160 bits of its SHA-256, as long as Django's column."""
+    """Return the table's key of the session whose cookie holds `session_key`: 160 bits of its SHA-256, as long as Django's column."""
     return hashlib.sha256(session_key.encode()).hexdigest()[:40]
 
 
 @dataclass(frozen=True, slots=True)
 class SessionLimits:
-    """After how long a session ends: without a request, and in any case."""
+    """How long a session lasts: without a request, and in any case."""
 
     idle: timedelta
     absolute: timedelta
 
     def living(self, now: datetime) -> Q:
-        """The sessions that are within both limits."""
+        """Return the filter for sessions within both limits."""
         return Q(expire_date__gt=now, created_at__gt=now - self.absolute, seen_at__gt=now - self.idle)
 
 
 def limits() -> SessionLimits:
-    """What the central configuration says now, in one query."""
+    """Return the limits that the central configuration sets now, in one query."""
     idle, absolute = centralconfig.values_of(centralconfig.SESSION_IDLE, centralconfig.SESSION_ABSOLUTE)
     return SessionLimits(idle=timedelta(seconds=idle), absolute=timedelta(seconds=absolute))
 
 
 class SessionStore(SessionBase):
-    """What Django, Channels and the admin know as request.session."""
+    """The store behind request.session in Django, Channels and the admin."""
 
     seen_at: datetime | None = None  # of the loaded session
 
     def load(self) -> dict[str, Any]:
-        """The session's data; nothing, and no key, when it has ended. Loading is no sign of a person: see `touch`."""
+        """Return the session's data; {} without a key when it has ended. Loading does not count as use: see `touch`."""
         row = Session.objects.filter(limits().living(timezone.now()), pk=stored_key(self.session_key or "")).first()
         if row is None:
             self._session_key = None
@@ -83,7 +83,7 @@ class SessionStore(SessionBase):
             return
 
     def save(self, must_create: bool = False) -> None:
-        """UpdateError when the session has been ended in the meantime: a late request must not bring it back."""
+        """Save the session. Raise UpdateError when it has ended in the meantime: a late request must not bring it back."""
         if self.session_key is None:
             self.create()
             return
@@ -110,7 +110,7 @@ class SessionStore(SessionBase):
         purge(timezone.now())
 
     def touch(self, now: datetime) -> None:
-        """Somebody uses the loaded session."""
+        """Record that somebody uses the loaded session."""
         if self.session_key and self.seen_at is not None and self.seen_at <= now - SEEN_PRECISION:
             touch([stored_key(self.session_key)], now)
 
@@ -128,14 +128,14 @@ class SessionStore(SessionBase):
 
 @receiver(user_logged_in)
 def note_browser(sender: type[User], request: HttpRequest, user: User, **kwargs: Any) -> None:
-    """Keep where the login came from, for the list of one's sessions."""
+    """Store address and browser of the login in the session, for the person's list of sessions."""
     request.session[_ADDRESS] = request.META.get("REMOTE_ADDR", "")[:45]
     agent = request.META.get("HTTP_USER_AGENT", "")[: 2 * _AGENT_LENGTH]
     request.session[_AGENT] = "".join(one for one in agent if one.isprintable())[:_AGENT_LENGTH]
 
 
 def valid_users(session_keys: Collection[str]) -> dict[str, User]:
-    """Stored key -> user, of those sessions that are logged in now: within both limits, the account open, the password unchanged.
+    """Return stored key -> user for the logged-in sessions: within both limits, the account active, the password unchanged.
 
     Two queries, however many sessions are asked for.
     """
@@ -148,33 +148,33 @@ def valid_users(session_keys: Collection[str]) -> dict[str, User]:
 
 
 def living_sessions(now: datetime) -> QuerySet[Session]:
-    """All sessions within both limits."""
+    """Return all sessions within both limits."""
     return Session.objects.filter(limits().living(now))
 
 
 def of_user(user: User, now: datetime) -> QuerySet[Session]:
-    """The sessions in which that person is logged in; those of an older password count no more."""
+    """Return the sessions in which that person is logged in; those of an older password do not count."""
     return living_sessions(now).filter(user=user, auth_hash=user.get_session_auth_hash())
 
 
 def end(user: User, session_key: str) -> bool:
-    """End that session if it is the person's; whether there was one."""
+    """End that session if it is the person's; return True when there was one."""
     deleted, _ = Session.objects.filter(pk=session_key, user=user).delete()
     return deleted > 0
 
 
 def end_others(user: User, session_key: str) -> None:
-    """End all sessions of that person but one."""
+    """End all sessions of that person except one."""
     Session.objects.filter(user=user).exclude(pk=session_key).delete()
 
 
 def touch(session_keys: Collection[str], now: datetime) -> None:
-    """Somebody uses these sessions; written for those only that were not said to be used within the last minute."""
+    """Record that these sessions are in use; only those are written whose last use is a minute old."""
     Session.objects.filter(pk__in=set(session_keys), seen_at__lte=now - SEEN_PRECISION).update(seen_at=now)
 
 
 def purge(now: datetime, at_most: int | None = None) -> int:
-    """Delete sessions that have ended by themselves; how many."""
+    """Delete sessions that have expired; return their number."""
     ended = Session.objects.exclude(limits().living(now))
     if at_most is not None:
         ended = Session.objects.filter(pk__in=list(ended.values_list("pk", flat=True)[:at_most]))

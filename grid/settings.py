@@ -1,4 +1,4 @@
-"""Settings, read from the environment; every one has a default that is right for one machine.
+"""Settings, read from the environment; each has a default that is right for one machine.
 
 Sections: paths and readers, security, applications, database, cluster, workspaces, static files, logging.
 """
@@ -55,9 +55,9 @@ SECURE_HSTS_SECONDS = env.int("GRID_HSTS_SECONDS", default=30 * 24 * 60 * 60) if
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_SECONDS > 0
 SECURE_SSL_REDIRECT = _https and SECURE_PROXY_SSL_HEADER is not None
 SECURE_REDIRECT_EXEMPT = [r"^(healthz|readyz|freshz)$"]
-# To be on browsers' preload lists is decided for a registrable domain as a whole, by its owner.
+# Whether to be on browsers' preload lists is up to the owner of the registrable domain.
 SILENCED_SYSTEM_CHECKS = ["security.W021"]
-# The middleware of django-axes replaces the answer to who is locked out; ours come from the forms (dashboard.forms.login).
+# The middleware of django-axes would replace our answer to a locked-out person (dashboard.forms.login).
 SILENCED_SYSTEM_CHECKS += ["axes.W002"]
 # A browser takes a cookie of such a name only from this very host, by https: no sibling host can put one of its own in its place.
 _cookie_prefix = "__Host-" if _https else ""
@@ -131,7 +131,7 @@ TEMPLATES = [
         },
     }
 ]
-# The first one refuses who is locked out, before a password is looked at; see grid.lockouts.
+# The first one refuses locked-out people before a password is checked; see grid.lockouts.
 AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "grid.accounts.AccountBackend"]
 AXES_HANDLER = "grid.lockouts.LockoutHandler"
 AXES_COOLOFF_TIME = "grid.lockouts.cool_off"
@@ -169,7 +169,7 @@ if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
         "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;",
     }
 else:
-    # A server that vanishes without a word would keep whoever asks it waiting for ever. In milliseconds and in seconds:
+    # Without these, a query to a server that vanished would wait for ever. In milliseconds and in seconds:
     # https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-PARAMKEYWORDS
     DATABASES["default"]["OPTIONS"] = {
         "connect_timeout": 5,

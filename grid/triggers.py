@@ -1,8 +1,7 @@
-"""Triggers by which the database says what was written; `grid.changefeed` hears it.
+"""Database triggers that report what is written; `grid.changefeed` listens to them.
 
-An execution that is written, who has which role in a project, and the names that lists show. They are taken away before migrations
-and made after them, because a column that a trigger names cannot be changed, and because SQLite makes a changed table anew without its
-triggers.
+They report written executions, changed roles in projects, and changed names that lists show. They are dropped before migrations and created
+after them, because a column that a trigger names cannot be changed, and because SQLite recreates a changed table without its triggers.
 """
 
 from collections.abc import Collection, Iterator
@@ -13,7 +12,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 CHANNEL = "compute_grid_changes"
 TABLE = "grid_written"
-KEPT = 10_000  # of SQLite's table, for whoever did not look for a while
+KEPT = 10_000  # rows of SQLite's table, for a reader that paused
 EVERYTHING = "everything"
 
 # Table, what is said of `{row}`, the operations, and the columns that alone matter. One of a table and operation.
@@ -30,16 +29,16 @@ _SAID = (
 _ENDING = "_said"  # of our triggers' names, and of no other's
 LISTED = {
     "sqlite": f"SELECT name FROM sqlite_master WHERE type = 'trigger' AND name LIKE '%{_ENDING}'",
-    # Those that fire, on the tables that a query without a schema's name finds.
+    # Enabled triggers on tables that a query without a schema name finds.
     "postgresql": "SELECT tgname FROM pg_trigger WHERE tgenabled IN ('O', 'A') AND pg_table_is_visible(tgrelid) "
     f"AND tgname LIKE '%{_ENDING}'",
 }
-# Who waits for a long transaction's tables would make all others wait as well.
+# Waiting for a lock behind a long transaction would make everybody else wait as well.
 _LOCK_TIMEOUT = "SET LOCAL lock_timeout = '10s'"
 
 
 def take_away(using: str, plan: Any = None, **kwargs: Any) -> None:
-    """Before migrations, if there are any to do; whoever hears it looks for the triggers and finds none."""
+    """Drop the triggers before migrations, if there are any to run; the feeds then notice that they are missing."""
     connection = connections[using]
     if not plan or connection.vendor not in LISTED:
         return
@@ -58,7 +57,8 @@ def take_away(using: str, plan: Any = None, **kwargs: Any) -> None:
 
 
 def install(using: str, plan: Any = None, **kwargs: Any) -> None:
-    """After migrations; and after none, if any is missing. A flush, which sends the same signal, has no plan."""
+    """Create the triggers after migrations, also when none ran but a trigger is missing. A flush, which sends the same signal, has no
+    plan."""
     connection = connections[using]
     if connection.vendor not in LISTED or not _tables() <= set(connection.introspection.table_names()):
         return
@@ -74,7 +74,7 @@ def install(using: str, plan: Any = None, **kwargs: Any) -> None:
         with transaction.atomic(using):
             for statement in statements:
                 _execute(connection, statement)
-    # What was written without triggers is not known.
+    # Writes without triggers were not reported.
     _execute(connection, _say_everything(connection.vendor))
 
 
@@ -85,7 +85,7 @@ def _say_everything(vendor: str) -> str:
 
 
 def names() -> set[str]:
-    """Of all triggers."""
+    """Return the names of all triggers."""
     return {_name(table, operation) for table, _, operations, _ in _SAID for operation in operations}
 
 
@@ -109,7 +109,7 @@ def _execute(connection: BaseDatabaseWrapper, statement: str) -> None:
 
 
 def _statements(vendor: str) -> Iterator[list[str]]:
-    """What makes the triggers, each list in a transaction."""
+    """Yield the statements that create the triggers; each list is one transaction."""
     if vendor == "sqlite":
         yield [f"CREATE TABLE IF NOT EXISTS {TABLE} (number INTEGER PRIMARY KEY, what TEXT NOT NULL)"]
     for table, said, operations, columns in _SAID:
@@ -146,6 +146,6 @@ def _postgresql(table: str, said: str, operation: str, columns: Collection[str])
 
 
 def _each(said: str, operation: str) -> list[str]:
-    """What is said of the row, of an updated one before and after."""
+    """Return the texts for a row, of an updated row before and after."""
     rows = {"INSERT": ["NEW"], "UPDATE": ["OLD", "NEW"], "DELETE": ["OLD"]}[operation]
     return list(dict.fromkeys(said.format(row=row) for row in rows))

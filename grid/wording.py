@@ -21,7 +21,7 @@ def listed(parts: Iterable[str]) -> str:
 
 
 def again(kind: str) -> str:
-    """Return what its owner does with something of this kind that has ended, as the button there says it."""
+    """Return what its owner does with an ended execution of this kind, as the button says."""
     return "resume it" if kind == "workspace" else "launch it again"
 
 

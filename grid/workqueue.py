@@ -1,7 +1,7 @@
-"""Keys that need a look, for several workers. Fair, stingy, and never one key in two hands.
+"""A work queue of keys for several workers: fair, without duplicates, and never one key at two workers.
 
-A key added many times before it is taken is worked on once; a key added while it is worked on comes again afterwards. So a
-worker that reads the present state when it begins can miss nothing.
+A key added many times before it is taken is worked on once; a key added while it is worked on comes again afterwards. So a worker that
+reads the present state when it begins can miss nothing.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from grid.backoff import Backoff
 
 
 class Timer(Protocol):
-    """Seconds that pass, and a way to wait for them."""
+    """A clock in seconds, and a way to wait."""
 
     def monotonic(self) -> float: ...
 
@@ -31,21 +31,21 @@ class LoopTimer:
 
 
 class WorkQueue:
-    """`get` gives a key to one worker, who says `done`; all on one event loop. `backoff` makes the delays of a key that fails."""
+    """The queue, on one event loop. `get` hands a key to one worker, which calls `done`; `backoff` makes the delays of a failing key."""
 
     def __init__(self, backoff: Callable[[], Backoff], timer: Timer | None = None) -> None:
         self._backoff = backoff
         self._timer = timer or LoopTimer()
         self._order: asyncio.Queue[str] = asyncio.Queue()
-        self._dirty: set[str] = set()  # needs a look; in `_order` unless somebody is at it
+        self._dirty: set[str] = set()  # to be worked on; in `_order` unless being worked on
         self._processing: set[str] = set()
         self._backoffs: dict[str, Backoff] = {}
         self._due: dict[str, float] = {}
-        self._delayed: list[tuple[float, str]] = []  # a heap; what differs from `_due` was overtaken
+        self._delayed: list[tuple[float, str]] = []  # a heap; an entry that differs from `_due` is obsolete
         self._waiting: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
-        """Keys that wait or are worked on; those that are delayed do not count."""
+        """Return the number of keys that wait or are worked on; delayed keys do not count."""
         return len(self._dirty | self._processing)
 
     def add(self, key: str) -> None:
@@ -56,7 +56,7 @@ class WorkQueue:
             self._order.put_nowait(key)
 
     def add_later(self, key: str, seconds: float) -> None:
-        """Add after a delay in seconds; of several delays of one key the one that ends first counts."""
+        """Add the key after a delay in seconds; of several delays of one key the earliest counts."""
         due = self._timer.monotonic() + seconds
         if self._due.get(key, due + 1) <= due:
             return
@@ -67,13 +67,13 @@ class WorkQueue:
             self._waiting = asyncio.create_task(self._add_delayed(), name="delayed keys")
 
     def retry(self, key: str, *, at_least: float = 0.0) -> float:
-        """Add after a delay that grows with each failure, and return it in seconds."""
+        """Add the key after a delay that grows with each failure, and return the delay in seconds."""
         delay = max(at_least, self._backoffs.setdefault(key, self._backoff()).next())
         self.add_later(key, delay)
         return delay
 
     def succeeded(self, key: str) -> None:
-        """The next failure begins with the shortest delay again."""
+        """Reset the key's back-off."""
         self._backoffs.pop(key, None)
 
     async def get(self) -> str:
@@ -88,7 +88,7 @@ class WorkQueue:
             self._order.put_nowait(key)
 
     def close(self) -> None:
-        """No delayed key comes any more."""
+        """Drop all delayed keys."""
         self._close_timer()
         self._due.clear()
         self._delayed.clear()

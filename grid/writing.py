@@ -1,6 +1,6 @@
-"""Whether this installation can write: to its database, and to the folders that it and its libraries use.
+"""Checks whether this installation can write: to its database, and to the folders that it and its libraries use.
 
-A full disk lets the database go on answering reads, so reading proves nothing. Nothing of a probe stays behind.
+A full disk lets the database go on answering reads, so reading proves nothing. A probe leaves nothing behind.
 """
 
 import shutil
@@ -15,12 +15,12 @@ LEAST_FREE = 32 * 2**20  # bytes: SQLite's log between two checkpoints, and a fe
 
 
 def problems() -> list[str]:
-    """Why nothing can be written, as sentences; none when all is well."""
+    """Return sentences that say why nothing can be written; [] when everything can."""
     return [*database_problems(), *folder_problems(folders())]
 
 
 def database_problems() -> list[str]:
-    """PostgreSQL refuses every change on a standby, which is what a wrong or failed-over address leads to."""
+    """Return a sentence when PostgreSQL is read-only: a standby refuses every change, as after a wrong or failed-over address."""
     if connection.vendor != "postgresql":
         return []
     try:
@@ -33,7 +33,7 @@ def database_problems() -> list[str]:
 
 
 def folders() -> dict[str, Path]:
-    """What is written to besides a database server, by a name for people."""
+    """Return the folders that are written to besides a database server, by a name for people."""
     found = {"the temporary folder": Path(tempfile.gettempdir())}
     name = str(settings.DATABASES["default"]["NAME"])
     if connection.vendor == "sqlite" and Path(name).is_absolute():
@@ -44,7 +44,7 @@ def folders() -> dict[str, Path]:
 def folder_problems(
     folders: Mapping[str, Path], *, free_bytes: Callable[[Path], int] = lambda path: shutil.disk_usage(path).free
 ) -> list[str]:
-    """One sentence for each folder that takes no file, or hardly another one."""
+    """Return one sentence for each folder that cannot be written to, or has hardly any space left."""
     found = []
     for name, path in folders.items():
         try:

@@ -128,9 +128,7 @@ class ActiveExecutions:
         self._roles_in: dict[str, Mapping[int, str]] = {}  # by project, from its row that was read last
         self._listeners: list[RowListener] = []
         self._roles: object = None
-        self._all_told = self._all_read = (
-            0  # how many changes of names were reported, and how many of these have been read
-        )
+        self._all_told = self._all_read = 0  # changes of names that were reported, and how many of these were read
         self._named_at = float("-inf")  # when all rows were last read, with the names that they show
         self._looked_at = float("-inf")
         self._reading = asyncio.Lock()  # so that an older read never overwrites a newer one

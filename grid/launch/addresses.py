@@ -1,4 +1,4 @@
-"""The origins of this installation, as its settings say."""
+"""The workspaces' origins, from the settings."""
 
 from django.conf import settings
 

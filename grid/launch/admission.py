@@ -1,4 +1,4 @@
-"""Gives free slots to those who wait, in one transaction: reads a snapshot, lets `quota` decide, writes the decisions.
+"""Admits queued executions in one transaction: takes a snapshot, lets `quota` decide, writes the decisions.
 
 Two processes may run this at the same time and no slot is given twice; see `snapshot.take` for why.
 """
@@ -20,9 +20,9 @@ ADMITTED = Transition(State.DEPLOYING, "admitted", "Has a slot; its objects are 
 
 
 def admit_waiting(data_plane: str, *, now: datetime) -> Sequence[str]:
-    """The ids of those admitted to the data plane, in order; a workspace or job and its cluster one after the other.
+    """Admit executions to the data plane and return their ids in order, a workspace or job and its cluster one after the other.
 
-    Who waits too long ends as an error; everybody else learns why and where he stands.
+    An execution that has waited too long ends as an error; the others get a message with the reason and their place in the queue.
     """
     if not Execution.objects.in_data_plane(data_plane).queued().exists():
         return []
@@ -59,7 +59,7 @@ def _reserve(unit: Unit, now: datetime) -> Unit:
 
 
 def _keep_waiting(unit: Unit, refused: Deferred, timeout: timedelta, now: datetime) -> None:
-    """The same is written to all of it, in one transaction: it waits, and gives up, together."""
+    """Write the refusal to the whole unit in one transaction: its executions wait, and time out, together."""
     with transaction.atomic():
         for row in unit:
             if not _wrote(row, refused, now - unit[0].state_since > timeout, timeout, now):

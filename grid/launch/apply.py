@@ -1,7 +1,7 @@
-"""Brings an execution's objects into the cluster and out of it again. Every step may be repeated at any time.
+"""Creates an execution's objects in the cluster and deletes them. Every step may be repeated at any time.
 
-What exists under a derived name and carries the execution's label is ours from an earlier try and is left as it is; the same
-name without it belongs to somebody else, and nothing of that is touched.
+An object with a derived name and the execution's label comes from an earlier try and is left as it is; an object with the same name but
+without the label belongs to somebody else, and is not touched.
 """
 
 import logging
@@ -32,7 +32,7 @@ class NameTaken(GridError):
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """The cluster of a workspace or job, with the address at which its head is reached."""
+    """The cluster of a workspace or job, with its head's address."""
 
     spec: ExecutionSpec
     head_address: str
@@ -52,7 +52,7 @@ class _Page(msgspec.Struct, Generic[T]):
 
 
 async def ensure_namespace(api: KubeApi, namespace: str) -> None:
-    """Create it unless it exists."""
+    """Create the namespace unless it exists."""
     try:
         await api.get(NAMESPACES, namespace)
     except NotFound:
@@ -77,7 +77,7 @@ async def create_all(
     storage: Storage,
     attached: Attached | None = None,
 ) -> None:
-    """Create what is missing of a run, in order. Raises NameTaken, or what the API server says."""
+    """Create the missing objects of a run, in order. Raise NameTaken, or the API server's error."""
     uid = await create_anchor(api, spec, namespace=namespace)
     wanted = manifests.build(
         spec,
@@ -93,18 +93,18 @@ async def create_all(
 
 
 async def create_anchor(api: KubeApi, spec: ExecutionSpec, *, namespace: str) -> str:
-    """The uid of what owns all objects of an execution."""
+    """Create the anchor, which owns all objects of an execution, unless it exists; return its uid."""
     anchor = await get_or_create(api, manifests.anchor(spec, namespace=namespace), spec.id)
     return str(anchor["metadata"]["uid"])
 
 
 async def find_pods(api: KubeApi, execution_id: str, *, namespace: str) -> Sequence[Pod]:
-    """The execution's pods as the API server knows them now: never from a cache."""
+    """Return the execution's pods as the API server knows them now: never from a cache."""
     return await list_all(api, PODS, Pod, namespace=namespace, label_selector=f"{KEYS.execution}={execution_id}")
 
 
 async def pod_metadata(api: KubeApi, *, namespace: str, label_selector: str) -> dict[str, Metadata]:
-    """Return the metadata of every pod that the selector finds by its key, as the API server knows them now; nothing else is sent."""
+    """Return the metadata of every selected pod by its key, as the API server knows them now; only metadata is transferred."""
     found = await list_all(
         api, PODS, _Described, namespace=namespace, label_selector=label_selector, metadata_only=True
     )
@@ -120,7 +120,7 @@ async def list_all(
     label_selector: str,
     metadata_only: bool = False,
 ) -> Sequence[T]:
-    """Every page of a list, as objects of that kind."""
+    """Return all pages of a list, as objects of that type."""
     found: list[T] = []
     token = ""
     while True:
@@ -139,7 +139,7 @@ async def list_all(
 
 
 async def delete_all(api: KubeApi, object_name: str, execution_id: str, *, namespace: str) -> Sequence[Pod]:
-    """Ask for the end of everything; the pods that are still there, ending. Nothing is left when it returns none."""
+    """Delete everything and return the pods that still exist, which are ending; nothing is left when there are none."""
     await delete_anchor(api, object_name, execution_id, namespace=namespace)
     return await end_pods(api, execution_id, namespace=namespace)
 
@@ -147,23 +147,23 @@ async def delete_all(api: KubeApi, object_name: str, execution_id: str, *, names
 async def end_pods(
     api: KubeApi, execution_id: str, *, namespace: str, grace_seconds: int | None = None
 ) -> Sequence[Pod]:
-    """Ask for the end of its pods, with their own time to end or with less; those that are still there, ending."""
+    """Delete the execution's pods, with their own grace period or a shorter one; return those that still exist, which are ending."""
     pods = await find_pods(api, execution_id, namespace=namespace)
     for pod in pods:
-        # The garbage collector would do it too; asking ourselves works also for a pod that has lost its owner.
+        # The garbage collector would do it too; deleting here works also for a pod that has lost its owner.
         if pod.metadata.deletion_timestamp is None or _has_longer(pod, grace_seconds):
             await delete_pod(api, pod, grace_seconds=grace_seconds)
     return await find_pods(api, execution_id, namespace=namespace) if pods else ()
 
 
 async def get_or_create(api: KubeApi, manifest: Manifest, execution_id: str) -> RawObject:
-    """The object as it is now in the cluster. Raises NameTaken, or what the API server says."""
+    """Return the object as it is now in the cluster. Raise NameTaken, or the API server's error."""
     namespace = str(manifest.body["metadata"]["namespace"])
     try:
         return await api.create(manifest.resource, manifest.body, namespace=namespace)
     except Conflict:
         found = await api.get(manifest.resource, manifest.name, namespace=namespace)
-    # A claim has many users, and an admin may have made it by hand.
+    # A claim has many users, and an admin may have created it by hand.
     if manifest.resource != VOLUME_CLAIMS and not is_ours(found, execution_id):
         kind = manifest.resource.kind
         raise NameTaken(f"There is a {kind} {manifest.name} in {namespace} already that belongs to something else.")
@@ -171,7 +171,7 @@ async def get_or_create(api: KubeApi, manifest: Manifest, execution_id: str) -> 
 
 
 async def delete_anchor(api: KubeApi, name: str, execution_id: str, *, namespace: str) -> None:
-    """The garbage collector then deletes what it owns."""
+    """Delete the anchor; the garbage collector then deletes what it owns."""
     try:
         anchor = await api.get(CONFIG_MAPS, name, namespace=namespace)
         if is_ours(anchor, execution_id) and "deletionTimestamp" not in anchor["metadata"]:

@@ -1,4 +1,4 @@
-"""What the controller remembers of the cluster: the executions' pods, autoscalers and events. Each change enqueues its execution."""
+"""The controller's watch caches: the executions' pods, autoscalers and events. Each change enqueues its execution."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ from grid.models.environment import Kind
 from grid.watch.events import EventStore, age_order
 from grid.watch.store import Store
 
-# A run's objects have the execution's name; a cluster's have its head's or workers', and those that their controllers make add to it.
+# A run's objects have the execution's name; a cluster's have its head's or workers', to which their controllers append suffixes.
 _OBJECT_NAME = re.compile(
     rf"(?:(?:{'|'.join(Kind.values)})-([a-z0-9]+)|{Kind.CLUSTER.value}-([a-z0-9]+)-(?:{HEAD}|{WORKER})(?:-[a-z0-9-]+)?)"
 )
@@ -27,24 +27,24 @@ def execution_of(labelled: Pod | Autoscaler | Metadata) -> str:
 
 
 def execution_of_event(event: Event) -> str:
-    """By the name of its object, which is derived from the execution's id; "" for any other object's."""
+    """Return the execution's id, from which the name of the event's object is derived; "" for other objects."""
     found = _OBJECT_NAME.fullmatch(event.involved_object.name)
     return (found[1] or found[2]) if found else ""
 
 
 @dataclass(frozen=True, slots=True)
 class GonePod:
-    """A pod as it was last, and when it was seen to be gone."""
+    """The last state of a pod, and when it was seen to be gone."""
 
     pod: Pod
     at: datetime
 
 
 class PodCache(Store[Pod]):
-    """The pods of all executions. `enqueue` is called with the execution of each pod that came, changed or went.
+    """The pods of all executions. `enqueue` is called with the execution of each pod that was added, changed or deleted.
 
     A change of annotations alone enqueues nothing: they are the controller's own notes on workers, written every few seconds.
-    `deleted_pods` has those that are gone, by execution and uid, until somebody has looked at them and takes them out.
+    `deleted_pods` holds deleted pods, by execution and uid, until a reconcile takes them out.
     """
 
     def __init__(self, enqueue: Enqueue, clock: Callable[[], datetime]) -> None:
@@ -57,7 +57,7 @@ class PodCache(Store[Pod]):
         old = self.get(changed.metadata.key)
         took = super().apply(changed)
         if took and old is not None and old.metadata.uid != changed.metadata.uid:
-            self._note_gone(old)  # another has its name already
+            self._note_gone(old)  # a new pod has its name already
         if took and (old is None or _but_for_notes(old) != _but_for_notes(changed)):
             self._enqueue(execution_of(changed))
         return took
@@ -76,8 +76,8 @@ class PodCache(Store[Pod]):
 
 
 class AutoscalerCache(Store[Autoscaler]):
-    """The autoscalers of all clusters. `enqueue` is called when one came, went, or was told something else; its status is read
-    by who wants it, and changes all the time."""
+    """The autoscalers of all clusters. `enqueue` is called when one was added, deleted, or has a new spec; its status changes all the
+    time, and is read on demand."""
 
     def __init__(self, enqueue: Enqueue) -> None:
         super().__init__("autoscalers", indexes={"execution": execution_of})
@@ -99,14 +99,14 @@ class AutoscalerCache(Store[Autoscaler]):
 
 
 class EventCache(EventStore):
-    """The events of the namespace. `enqueue` is called with the execution that a new or repeated event is about."""
+    """The events of the namespace. `enqueue` is called with the execution of a new or repeated event."""
 
     def __init__(self, enqueue: Enqueue) -> None:
         super().__init__(indexes={"execution": execution_of_event})
         self._enqueue = enqueue
 
     def of(self, execution_id: str) -> Sequence[Event]:
-        """The events about any of its objects, oldest first."""
+        """Return the events about any object of the execution, oldest first."""
         return sorted(self.by("execution", execution_id), key=age_order)
 
     def apply(self, changed: Event) -> bool:

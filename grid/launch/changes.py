@@ -1,8 +1,8 @@
-"""What a person changes of an execution that lives already: a cluster's size, its head; with a line of its history for each.
+"""Changes by a person to a running execution: resizing a cluster, restarting its head; each writes an entry in its history.
 
-Rights are the caller's matter. A cluster may be asked to become smaller at once, and gives its slots back only when its workers
-were seen gone, and while workers end it gets none beyond its slots (`clusters.slots`): so nobody holds more pods than slots, but for what
-docs/clusters.md names.
+The caller checks rights. A cluster may be resized down at once, and gives its slots back only when its workers are confirmed gone; while
+workers end it gets none beyond its slots (`clusters.slots`). So nobody holds more pods than slots, apart from the cases in
+docs/clusters.md.
 """
 
 from datetime import datetime
@@ -24,9 +24,9 @@ RESTARTABLE = frozenset({State.PREPARING, State.RUNNING})
 
 
 def resize(execution: Execution, *, minimum: int, maximum: int, by: str, now: datetime) -> None:
-    """Give a cluster another least and most number of workers. Raises Rejected; the given object is fresh afterwards.
+    """Set the minimum and maximum of a cluster's workers. Raise Rejected; `execution` is refreshed.
 
-    Growing takes the slots here, so they must be free now. Shrinking leaves `slots` as they are; see `slots_to_keep`.
+    Scaling up takes the slots here, so they must be free now. Scaling down leaves `slots` as they are; see `slots_to_keep`.
     """
     while True:
         with transaction.atomic():
@@ -47,9 +47,9 @@ def resize(execution: Execution, *, minimum: int, maximum: int, by: str, now: da
 
 
 def restart_head(execution: Execution, *, by: str, now: datetime) -> None:
-    """Ask for a new head: the controller writes down which head it finds and replaces that one, once (`clusters.status`).
+    """Request a new head: the controller records which head it finds and replaces that one, once (`clusters.status`).
 
-    Raises Rejected.
+    Raise Rejected.
     """
     while True:
         with transaction.atomic():
@@ -65,11 +65,11 @@ def restart_head(execution: Execution, *, by: str, now: datetime) -> None:
 
 
 def slots_to_keep(slots: int, *, workers_maximum: int, worker_pods: int) -> int:
-    """The slots that a cluster holding `slots` still needs, from what was seen of it; never more than it holds.
+    """Return the slots that a cluster holding `slots` still needs, as observed; never more than it holds.
 
-    For the controller, after the autoscaler (or the Deployment's replicas) in Kubernetes was given the new maximum: before that
-    workers may still be added. `worker_pods` counts those that are ending, and those that are wanted and not there yet. Written on the
-    revision that it was read at.
+    For the controller, after the autoscaler (or the Deployment's replicas) in Kubernetes was given the new maximum: before that workers may
+    still be added. `worker_pods` includes those that are ending, and those that are desired and do not exist yet. Write the result on the
+    revision that was read.
     """
     return min(slots, 1 + max(workers_maximum, worker_pods))
 
@@ -77,7 +77,7 @@ def slots_to_keep(slots: int, *, workers_maximum: int, worker_pods: int) -> int:
 def record_change(
     row: Execution, columns: dict[str, Any], *, reason: str, message: str, by: str, now: datetime
 ) -> bool:
-    """Write columns and their line of history; False, and nothing written, when the row was written meanwhile."""
+    """Write the columns with an entry in the history; return False without writing when the row was written meanwhile."""
     with transaction.atomic():
         if not lifecycle.update(row.pk, columns, revision=row.revision, now=now):
             return False
@@ -94,12 +94,12 @@ def record_change(
 
 
 def lock_holder(user_id: int) -> None:
-    """Until the transaction ends nobody else gives this user slots. SQLite has one writer at a time anyway."""
+    """Lock the user's row, so that until the transaction ends nobody else gives this user slots. SQLite has one writer at a time anyway."""
     list(User.objects.select_for_update(no_key=True).filter(pk=user_id).values_list("pk"))
 
 
 def _locked(execution: Execution) -> Execution:
-    """The row as it is now. Rows of the queue are locked before their users, by admission as well."""
+    """Return the row as it is now, locked. Rows of the queue are locked before their users, by admission as well."""
     row = Execution.objects.select_for_update(no_key=True).get(pk=execution.pk)
     lock_holder(row.owner_id)
     return row
@@ -120,7 +120,7 @@ def _living_cluster(row: Execution) -> ClusterSpec:
 def _wrong_size(cluster: ClusterSpec, minimum: int, maximum: int) -> list[Problem]:
     problems = list(wrong_counts(minimum, maximum))
     policy = cluster_policy(cluster.framework)
-    if maximum > max(policy.maximum_workers, cluster.workers_maximum):  # smaller is always allowed
+    if maximum > max(policy.maximum_workers, cluster.workers_maximum):  # scaling down is always allowed
         problems.append(beyond_limit("workers_maximum", policy))
     if not cluster.scaling.autoscale and minimum != maximum and not problems:
         sentence = "This cluster does not grow by itself; give the same number as the least and the most."
@@ -129,7 +129,8 @@ def _wrong_size(cluster: ClusterSpec, minimum: int, maximum: int) -> list[Proble
 
 
 def _without_room(row: Execution, wanted: int) -> list[Problem]:
-    """It needs `wanted` slots, and takes those that it lacks now. What waits in the queue must only be able to start some day."""
+    """Return a problem when the user lacks the slots for `wanted`. A cluster that holds slots needs the rest free now; one in the queue
+    need only fit the limit."""
     limit = value_of(MAXIMUM_EXECUTIONS_PER_USER)
     if not row.holds_slots:
         pair = Execution.objects.queued().filter(pk=row.attached_to_id).first()

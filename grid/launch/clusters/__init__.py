@@ -1,1 +1,1 @@
-"""On-demand clusters: their objects, the way through their states, and what is asked of their frameworks."""
+"""On-demand clusters: their objects, their states, and the polling of their frameworks."""

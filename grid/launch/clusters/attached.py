@@ -1,4 +1,4 @@
-"""A cluster that was launched with a workspace or job lives and dies with it; when it ends first, the other is told that it is alone."""
+"""A cluster that was launched with a workspace or job ends with it; when the cluster ends first, the other's history says so."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -13,14 +13,14 @@ from grid.models.execution import ACTIVE_STATES, FINAL_STATES
 
 _ENDING = (State.STOPPING, State.FINISHING, *FINAL_STATES)
 _BY = {kind: f"its {kind.value}" for kind in Kind}
-# Who asks for the stop, in the record.
+# Recorded as the person who requested the stop.
 PARENTS = frozenset(_BY.values())
 
 
 def stop_with_parents(data_plane: str, *, now: datetime) -> Sequence[str]:
-    """Ask for the end of each cluster in the data plane whose workspace or job ends or has ended, however it did; their ids.
+    """Request the stop of each cluster in the data plane whose workspace or job ends or has ended; return their ids.
 
-    Asked of the database each time and not told by an event, so nothing that dies in between is forgotten.
+    The database is asked each time instead of relying on an event, so nothing is forgotten when a process dies in between.
     """
     ends = Q(attached_to__state__in=_ENDING) | Q(attached_to__stop_requested_at__isnull=False)
     found = (
@@ -39,8 +39,7 @@ def stop_with_parents(data_plane: str, *, now: datetime) -> Sequence[str]:
 
 
 def goes_on_alone(cluster: LedgerRecord, parent: LedgerRecord, *, now: datetime) -> EventRecord | None:
-    """The line of history for a workspace or job whose cluster ends before it does; None when it ends too, or is
-    never started."""
+    """Return the history entry of a workspace or job whose cluster ends before it does; None when it ends too, or never starts."""
     if cluster.stop_wanted_by in PARENTS or parent.stop_wanted or parent.state in _ENDING:
         return None
     if cluster.state != State.ERROR:

@@ -1,9 +1,9 @@
-"""What each worker is told about itself: how dear it would be to lose it, and what it holds. Pure.
+"""The annotations of each worker pod: its deletion cost and the report of what it holds. Pure.
 
-Kubernetes removes first what has no node or is not ready, and then what costs least. So a worker that has not joined, or that its head
-has lost, is cheapest: nothing can be lost with it. Then come idle ones, those with fewer results first, because their drain is short; then
-busy ones by their tasks. Kubernetes asks to change this rarely: numbers are rounded, and while a worker only does more or less of the same
-they are written four times a minute at most. That it has nothing any more, or something again, is written at once.
+Kubernetes first deletes pods without a node or not ready, and then those with the lowest cost. So a worker that has not joined, or that its
+head has lost, has the lowest: nothing can be lost with it. Idle workers follow, those with fewer results first, because their drain is
+short; then busy ones by their tasks. Kubernetes asks to change the cost rarely: numbers are rounded, and while a worker only has more or
+less of the same they are written four times a minute at most. A change between nothing and something is written at once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,14 +18,14 @@ from grid.launch.frameworks.base import ClusterReport, WorkerReport
 HOLD_SECONDS = 15.0
 ABSENT = -1
 _TASK = 1_000_000
-_MOST_TASKS = 2_000  # with the bytes of a whole step this stays below 2**31, Kubernetes' limit
+_MOST_TASKS = 2_000  # together with the bytes below one task, stays under 2**31, Kubernetes' limit
 _MEBIBYTE = 2**20
 _LARGEST = 10**18
 
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """The annotations of one worker; `holds` is whether there is anything to lose."""
+    """The annotations of one worker; `holds` is True when there is anything to lose."""
 
     cost: str
     report: str
@@ -39,7 +39,7 @@ class Notes:
 def changed(
     report: ClusterReport, workers: Sequence[Pod], written_at: Mapping[str, float], *, now: float
 ) -> list[tuple[Pod, Notes]]:
-    """The pods to write to now. `written_at` is when each pod, by uid, was written to last."""
+    """Return the pods to annotate now. `written_at` is when each pod, by uid, was last annotated."""
     found = []
     for pod in workers:
         notes = notes_on(report.workers.get(pod.metadata.name))
@@ -53,16 +53,16 @@ def changed(
 
 
 def notes_on(worker: WorkerReport | None) -> Notes:
-    """None for one that the framework does not know."""
+    """Return the annotations for the report of a worker; None is one that the framework does not know."""
     if worker is None:
         return Notes(str(ABSENT), _json(0, 0), holds=False)
-    # What a head says is its user's word, so any number may come.
+    # A head runs user code, so it may report any number.
     tasks, held = (_rounded(min(max(0, count), _LARGEST)) for count in (worker.tasks, worker.bytes_held))
     return Notes(str(deletion_cost(tasks, held)), _json(tasks, held), holds=bool(tasks or held))
 
 
 def deletion_cost(tasks: int, bytes_held: int) -> int:
-    """Any task weighs more than any amount of results: results are moved in the drain, a task is begun again."""
+    """Return the cost. Any task weighs more than any amount of results: a drain moves results, but a task starts over."""
     return min(tasks, _MOST_TASKS) * _TASK + min(-(-bytes_held // _MEBIBYTE), _TASK - 1)
 
 
@@ -71,7 +71,7 @@ def _held(annotations: Mapping[str, str]) -> bool:
 
 
 def _rounded(count: int) -> int:
-    """To two digits."""
+    """Return the count rounded down to two significant digits."""
     step: int = 10 ** max(0, len(str(count)) - 2)
     return count // step * step
 

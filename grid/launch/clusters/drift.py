@@ -1,8 +1,8 @@
-"""Keeps a cluster's objects as its spec says: what somebody deleted is made again, and a changed size is carried over.
+"""Keeps a cluster's objects as its spec says: deleted objects are created again, and a changed size is applied.
 
-Cost follows change: the objects are read when this controller sees the cluster for the first time, when head or workers are missing, and
-when the audit, one list per kind for all clusters, finds something wrong; the one that says how many workers there are, when the spec or
-the slots allow another number. Nothing here decides about the cluster's state.
+The objects are read only when this controller sees the cluster for the first time, when head or workers are missing, and when the audit,
+one list per kind for all clusters, finds drift; the object that sets the number of workers also when the spec or the slots allow another
+number. Nothing here decides about the cluster's state.
 """
 
 import logging
@@ -50,18 +50,18 @@ class _Size:
 @dataclass(frozen=True, slots=True)
 class _Kept:
     size: _Size
-    expected: Mapping[tuple[Resource, str], int | None]  # name of each object, with the replicas it must have
+    expected: Mapping[tuple[Resource, str], int | None]  # the replicas that each object must have, None for any
 
 
 class DriftRepair:
-    """One per term of leadership."""
+    """Repairs drift during one term of leadership."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._kept: dict[str, _Kept] = {}
 
     async def create(self, row: LedgerRecord, spec: ExecutionSpec) -> str:
-        """All of it; the address of the head. See `objects.create_all`."""
+        """Create all objects and return the head's address. See `objects.create_all`."""
         context = self._context
         address = await objects.create_all(
             context.api, spec, namespace=context.namespace, storage=context.target.storage
@@ -70,7 +70,7 @@ class DriftRepair:
         return address
 
     async def keep(self, row: LedgerRecord, spec: ExecutionSpec, *, invalidated: bool) -> str:
-        """Make the objects what the spec says; the head's address, which is another if the old one could not be had again."""
+        """Repair the objects and return the head's address, which is a new one if the old one could not be kept."""
         address = status.read(row.status).head_address
         kept = self._kept.get(row.id)
         if invalidated or kept is None:
@@ -83,7 +83,7 @@ class DriftRepair:
         return address
 
     async def audit(self) -> set[str]:
-        """Clusters of which an object is missing, or whose replica count differs from ours while no autoscaler owns it."""
+        """Return the clusters of which an object is missing, or whose replica count differs from ours while no autoscaler owns it."""
         found: dict[tuple[Resource, str], int | None] = {}
         for resource in _KINDS if self._kept else ():
             listed = await apply.list_all(
@@ -119,17 +119,17 @@ class DriftRepair:
         return _Kept(_Size.of(spec), expected)
 
     def _replicas(self, manifest: Manifest, spec: ExecutionSpec) -> int | None:
-        """How many a Deployment must have; None where that is the autoscaler's to say, and for what has none."""
+        """Return the replicas that a Deployment must have; None when its autoscaler owns them, and for other kinds."""
         is_autoscaled = manifest.name == manifests.worker_name(spec.id) and manifests.is_autoscaled(spec)
         return None if is_autoscaled else manifest.body["spec"].get("replicas")
 
     def _sizing(self, spec: ExecutionSpec, anchor_uid: str, address: str) -> Manifest:
-        """Which object says how many workers there are: the autoscaler, or else the workers' Deployment."""
+        """Return the object that sets the number of workers: the autoscaler, or else the workers' Deployment."""
         namespace = self._context.namespace
         return manifests.workers(spec, namespace=namespace, anchor_uid=anchor_uid, head_address=address)[-1]
 
     def _autoscaler_is_right(self, row: LedgerRecord, spec: ExecutionSpec) -> bool:
-        """As far as the cache knows."""
+        """Return True when the cached autoscaler has the right size, or the cluster has none."""
         size = _Size.of(spec)
         known = self._context.autoscalers.by("execution", row.id)
         return not manifests.is_autoscaled(spec) or any(
@@ -153,7 +153,7 @@ class DriftRepair:
         return address
 
     async def _tell_workers(self, row: LedgerRecord, spec: ExecutionSpec, uid: str, address: str) -> None:
-        """The head is reached at another address; who is told is started anew."""
+        """Write the head's new address into the workers' template, which restarts them, and record it in the history."""
         deployment, *_ = manifests.workers(
             spec, namespace=self._context.namespace, anchor_uid=uid, head_address=address
         )
@@ -220,7 +220,8 @@ def _differing(found: RawObject, manifest: Manifest, fields: Sequence[str]) -> d
 
 
 def _at(service: Manifest, address: str) -> Manifest:
-    """Workers and clients know the head by its address, so a Service that is made again asks for the same."""
+    """Return the Service with the known address: workers and clients know the head by it, so a Service that is created again asks for
+    the same."""
     if not address:
         return service
     return replace(service, body={**service.body, "spec": {**service.body["spec"], "clusterIP": address}})

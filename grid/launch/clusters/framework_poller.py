@@ -1,10 +1,10 @@
-"""Asks the framework of each running cluster, every five seconds, what its workers hold and what waits; the leader alone does it.
+"""Polls the framework of each running cluster, every five seconds, for its workers' load and its waiting tasks; only the leader does so.
 
-What it hears goes where others look: the cost of each worker and what it holds onto the worker's pod, for Kubernetes and for the
-cluster's page; how many workers the framework would like to have onto the autoscaler, for the metrics API; and a sample of the cluster
-into the database. Each cluster is visited by a task of its own, so one whose head is slow or silent delays nobody; a head that was
-silent is asked less often and with few others, so that many of them delay nobody either. A failure is told once, and its end once; the
-next visit tries again.
+The answers are published where others read them: each worker's deletion cost and report on the worker's pod, for Kubernetes and for the
+cluster's page; the number of workers that the framework would like to have on the autoscaler, for the metrics API; and a sample of the
+cluster in the database. Each cluster is visited by a task of its own, so a slow or silent head delays nobody; a silent head is polled less
+often and together with few others, so that many of them delay nobody either. Only the first failure and the recovery are logged; the next
+visit tries again.
 """
 
 import asyncio
@@ -34,26 +34,26 @@ from grid.metrics.demand import Demand, read_demand, write_demand
 logger = logging.getLogger(__name__)
 
 PERIOD_SECONDS = 5.0
-SPREAD_SECONDS = 2.0  # visits of one round begin within so much time of each other, each cluster at its own place
+SPREAD_SECONDS = 2.0  # the visits of one round are spread over this time, each cluster at its own offset
 ANSWER_SECONDS = 3.0
 VISIT_SECONDS = 10.0
 AT_ONCE = 32
-# A silent head holds its place for all of the time that an answer may take.
+# A silent head occupies its place for the whole timeout.
 SILENT_AT_ONCE = 16
 SILENT_PERIOD_SECONDS = 30.0
 SAMPLE_SECONDS = 15.0
 THIN_SECONDS = 3600.0
 # The metrics API takes a number for old after three minutes, so it is written again long before.
 DEMAND_SECONDS = 45.0
-MOST_WANTED = 1_000_000  # far above any maximum; what a head says is its user's word
+MOST_WANTED = 1_000_000  # far above any maximum; a head runs user code, so it may report any number
 
 
 @dataclass(slots=True)
 class _Visits:
-    """What is remembered of one cluster, in seconds of the monotonic clock."""
+    """The poller's memory of one cluster, in seconds of the monotonic clock."""
 
     stored: RunningCluster
-    place: float  # in a round, drawn once, so that a cluster is visited evenly
+    place: float  # offset in a round, drawn once, so that a cluster is visited evenly
     sampled_at: float
     thinned_at: float
     written_at: dict[str, float]
@@ -65,7 +65,7 @@ class _Visits:
 
 
 def new_session() -> aiohttp.ClientSession:
-    """For heads only: no cookies, no proxy, no connection that is kept for ever."""
+    """Return a session for heads only: no cookies, no proxy, no connection that is kept for ever."""
     return aiohttp.ClientSession(
         timeout=aiohttp.ClientTimeout(total=ANSWER_SECONDS),
         connector=aiohttp.TCPConnector(limit=2 * AT_ONCE, keepalive_timeout=2 * PERIOD_SECONDS),
@@ -74,7 +74,7 @@ def new_session() -> aiohttp.ClientSession:
 
 
 class FrameworkPoller:
-    """`run` until cancelled."""
+    """Polls the frameworks; `run` until cancelled."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class FrameworkPoller:
         self._troubles = TroubleLog(context.monotonic)
 
     async def run(self) -> None:
-        """Never ends by itself: outages of the database and of the cluster are waited out."""
+        """Poll until cancelled, through outages of the database and of the cluster."""
         backoff = Backoff(longest=30.0, rng=self._rng)
         async with self._session() as http, asyncio.TaskGroup() as tasks:
             while True:
@@ -115,7 +115,7 @@ class FrameworkPoller:
     # --- Rounds ---
 
     async def _round(self) -> list[tuple[str, bool]]:
-        """The clusters to visit now, and whether to ask their heads: all that run, but for those that are being visited still."""
+        """Return the clusters to visit now, and whether to poll their heads: all that run, except those whose visit still goes on."""
         self._take_over(await self._context.database(ledger.running_clusters, self._context.target.data_plane))
         chosen = self._silent_to_ask()
         free = [(id, visits) for id, visits in self._visits.items() if not visits.is_busy]
@@ -140,7 +140,7 @@ class FrameworkPoller:
         for one in running:
             known = self._visits.get(one.id)
             if known is None:
-                # Drawn, so that many clusters are not thinned at once.
+                # Random, so that many clusters are not thinned at once.
                 thinned_at = now - self._rng.uniform(0, THIN_SECONDS)
                 place = self._rng.uniform(0, SPREAD_SECONDS)
                 self._visits[one.id] = _Visits(one, place, float("-inf"), thinned_at, {})
@@ -159,7 +159,7 @@ class FrameworkPoller:
             failure = str(error) or "The cluster took too long to answer."
         except Exception as error:
             if self._troubles.are_why(error):
-                failure = visits.failure  # no news of this cluster
+                failure = visits.failure  # nothing new about this cluster
             else:
                 failure = f"{type(error).__name__}: {error}"
                 if not visits.failure:
@@ -169,7 +169,7 @@ class FrameworkPoller:
         self._tell(id, visits, failure)
 
     def _tell(self, id: str, visits: _Visits, failure: str) -> None:
-        """The first failure and the recovery are news; what lies between is not."""
+        """Log the first failure and the recovery, and nothing in between."""
         if failure and not visits.failure:
             logger.warning("cluster cannot be asked or told, trying again execution=%s reason=%s", id, failure)
         elif visits.failure and not failure:
@@ -179,8 +179,8 @@ class FrameworkPoller:
     # --- One visit ---
 
     async def _look(self, http: aiohttp.ClientSession, id: str, visits: _Visits, is_asked: bool) -> str:
-        """Ask, tell, and take a sample; a sentence when something of it did not work."""
-        failure, report = visits.failure, None  # a head that is not asked is not known to be well again
+        """Poll the head, publish the answer, and take a sample; return a sentence when any of it failed."""
+        failure, report = visits.failure, None  # a head that is not polled stays failed
         spec = visits.spec = visits.spec or parse_spec(visits.stored)
         seen = self._seen(id)
         if seen.head_is_ready and is_asked:
@@ -189,12 +189,12 @@ class FrameworkPoller:
                 report, failure = await self._ask(http, id, spec, seen), ""
             except FrameworkSilent as error:
                 failure = str(error) or "The head does not answer."
-            except Exception as error:  # what a head says is its user's word, and must not stop what needs no head
+            except Exception as error:  # an answer of user code must not stop the steps that need no head
                 failure = f"{type(error).__name__}: {error}"
                 if not visits.failure:
                     logger.exception("asking a head failed execution=%s", id)
             visits.silences = visits.silences + 1 if failure else 0
-        # First what only needs the database, so that an outage of the cluster leaves no gap in the chart.
+        # The sample needs only the database and comes first, so that an outage of the cluster leaves no gap in the chart.
         await self._sample(id, visits, spec, report)
         if report is not None:
             await self._note_workers(id, visits, report)
@@ -227,7 +227,7 @@ class FrameworkPoller:
             visits.written_at[pod.metadata.uid] = now
 
     async def _annotate_worker(self, pod: Pod, notes: costs.Notes) -> None:
-        # With the uid it is written to this very pod or to none.
+        # With the uid the patch applies to this very pod or to none.
         body = {"metadata": {"uid": pod.metadata.uid, "annotations": notes.annotations}}
         try:
             await self._context.api.patch(PODS, pod.metadata.name, body, namespace=pod.metadata.namespace)
@@ -235,7 +235,7 @@ class FrameworkPoller:
             logger.debug("worker is gone or another now pod=%s reason=%s", pod.metadata.key, error)
 
     async def _note_demand(self, id: str, spec: ExecutionSpec, report: ClusterReport) -> None:
-        """Only where the autoscaler asks for it."""
+        """Write the demand to the autoscaler, if it scales on demand."""
         autoscaler = self._autoscaler(id)
         if spec.cluster is None or not spec.cluster.scaling.on_demand or autoscaler is None:
             return

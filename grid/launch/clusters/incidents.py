@@ -1,7 +1,7 @@
-"""What happened to a running cluster's pods, as lines of its history: who died of what, what was lost, and what happens next.
+"""Incidents of a running cluster's pods as history entries: which pod died of what, what was lost, and what happens next.
 
-Pure, and read from the pods' status as it is now, not from what changed: the same pods give the same lines, and each line has an id
-made of its pod and its kind, so that the history has it once however often and by however many controllers it is told.
+Pure, and read from the pods' present status, not from changes: the same pods give the same entries, and each entry has an id made of its
+pod and its kind, so that the history has it once however often and by however many controllers it is recorded.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,8 +23,8 @@ _GONE = frozenset({"evicted", "storage_limit", "node_lost", "disrupted", "refuse
 
 
 def of_pods(seen: ObservedCluster, deleted: Sequence[Pod], *, since: datetime, now: datetime) -> list[EventRecord]:
-    """The lines for everything that happened `since` the cluster runs and can still be seen; `deleted` are pods that went since
-    the last look, as they were last."""
+    """Return the entries for everything since `since` that can still be seen; `deleted` are the last states of pods that were deleted
+    since the last reconcile."""
     found: dict[str, EventRecord] = {}
     events: dict[str, list[Event]] = {}
     for event in seen.events:
@@ -36,7 +36,7 @@ def of_pods(seen: ObservedCluster, deleted: Sequence[Pod], *, since: datetime, n
 
 
 def head_replaced(pod: Pod, now: datetime) -> EventRecord:
-    """For a new head that is ready."""
+    """Return the entry for a new head that is ready."""
     message = f"A new head answers on node {pod.spec.node_name or '(unknown)'}. {_LOST_WITH_HEAD}"
     return _line(pod, HEAD_REPLACED, message, at=now, level="Warning")
 
@@ -60,7 +60,7 @@ def _of_pod(pod: Pod, events: Sequence[Event], since: datetime, now: datetime) -
 def _program_ended(pod: Pod, status: ContainerStatus, ended: Terminated, now: datetime) -> EventRecord:
     why = explain_terminated(pod, status, ended)
     kind = "out_of_memory" if why.code == "out_of_memory" else "restarted"
-    # Kubernetes counts starts after whatever end, so it is the starts that are counted, not the ends of this kind.
+    # Kubernetes' restart count includes restarts after ends of every kind.
     at, count = ended.finished_at or now, max(1, status.restart_count)
     again = "It is started again." if count == 1 else f"It was started again {count} times in all."
     message = f"{_name(pod)}: {why.sentence} {again} {_lost(pod)} {why.next_step}".strip()
@@ -68,7 +68,7 @@ def _program_ended(pod: Pod, status: ContainerStatus, ended: Terminated, now: da
 
 
 def _ended_badly(pod: Pod, status: ContainerStatus) -> Terminated | None:
-    """The last end of its program that nobody asked for."""
+    """Return the last end of the pod's program that nobody requested."""
     present = status.state.terminated if pod.metadata.deletion_timestamp is None else None
     ends: Iterable[Terminated | None] = (present, status.last_state.terminated)
     return next((end for end in ends if end is not None and (end.exit_code or end.reason == "OOMKilled")), None)

@@ -1,8 +1,8 @@
-"""The Kubernetes objects of a cluster, built from its frozen spec alone, in two steps: the workers must know the address of
-the head's Service, which Kubernetes gives out when the Service is created.
+"""The Kubernetes objects of a cluster, built from its frozen spec alone, in two steps: the workers must know the address of the head's
+Service, which Kubernetes assigns when the Service is created.
 
-Everything is owned by the anchor and named after the execution, so deleting the anchor deletes everything and whoever tries again
-finds what exists. The number of workers is the autoscaler's once it exists: the workers' Deployment is created, never applied again.
+Everything is owned by the anchor and named after the execution, so deleting the anchor deletes everything and a retry finds existing
+objects. The number of workers is the autoscaler's once it exists: the workers' Deployment is created, never applied again.
 """
 
 from typing import Any
@@ -32,7 +32,7 @@ from grid.launch.variables import variables
 WANTED_WORKERS = "compute_grid_wanted_workers"
 WANTED_WORKERS_LABEL = "execution-id"
 _LOCAL = "local"
-# After the drain: ending the program itself, and writing its last lines.
+# After the drain: time for the program to end and to write its last lines.
 _AFTER_DRAIN_SECONDS = 15
 # Kubernetes' word for "no deadline". Nodes may take long to come; how long is too long is the timeouts' matter, not the Deployment's.
 _NO_DEADLINE = 2**31 - 1
@@ -47,19 +47,19 @@ def head_service_name(cluster_id: str) -> str:
 
 
 def worker_name(cluster_id: str) -> str:
-    """Of the workers' Deployment and of its autoscaler."""
+    """Return the name of the workers' Deployment and of its autoscaler."""
     return f"cluster-{cluster_id}-worker"
 
 
 def worker_replicas(spec: ExecutionSpec) -> int:
-    """How many workers a cluster starts with."""
+    """Return the number of workers that a cluster starts with."""
     return _cluster(spec).workers_minimum
 
 
 def first(
     spec: ExecutionSpec, *, namespace: str, anchor_uid: str = "", storage: Storage = DEFAULT_STORAGE
 ) -> list[Manifest]:
-    """What needs no address of the head, in the order of creation: the rules before the pods that they are for."""
+    """Return the objects that need no address of the head, in the order of creation: policies before the pods that they are for."""
     head = framework(_cluster(spec).framework).head(spec)
     return [
         anchor(spec, namespace=namespace),
@@ -73,7 +73,7 @@ def first(
 
 
 def workers(spec: ExecutionSpec, *, namespace: str, anchor_uid: str, head_address: str) -> list[Manifest]:
-    """The workers' Deployment, and its autoscaler if it has one."""
+    """Return the workers' Deployment, and its autoscaler if it has one."""
     program = framework(_cluster(spec).framework).worker(spec, head_address)
     named = metadata(spec, namespace, anchor_uid, name=worker_name(spec.id))
     made = [Manifest(DEPLOYMENTS, _worker_deployment(spec, program, named))]
@@ -84,7 +84,7 @@ def workers(spec: ExecutionSpec, *, namespace: str, anchor_uid: str, head_addres
 
 
 def is_autoscaled(spec: ExecutionSpec) -> bool:
-    """An autoscaler without a metric would be given one by Kubernetes, 80 % of CPU, that nobody asked for."""
+    """Return True when the cluster has an autoscaler with a metric: without one Kubernetes would add its default, 80 % of CPU."""
     scaling = _cluster(spec).scaling
     return scaling.autoscale and bool(_metrics(spec.id, scaling))
 
@@ -140,7 +140,7 @@ def _service(spec: ExecutionSpec, ports: tuple[Port, ...], named: dict[str, Any]
 
 
 def _budget(spec: ExecutionSpec, named: dict[str, Any]) -> RawObject:
-    """The head is not moved while it works; one that is not ready holds up nobody who empties its node."""
+    """Return a budget that keeps the head from being evicted while it is ready; an unready head blocks no drain of its node."""
     return {
         "apiVersion": DISRUPTION_BUDGETS.api_version,
         "kind": DISRUPTION_BUDGETS.kind,
@@ -232,7 +232,7 @@ def _variables(spec: ExecutionSpec, program: Program) -> list[dict[str, Any]]:
 
 
 def _local_volume(spec: ExecutionSpec, cluster: ClusterSpec) -> dict[str, Any]:
-    """A volume of the worker's own, made and deleted with its pod; without a size, the node's scratch space."""
+    """Return a volume of the worker's own, created and deleted with its pod; without a size, the node's scratch space."""
     if not cluster.local_storage:
         return {"name": _LOCAL, **scratch(spec.tier)}
     claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": cluster.local_storage}}}
@@ -251,7 +251,7 @@ def _metrics(cluster_id: str, scaling: ScalingSpec) -> list[dict[str, Any]]:
         if percent
     ]
     if scaling.on_demand:
-        # One worker for each that is wanted, so the number of workers follows the metric itself.
+        # A target of one per worker, so the number of workers follows the metric itself.
         selector = {"matchLabels": {WANTED_WORKERS_LABEL: cluster_id}}
         target = {"type": "AverageValue", "averageValue": "1"}
         external = {"metric": {"name": WANTED_WORKERS, "selector": selector}, "target": target}
@@ -280,7 +280,8 @@ def _scaling_policy(kind: str, value: int, period: int) -> dict[str, Any]:
 
 
 def _rules(stabilisation: int, policies: list[dict[str, Any]]) -> dict[str, Any]:
-    """Whichever policy allows more; one of 0 allows nothing, which Kubernetes says by leaving it out or by switching off."""
+    """Return the rules of one direction: the policy that allows more wins, and a policy of 0 is left out; without any, scaling is
+    disabled."""
     allowed = [policy for policy in policies if policy["value"]]
     return {
         "stabilizationWindowSeconds": stabilisation,

@@ -1,7 +1,7 @@
-"""Brings a cluster's objects into Kubernetes and out of it again. Every step may be repeated at any time.
+"""Creates a cluster's objects in Kubernetes and deletes them. Every step may be repeated at any time.
 
-Going out is more than deleting pods: a Deployment that is still there would make new ones. So whatever makes pods goes first, and
-nothing counts as gone in a look that still found one of them.
+Deleting pods is not enough: a Deployment that still exists would create new ones. So the controllers of pods are deleted first, and nothing
+counts as gone as long as one of them was found.
 """
 
 import logging
@@ -24,9 +24,9 @@ from grid.launch.storage import Storage
 
 logger = logging.getLogger(__name__)
 
-# In the order in which one makes the next, pods last.
+# Each creates the next; the last creates pods.
 _MAKERS = (AUTOSCALERS, DEPLOYMENTS, REPLICA_SETS)
-# Nobody is left to hand work over to, so the drain of a worker would only be waited for.
+# No worker is left to hand work over to, so a drain would only take time.
 ENDING_GRACE_SECONDS = 15
 
 
@@ -38,7 +38,7 @@ class Listed(msgspec.Struct):
 
 
 async def create_all(api: KubeApi, spec: ExecutionSpec, *, namespace: str, storage: Storage) -> str:
-    """Create what is missing, in order; the address of the head. Raises NotYet without one, NameTaken, or what the server says."""
+    """Create the missing objects in order and return the head's address. Raise NotYet without one, NameTaken, or the API server's error."""
     uid = await apply.create_anchor(api, spec, namespace=namespace)
     found: RawObject = {}
     for manifest in manifests.first(spec, namespace=namespace, anchor_uid=uid, storage=storage)[1:]:
@@ -52,7 +52,7 @@ async def create_all(api: KubeApi, spec: ExecutionSpec, *, namespace: str, stora
 
 
 def address_of(service: RawObject) -> str:
-    """Raises NotYet while Kubernetes has given it none."""
+    """Return the Service's address. Raise NotYet until Kubernetes has assigned one."""
     address = str(service.get("spec", {}).get("clusterIP") or "")
     if not address:
         raise NotYet("Waits for the address of its head; the cluster gives it out.")
@@ -67,17 +67,17 @@ async def find(api: KubeApi, manifest: Manifest) -> RawObject | None:
 
 
 async def patch(api: KubeApi, manifest: Manifest, spec: Mapping[str, Any]) -> None:
-    """Change these fields of the object's spec."""
+    """Patch these fields of the object's spec."""
     namespace = str(manifest.body["metadata"]["namespace"])
     await api.patch(manifest.resource, manifest.name, {"spec": dict(spec)}, namespace=namespace)
 
 
 async def delete_all(api: KubeApi, object_name: str, execution_id: str, *, namespace: str) -> bool:
-    """Ask for the end of everything. True while pods are left, or were still being made."""
+    """Delete everything. Return True while pods, or objects that create them, were found."""
     await apply.delete_anchor(api, object_name, execution_id, namespace=namespace)
     makers = 0
     for resource in _MAKERS:
-        # The garbage collector would do it too; asking ourselves works also for what has lost its owner.
+        # The garbage collector would do it too; deleting here works also for objects that have lost their owner.
         selector = f"{KEYS.execution}={execution_id}"
         for listed in await apply.list_all(api, resource, Listed, namespace=namespace, label_selector=selector):
             makers += 1
@@ -95,7 +95,7 @@ async def _delete(api: KubeApi, resource: Resource, meta: Metadata) -> None:
 
 
 async def worker_replicas(api: KubeApi, cluster_id: str, namespace: str) -> int:
-    """How many workers are wanted now."""
+    """Return the desired number of workers now."""
     try:
         found = await api.get(DEPLOYMENTS, manifests.worker_name(cluster_id), namespace=namespace)
     except NotFound:

@@ -1,7 +1,7 @@
-"""What a cluster's pods are opened to beyond what every execution is: each other, the workspace or job that it belongs to, and
-on the head's page the proxy, which shows it, and the controller, which asks it.
+"""The NetworkPolicies of a cluster beyond those of every execution: its pods reach each other and the workspace or job that it belongs to,
+the proxy reaches the head's page, and the controller polls the head.
 
-They go with the cluster, as all that its anchor owns. The workspace's side is here too: it knows nothing of its cluster's objects.
+They are owned by the cluster's anchor. The workspace's side is here too, because the workspace's own objects do not know its cluster.
 """
 
 from grid.kube.objects import RawObject

@@ -1,10 +1,10 @@
-"""The way of a cluster through its states, as a pure function of what is recorded and what the cluster shows.
+"""The states of a cluster, as a pure function of its row and of what is observed of it.
 
     deploying --the head has a node--> preparing --head and first worker ready--> running
     deploying, preparing --too long--> error
 
-From then on it runs until it is stopped: a head or a worker that dies is replaced by its Deployment, and `incidents` tells what was
-lost. What it waits for meanwhile is its standing.
+From then on it runs until it is stopped: a head or a worker that dies is replaced by its Deployment, and `incidents` records what
+was lost. What it waits for meanwhile is its standing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,20 +33,20 @@ _ATTEMPTS = ("FailedCreate", "ReplicaSetCreateError")
 
 @dataclass(frozen=True, slots=True)
 class ObservedCluster:
-    """What the cluster shows now: its pods, and the events about any of its objects, oldest first."""
+    """The state of a cluster in Kubernetes now: its pods, and the events about any of its objects, oldest first."""
 
     pods: Sequence[Pod] = ()
     events: Sequence[Event] = field(default=())
 
     @property
     def head(self) -> Pod | None:
-        """The one that counts: not ending if there is such a one, and the newest."""
+        """The newest head that is not ending, else the newest; None without any."""
         heads = sorted(_of(self.pods, HEAD), key=lambda pod: (not _is_ending(pod), _age(pod)))
         return heads[-1] if heads else None
 
     @property
     def workers(self) -> Sequence[Pod]:
-        """Those that are not ending, oldest first."""
+        """The workers that are not ending, oldest first."""
         return sorted((pod for pod in _of(self.pods, WORKER) if not _is_ending(pod)), key=_age)
 
     @property
@@ -64,7 +64,7 @@ class ObservedCluster:
 def next_change(
     row: LedgerRecord, seen: ObservedCluster, *, timeouts: Mapping[State, int], now: datetime
 ) -> Transition | None:
-    """The next state of a cluster whose objects were created, or None to go on waiting."""
+    """Return the next state of a cluster whose objects were created, or None to go on waiting."""
     head = seen.head
     if row.state == State.DEPLOYING and head is not None and head.spec.node_name:
         return Transition(State.PREPARING, "scheduled", f"Node {head.spec.node_name} prepares the head: image, start.")
@@ -74,7 +74,7 @@ def next_change(
 
 
 def standing(row: LedgerRecord, seen: ObservedCluster) -> tuple[str, str] | None:
-    """Reason and message while the state stays; None to leave them as they are."""
+    """Return reason and message while the state stays; None to leave them as they are."""
     if row.state == State.PREPARING:
         return HEAD_READY if seen.head_is_ready else None
     if row.state != State.RUNNING:
@@ -89,7 +89,7 @@ def is_up(pod: Pod) -> bool:
 
 
 def explain_head(row: LedgerRecord, seen: ObservedCluster, now: datetime) -> str:
-    """What the head waits for, as a sentence with the next step."""
+    """Explain what the head waits for, with the next step."""
     if seen.head is None:
         return _not_made(seen, head_name(row.id), "the head")
     why = explain_pod(seen.head, seen.about(seen.head), now=now)
@@ -122,7 +122,7 @@ def _too_long(
 
 
 def _not_made(seen: ObservedCluster, name: str, what: str) -> str:
-    """Its Deployment's or ReplicaSet's events say why there is no pod: a quota, or a rule of the namespace."""
+    """Explain why there is no pod, from the events of its Deployment or ReplicaSet: a quota, or a rule of the namespace."""
     refused = [
         event
         for event in seen.events

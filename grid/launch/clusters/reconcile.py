@@ -1,7 +1,7 @@
-"""The objects of a cluster, as a strategy of `grid.launch.reconcile`: one look at a cluster.
+"""Reconciles the objects of a cluster, as a strategy of `grid.launch.reconcile`.
 
-While it is there, a look repairs and records besides deciding about its state: what somebody deleted is made again, a changed size is
-carried over, a request for a new head is executed once, and what happened to head and workers becomes history.
+While the cluster exists, a reconcile also repairs and records besides deciding about its state: deleted objects are created again, a
+changed size is applied, a request for a new head is executed once, and incidents of head and workers become history.
 """
 
 import logging
@@ -23,9 +23,9 @@ from grid.models import State
 
 logger = logging.getLogger(__name__)
 
-# The autoscaler may act on a maximum that it read before we lowered it; two of its rounds later it cannot any more.
+# The autoscaler may act on a maximum that it read before we lowered it; after two of its rounds it no longer can.
 SETTLE_SECONDS = 30.0
-# Its successor starts at once, beside it; what the old one holds in memory is lost, however long it is given.
+# The new head starts at once, beside the old one, whose memory is lost however long its grace period is.
 RESTART_GRACE_SECONDS = 5
 
 
@@ -47,8 +47,8 @@ class Clusters:
         }
 
     async def follow(self, row: LedgerRecord) -> Finding:
-        """1. Enter the next state, if it is time. 2. Tell what happened. 3. Keep the objects as they must be, and the workers within
-        the slots. 4. Write the status. 5. Execute a request for a new head. 6. Give back slots after its maximum was lowered."""
+        """Enter the next state if it is time, else: 1. Record incidents. 2. Repair the objects, with the workers within the slots. 3.
+        Write the status. 4. Execute a request for a new head. 5. Give back slots after the maximum was lowered."""
         context = self._context
         seen = ObservedCluster(await context.find_pods(row.id), context.events.of(row.id))
         change = progress.next_change(row, seen, timeouts=context.limits, now=context.clock())
@@ -69,7 +69,7 @@ class Clusters:
         return ObservedCluster(await self._context.find_pods(row.id)).head
 
     async def delete(self, row: LedgerRecord) -> bool:
-        await self._tell_parent(row)  # before its end is written, so that it is told whoever is killed
+        await self._tell_parent(row)  # before the cluster's end is written, so that no crash in between loses it
         context = self._context
         return await objects.delete_all(context.api, row.object_name, row.id, namespace=context.namespace)
 
@@ -86,7 +86,7 @@ class Clusters:
         return f"Stopped {how} {row.stop_wanted_by}{because(row.stop_reason)}."
 
     def forget(self, execution_id: str) -> None:
-        """It is settled."""
+        """Forget an execution that is settled."""
         self._drift.forget(execution_id)
         self._within_slots.forget(execution_id)
         self._noted.pop(execution_id, None)
@@ -123,7 +123,7 @@ class Clusters:
                 logger.info("incident execution=%s reason=%s object=%s", row.id, line.reason, line.object)
 
     async def _remember(self, row: LedgerRecord, seen: ObservedCluster, address: str) -> bool:
-        """Where the head is and which it is, and what the cluster waits for. Whether anything was written."""
+        """Write the head's address and uid, and what the cluster waits for. Return True when anything was written."""
         columns: dict[str, Any] = {}
         standing = progress.standing(row, seen)
         if standing is not None and standing != (row.reason, row.message):
@@ -142,7 +142,8 @@ class Clusters:
         return bool(columns)
 
     async def _restart_head(self, row: LedgerRecord, seen: ObservedCluster) -> bool:
-        """First written down for which head the request is, then done: so it is done to that head, and only once."""
+        """Record which head the request is for, then delete that head: so each request is executed once, on that head. Return True when
+        recorded."""
         requested, known = row.restart_requested_at, status.read(row.status)
         if requested is None:
             return False
@@ -159,8 +160,8 @@ class Clusters:
         return False
 
     async def _give_back_slots(self, row: LedgerRecord, spec: ExecutionSpec) -> float | None:
-        """After its maximum was lowered: what no pod uses any more, and none can come to use. Counted as the cluster itself says,
-        never from a cache."""
+        """Give back the slots that no pod uses or can come to use, after the maximum was lowered; return seconds until the next check.
+        The pods are counted from the API server, never from a cache."""
         assert spec.cluster is not None, "only clusters come here"
         context, most = self._context, spec.cluster.workers_maximum
         if row.slots <= 1 + most:

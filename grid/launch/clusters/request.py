@@ -1,6 +1,6 @@
-"""A person's request for a cluster: what is wrong with it, each problem at its field, and what it becomes in the frozen spec.
+"""A person's request for a cluster: its problems, each at its field, and the frozen spec that it becomes.
 
-Reads what the central configuration, the tiers and the environments say now; what nodes there are is told by the caller.
+Reads the central configuration, the tiers and the environments as they are now; the caller says what nodes there are.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,7 +25,7 @@ SMALLEST_STORAGE, LARGEST_STORAGE = "1Mi", "64Ti"
 
 @dataclass(frozen=True)
 class ClusterRequest:
-    """What the form says. A target of 0 leaves that metric out; without `autoscale` there are `workers_minimum` workers, always."""
+    """The form's values. A target of 0 leaves that metric out; without `autoscale` there are always `workers_minimum` workers."""
 
     framework: str
     environment: Environment
@@ -45,12 +45,12 @@ class ClusterRequest:
 
     @property
     def slots(self) -> int:
-        """The head takes one, and each worker that it may grow to."""
+        """The slots that it needs: one for the head, and one for each worker that it may grow to."""
         return 1 + self.most_workers
 
 
 class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """A request as it is stored, its rows by id. What another release did not store has a default; what only it knows is passed over."""
+    """A request as stored, with its rows by id. A field that another release did not store has a default; unknown fields are ignored."""
 
     framework: str
     environment: str
@@ -66,14 +66,14 @@ class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def cluster_settings(request: ClusterRequest) -> dict[str, Any]:
-    """Return the request as JSON, its rows by id, to be asked for again later with `read_cluster_settings`."""
+    """Return the request as JSON, with its rows by id; `read_cluster_settings` reads it back."""
     rows = {"environment": request.environment.pk, "head_tier": request.head_tier.pk, "tier": request.tier.pk}
     found: dict[str, Any] = msgspec.to_builtins(ClusterSettings(**(vars(request) | rows)))
     return found
 
 
 def stored_settings(stored: Mapping[str, Any]) -> ClusterSettings:
-    """Raises Rejected when they cannot be read."""
+    """Return the stored request. Raise Rejected when it cannot be read."""
     try:
         return msgspec.convert(stored, ClusterSettings)
     except msgspec.ValidationError as error:
@@ -82,7 +82,7 @@ def stored_settings(stored: Mapping[str, Any]) -> ClusterSettings:
 
 
 def read_cluster_settings(stored: Mapping[str, Any]) -> ClusterRequest:
-    """Return the request with its rows as they are now. Raises Rejected when one of them is not there any more."""
+    """Return the request with its rows as they are now. Raise Rejected when one of them no longer exists."""
     known = stored_settings(stored)
     environment = Environment.objects.filter(pk=known.environment).first()
     tiers = HardwareTier.objects.in_bulk([known.head_tier, known.tier])
@@ -96,7 +96,7 @@ def read_cluster_settings(stored: Mapping[str, Any]) -> ClusterRequest:
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
-    """What the caller knows of the nodes, by pool (`grid.diagnosis.tierfit.pool_offers`); None while that is not known."""
+    """The caller's knowledge of the nodes, by pool (`grid.diagnosis.tierfit.pool_offers`); None while it is not known."""
 
     offers: Mapping[str, PoolOffer] | None = None
 
@@ -106,7 +106,7 @@ UNKNOWN = ClusterFacts()
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One cluster as asked for, by whom, and what it is attached to: "workspace", "job" or "" for nothing."""
+    """A check of one requested cluster, its owner, and what it is attached to: "workspace", "job" or "" for nothing."""
 
     cluster: ClusterRequest
     owner: User
@@ -114,7 +114,7 @@ class Check:
     facts: ClusterFacts
 
     def problems(self) -> list[Problem]:
-        """Everything that is wrong; without a framework nothing more can be said."""
+        """Return all problems; an unknown framework is the only one, because the others depend on it."""
         if self.cluster.framework not in Framework.values:
             return [Problem("framework", "Choose Dask, Ray or Spark.", "framework")]
         policy = cluster_policy(self.cluster.framework)
@@ -185,7 +185,7 @@ class Check:
                 bounds = f"{policy.minimum_target} to {policy.maximum_target} percent"
                 yield Problem(path, f"Your admin allows targets of {bounds}.", "bounds")
         if cluster.on_demand and not settings.DEMAND_IS_SERVED:
-            # An autoscaler that misses one of its metrics never shrinks: better refused than left running for nobody.
+            # An autoscaler that lacks one of its metrics never scales down, so the request is refused.
             yield Problem("on_demand", "Growing for waiting tasks is not set up here; ask your admin.", "not_served")
         if not (cluster.target_cpu or cluster.target_memory or cluster.on_demand):
             sentence = (
@@ -196,7 +196,7 @@ class Check:
 
 
 def wrong_counts(minimum: int, maximum: int) -> Iterator[Problem]:
-    """What is wrong with the numbers of workers in themselves."""
+    """Yield the problems of the numbers of workers, regardless of limits."""
     if minimum < 1:
         yield Problem("workers_minimum", "A cluster has at least one worker.", "too_few")
     if maximum < minimum:
@@ -210,7 +210,8 @@ def beyond_limit(path: str, policy: ClusterPolicy) -> Problem:
 
 
 def beyond_slots(path: str, slots: int, limit: int, attached_to: str) -> Iterator[Problem]:
-    """When a cluster, with what it is attached to, can never start. A limit of 0 is no size: launching is switched off for now."""
+    """Yield a problem when a cluster, with what it is attached to, can never start. A limit of 0 is no size: it disables launches for
+    now."""
     own = 1 if attached_to else 0
     if not slots + own > limit > 0:
         return
@@ -225,12 +226,12 @@ def beyond_slots(path: str, slots: int, limit: int, attached_to: str) -> Iterato
 
 
 def workers_within(limit: int, *, is_attached: bool) -> int:
-    """Workers of the largest cluster within so many slots: its head takes one, and what it is attached to."""
+    """Return the workers of the largest cluster within the limit: its head takes a slot, and so does what it is attached to."""
     return max(0, limit - (2 if is_attached else 1))
 
 
 def cluster_spec(request: ClusterRequest, *, attached_to: str) -> ClusterSpec:
-    """What is frozen at launch, from the rows as they are in the launch's own transaction, not the form's older ones."""
+    """Return the spec that is frozen at launch, from the rows as they are in the launch's own transaction, not the form's older ones."""
     policy = cluster_policy(request.framework)
     head_tier = HardwareTier.objects.get(pk=request.head_tier.pk)
     environment = Environment.objects.get(pk=request.environment.pk)
@@ -260,9 +261,9 @@ def cluster_spec(request: ClusterRequest, *, attached_to: str) -> ClusterSpec:
 
 
 def version_mismatch(workspace: Environment, cluster: Environment, framework: str) -> str:
-    """What to know before they are launched together, as a sentence; "" when they understand each other.
+    """Return a warning about launching both together, as a sentence; "" when their versions are compatible.
 
-    Dask and Ray want one version on both sides; Spark's client and cluster get along within one minor version.
+    Dask and Ray need the same version on both sides; Spark's client and cluster are compatible within a minor version.
     """
     label = Framework(framework).label
     ours, theirs = str(workspace.frameworks.get(framework, "")), str(cluster.frameworks.get(framework, ""))

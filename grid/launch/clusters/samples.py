@@ -1,8 +1,8 @@
-"""How clusters were over time: written every quarter of a minute while they run, and thinned as they grow old.
+"""The samples of clusters over time: written every 15 seconds while they run, and thinned as they grow old.
 
-The rule: of the last hour everything is kept, of the last day one sample a minute, of older times one in ten minutes; and at any age
-every sample in which the number of ready or of wanted workers was another than in the one before, and that one, so no
-growth or shrinkage moves. A week of a steady cluster is some 2,500 rows.
+All samples of the last hour are kept, one a minute of the last day, and one in ten minutes of older times; besides, at any age, each sample
+whose number of ready or wanted workers differs from the one before, and that one, so that no change of size moves in time. A week of a
+steady cluster is some 2,500 rows.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ from grid.models import ClusterSample
 
 _HOUR, _DAY = timedelta(hours=1), timedelta(days=1)
 _MINUTE, _TEN_MINUTES = 60, 600
-_LARGEST = 2**31 - 1  # of the column; what a head says is its user's word
+_LARGEST = 2**31 - 1  # the column's maximum; a head runs user code, so it may report any number
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What thinning looks at."""
+    """The fields of a sample that decide about thinning."""
 
     pk: int
     at: datetime
@@ -41,7 +41,7 @@ class Point:
 def sample_of(
     seen: ObservedCluster, autoscaler: Autoscaler | None, *, minimum: int, pending_tasks: int | None
 ) -> Sample:
-    """Without an autoscaler, or before it has said anything, as many workers are wanted as there are at least."""
+    """Return the present sample. Without an autoscaler, or before its first status, the minimum of workers is wanted."""
     wanted = autoscaler.status.desired_replicas if autoscaler else 0
     return Sample(
         ready=seen.ready_workers,
@@ -65,7 +65,7 @@ def record(execution_id: str, sample: Sample, *, at: datetime) -> None:
 
 
 def thin(execution_id: str, *, now: datetime) -> int:
-    """Delete what the rule does not keep; how many that were."""
+    """Delete the samples that the rule does not keep, and return their number."""
     rows = ClusterSample.objects.filter(execution_id=execution_id).order_by("at")
     points = [
         Point(pk, at, (ready, wanted)) for pk, at, ready, wanted in rows.values_list("pk", "at", "ready", "wanted")
@@ -77,7 +77,7 @@ def thin(execution_id: str, *, now: datetime) -> int:
 
 
 def superfluous(points: Sequence[Point], *, now: datetime) -> list[int]:
-    """The keys of those that go; `points` are oldest first."""
+    """Return the keys of the samples to delete; `points` are oldest first."""
     news = _news(points)
     gone: list[int] = []
     last: tuple[int, float] | None = None

@@ -1,8 +1,8 @@
-"""How many workers a cluster may be given now, so that those which are ending keep their slots until they are gone.
+"""Limits a cluster's workers so that those which are ending keep their slots until they are gone.
 
-A ReplicaSet does not count pods that are ending, and a worker may end for as long as it may drain: a cluster that shrinks and grows again
-meanwhile would have both. So while workers end, the autoscaler (without one: the Deployment) may only ask for as many as the slots
-leave over. That is level-triggered and never takes a worker away: never less than the Deployment asks for already, unless its owner does.
+A ReplicaSet does not count pods that are ending, and a worker may take its whole drain time to end: a cluster that is scaled down and up
+again meanwhile would have both. So while workers end, the autoscaler (without one: the Deployment) may only ask for as many as the slots
+leave. That is level-triggered and never removes a worker: the bound is never below the present replicas, unless the owner lowers it.
 """
 
 from collections.abc import Sequence
@@ -15,14 +15,14 @@ from grid.launch.context import Context
 from grid.launch.ledger import LedgerRecord
 from grid.launch.spec import ExecutionSpec
 
-# Between two looks at how many workers are asked for, and so between two changes of the bounds.
+# Between two reads of the replicas, and so between two changes of the bounds.
 LOOK_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Workers:
-    """The pods that use a slot: those that stay, and those that end. What is over (evicted, for example) is listed for long and uses
-    nothing."""
+    """The pods that use a slot: those that stay, and those that are ending. A finished pod (evicted, for example) stays listed for long,
+    but uses none."""
 
     staying: int = 0
     ending: int = 0
@@ -47,13 +47,13 @@ def count(pods: Sequence[Pod]) -> Workers:
 
 
 def bounds(minimum: int, maximum: int, *, slots: int, replicas: int, ending: int) -> tuple[int, int]:
-    """The least and the most workers to ask Kubernetes for, of a cluster that holds `slots` and asks for `replicas` now."""
+    """Return the minimum and maximum to set in Kubernetes, for a cluster that holds `slots` and has `replicas` now."""
     most = max(1, min(maximum, max(replicas, slots - 1 - ending)))
     return min(minimum, most), most
 
 
 class WithinSlots:
-    """One per term of leadership."""
+    """Applies the limit during one term of leadership."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -62,7 +62,7 @@ class WithinSlots:
     async def apply(
         self, row: LedgerRecord, spec: ExecutionSpec, workers: Workers
     ) -> tuple[ExecutionSpec, float | None]:
-        """The spec with the sizes that are allowed now, and after how many seconds to look again."""
+        """Return the spec with the sizes that are allowed now, and the seconds until the next check, None for none."""
         assert spec.cluster is not None, "only clusters come here"
         if not workers.ending:
             self._looks.pop(row.id, None)
@@ -81,7 +81,7 @@ class WithinSlots:
             ending=ending,
         )
         self._looks[row.id] = _Look(last.at if is_early and last else now, replicas, ending, (least, most))
-        # After a change once more: the autoscaler may have asked for more workers at the same moment, and must not take them away.
+        # Check once more after a change: the autoscaler may have scaled up at the same moment, and must not remove these workers.
         is_news = is_early or last is None or last.bounds != (least, most)
         return spec.with_workers(least, most), LOOK_SECONDS if is_news else None
 

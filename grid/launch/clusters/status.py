@@ -1,4 +1,4 @@
-"""What the controller knows of a cluster while it runs, kept in the `status` of its row; what was asked for is in the `spec`.
+"""The controller's knowledge of a running cluster, kept in the `status` of its row; the request is in its `spec`.
 
 It is written with the row's revision like everything else, so it survives every controller and is never written from old knowledge.
 """
@@ -10,10 +10,10 @@ import msgspec
 
 
 class ClusterStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """`head_pod` is the uid of the head that was last seen ready. `restart_taken_up` is the request for a new head that was taken up
-    last, by its time, and `restart_pod` the uid of the head that it was about ("" when there was none).
+    """The status. `head_pod` is the uid of the head that was last seen ready. `restart_taken_up` is the time of the last request for a new
+    head that was taken up, and `restart_pod` the uid of the head that it was about ("" when there was none).
 
-    So each request is executed exactly once, and no clocks are compared.
+    Each request is executed exactly once, and no clocks are compared.
     """
 
     head_address: str = ""

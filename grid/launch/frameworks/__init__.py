@@ -9,7 +9,7 @@ _FRAMEWORKS: dict[str, FrameworkAdapter] = {one.name: one for one in (Dask(), Ra
 
 
 def framework(name: str) -> FrameworkAdapter:
-    """Raises ValueError with a sentence for a name that is none."""
+    """Return the framework's adapter. Raise ValueError with a sentence for an unknown name."""
     try:
         return _FRAMEWORKS[name]
     except KeyError:

@@ -1,6 +1,6 @@
-"""Reading what a head answers over HTTP. It is user code that answers: it may send without end, or send the asker elsewhere.
+"""Reads a head's answers over HTTP. The head is user code: it may send without end, or redirect the caller.
 
-Callers ask with `allow_redirects=False`, so that nobody leads the controller to addresses that only the controller can reach.
+Callers pass `allow_redirects=False`, so that nobody leads the controller to addresses that only the controller can reach.
 """
 
 import aiohttp
@@ -9,12 +9,12 @@ import msgspec
 from grid.launch.frameworks.base import FrameworkSilent
 
 LONGEST = 8 * 2**20
-# What msgspec raises for what is not JSON, or not the JSON that was expected: for text that is none, or that is nested without end, too.
+# What msgspec raises for a body that is not the expected JSON, is no text, or is nested too deeply.
 UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 async def body_of(response: aiohttp.ClientResponse, *, of: str, longest: int = LONGEST) -> bytes:
-    """The whole answer `of` somebody. Raises FrameworkSilent when it is longer, and what aiohttp raises."""
+    """Return the whole answer of `of`. Raise FrameworkSilent when it is longer than `longest` bytes, and aiohttp's own errors."""
     body = bytearray()
     async for chunk in response.content.iter_any():
         body += chunk

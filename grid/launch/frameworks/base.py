@@ -1,7 +1,7 @@
-"""What Compute Grid must know about a framework to run clusters of it: the one interface that Dask, Ray and Spark implement.
+"""The interface of a framework, which Dask, Ray and Spark implement: all that Compute Grid must know to run clusters of it.
 
-Everything but `ask` is a pure function of the cluster's frozen spec. Addresses are IPs: the head's is that of its Service, so it
-stays when the head's pod is replaced.
+Everything except `ask` is a pure function of the cluster's frozen spec. Addresses are IPs: the head's is that of its Service, so it stays
+when the head's pod is replaced.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ LOCAL_PATH = "/mnt/local"  # each worker's scratch space: the local storage if a
 class Port:
     """A port that a container listens on; its name is unique in the pod and at most 15 characters.
 
-    `inside`: what the container itself listens on, where that differs from the Service's `number`.
+    `inside` is the port that the container itself listens on, where it differs from the Service's `number`.
     """
 
     name: str
@@ -36,9 +36,9 @@ class Port:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What a container runs. Probes are Kubernetes' probe objects; `pre_stop` is a command run in the container before it is
-    ended, within the cluster's drain time; () for none. Only `command` and `variables` may use `$(NAME)`: in probes and hooks
-    Kubernetes expands nothing, so programs there read the environment."""
+    """The program of a container. Probes are Kubernetes' probe objects; `pre_stop` is a command that runs in the container before it is
+    ended, within the cluster's drain time; () for none. Only `command` and `variables` may use `$(NAME)`: Kubernetes expands nothing in
+    probes and hooks, so programs there read the environment."""
 
     command: tuple[str, ...]
     ports: tuple[Port, ...]
@@ -50,7 +50,7 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class WorkerPod:
-    """A worker as the cluster shows it."""
+    """A worker's pod."""
 
     name: str
     address: str
@@ -58,7 +58,7 @@ class WorkerPod:
 
 @dataclass(frozen=True, slots=True)
 class WorkerReport:
-    """What one worker holds: tasks (or applications' executors, actors) that run or wait on it, and bytes of results in it."""
+    """The load of one worker: tasks (or applications' executors, actors) that run or wait on it, and bytes of results in it."""
 
     tasks: int
     bytes_held: int = 0
@@ -66,10 +66,10 @@ class WorkerReport:
 
 @dataclass(frozen=True, slots=True)
 class ClusterReport:
-    """What the framework says of itself. `workers` by pod name; a worker that has not joined is absent.
+    """The framework's own report. `workers` is keyed by pod name; a worker that has not joined is absent.
 
-    `pending_tasks`: tasks that no worker has taken yet. `wanted_workers`: how many workers the framework itself would like to
-    have for all that it knows of, running work included; 0 when there is nothing to do.
+    `pending_tasks` are tasks that no worker has taken yet. `wanted_workers` is how many workers the framework itself would like to have for
+    all that it knows of, running work included; 0 when there is nothing to do.
     """
 
     workers: Mapping[str, WorkerReport]
@@ -78,11 +78,11 @@ class ClusterReport:
 
 
 class FrameworkSilent(Exception):
-    """The head did not answer, or not what was expected; the message says which. Asked again later."""
+    """The head did not answer, or not as expected; the message says which. It is polled again later."""
 
 
 class FrameworkAdapter(Protocol):
-    """Implemented by one stateless object per framework; find it with `grid.launch.frameworks.framework(name)`."""
+    """One stateless object per framework; `grid.launch.frameworks.framework(name)` returns it."""
 
     name: str
     ui_port: int
@@ -96,11 +96,11 @@ class FrameworkAdapter(Protocol):
     def worker(self, spec: ExecutionSpec, head_address: str) -> Program: ...
 
     def client_variables(self, spec: ExecutionSpec, head_address: str) -> Mapping[str, str]:
-        """Environment of the workspace or job that the cluster (`spec`) is attached to; may use `$(POD_IP)`."""
+        """Return the environment of the workspace or job that the cluster (`spec`) is attached to; it may use `$(POD_IP)`."""
         ...
 
     async def ask(
         self, http: aiohttp.ClientSession, head_ip: str, spec: ExecutionSpec, workers: Sequence[WorkerPod]
     ) -> ClusterReport:
-        """Ask the head's pod. Raises FrameworkSilent; never takes longer than the session's timeout."""
+        """Return the report of the head's pod. Raise FrameworkSilent; never take longer than the session's timeout."""
         ...

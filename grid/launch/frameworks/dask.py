@@ -1,6 +1,6 @@
-"""Dask: its head (the scheduler) and workers, and what they say of themselves. For distributed 2026.8.
+"""Dask: its head (the scheduler), its workers, and their reports. For distributed 2026.8.
 
-The UI and everything that is asked over HTTP lie under the cluster's own path, so the proxy hands it through as it is.
+The UI and everything that is read over HTTP lie under the cluster's own path, so the proxy passes the path through as it is.
 """
 
 import math
@@ -32,14 +32,14 @@ _UI = Port("ui", 8787)
 _WORKER = Port("worker", 8788)
 _NANNY = Port("nanny", 8789)
 _WORKER_HTTP = Port("http", 8790)
-# Without -P Python looks for modules in the project's folder first, and whoever writes a `dask.py` there would be run instead of Dask.
+# Without -P Python looks for modules in the project's folder first, and a `dask.py` there would run instead of Dask.
 _PYTHON = ("python", "-P", "-c")
 _HEAD = Path(__file__).with_name("dask_head.py").read_text()
 _WORK = Path(__file__).with_name("dask_worker.py").read_text()
 _DRAIN = Path(__file__).with_name("dask_drain.py").read_text()
 _REPORT = "json/compute-grid.json"
 _SCRATCH = {"DASK_TEMPORARY_DIRECTORY": LOCAL_PATH}
-# Each worker has a nanny, which starts it anew when a task crashes it or a client says so, and needs memory itself.
+# Each worker has a nanny, which restarts it when a task crashes it or a client asks to, and needs memory itself.
 _NANNY_BYTES = 128 * 2**20
 
 
@@ -52,7 +52,7 @@ class _Report(msgspec.Struct):
 
 
 class Dask:
-    """Implements `Framework`."""
+    """The FrameworkAdapter of Dask."""
 
     name = "dask"
     ui_port = _UI.number
@@ -70,7 +70,7 @@ class Dask:
             ),
             ports=(_SCHEDULER, _UI),
             readiness=_health(f"{spec.base_url}health", _UI, period=2, failures=15),
-            # Five minutes: a scheduler that takes in a large graph answers late, and restarting it loses everything.
+            # Five minutes: a scheduler that receives a large graph answers late, and restarting it loses everything.
             liveness=_health(f"{spec.base_url}health", _UI, period=20, failures=15),
             variables=_SCRATCH,
         )
@@ -90,7 +90,7 @@ class Dask:
             readiness=_health("/health", _WORKER_HTTP, period=2, failures=60),
             variables={
                 "DASK_SCHEDULER_ADDRESS": _address(head_address),
-                # The limit ends a worker that fills its memory, which everybody sees; its nanny would do so unseen, a moment before.
+                # The container's limit ends a worker that fills its memory, visibly; its nanny would do so unseen, a moment before.
                 "DASK_DISTRIBUTED__WORKER__MEMORY__TERMINATE": "False",
                 **_SCRATCH,
             },
@@ -138,12 +138,12 @@ def _health(path: str, port: Port, *, period: int, failures: int) -> dict[str, A
 
 
 def _threads(tier: TierSpec) -> int:
-    """Enough to use all cores, also part of one: else a worker could never reach its target."""
+    """Return enough threads to use all cores, a part of a core included: else a worker could never reach its target."""
     return max(1, math.ceil(millicores(tier.cores_limit) / 1000))
 
 
 def _memory(tier: TierSpec) -> int:
-    """What Dask spills, pauses and restarts at parts of."""
+    """Return the memory in bytes of which Dask spills, pauses and restarts at fractions."""
     limit = whole(tier.memory_limit)
     return max(limit - _NANNY_BYTES, limit // 2)
 

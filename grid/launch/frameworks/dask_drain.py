@@ -1,9 +1,9 @@
 """Program for a Dask worker's container, run there with `python -P -c` before the worker is ended; nothing of ours imports it.
 
-It retires the worker: Dask gives it no new task and copies its results to other workers; what runs already is waited for, and its
-result copied too. It takes the drain time at most, and five seconds to take leave of the fifteen that a worker has beside that. Done
-twice it changes nothing, and when the head is gone it ends at once: then there is nobody to save anything for. It fails, which
-Kubernetes shows as an event, if something has to be computed again.
+It retires the worker: Dask gives it no new task and copies its results to other workers; running tasks are waited for, and their results
+copied too. It takes the drain time at most, and five seconds to say goodbye of the fifteen that a worker has besides. Running it twice
+changes nothing. When the head is gone it ends at once: nobody is left to save results for. It fails, which Kubernetes shows as an event, if
+something has to be computed again.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ LAST_SECONDS = 5.0
 
 
 async def finish_running_tasks(dask_worker: Any) -> set[Any]:
-    """Inside the worker, once it is retired: waits until it runs nothing, and gives what it never began."""
+    """Wait, inside the retired worker, until it runs nothing; return the tasks that it never began."""
     state = dask_worker.state
     while dask_worker.status.name != "closing_gracefully" or state.executing or state.long_running:  # noqa: ASYNC110 Dask has no event for it
         await asyncio.sleep(LOOK_SECONDS)
@@ -29,7 +29,7 @@ async def finish_running_tasks(dask_worker: Any) -> set[Any]:
 
 
 async def retire(client: Any, worker: str) -> None:
-    """Returns when nothing is lost by the worker's end."""
+    """Return when nothing is lost by the worker's end."""
     while worker in await client.nthreads():
         if not await client.retire_workers([worker], close_workers=False, remove=False):
             # Nobody can take its results now; the worker that replaces it may come.
@@ -44,13 +44,13 @@ async def retire(client: Any, worker: str) -> None:
 
 
 async def leave(client: Any, worker: str) -> bool:
-    """On purpose, so the head gives what was never begun to others and blames no task for the worker's end."""
+    """Remove the worker on purpose, so that the head gives tasks that never began to others and blames no task for the worker's end."""
     return bool(await client.retire_workers([worker], close_workers=False, remove=True))
 
 
 async def drain(head: str, worker: str, seconds: float) -> bool:
-    """Whether nothing is lost. Whatever hangs, connecting and taking leave included, it ends LAST_SECONDS after its time: the worker is
-    killed soon after. Raises OSError when the head is never reached."""
+    """Return True when nothing is lost. Ends LAST_SECONDS after its time whatever hangs, because the worker is killed soon after. Raise
+    OSError when the head is never reached."""
     end = asyncio.get_running_loop().time() + seconds
     saved: bool | None = None
     try:

@@ -1,6 +1,7 @@
-"""Program for a Dask head's container, run there with `python -P -c`; nothing of ours imports it. It is Dask's own scheduler with one page
-more, because no page of Dask's says what each worker holds: `json/identity.json` fails once a task has run (distributed 2026.8.0), and
-`json/counts.json` looks at every task.
+"""Program for a Dask head's container, run there with `python -P -c`; nothing of ours imports it.
+
+It is Dask's own scheduler with one page more, because no page of Dask's reports each worker's load: `json/identity.json` fails once a task
+has run (distributed 2026.8.0), and `json/counts.json` looks at every task.
 """
 
 import os

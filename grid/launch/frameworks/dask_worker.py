@@ -1,5 +1,6 @@
-"""Program for a Dask worker's container, run there with `python -P -c`; nothing of ours imports it. It is `dask worker`, which finds
-modules of the folder that it works in behind those that are installed: no file of the project takes the place of one.
+"""Program for a Dask worker's container, run there with `python -P -c`; nothing of ours imports it.
+
+It is `dask worker`, but finds modules of its working directory after the installed ones, so no file of the project replaces one of those.
 """
 
 import os

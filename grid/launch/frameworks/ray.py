@@ -56,7 +56,7 @@ _VARIABLES = {
     "RAY_DASHBOARD_STARTUP_TIMEOUT_S": "300",
     "GRPC_ENABLE_FORK_SUPPORT": "0",
 }
-# As KubeRay has it: a head that is replaced loses everything, so it gets ten minutes.
+# As in KubeRay: a head that is replaced loses everything, so it gets ten minutes.
 _LIVENESS = {
     "httpGet": {"path": "/api/gcs_healthz", "port": UI_PORT},
     "initialDelaySeconds": 30,
@@ -67,7 +67,7 @@ _LIVENESS = {
 
 
 class Ray:
-    """Implements `Framework`."""
+    """The FrameworkAdapter of Ray."""
 
     name = "ray"
     ui_port = UI_PORT
@@ -75,7 +75,8 @@ class Ray:
     calls_back = False
 
     def head(self, spec: ExecutionSpec) -> Program:
-        """Without CPUs and GPUs: tasks would compete with the cluster's own state for memory, and who loses that loses all."""
+        """Return the head's program, without CPUs and GPUs: tasks would compete for memory with the cluster's own state, whose loss
+        loses everything."""
         inside = gcs_port_inside(spec.id)
         start = (
             "--head",
@@ -113,7 +114,8 @@ class Ray:
         )
 
     def client_variables(self, spec: ExecutionSpec, head_address: str) -> Mapping[str, str]:
-        """`ray.init()` follows RAY_ADDRESS, `ray job submit` the API server's; the pair is what Domino's users are used to."""
+        """Return RAY_ADDRESS, which `ray.init()` reads, the API server's address for `ray job submit`, and the host and port that
+        Domino's users know."""
         return {
             "RAY_ADDRESS": f"ray://{head_address}:{CLIENT_PORT}",
             "RAY_API_SERVER_ADDRESS": f"http://{head_address}:{UI_PORT}",
@@ -139,24 +141,24 @@ class Ray:
 
 
 def gcs_port_inside(cluster_id: str) -> int:
-    """Where a cluster's GCS listens; the same for the same cluster, so that a replaced head is found again."""
+    """Return the port on which a cluster's GCS listens; always the same for a cluster, so that a replaced head is found again."""
     return _GCS_PORTS_INSIDE[zlib.crc32(cluster_id.encode()) % len(_GCS_PORTS_INSIDE)]
 
 
 def cpus_of(tier: TierSpec) -> int:
-    """Ray counts whole CPUs; a fraction is rounded down, so that no worker promises more than it has."""
+    """Return the worker's CPUs for Ray, which counts whole ones: rounded down, so that no worker promises more than it has."""
     return max(1, millicores(tier.cores) // 1000)
 
 
 def store_bytes(tier: TierSpec) -> int:
-    """Of the object store: most of the tier's shared memory, or Ray's usual share of the memory."""
+    """Return the size of the object store: most of the tier's shared memory, or Ray's usual share of the memory."""
     if tier.shared_memory:
         return max(_SMALLEST_STORE, int(whole(tier.shared_memory) * _STORE_SHARE_OF_SHARED_MEMORY))
     return max(_SMALLEST_STORE, int(whole(tier.memory) * _STORE_SHARE_OF_MEMORY))
 
 
 def _for_every_node(tier: TierSpec) -> tuple[str, ...]:
-    """Port 0 and no range for workers: any free port, so that several nodes may share a machine."""
+    """Return the options of head and workers. Port 0 without a range means any free port, so that several nodes may share a machine."""
     store = store_bytes(tier)
     return (
         "--block",

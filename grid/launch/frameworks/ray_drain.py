@@ -1,8 +1,8 @@
-"""Drains one node of a Ray cluster, inside its container: no new work, what runs ends, and what only this node holds is copied.
+"""Drains one node of a Ray cluster, inside its container: no new work, running work ends, and objects that only this node has are copied.
 
-Ray's own drain keeps new work away and ends the node once nothing here is needed any more, but moves no object: those that are
-still needed at the end would be made again. So, when nothing runs any more, another node is told to fetch them; when this one ends, their
-owners find the copies. Run by `ray_node.drain`. Uses Ray's inner parts, as they are in 2.60: nothing else knows who owns what.
+Ray's own drain keeps new work away and ends the node once nothing on it is needed any more, but moves no object: those still needed at the
+end would be computed again. So, when nothing runs any more, another node is told to fetch them; when this one ends, their owners find the
+copies. Run by `ray_node.drain`. Uses Ray's internals, as they are in 2.60: nothing else knows who owns what.
 """
 
 import itertools
@@ -29,7 +29,7 @@ _NO_ACTOR = b"\xff"
 
 
 def drain(gcs: Any, node: str, head: str, deadline: float, began: float) -> bool:
-    """Whether all is safe: the node has ended by itself, or is quiet and everything that it held is elsewhere, too."""
+    """Return True when nothing is lost: the node has ended by itself, or is idle and all its objects have copies elsewhere."""
     # The other reason, idleness, is refused by a node that is busy.
     reason = autoscaler_pb2.DrainNodeReason.Value("DRAIN_NODE_REASON_PREEMPTION")
     gcs.drain_node(node, reason, "The cluster shrinks.", int(deadline * 1000))
@@ -51,7 +51,8 @@ def drain(gcs: Any, node: str, head: str, deadline: float, began: float) -> bool
 
 
 def handed_over(gcs: Any, node: str, deadline: float) -> bool:
-    """Not when a node ended while it was asked, as happens when several leave together: the next try asks those that are left."""
+    """Return False also when a node ended while it was asked, as happens when several end together: the next try asks those that are
+    left."""
     try:
         return hand_over(gcs, node, deadline)
     except grpc.RpcError:
@@ -59,7 +60,7 @@ def handed_over(gcs: Any, node: str, deadline: float) -> bool:
 
 
 def hand_over(gcs: Any, node: str, deadline: float) -> bool:
-    """Whether every object here has a copy elsewhere, after a try to bring that about."""
+    """Try to copy all objects of this node elsewhere; return True when every one has a copy."""
     owners = dict(_owned_objects())
     alone = _only_at(node, owners)
     targets = _targets(gcs, node)
@@ -76,7 +77,7 @@ def hand_over(gcs: Any, node: str, deadline: float) -> bool:
 
 @ray.remote(num_cpus=0)  # type: ignore[untyped-decorator]
 def fetch(items: list[tuple[bytes, bytes]]) -> None:
-    """Runs on the node that is to have the copies."""
+    """Fetch the objects; runs on the node that is to have the copies."""
     from ray._private.serialization import _object_ref_deserializer  # type: ignore[import-not-found]
 
     found = [_object_ref_deserializer(item, "", owner, b"", None) for item, owner in items]
@@ -84,7 +85,7 @@ def fetch(items: list[tuple[bytes, bytes]]) -> None:
 
 
 def _owned_objects() -> Iterator[tuple[bytes, bytes]]:
-    """Each finished shared object of the cluster and its owner's address; owners on this node take theirs with them."""
+    """Yield each finished shared object of the cluster with its owner's address; objects owned on this node end with it."""
     for row in ray.nodes():
         if not row["Alive"] or row["NodeManagerAddress"] == os.environ["POD_IP"]:
             continue
@@ -110,7 +111,7 @@ def _only_at(node: str, owners: dict[bytes, bytes]) -> list[bytes]:
 
 
 def _targets(gcs: Any, node: str) -> list[str]:
-    """Nodes that stay: workers rather than the head, whose memory is everybody's."""
+    """Return the nodes that stay: workers rather than the head, whose memory all share."""
     leaving = set(gcs.get_draining_nodes(timeout=_RPC_SECONDS))
     staying = [row for row in ray.nodes() if row["Alive"] and row["NodeID"] not in {node, *leaving}]
     workers = [row["NodeID"] for row in staying if row["Resources"].get("CPU")]

@@ -1,7 +1,7 @@
-"""What runs in the containers of a Ray cluster around `ray` itself: starting, probing and draining one node.
+"""Starts, probes and drains one node of a Ray cluster, around `ray` itself in its container.
 
-Its text is handed to `python -I -c` in a container, so it imports nothing of the product, nor Ray: a probe has no seconds to spare.
-What it needs to know is in its arguments and in POD_IP.
+Its text is handed to `python -I -c` in a container, so it imports nothing of the product, nor Ray: a probe has no seconds to spare. It
+takes all it needs to know from its arguments and POD_IP.
 """
 
 import contextlib
@@ -37,13 +37,13 @@ _POLLS_BETWEEN_WORDS = 15
 
 
 def temp_directory(address: str) -> Path:
-    """Ray's own directory by a short name: the paths of its sockets may not be longer than 107 bytes, and mounts may be anywhere."""
+    """Return Ray's own directory by a short name: the paths of its sockets may not exceed 107 bytes, and mounts may be anywhere."""
     return Path(f"/tmp/ray-{address}")
 
 
 def start(scratch: str, head: str, *command: str) -> None:
-    """Become `ray start`, in an empty directory on the scratch volume. `head`: where it is waited for until it answers; ":PORT" for the
-    head itself, which waits until nobody else has that port."""
+    """Become `ray start`, in an empty directory on the scratch volume. `head` is the address to wait for until it answers; ":PORT" for
+    the head itself, which waits until that port is free."""
     # The first process of a container is not ended by a signal that it does not handle.
     signal.signal(signal.SIGTERM, _leave)
     place, link = Path(scratch, "ray"), temp_directory(os.environ["POD_IP"])
@@ -66,7 +66,8 @@ def start(scratch: str, head: str, *command: str) -> None:
 
 
 def probe(*more: str) -> None:
-    """Whether this node's raylet lives, and what else is asked for: `gcs:PORT` (the head's own state) and `port:PORT` (it listens)."""
+    """Exit with an error unless this node's raylet is up, and each of `more`: `gcs:PORT` (the head's own state) and `port:PORT` (it
+    listens)."""
     address = os.environ["POD_IP"]
     found = _agent(address)
     if found is None:
@@ -81,8 +82,8 @@ def probe(*more: str) -> None:
 
 
 def drain(program: str, head: str, seconds: str) -> None:
-    """Run `program` (ray_drain.py) for at most so many seconds. A node that has ended by itself is drained, whatever became of the program
-    that was connected to it; one that never started needs none."""
+    """Run `program` (ray_drain.py) for at most `seconds`. A node that has ended by itself is drained, whatever the program returned; one
+    that never started needs no drain."""
     address = os.environ["POD_IP"]
     found = _agent(address)
     if found is None:
@@ -97,9 +98,9 @@ def drain(program: str, head: str, seconds: str) -> None:
 
 
 def _take_turns(link: Path, node: str, port: int) -> None:
-    """Where nodes share a machine, and with it /tmp, one starts after the other: a child keeps the lock until this one is up, or has had
-    time enough. It also writes down the agent's port, which the agent itself does once it is up: a raylet waits 15 seconds for that and
-    gives up, and an agent needs a whole core for some of them. That is why the node's id is ours to give."""
+    """Start nodes that share a machine, and with it /tmp, one after the other: a child keeps the lock until this node is up, or its time
+    is over. It also writes the agent's port, which the agent itself writes once it is up: a raylet waits only 15 seconds for that, and
+    an agent needs a whole core for some of them. That is why we choose the node's id."""
     lock = os.open(_TURNS, os.O_RDWR | os.O_CREAT, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)
     parent = os.getpid()
@@ -116,7 +117,7 @@ def _take_turns(link: Path, node: str, port: int) -> None:
 
 
 def free_ports(count: int) -> list[int]:
-    """That nobody listens on now, at any address of this machine."""
+    """Return ports on which nobody listens now, at any address of this machine."""
     found: list[int] = []
     for port in random.sample(_AGENT_PORTS, len(_AGENT_PORTS)):
         if len(found) == count:
@@ -128,7 +129,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def _agent(address: str) -> tuple[str, int] | None:
-    """This node's id and the port of its dashboard agent, as Ray wrote them down; None before it did."""
+    """Return this node's id and the port of its dashboard agent, as Ray wrote them; None before it did."""
     for path in temp_directory(address).glob(f"session_2*/{AGENT_PORT_FILE}*"):
         with contextlib.suppress(OSError, ValueError):
             return path.name.removeprefix(AGENT_PORT_FILE), int(path.read_text())
@@ -145,8 +146,8 @@ def _wait_for_head(host: str, port: int) -> None:
 
 
 def _wait_for_port(port: int) -> None:
-    """Where pods share a machine the head before this one keeps it until it has ended, and Ray, which takes 45 seconds to find out, would
-    give up. Not for ever: Ray says best what is wrong when it is somebody else's."""
+    """Wait until the port is free, at most _PORT_SECONDS. Where pods share a machine the previous head holds it until it has ended, and
+    Ray, which takes 45 seconds to notice, would give up. Ray explains best when the port is somebody else's."""
     deadline = time.monotonic() + _PORT_SECONDS
     if not _is_free(port):
         _say(f"Waiting for port {port}, which the head before this one may still have.")
@@ -155,7 +156,7 @@ def _wait_for_port(port: int) -> None:
 
 
 def _is_free(port: int) -> bool:
-    """Whether nobody listens on it; connections that have ended do not count."""
+    """Return True when nobody listens on the port; connections that have ended do not count."""
     with socket.socket() as tried:
         tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

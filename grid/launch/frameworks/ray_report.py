@@ -1,8 +1,8 @@
-"""What a Ray cluster says of itself, read from four answers of its dashboard. Pure.
+"""Reads a Ray cluster's report from four answers of its dashboard. Pure.
 
-The state API knows nodes, tasks and actors; the autoscaler's monitor, which runs although Ray scales nothing here, knows what is
-waited for and what each node has in use, every five seconds. What is missing in an answer counts as nothing; an answer that is
-none at all raises FrameworkSilent.
+The state API knows nodes, tasks and actors; the autoscaler's monitor, which runs although Ray scales nothing here, knows the pending demand
+and what each node has in use, every five seconds. Whatever an answer lacks counts as nothing; an answer that is not usable at all raises
+FrameworkSilent.
 """
 
 import math
@@ -20,7 +20,7 @@ PATHS = (
     f"/api/v0/actors?{_ALL}&filter_keys=state&{_EQUALS}&filter_values=ALIVE",
     "/api/cluster_status",
 )
-# Of anything: more than a cluster can have, and little enough to count with. What a dashboard says is its user's word.
+# More than a cluster can have of anything, and small enough to count with: a dashboard is user code, so it may report any number.
 _MOST = 1e15
 _LEAST_SHARE = 1e-9
 # What Ray itself adds to the resources of a node: not what a task waits for.
@@ -28,7 +28,7 @@ _STORE = "objectStoreMemory"
 
 
 class _Demand(NamedTuple):
-    """So many of one shape are waited for; `shape` is resource -> amount."""
+    """A number of pending requests of one shape; `shape` is resource -> amount."""
 
     shape: Mapping[str, float]
     number: int
@@ -44,7 +44,7 @@ def read(
     cpus: int,
     gpus: int,
 ) -> ClusterReport:
-    """`cpus` and `gpus` are those of one worker."""
+    """Return the report; `cpus` and `gpus` are those of one worker."""
     node_of = {_text(row.get("node_ip")): _text(row.get("node_id")) for row in _rows(nodes, "nodes")}
     busy = _busy(_rows(tasks, "tasks"), _rows(actors, "actors"))
     load = _load(status)
@@ -61,7 +61,7 @@ def read(
 
 
 def _busy(tasks: Iterable[Mapping[str, Any]], actors: Iterable[Mapping[str, Any]]) -> Counter[str]:
-    """Tasks and actors of each node. An actor counts once, whatever it is doing: it holds its state while it waits."""
+    """Return the number of tasks and actors of each node. An actor counts once, whatever it does: it holds its state while it waits."""
     alone = (_text(task.get("node_id")) for task in tasks if not task.get("actor_id"))
     return Counter(alone) + Counter(_text(actor.get("node_id")) for actor in actors)
 
@@ -69,8 +69,8 @@ def _busy(tasks: Iterable[Mapping[str, Any]], actors: Iterable[Mapping[str, Any]
 def _wanted(
     demands: Iterable[_Demand], in_use: Mapping[str, Any], joined: Iterable[str], *, cpus: int, gpus: int
 ) -> int:
-    """Workers for what runs and for what waits, if packed without a gap. What no worker could ever take is not wanted: more
-    workers would not help it."""
+    """Return the workers for running and pending work, if packed without a gap. Requests that no worker can ever take do not count: more
+    workers would not help."""
     room = {"CPU": float(cpus), "GPU": float(gpus)}
     wanted = 0.0
     for node in joined:
@@ -81,14 +81,14 @@ def _wanted(
 
 
 def _share(shape: Mapping[str, float], room: Mapping[str, float]) -> float:
-    """The part of a worker that one of this shape takes, 0 when it fits none. Two thirds of a worker take a whole one."""
+    """Return the part of a worker that one request of this shape takes, 0 when it fits none. Two thirds of a worker take a whole one."""
     shares = [amount / room[name] if room.get(name) else math.inf for name, amount in shape.items() if name in room]
     largest = max(shares, default=0.0)
     return 0.0 if largest > 1 or not largest else 1 / math.floor(1 / max(largest, _LEAST_SHARE) + 1e-9)
 
 
 def _demands(load: Mapping[str, Any]) -> Iterator[_Demand]:
-    """Of tasks and actors, and of the bundles of placement groups."""
+    """Yield the demands of tasks and actors, and of the bundles of placement groups."""
     yield from _shapes(load.get("resourceDemand"))
     for group in _pairs(load.get("pgDemand")):
         described, groups = group
@@ -108,13 +108,13 @@ def _pairs(listed: object) -> Iterator[tuple[object, int]]:
 
 
 def _used(in_use: Mapping[str, Any], node: str, resource: str) -> float:
-    """`in_use` says [used, total] of each resource of each node."""
+    """Return the amount in use; `in_use` has [used, total] of each resource of each node."""
     pair = _dict(in_use.get(node)).get(resource)
     return _number(pair[0]) if isinstance(pair, list) and pair else 0.0
 
 
 def _rows(answer: object, what: str) -> list[Mapping[str, Any]]:
-    """The list inside an answer of the state API."""
+    """Return the list inside an answer of the state API."""
     data = _dict(_data(answer, what).get("result"))
     rows = data.get("result")
     if not isinstance(rows, list):
@@ -123,7 +123,7 @@ def _rows(answer: object, what: str) -> list[Mapping[str, Any]]:
 
 
 def _load(status: object) -> Mapping[str, Any]:
-    """Empty until the monitor has looked for the first time."""
+    """Return the monitor's report; empty until it has run for the first time."""
     cluster = _dict(_data(status, "load").get("clusterStatus"))
     return _dict(cluster.get("loadMetricsReport"))
 
@@ -140,7 +140,7 @@ def _dict(found: object) -> Mapping[str, Any]:
 
 
 def _number(found: object) -> float:
-    """Nothing for what is no number, or none that can be counted."""
+    """Return 0 for what is no positive finite number, and cap what is too large to count with."""
     return float(min(found, _MOST)) if isinstance(found, int | float) and 0 < found < math.inf else 0.0
 
 

@@ -96,7 +96,7 @@ done
 
 
 class Spark:
-    """Implements `Framework`."""
+    """The FrameworkAdapter of Spark."""
 
     name = "spark"
     ui_port = MASTER_UI_PORT
@@ -106,7 +106,7 @@ class Spark:
     def head(self, spec: ExecutionSpec) -> Program:
         heap = min(max(_mebibytes(_cluster_head(spec)) // 2, _LEAST_HEAD_HEAP), _MOST_HEAD_HEAP)
         settings = {
-            # A second door for submitting programs, with no lock on it.
+            # Another way to submit programs, without authentication.
             "spark.master.rest.enabled": "false",
             # Redirects lead back below our own path; only the master says so, as all pages of workers and drivers come through it.
             "spark.ui.proxyRedirectUri": "/",
@@ -177,12 +177,13 @@ class Spark:
 
 
 def worker_cores(tier: TierSpec) -> int:
-    """How many tasks a worker runs at once: its cores rounded up, so that it can use all of them and passes a target for CPU."""
+    """Return how many tasks a worker runs at once: its cores rounded up, so that it can use all of them and exceed a CPU target."""
     return max(-(-millicores(tier.cores_limit) // 1000), 1)
 
 
 def executor_mebibytes(tier: TierSpec) -> int:
-    """The heap of a worker's executor, so that it, its Python processes and the worker's own process keep within the limit."""
+    """Return the heap of a worker's executor in MiB, so that it, its Python processes and the worker's own process stay within the
+    limit."""
     rest = _mebibytes(tier) - _WORKER_HEAP - _WORKER_BESIDE
     return max(rest - max(_LEAST_BESIDE, int(rest * _SHARE_BESIDE)), _LEAST_EXECUTOR)
 
@@ -209,7 +210,7 @@ def _driver_settings(spec: ExecutionSpec) -> dict[str, str]:
 
 
 def _shared_settings(spec: ExecutionSpec) -> dict[str, str]:
-    """What master, workers and applications have to agree on."""
+    """Return the settings on which master, workers and applications have to agree."""
     return {
         "spark.ui.reverseProxy": "true",
         **({"spark.ui.reverseProxyUrl": spec.base_url.rstrip("/")} if spec.base_url != "/" else {}),
@@ -231,7 +232,7 @@ def _daemon(spec: ExecutionSpec, heap: int, settings: Mapping[str, str]) -> dict
 
 
 def _options(settings: Mapping[str, str]) -> str:
-    """As Spark's launcher splits them: like a shell."""
+    """Return the options as one text, quoted as Spark's launcher splits them: like a shell."""
     options = (f"-D{name}={value}" for name, value in settings.items())
     return " ".join(f'"{option}"' if " " in option else option for option in options)
 

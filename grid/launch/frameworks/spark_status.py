@@ -1,8 +1,8 @@
-"""What a running Spark cluster says: the master of its workers and applications, each application's driver of its tasks.
+"""Reads a running Spark cluster's report: from the master its workers and applications, from each application's driver its tasks.
 
-The master is asked directly and each driver through the master's own proxy, so that only the head's address has to be known. The
-drivers are user code: what they answer is bounded in size and time, checked, and may be missing. A driver that says nothing leaves
-what the master knows: where its executors are.
+The master is asked directly and each driver through the master's own proxy, so that only the head's address has to be known. The drivers
+are user code: their answers are bounded in size and time, validated, and may be missing. A silent driver leaves what the master knows:
+where its executors are.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class MasterWorker(msgspec.Struct, frozen=True):
-    """A worker in the master's list; gone ones stay in it for a while."""
+    """A worker in the master's list; workers that are gone stay in it for a while."""
 
     host: str
     state: str
@@ -39,14 +39,14 @@ class Application(msgspec.Struct, frozen=True):
 
 
 class Master(msgspec.Struct, frozen=True):
-    """`/json/` of the master."""
+    """The answer of `/json/` of the master."""
 
     workers: tuple[MasterWorker, ...]
     activeapps: tuple[Application, ...] = ()
 
 
 class Executor(msgspec.Struct, frozen=True, rename="camel"):
-    """One of `executors` of a driver; the driver itself is among them."""
+    """An entry in the `executors` of a driver; the driver itself is among them."""
 
     id: str
     host_port: str
@@ -61,7 +61,7 @@ class Executor(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Stage(msgspec.Struct, frozen=True, rename="camel"):
-    """One of the stages that run."""
+    """A running stage."""
 
     num_tasks: int = 0
     num_active_tasks: int = 0
@@ -74,14 +74,14 @@ class Stage(msgspec.Struct, frozen=True, rename="camel"):
 
 @dataclass(frozen=True, slots=True)
 class Driver:
-    """What one application says of itself."""
+    """The report of one application."""
 
     executors: tuple[Executor, ...]
     stages: tuple[Stage, ...]
 
 
 async def ask(http: aiohttp.ClientSession, url: str, cores: int, workers: Sequence[WorkerPod]) -> ClusterReport:
-    """Raises FrameworkSilent when the master does not answer in time."""
+    """Return the cluster's report. Raise FrameworkSilent when the master does not answer in time."""
     limit = http.timeout.total or _WHOLE_SECONDS
     started = asyncio.get_running_loop().time()
     try:
@@ -98,7 +98,7 @@ async def ask(http: aiohttp.ClientSession, url: str, cores: int, workers: Sequen
 
 
 def report(master: Master, drivers: Sequence[Driver | None], cores: int, workers: Sequence[WorkerPod]) -> ClusterReport:
-    """Put together by the workers' addresses; None stands for a driver that said nothing."""
+    """Combine the answers by the workers' addresses; None stands for a silent driver."""
     answered = [driver for driver in drivers if driver is not None]
     executors = [executor for driver in answered for executor in driver.executors if executor.id != "driver"]
     at: defaultdict[str, list[Executor]] = defaultdict(list)
@@ -118,7 +118,7 @@ def report(master: Master, drivers: Sequence[Driver | None], cores: int, workers
 def _held(worker: MasterWorker, executors: Sequence[Executor], silent: bool) -> WorkerReport:
     tasks = sum(max(executor.active_tasks, 0) for executor in executors)
     if silent:
-        # Somebody's executors are here, and nobody says what they do: as good as busy.
+        # Executors are here and their driver is silent, so the worker counts as busy.
         tasks = max(tasks, worker.coresused)
     held = sum(executor.memory_used + executor.disk_used + executor.total_shuffle_write for executor in executors)
     return WorkerReport(tasks=tasks, bytes_held=max(held, 0))

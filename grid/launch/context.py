@@ -1,6 +1,6 @@
-"""What one look at an execution works with: the cluster, the database, the caches and the time, and the few ways to ask them.
+"""The context of a reconcile: the cluster, the database, the caches and the time, and the few ways to ask them.
 
-Shared by the pod of a run and the objects of a cluster, so that both conclude from absence, keep logs and read events alike.
+The pod of a run and the objects of a cluster share it, so that both conclude from absence, keep logs and read events alike.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ class Database(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LaunchTarget:
-    """Where executions live in the cluster, which is a data plane, and how their program is reached."""
+    """The data plane and namespace of executions, with the settings of their pods; `token` returns an execution's access token."""
 
     data_plane: str
     namespace: str
@@ -48,13 +48,13 @@ class LaunchTarget:
 
 
 class NotYet(GridError):
-    """Something that the objects need is not there yet; the message tells the user what. Tried again soon."""
+    """Something that the objects need does not exist yet; the message tells the user what. It is retried soon."""
 
 
 @dataclass(slots=True)
 class Context:
-    """One per term of leadership. `invalidated` are executions whose cached pods have turned out wrong; `limits` is after how many
-    seconds a state is given up, as the controller has read it last; without any, nothing is given up yet."""
+    """The context of one term of leadership. `invalidated` are executions whose cached pods have turned out wrong; `limits` are the
+    timeouts of states in seconds, as the controller has read them last, and without any nothing times out yet."""
 
     api: KubeApi
     database: Database
@@ -72,12 +72,12 @@ class Context:
         return self.target.namespace
 
     def knows_pods(self, execution_id: str) -> bool:
-        """Whether the cache can be believed: it follows the cluster, shows pods of this execution, and was not found wrong about them."""
+        """Return True when the cache is synced, shows pods of this execution, and was not found wrong about them."""
         is_invalid = execution_id in self.invalidated or not self.pods.freshness(self.monotonic()).synced
         return not is_invalid and bool(self.pods.by("execution", execution_id))
 
     async def find_pods(self, execution_id: str) -> Sequence[Pod]:
-        """From the cache, or from the cluster itself before anything is concluded from their absence."""
+        """Return the pods from the cache, or from the cluster itself before anything is concluded from their absence."""
         if self.knows_pods(execution_id):
             return self.pods.by("execution", execution_id)
         actual = await apply.find_pods(self.api, execution_id, namespace=self.namespace)
@@ -85,7 +85,8 @@ class Context:
         return actual
 
     async def log_of(self, pod: Pod) -> str:
-        """The end of the log, as far as there is one. An unreachable cluster is an error, so that it is tried again."""
+        """Return the end of the log, as far as there is one. Raise ClusterUnavailable while the pod may still be read, so that it is
+        tried again."""
         kept = bytearray()
         try:
             async with asyncio.timeout(LOG_SECONDS):
@@ -98,6 +99,6 @@ class Context:
             if pod.metadata.deletion_timestamp is None:
                 raise
         except (GridError, TimeoutError) as error:
-            # The container never ran, or its node is gone: what we have is all there will be.
+            # The container never ran, or its node is gone: no more of the log will come.
             logger.info("log not kept pod=%s reason=%s", pod.metadata.key, str(error) or "no answer in time")
         return kept.decode(errors="replace").replace("\x00", "")

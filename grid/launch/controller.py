@@ -1,9 +1,9 @@
-"""Runs executions: looks at each one whenever its row or its pod has changed, and moves it on.
+"""Runs executions: reconciles each one whenever its row or its pod has changed.
 
-Level-triggered: a changed row (told by the database, or seen by asking it), a changed pod or event (seen by watching) only enqueue an
-execution; `Reconciler.reconcile` then reads the present state. So a lost event costs at most the time to the next audit of the
-caches, and doing anything twice changes nothing. Several workers never look at one execution at a time. Outages of the database or the
-cluster are waited out. Exactly one process runs this, see `leader`; if ever two do, conditional writes keep them apart.
+Level-triggered: a changed row (reported by the database, or found by polling it), a changed pod or event (from a watch) only enqueue an
+execution; `Reconciler.reconcile` then reads the present state. So a lost event costs at most the time to the next audit of the caches, and
+doing anything twice changes nothing. Several workers never reconcile one execution at a time. Outages of the database or the cluster are
+waited out. Exactly one process runs this, see `leader`; if ever two do, conditional writes keep them apart.
 """
 
 import asyncio
@@ -48,22 +48,22 @@ logger = logging.getLogger(__name__)
 K = TypeVar("K", bound=HasMetadata)
 SELECTOR = f"{MANAGED_BY}={MANAGER}"
 POLL_SECONDS = 1.0
-OVERDUE_SECONDS = 5.0  # between two questions, while a feed tells what is written, who has waited too long
-TOLD_SECONDS = 60.0  # between two polls of everything while a feed tells: it can lose a word without knowing
-MERGE_SECONDS = 0.02  # what is written so soon after one another is looked at together
-REST = 3.0  # times as long as a poll took nothing is polled, so that many writes, each of which is told, leave time for the rest
-MOST_BY_ID = 500  # more than so many at once are read with all others
-# Watches can lose an event without knowing; one list of all pods finds that out.
+OVERDUE_SECONDS = 5.0  # between two calls of `poll_overdue` while the feed works
+TOLD_SECONDS = 60.0  # between two polls of everything while the feed works: it can lose a change without knowing
+MERGE_SECONDS = 0.02  # writes within this time are handled together
+REST = 3.0  # pause after a poll, in multiples of its duration, so that many reported writes leave time for other work
+MOST_BY_ID = 500  # above this number all rows are read instead
+# Watches can lose an event without knowing; a list of all pods reveals it.
 AUDIT_SECONDS = 60.0
-# All that a look goes by is audited more often: rows by polling, pods and clusters' objects each minute; and time-outs are asked for. So
-# looking at what has not changed finds only what nobody has thought of, and may cost as little as this, one after the other.
+# Everything that a reconcile reads is audited more often: rows by polling, pods and clusters' objects each minute, timeouts too. So
+# a full round over unchanged executions is only a safety net, and may be this slow.
 ROUND_SECONDS = 1200.0
 TICK_SECONDS = 1.0
 WORKERS = 8
 
 
 async def in_thread(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run it in Django's thread, giving back a connection that the database has closed meanwhile."""
+    """Run the work in Django's thread, closing a connection that the database has closed meanwhile."""
 
     def working() -> T:
         close_old_connections()
@@ -74,7 +74,7 @@ async def in_thread(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) 
 
 
 class Controller:
-    """One term of leadership in a data plane: `run` until cancelled. Made anew for the next, so nothing wrong is remembered."""
+    """One term of leadership in a data plane: `run` until cancelled. A new object for each term, so that no wrong state survives."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class Controller:
         framework_of: Callable[[str], FrameworkAdapter] = framework,
         away: Downtime | None = None,
     ) -> None:
-        """`away`: for how long nobody led before this term."""
+        """Build the controller; `away` is the time for which nobody led before this term."""
         self._api = api
         self._target = target
         self._data_plane = target.data_plane
@@ -98,8 +98,8 @@ class Controller:
         self._rng = rng or random.Random()
         self._queue = WorkQueue(lambda: Backoff(longest=30.0, rng=self._rng))
         self._known: dict[str, int] = {}
-        self._round: deque[str] = deque()  # who is still to be looked at in this round
-        self._owed = 0.0  # of a look
+        self._round: deque[str] = deque()  # executions still to be reconciled in this round
+        self._owed = 0.0  # fraction of a reconcile that is due
         self._news: set[Change] = set()
         self._has_news = asyncio.Event()
         self._listener: FeedSubscriber | None = None
@@ -116,12 +116,12 @@ class Controller:
         self.policies = PolicyKeeper(api, target.namespace, target.network, rng=self._rng)
 
     def listen_to(self, feed: ChangeFeed) -> FeedSubscriber:
-        """Before `run`: be told what is written. Without it, and while the feed is lost, the database is asked each second."""
+        """Subscribe to the feed of writes, before `run`. Without a feed, and while it is lost, the database is polled each second."""
         self._listener = FeedSubscriber(feed, self._take_news, rng=self._rng)
         return self._listener
 
     async def run(self) -> None:
-        """Watch, ask the database, and work, until cancelled."""
+        """Watch, poll the database, and work, until cancelled."""
         hub = Hub()
         namespace = self._target.namespace
 
@@ -149,7 +149,8 @@ class Controller:
             self._queue.close()
 
     async def poll(self) -> None:
-        """Ask the database once: end the clusters of what ended, enqueue what was written since, and all of `poll_overdue`."""
+        """Poll the database once: stop clusters whose parent has ended, enqueue rows written since the last poll, and run
+        `poll_overdue`."""
         for id in await self._database(attached.stop_with_parents, self._data_plane, now=self._clock()):
             logger.info("execution=%s ends with what it was attached to", id)
         versions = await self._database(ledger.row_versions, self._data_plane)
@@ -159,8 +160,7 @@ class Controller:
         await self.poll_overdue()
 
     async def poll_overdue(self) -> None:
-        """Ask the database for what time decides: who has left and had his time, who is in a state for longer than is allowed now, and
-        who waits in the queue."""
+        """Poll the database for what time decides: owners who left a project too long ago, executions past their timeout, and the queue."""
         for id in await self._database(departures.stop_departed, self._data_plane, now=self._clock()):
             logger.info("execution=%s ends, its owner has lost access to the project", id)
         self._context.limits, overdue = await self._database(ledger.overdue, self._data_plane, now=self._clock())
@@ -171,7 +171,7 @@ class Controller:
         await self._record_downtime()
 
     async def poll_told(self, changes: Collection[Change]) -> None:
-        """As `poll`, of what is told to have been written, and of whom that may concern."""
+        """Poll, like `poll`, only the rows that the feed reported, and the executions that they may concern."""
         ids = {change.execution for change in changes if change.execution}
         if EVERYTHING in changes:
             await self.poll()
@@ -202,9 +202,8 @@ class Controller:
             self._queue.add(id)
 
     async def audit(self) -> None:
-        """Compare the pods' cache with the cluster; where they differ, the execution is looked at, by what the cluster itself says. Those
-        without a pod are looked at as well: one may have come and gone between two lists. And compare clusters' objects with what
-        they must be."""
+        """Compare the pods' cache with the API server, and reconcile executions that differ from the API server's own answer. Those
+        without a pod are reconciled as well: a pod may have come and gone between two lists. Then audit clusters' objects for drift."""
         actual = await apply.pod_metadata(self._api, namespace=self._target.namespace, label_selector=SELECTOR)
         cached = {pod.metadata.key: pod.metadata for pod in self.pods.values()}
         for key in cached.keys() | actual.keys():
@@ -219,7 +218,7 @@ class Controller:
             self._queue.add(id)
 
     def go_round(self, seconds: float) -> None:
-        """Enqueue so many of all as are due after these seconds, so that each comes once in `ROUND_SECONDS`."""
+        """Enqueue the share of all executions that is due after these seconds, so that each comes once in `ROUND_SECONDS`."""
         self._owed += len(self._known) * seconds / ROUND_SECONDS
         while self._owed >= 1 and self._known:
             if not self._round:
@@ -229,7 +228,7 @@ class Controller:
                 self._queue.add(id)
 
     async def work(self) -> None:
-        """Take one execution and look at it; a failure is repeated after a growing delay."""
+        """Take one execution and reconcile it; a failure is retried after a growing delay."""
         id = await self._queue.get()
         try:
             again = await self._reconciler.reconcile(id)
@@ -297,7 +296,7 @@ class Controller:
                         "the database cannot be asked, trying again",
                         exc_info=True,
                     )
-                polled_at = float("-inf")  # what was told is not known any more
+                polled_at = float("-inf")  # the reported changes are lost
                 failing, pause = True, max(POLL_SECONDS, backoff.next())
             await asyncio.sleep(pause)
             with contextlib.suppress(TimeoutError):
@@ -340,5 +339,5 @@ class Controller:
 
 
 def to_reconcile(versions: Mapping[str, int], known: Mapping[str, int]) -> list[str]:
-    """Return the ids of those that were written since the last time."""
+    """Return the ids of rows whose revision differs from the known one."""
     return [id for id, revision in versions.items() if known.get(id) != revision]

@@ -1,4 +1,4 @@
-"""Adds usage intervals up by day, so that what was used stays known when the executions are dropped."""
+"""Adds usage intervals up by day, so that usage stays known when the executions are deleted."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,7 +15,7 @@ _DAY = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class DayKey:
-    """What is added up together: the key of `DailyUsage`."""
+    """The key of `DailyUsage`: intervals with the same key are added up."""
 
     day: date
     owner_id: int
@@ -27,7 +27,7 @@ class DayKey:
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """Seconds, times what was held during them."""
+    """Seconds, multiplied by the resources that were held during them."""
 
     pod_seconds: int = 0
     millicore_seconds: int = 0
@@ -44,7 +44,7 @@ class Sums:
 
 
 def by_day(began_at: datetime, ended_at: datetime) -> Iterator[tuple[date, int]]:
-    """Cut a time at each midnight UTC: the days and how many seconds lie in each; none of what has no length. Pure."""
+    """Split a time at each midnight UTC; yield each day and its seconds, nothing for an empty time. Pure."""
     at, end = began_at.astimezone(UTC), ended_at.astimezone(UTC)
     while at < end:
         midnight = datetime(at.year, at.month, at.day, tzinfo=UTC) + _DAY
@@ -54,7 +54,7 @@ def by_day(began_at: datetime, ended_at: datetime) -> Iterator[tuple[date, int]]
 
 
 def added_up(intervals: Iterable[UsageInterval]) -> Mapping[DayKey, Sums]:
-    """What ended intervals come to, each by its days. Pure."""
+    """Return the sums of ended intervals, each split by day. Pure."""
     found: defaultdict[DayKey, Sums] = defaultdict(Sums)
     for one in intervals:
         assert one.ended_at is not None, "only what has ended is added up"
@@ -66,7 +66,7 @@ def added_up(intervals: Iterable[UsageInterval]) -> Mapping[DayKey, Sums]:
 
 _COLUMNS = [one.name for one in (*fields(DayKey), *fields(Sums))]
 _KEY = ", ".join(one.name for one in fields(DayKey))
-# One statement a row: reading first would take as many again, and lose what another writes in between.
+# One statement per row: reading first would double the statements, and lose concurrent writes.
 _ADD = (
     f"INSERT INTO {{table}} ({', '.join(_COLUMNS)}) VALUES ({', '.join(['%s'] * len(_COLUMNS))}) "
     f"ON CONFLICT ({_KEY}) DO UPDATE SET "
@@ -75,7 +75,7 @@ _ADD = (
 
 
 def add(sums: Mapping[DayKey, Sums]) -> None:
-    """Add to what is stored of these days; the caller deletes the intervals in the same transaction."""
+    """Add to the stored sums of these days; the caller deletes the intervals in the same transaction."""
     rows = [(*astuple(key), *astuple(each)) for key, each in sums.items()]
     with connection.cursor() as cursor:
         cursor.executemany(_ADD.format(table=DailyUsage._meta.db_table), rows)

@@ -1,7 +1,7 @@
-"""People who have left a project, only view it now, or whose account was closed: what they run in it is stopped after a time.
+"""Stops the executions of people who have left a project, only view it now, or whose account was closed, after a grace time.
 
-Found by asking the database each time, not told by an event, and remembered in the execution's row: so nothing is forgotten when
-the controller is away or dies, and whoever is back in time loses nothing. That he opens nothing meanwhile is `opening`'s matter.
+The database is asked each time instead of relying on an event, and the execution's row remembers the loss: so nothing is forgotten when the
+controller is away or dies, and a person who is back in time loses nothing. `opening` denies access meanwhile.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,15 +16,15 @@ from grid.models import Execution, Membership, State
 from grid.models.execution import ACTIVE_STATES
 from grid.wording import duration
 
-BY = "Compute Grid"  # who asks for the stop, in the record
+BY = "Compute Grid"  # recorded as the person who requested the stop
 _LIVES = Q(state__in=ACTIVE_STATES - {State.STOPPING, State.FINISHING}, stop_requested_at__isnull=True)
 _MEMBERSHIPS = Membership.objects.filter(project_id=OuterRef("project_id"), user_id=OuterRef("owner_id"))
 _HAS_ACCESS = Q(owner__is_active=True) & Q(Exists(_MEMBERSHIPS.filter(role__in=Membership.CONTRIBUTING)))
 
 
 def stop_departed(data_plane: str, *, now: datetime) -> Sequence[str]:
-    """Note those in the data plane whose owner has lost access, forget it of those whose owner is back, and ask for the end of those
-    that have had their time, or wait in the queue, where there is nothing to lose yet; the ids of the stopped.
+    """Record which executions in the data plane have an owner without access, clear that of owners who are back, and request the stop of
+    those whose time is over, or that wait in the queue, where there is nothing to lose yet; return the ids of the stopped.
 
     A cluster that was launched with a workspace or job ends with it.
     """
@@ -56,7 +56,7 @@ def _concerned(data_plane: str) -> Iterable[Execution]:
 
 
 def _is_back(execution: Execution) -> bool:
-    """Since all were read: stopping each of many takes its time."""
+    """Return True when the owner has access again since all rows were read: stopping many executions takes time."""
     return Execution.objects.filter(_HAS_ACCESS, pk=execution.pk).exists()
 
 

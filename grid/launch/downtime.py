@@ -1,6 +1,6 @@
-"""Times in which nobody could look after the executions, as a line in the history of each: the controller was away, or the cluster.
+"""Downtimes of the controller or the cluster, as an entry in the history of each execution.
 
-What runs is touched by neither; what waits, grows, drains or ends goes on when it is over.
+Running programs are not affected; what waits, scales, drains or ends continues afterwards.
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from typing import Literal
 from grid.launch.ledger import EventRecord
 from grid.watch.store import Freshness
 
-LEAST = timedelta(seconds=5)  # what is shorter delays nothing that anybody notices
+LEAST = timedelta(seconds=5)  # nobody notices a shorter delay
 _SENTENCES = {
     "controller": "nobody looked after executions, because the controller was not running.",
     "cluster": "the cluster did not answer the controller.",
@@ -31,13 +31,13 @@ class Downtime:
 
 
 class Outage:
-    """Notices that a cache which was up to date is cut off from the cluster, and that it is so no more."""
+    """Notices when a synced cache is cut off from the cluster, and when that is over."""
 
     def __init__(self) -> None:
         self._since: datetime | None = None
 
     def ended(self, freshness: Freshness, now: datetime) -> Downtime | None:
-        """To be asked every second or so; the outage that is over since the last time."""
+        """Return the downtime that has ended since the last call, else None; called about once a second."""
         if freshness.error and freshness.synced:
             self._since = self._since or now
         elif self._since is not None and not freshness.error:

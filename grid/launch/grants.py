@@ -1,9 +1,10 @@
-"""Who may pass: one-time tickets from the dashboard, exchanged for a secret on the execution's own origin.
+"""Access grants: one-time tickets from the dashboard, exchanged for a secret on the execution's own origin.
 
-A grant holds as long as the dashboard session that it came from is logged in, the user may open the execution
-(`grid.launch.opening`), and the execution has not ended. A ticket is made for one browser, which the other origin has given an
-opener to keep: who follows somebody else's link with a ticket gets nothing, so nobody can be led into a workspace that is not his.
-The database decides, for many grants in a few queries, so that a proxy can ask again about all that it holds open.
+A grant holds as long as the dashboard session that it came from is logged in, the user may open the execution (`grid.launch.opening`), and
+the execution has not ended. A ticket is made for one browser, to which the other origin has given an opener: following somebody else's link
+with a ticket gives nothing, so nobody can be led into another person's workspace.
+
+The database decides, for many grants in a few queries, so that a proxy can check all its open connections again.
 """
 
 import hashlib
@@ -30,10 +31,10 @@ SECRET_LIFETIME = timedelta(
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """What the proxy needs to know of an execution that may be opened. Of a cluster, `component` names the pod that answers.
+    """The proxy's view of an execution that may be opened. For a cluster, `component` names the pod that answers.
 
-    `base_url` is the path at which its program stands. An execution that `has_ended` is not reached any more: whoever has a secret
-    of it is told so, and may know no more.
+    `base_url` is the path of its program's root. An execution that `has_ended` is not reached any more: a browser with a secret of it is
+    told so, and learns nothing else.
     """
 
     execution_id: str
@@ -49,12 +50,12 @@ class Passage:
 
 
 def new_opener() -> str:
-    """What the workspaces' origin lets a browser keep while it fetches its ticket."""
+    """Return a new opener, which the workspaces' origin lets a browser keep while it fetches its ticket."""
     return secrets.token_urlsafe(32)
 
 
 def issue_ticket(execution: Execution, *, user: User, session_key: str, opener_digest: str, now: datetime) -> str:
-    """A ticket for a user, in the browser that keeps that opener; the caller has checked that the user may open it."""
+    """Return a ticket for a user, in the browser that keeps that opener; the caller has checked that the user may open the execution."""
     ticket = secrets.token_urlsafe(32)
     WorkspaceGrant.objects.create(
         execution=execution,
@@ -67,9 +68,9 @@ def issue_ticket(execution: Execution, *, user: User, session_key: str, opener_d
 
 
 def exchange_ticket(execution_id: str, ticket: str, opener: str, *, now: datetime) -> str | None:
-    """The secret for the cookie; None when the ticket is unknown, used, too old, for another execution or another browser."""
+    """Return the secret for the cookie; None when the ticket is unknown, used, too old, for another execution or another browser."""
     secret = secrets.token_urlsafe(32)
-    # One statement decides, so two requests with the same ticket cannot both win.
+    # A single statement decides, so that two requests with the same ticket cannot both win.
     exchanged = WorkspaceGrant.objects.filter(
         ticket_hash=_hash(f"{ticket}.{digest(opener)}"),
         execution_id=execution_id,
@@ -80,7 +81,7 @@ def exchange_ticket(execution_id: str, ticket: str, opener: str, *, now: datetim
 
 
 def passages(keys: Collection[Key]) -> dict[Key, Passage]:
-    """The passages that these secrets open; what is absent opens nothing (any more). A handful of queries for all of them."""
+    """Return the passages that these secrets open, in a handful of queries; a key that is absent opens nothing (any more)."""
     wanted, secrets_by_hash = set(keys), {_hash(secret): secret for _, secret in keys}
     grants = WorkspaceGrant.objects.select_related("execution")
     found = {
@@ -126,7 +127,7 @@ class _WebServer:
 
 
 def _web_server(execution: Execution) -> _WebServer:
-    """A cluster's is the framework's own, on its head; of an unknown framework there is none."""
+    """Return the program's web server; for a cluster the framework's UI on its head, and none for an unknown framework."""
     if execution.kind != Kind.CLUSTER:
         return _WebServer(int(execution.spec.get("port") or 0))
     try:
@@ -137,7 +138,7 @@ def _web_server(execution: Execution) -> _WebServer:
 
 
 def digest(opener: str) -> str:
-    """What the dashboard is told of an opener."""
+    """Return the digest of an opener, which the dashboard is given."""
     return _hash(f"opener {opener}")
 
 

@@ -1,8 +1,8 @@
-"""What the leader clears away each hour: sessions that have ended by themselves, wrong passwords that count no more, grants that
-nobody can use any more, and what is older than `retention` keeps it.
+"""The leader's hourly clean-up: expired sessions, wrong passwords that no longer count, grants that nobody can use any more, and whatever
+is older than `retention` keeps it.
 
-In small batches with a pause after each, so that nobody waits for the database. What fails is logged and tried again soon; the other
-chores are done all the same, and doing any of them twice changes nothing.
+It works in small batches with a pause after each, so that nobody waits for the database. A failed chore is logged and retried soon; the
+other chores still run, and running any of them twice changes nothing.
 """
 
 import asyncio
@@ -25,16 +25,16 @@ FIRST_SECONDS = 60.0  # a new leader has more urgent things to do
 PERIOD_SECONDS = 3600.0
 RETRY_SECONDS = 300.0
 BATCH = 200
-PAUSE_SECONDS = 0.1  # in which others write
-_TICKETS_KEPT = timedelta(minutes=1)  # twice what one may live
+PAUSE_SECONDS = 0.1  # for other writers
+_TICKETS_KEPT = timedelta(minutes=1)  # twice a ticket's lifetime
 
-Chore = Callable[[datetime, int], int]  # clears away at most so many; how many it did
+Chore = Callable[[datetime, int], int]  # takes now and the most rows to delete, returns how many it deleted
 
 
 def purge_grants(now: datetime, at_most: int) -> int:
-    """Tickets that nobody used in time; grants whose session is gone, and all that are older than is configured.
+    """Delete tickets that were not used in time, grants whose session is gone, and all that are older than configured.
 
-    A grant of something that has ended stays that long: by it the browser is told so, and clears what it had stored.
+    A grant of an ended execution is kept until then: through it the browser learns of the end, and clears what it had stored.
     """
     has_session = Exists(Session.objects.filter(pk=OuterRef("session_key")))
     useless = (
@@ -47,7 +47,7 @@ def purge_grants(now: datetime, at_most: int) -> int:
     return len(found)
 
 
-# Sessions first: their grants go with them. Orphans before executions: only what has ended is added up.
+# Sessions come first: their grants go with them. Orphans come before executions: only ended intervals are added up.
 CHORES: Mapping[str, Chore] = {
     "sessions": sessions.purge,
     "logins": lockouts.purge,
@@ -62,7 +62,7 @@ CHORES: Mapping[str, Chore] = {
 
 
 class Housekeeping:
-    """`run` until cancelled."""
+    """Runs the chores; `run` until cancelled."""
 
     def __init__(
         self, database: Database, clock: Callable[[], datetime], *, chores: Mapping[str, Chore] = CHORES
@@ -78,7 +78,7 @@ class Housekeeping:
             await asyncio.sleep(PERIOD_SECONDS if all_done else RETRY_SECONDS)
 
     async def once(self) -> bool:
-        """Whether every chore was done. One batch of each in turn, so that a backlog of one keeps no other waiting."""
+        """Run one batch of each chore in turn, so that a backlog of one delays no other; return True when every chore was done."""
         totals, left, all_done = dict.fromkeys(self._chores, 0), list(self._chores), True
         while left:
             for name in tuple(left):
@@ -95,7 +95,7 @@ class Housekeeping:
         return all_done
 
     async def _batch(self, name: str) -> int | None:
-        """How many it cleared away; None when it failed."""
+        """Return how many rows one batch deleted; None when it failed."""
         try:
             return await self._database(self._chores[name], self._clock(), BATCH)
         except Exception:

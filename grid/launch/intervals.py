@@ -1,8 +1,8 @@
-"""For how long pods have held a node: what begins and what ends, decided from what is recorded and what the cluster shows. Pure.
+"""The intervals in which pods hold nodes: which begin and which end, decided from the records and the pods. Pure.
 
-A pod holds its node from the moment at which the scheduler bound it there until its containers have finished, or it is gone. It may be
-terminating for long meanwhile, on a node that is lost for example: the node's room is taken until the cluster lets go of it. Times are
-cut to whole seconds, as Kubernetes' own are, so that sums are exact.
+A pod holds its node from the moment at which the scheduler bound it until its containers have finished, or it is gone. It may be
+terminating for long meanwhile, on a lost node for example: the node's room is taken until the cluster lets go of it. Times are truncated to
+whole seconds, as Kubernetes' own are, so that sums are exact.
 """
 
 from collections.abc import Iterable, Mapping, Set
@@ -16,7 +16,7 @@ from grid.labels import APP_COMPONENT, HEAD
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """One pod's time on its node; `ended_at` is None while it holds it."""
+    """The time of one pod on its node; `ended_at` is None while the pod holds it."""
 
     pod_uid: str
     pod_name: str
@@ -28,8 +28,8 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What is known to be recorded of one execution: which pods' intervals are open, with their beginnings, and which of those
-    that can still be seen are over."""
+    """The known records of one execution: the beginnings of open intervals by pod, and the pods, still visible, whose intervals are
+    over."""
 
     open: Mapping[str, datetime] = field(default_factory=dict)
     over: Set[str] = frozenset()
@@ -37,7 +37,7 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What is to be recorded: new intervals, which may be over already, and the ends of open ones by their pods' uids."""
+    """The records to write: new intervals, which may be over already, and the ends of open ones by their pods' uids."""
 
     begun: tuple[Interval, ...] = ()
     ended: Mapping[str, datetime] = field(default_factory=dict)
@@ -49,13 +49,13 @@ class Changes:
 def interval(
     pod: Pod, *, gone_at: datetime | None = None, now: datetime, attended_until: datetime | None = None
 ) -> Interval | None:
-    """The time for which a pod has held its node; None when it never had one. `gone_at` is when it was seen to be gone,
-    `attended_until` when anybody last looked: until then one counts that has ended and does not say when."""
+    """Return the time for which a pod has held its node; None when it never had one. `gone_at` is when the pod was seen to be gone.
+    `attended_until` is when a controller last looked: a pod that has ended without saying when counts until then."""
     if not pod.spec.node_name:
         return None
     meta, now = pod.metadata, _whole(now)
     ended_at = _ended_at(pod) or gone_at or attended_until or now if has_ended(pod) else gone_at
-    # A pod that has ended may not say any more when it began; who has recorded that knows better.
+    # A pod that has ended may no longer say when it began; an existing record knows better.
     began_at = min(_whole(_bound_at(pod) or ended_at or now), _whole(gone_at or now), now)
     if ended_at is not None and has_ended(pod) and ended_at < began_at:
         ended_at = began_at + _ran_for(pod)  # the node's clock is behind
@@ -70,8 +70,8 @@ def interval(
 
 
 def changes(recorded: Recorded, seen: Iterable[Interval], vanished: Mapping[str, datetime]) -> Changes:
-    """What to record so that the record says what the cluster shows. `vanished` are open intervals of which there is no pod any
-    more, with the moments at which they are taken to have ended. Applied and asked again, there is nothing to record."""
+    """Return the changes that bring the records up to date. `vanished` are open intervals without a pod, with the times at which they
+    are taken to have ended. Once these are applied, a second call returns none."""
     begun: dict[str, Interval] = {}
     ended: dict[str, datetime] = {}
     for one in seen:
@@ -86,7 +86,7 @@ def changes(recorded: Recorded, seen: Iterable[Interval], vanished: Mapping[str,
 
 
 def after(recorded: Recorded, made: Changes, visible: Set[str]) -> Recorded:
-    """What is recorded once `made` is; what is over is remembered for the `visible` pods only."""
+    """Return the records after `made`; those that are over are remembered only for the `visible` pods."""
     begun_open = {one.pod_uid: one.began_at for one in made.begun if one.ended_at is None}
     still_open = {uid: at for uid, at in recorded.open.items() if uid not in made.ended}
     over = recorded.over | made.ended.keys() | {one.pod_uid for one in made.begun if one.ended_at is not None}
@@ -107,7 +107,7 @@ def _transition(pod: Pod, kind: str, status: str) -> datetime | None:
 
 
 def _ran_for(pod: Pod) -> timedelta:
-    """By its node's own clock, from the first container's start to the last one's end; nothing where it does not say."""
+    """Return the time from the first container's start to the last one's end, by the node's own clock; zero when it is not known."""
     ends = [one.state.terminated for one in pod.status.container_statuses if one.state.terminated is not None]
     began = [one.started_at for one in ends if one.started_at is not None]
     finished = [one.finished_at for one in ends if one.finished_at is not None]
@@ -115,7 +115,7 @@ def _ran_for(pod: Pod) -> timedelta:
 
 
 def _finished_at(pod: Pod) -> datetime | None:
-    """When the last of its containers finished; None when one does not say so, of an evicted pod for example."""
+    """Return when the last of its containers finished; None when one does not say so, of an evicted pod for example."""
     ends = [one.state.terminated for one in pod.status.container_statuses]
     times = [one.finished_at for one in ends if one is not None and one.finished_at is not None]
     return max(times) if times and len(times) == len(ends) else None

@@ -1,9 +1,9 @@
-"""One leader among any number of controllers, elected by a Kubernetes Lease.
+"""Elects one leader among any number of controllers by a Kubernetes Lease.
 
-The lease is only ever written with the version that was read, so two candidates cannot both take it. A candidate takes it over
-when it has seen no renewal for `Terms.lease` seconds of its own clock (clocks of two machines are never compared). A leader that
-could not renew for `Terms.renew` seconds, which is less, stops its work before anybody else can begin. The algorithm is that of
-client-go's tools/leaderelection.
+The lease is only ever written with the version that was read, so two candidates cannot both take it. A candidate takes it over when it has
+seen no renewal for `Terms.lease` seconds of its own clock (clocks of two machines are never compared). A leader that could not renew for
+`Terms.renew` seconds, which is less, stops its work before anybody else can begin. The algorithm is that of client-go's
+tools/leaderelection.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """Seconds. `lease` > `renew` > `retry`, so that a leader has several tries before it must stop."""
+    """The times of an election in seconds: `lease` > `renew` > `retry`, so that a leader has several tries before it must stop."""
 
     lease: float = 15.0
     renew: float = 10.0
@@ -33,9 +33,9 @@ class Terms:
 
 
 class Election:
-    """One candidate. `attempt` is one step; `lead` goes on until it is cancelled.
+    """One candidate. `attempt` is one step; `lead` runs until it is cancelled.
 
-    `away` tells people for how long nobody led before this candidate did, by the clocks of both machines.
+    `away` is the time for which nobody led before this candidate did, by the clocks of both machines; it is only shown to people.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Election:
         self._monotonic = monotonic
         self._clock = clock
         self._sleep = sleep
-        self._rng = random.Random(identity)  # candidates that began together do not go on asking together
+        self._rng = random.Random(identity)  # so that candidates that began together do not stay in step
         self._seen_version = ""
         self._seen_at = 0.0
         self._taken_at = 0.0
@@ -67,7 +67,7 @@ class Election:
         self.away: Downtime | None = None
 
     async def attempt(self) -> bool:
-        """Take or renew the lease; whether it is ours now. Raises GridError when the cluster does not answer."""
+        """Take or renew the lease and return True when it is ours now. Raise GridError when the cluster does not answer."""
         try:
             lease = await self._api.get(LEASES, self._name, namespace=self._namespace)
         except NotFound:
@@ -94,7 +94,7 @@ class Election:
 
     async def _work_while_leading(self, work: Callable[[], Awaitable[None]]) -> None:
         task = asyncio.ensure_future(work())
-        # Counted from before a request is sent: others count from when they see it, which is later.
+        # Time counts from before a request is sent: other candidates count from when they see it, which is later.
         deadline = self._taken_at + self._terms.renew
         try:
             while not task.done() and (left := deadline - self._monotonic()) > 0:
@@ -113,7 +113,7 @@ class Election:
             logger.error("work of the leader failed", exc_info=task.exception())
 
     async def _attempt_safely(self, within: float | None = None) -> bool:
-        """`within` is the time left, in seconds, for an answer to be of use."""
+        """Attempt, and return False on any error; `within` is the time left, in seconds, for an answer to be of use."""
         started = self._monotonic()
         seconds = self._terms.retry * 2
         try:
@@ -171,7 +171,7 @@ class Election:
         return True
 
     def _downtime(self) -> Downtime | None:
-        """Since the lease was renewed last, by whomever."""
+        """Return the time since the lease was last renewed, by any candidate."""
         try:
             since = datetime.fromisoformat(self._renewed_before)
             return Downtime("cluster" if self._is_cut_off else "controller", since, self._clock())
@@ -188,7 +188,7 @@ class Election:
         }
 
     async def _release(self) -> None:
-        """Let the next one begin at once; if that fails, it begins when the lease has run out."""
+        """Release the lease, so that the next leader begins at once; if that fails, it begins when the lease has expired."""
         try:
             lease = await self._api.get(LEASES, self._name, namespace=self._namespace)
             if lease["spec"].get("holderIdentity") == self.identity:
@@ -203,5 +203,5 @@ class Election:
             logger.info("lease not released lease=%s error=%s", self._name, error)
 
     def _stamp(self) -> str:
-        """Only for people to read: no decision compares clocks."""
+        """Return the time for people to read: no decision compares clocks."""
         return self._clock().isoformat(timespec="microseconds").replace("+00:00", "Z")

@@ -1,4 +1,4 @@
-"""What the controller reads and writes in the database, as plain values and small transactions.
+"""The controller's reads and writes in the database, as plain values and small transactions.
 
 Synchronous: the controller runs each function in Django's thread. See `lifecycle` for how two writers are kept apart.
 """
@@ -25,7 +25,7 @@ _REASON_LENGTH = 80
 
 @dataclass(frozen=True, slots=True)
 class LedgerRecord:
-    """One execution as the controller sees it. `holds_slots` until its pods were seen gone; `attached_to` is "" for most."""
+    """An execution as the controller sees it. `holds_slots` is True until its pods are confirmed gone; `attached_to` is "" for most."""
 
     id: str
     data_plane: str
@@ -57,7 +57,7 @@ class LedgerRecord:
 
 @dataclass(frozen=True, slots=True)
 class RunningCluster:
-    """A cluster whose framework can be asked."""
+    """A running cluster, whose framework can be polled."""
 
     id: str
     revision: int
@@ -68,7 +68,7 @@ class RunningCluster:
 
 @dataclass(frozen=True, slots=True)
 class EventRecord:
-    """One Kubernetes event for an execution's history."""
+    """An event for an execution's history, from Kubernetes or of our own."""
 
     uid: str
     at: datetime
@@ -80,8 +80,8 @@ class EventRecord:
 
 
 def row_versions(data_plane: str, ids: Collection[str] | None = None) -> dict[str, int]:
-    """Return the revision of every execution of the data plane that is not settled (not ended, or ended with slots in use), or of those
-    of these ids; in the order of asking."""
+    """Return the revision of every unsettled execution of the data plane (not ended, or ended with slots in use), or of those with these
+    ids; in the order of request."""
     found = Execution.objects.in_data_plane(data_plane).unsettled().order_by("requested_at", "pk")
     if ids is not None:
         found = found.filter(pk__in=ids)
@@ -89,7 +89,7 @@ def row_versions(data_plane: str, ids: Collection[str] | None = None) -> dict[st
 
 
 def overdue(data_plane: str, *, now: datetime) -> tuple[Mapping[State, int], Sequence[str]]:
-    """Return the time-outs as configured now, and the ids of those that are in their state for longer."""
+    """Return the timeouts as configured now, and the ids of executions that exceed the one of their state."""
     limits, too_long = timeouts(), Q()
     for state, seconds in limits.items():
         too_long |= Q(state=state, state_since__lt=now - timedelta(seconds=seconds))
@@ -105,7 +105,7 @@ def running_clusters(data_plane: str) -> Sequence[RunningCluster]:
 
 
 def timeouts() -> Mapping[State, int]:
-    """Seconds after which a state is given up, as configured now."""
+    """Return the seconds after which an execution times out in a state, as configured now."""
     values = all_values()
     return {State.DEPLOYING: values[DEPLOYING_TIMEOUT.key], State.PREPARING: values[PREPARING_TIMEOUT.key]}
 
@@ -149,7 +149,7 @@ def _row(found: Execution | None) -> LedgerRecord | None:
 
 
 def enter(row: LedgerRecord, change: Transition, *, now: datetime, fields: Mapping[str, Any], log: str = "") -> bool:
-    """False when somebody else has written the execution since `row` was read."""
+    """Enter the state of the change. Return False when the execution was written since `row` was read."""
     return lifecycle.enter(row.id, change, revision=row.revision, left=row.state, now=now, fields=fields, log=log)
 
 
@@ -158,10 +158,10 @@ def update(row: LedgerRecord, columns: Mapping[str, Any], *, now: datetime) -> b
 
 
 def note_events(execution_id: str, events: Sequence[EventRecord]) -> None:
-    """Add what is new to the history, and count up what repeats; a count never goes down.
+    """Add new events to the history, and increase the counts of repeated ones; a count never goes down.
 
-    An execution keeps `MOST_NOTED` lines of this sort: a cluster that grows and shrinks for weeks makes events without end. What
-    says least goes first, and does not come back: events about single pods without a warning, and of those the oldest.
+    An execution keeps at most `MOST_NOTED` of them: a cluster that is scaled for weeks makes events without end. The least telling go
+    first, and do not come back: events about single pods without a warning, and of those the oldest.
     """
     with transaction.atomic():
         rows = LifecycleEntry.objects.filter(execution_id=execution_id, source=LifecycleEntry.Source.KUBERNETES)
@@ -180,7 +180,7 @@ def note_events(execution_id: str, events: Sequence[EventRecord]) -> None:
 
 
 def note_for_all(data_plane: str, event: EventRecord) -> None:
-    """Add a line to the history of each execution of the data plane that has not ended, not before the time of its launch."""
+    """Add the event to the history of each unsettled execution of the data plane, with its launch as the earliest time."""
     unsettled = Execution.objects.in_data_plane(data_plane).unsettled()
     rows = unsettled.order_by("requested_at", "pk").values_list("pk", "requested_at")
     lines = [LifecycleEntry(execution_id=id, **_entry(event) | {"at": max(event.at, since)}) for id, since in rows]
@@ -188,7 +188,7 @@ def note_for_all(data_plane: str, event: EventRecord) -> None:
 
 
 def _make_room(rows: QuerySet[LifecycleEntry], new: Mapping[str, EventRecord]) -> Set[str]:
-    """Delete what has to go for the new ones; which of these are themselves too many."""
+    """Delete entries to make room for the new events; return the uids that did not fit, old and new."""
     if rows.count() + len(new) <= MOST_NOTED:
         return frozenset()
     stored = rows.only("event_uid", "at", "level", "object")
@@ -218,7 +218,7 @@ def _entry(event: EventRecord) -> dict[str, Any]:
 
 
 def _least(known: Iterable[LifecycleEntry], new: Iterable[EventRecord]) -> list[str]:
-    """The uids of those that are too many."""
+    """Return the uids that exceed the limit."""
     order = [(*_weight(one.level, one.object), one.at, one.event_uid) for one in known]
     order += [(*_weight(one.level, one.object), one.at, one.uid) for one in new]
     excess = len(order) - MOST_NOTED
@@ -230,5 +230,5 @@ def _weight(level: str, about: str) -> tuple[bool, bool]:
 
 
 def _clean(text: str) -> str:
-    """PostgreSQL stores no NUL."""
+    """Return the text without NUL, which PostgreSQL does not store."""
     return text.replace("\x00", "")

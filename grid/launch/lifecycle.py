@@ -1,7 +1,7 @@
-"""Writes state changes of executions: the state, its line of history and the new revision in one transaction.
+"""Writes state changes of executions: the state, its history entry and the new revision in one transaction.
 
-Every write is conditional on the revision that its writer has read. So two writers can never both make one change: the
-second is told so, and reads again. Nothing else in the product writes an execution's state.
+Every write is conditional on the revision that its writer has read. So two writers can never both make one change: the second gets False,
+and reads again. Nothing else in the product writes an execution's state.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ _REASON_LENGTH = 60
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """A new state with its cause; `fields` are further columns that become true with it."""
+    """A new state with its cause; `fields` are further columns to write with it."""
 
     state: State
     reason: str
@@ -31,7 +31,7 @@ class Transition:
 
 
 def record_request(execution: Execution) -> None:
-    """Store a new execution and the first line of its history; the caller holds the transaction."""
+    """Store a new execution and the first entry of its history; the caller holds the transaction."""
     execution.save(force_insert=True)
     LifecycleEntry.objects.create(
         execution=execution,
@@ -53,9 +53,9 @@ def enter(
     fields: Mapping[str, Any] | None = None,
     log: str = "",
 ) -> bool:
-    """Leave the state `left` for the change's; False, and nothing written, when the row is not at `revision` any more.
+    """Replace the state `left` by the change's; return False without writing when the row is no longer at `revision`.
 
-    `log` is the end of its program's log, where that has to be kept now.
+    `log` is the end of its program's log, if it has to be kept now.
     """
     columns: dict[str, Any] = {
         "state": change.state,
@@ -85,12 +85,12 @@ def enter(
 
 
 def update(execution_id: str, columns: Mapping[str, Any], *, revision: int, now: datetime) -> bool:
-    """Write columns that change no state; False when the row is not at `revision` any more.
+    """Write columns that change no state; return False when the row is no longer at `revision`.
 
-    Slots are freed when no pod is left, so no pod holds a node then.
+    Slots are freed when no pod is left, so all usage intervals end with them.
     """
     rows = Execution.objects.filter(pk=execution_id, revision=revision)
-    # `update` passes by `auto_now`, and pages find what changed by this time.
+    # `update` skips `auto_now`, and pages find changed rows by this time.
     written = {**columns, **_settlement(columns, now), "updated_at": now}
     with transaction.atomic():
         if rows.update(**written, revision=F("revision") + 1) != 1:
@@ -101,7 +101,7 @@ def update(execution_id: str, columns: Mapping[str, Any], *, revision: int, now:
 
 
 def _settlement(columns: Mapping[str, Any], now: datetime) -> dict[str, Case | Value]:
-    """Return `settled_at` for a write that may be the last of the two: the end, and the freeing of the slots."""
+    """Return `settled_at` for a write that may be the later of the two: the end, and the freeing of the slots."""
     ends, frees = columns.get("state") in FINAL_STATES, columns.get("slots_freed_at") is not None
     if not ends and not frees:
         return {}

@@ -1,7 +1,7 @@
 """The Kubernetes objects of an execution, built from its frozen spec alone: the same spec gives the same objects.
 
-An anchor (a ConfigMap) owns the Secret and the Pod, so deleting the anchor deletes everything but the claims of volumes. Names
-are derived from the execution's id, so whoever tries again finds what exists.
+An anchor (a ConfigMap) owns the Secret and the Pod, so deleting the anchor deletes everything but the claims of volumes. Names are derived
+from the execution's id, so a retry finds existing objects.
 """
 
 from collections.abc import Mapping
@@ -46,7 +46,7 @@ USER_ID = 1000
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """One object to be created; `owned` says that it goes with the anchor."""
+    """An object to create; `owned` is True when the anchor owns it."""
 
     resource: Resource
     body: RawObject
@@ -67,9 +67,9 @@ def build(
     head_address: str = "",
     cluster: ExecutionSpec | None = None,
 ) -> list[Manifest]:
-    """All objects in the order of creation, the anchor first; the others name it by `anchor_uid`, known once it exists.
+    """Return all objects in the order of creation, the anchor first; the others refer to it by `anchor_uid`, known once it exists.
 
-    `cluster` is the one attached to it and `head_address` that cluster's: its clients find it in the variables.
+    `cluster` is the attached cluster and `head_address` its address: its clients find it in the variables.
     """
     return [
         anchor(spec, namespace=namespace),
@@ -94,7 +94,7 @@ def volume_claims(spec: ExecutionSpec, *, namespace: str, storage: Storage) -> l
 
 
 def labels_of(spec: ExecutionSpec) -> dict[str, str]:
-    """What selectors look for; texts of people become valid values."""
+    """Return the labels that selectors look for, with people's texts as valid label values."""
     return {
         APP_NAME: label_value(spec.environment.id),
         APP_INSTANCE: spec.object_name,
@@ -109,7 +109,7 @@ def labels_of(spec: ExecutionSpec) -> dict[str, str]:
 
 
 def metadata(spec: ExecutionSpec, namespace: str, anchor_uid: str = "", *, name: str = "") -> dict[str, Any]:
-    """Of an object that goes with the anchor; without a `name` of its own it has the anchor's."""
+    """Return the metadata of an object that the anchor owns; without a `name` of its own it has the anchor's."""
     whole: dict[str, Any] = {"name": name or spec.object_name, "namespace": namespace, "labels": labels_of(spec)}
     if anchor_uid:
         whole["ownerReferences"] = [
@@ -126,7 +126,7 @@ def metadata(spec: ExecutionSpec, namespace: str, anchor_uid: str = "", *, name:
 
 
 def secret(spec: ExecutionSpec, *, namespace: str, anchor_uid: str, token: str = "") -> list[Manifest]:
-    """What the containers' variables refer to; none where they refer to nothing."""
+    """Return the Secret that the containers' variables refer to; [] when they refer to none."""
     data = secret_data(spec, token=token)
     body = {
         "apiVersion": "v1",
@@ -156,9 +156,9 @@ def _pod(spec: ExecutionSpec, namespace: str, anchor_uid: str, more: Mapping[str
 
 
 def pod_decoration(tier: TierSpec, labels: Mapping[str, str], title: str) -> dict[str, dict[str, str]]:
-    """Labels and annotations of a pod of that tier."""
+    """Return the labels and annotations of a pod of that tier."""
     return {
-        # Ours win: a tier's extra labels decorate, they never hide an execution from its owner.
+        # Our labels win: a tier's extra labels never hide an execution from its owner.
         "labels": {**tier.extra_labels, **labels},
         "annotations": {
             **tier.extra_annotations,
@@ -170,7 +170,7 @@ def pod_decoration(tier: TierSpec, labels: Mapping[str, str], title: str) -> dic
 
 
 def placement(spec: ExecutionSpec, tier: TierSpec) -> dict[str, Any]:
-    """Where a pod of that tier runs, with what it fetches its image, and what it may not do."""
+    """Return the part of a pod's spec that its tier and image decide: nodes, image pull secret, and security context."""
     registry = spec.environment.image_pull_secret
     return {
         **({"imagePullSecrets": [{"name": registry}]} if registry else {}),
@@ -190,7 +190,7 @@ def placement(spec: ExecutionSpec, tier: TierSpec) -> dict[str, Any]:
 
 
 def container(spec: ExecutionSpec, tier: TierSpec) -> dict[str, Any]:
-    """What every container of an execution has, whatever it runs."""
+    """Return the fields of every container of an execution, whatever it runs."""
     return {
         "name": CONTAINER,
         "image": spec.environment.image,
@@ -220,7 +220,7 @@ def _container(spec: ExecutionSpec, more: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _filled_in(part: str, spec: ExecutionSpec) -> str:
-    """Only our placeholders: any other brace belongs to the program."""
+    """Fill in only our placeholders: any other brace belongs to the program."""
     ours = {"{port}": str(spec.port), "{base_url}": spec.base_url, "{project}": PROJECT_PATH}
     for placeholder, text in ours.items():
         part = part.replace(placeholder, text)
@@ -250,8 +250,9 @@ def _resources(tier: TierSpec) -> dict[str, dict[str, str]]:
 
 
 def _storage_request(limit: str) -> str:
-    """A tenth. Most executions write little, and a node's disk is small: with the whole limit reserved, as Kubernetes does where there is
-    no request, a disk of 100 GiB would hold nine pods on any number of cores. A node short of disk evicts first who is over the request."""
+    """Return a tenth of the limit. Most executions write little, and a node's disk is small: if the whole limit were reserved, as
+    Kubernetes does without a request, a disk of 100 GiB would hold nine pods on any number of cores. A node short of disk evicts pods
+    over their request first."""
     mebibytes = max(1, whole(limit) // 10 // 2**20)
     return f"{mebibytes}Mi" if mebibytes % 1024 else f"{mebibytes // 1024}Gi"
 
@@ -259,7 +260,7 @@ def _storage_request(limit: str) -> str:
 def _tolerations(tier: TierSpec) -> list[dict[str, Any]]:
     tolerations = [dict(toleration) for toleration in tier.tolerations]
     if tier.gpus:
-        # The taint by which clouds keep everything else away from machines with GPUs.
+        # Clouds keep other pods off machines with GPUs by this taint.
         gpu = {"key": tier.gpu_resource, "operator": "Exists", "effect": "NoSchedule"}
         if gpu not in tolerations:
             tolerations.append(gpu)

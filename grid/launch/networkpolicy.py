@@ -1,7 +1,7 @@
-"""Who may connect to whom among executions' pods, as NetworkPolicies (pure); what a cluster adds is in `clusters.policies`.
+"""The NetworkPolicies of executions' pods (pure); those of a cluster are in `clusters.policies`.
 
-Policies only add to each other, and a pod that one of them selects is shut to everybody whom none names. So the one that selects every
-pod opens what all need, and being there is what shuts them; deploy/network.yaml shuts them before the controller has led for the first
+Policies only add to each other, and a pod that any of them selects is closed to all peers that none allows. So the policy that selects
+every pod allows what all need, and closes the rest by existing; deploy/network.yaml closes them before the controller has led for the first
 time.
 """
 
@@ -31,7 +31,7 @@ _DNS = {
 
 
 def system_peer(component: str) -> RawObject:
-    """The pods of one of our own processes."""
+    """Return the peer for the pods of one of our own components."""
     return {
         "namespaceSelector": {"matchLabels": {_NAMESPACE_NAME: SYSTEM_NAMESPACE}},
         "podSelector": {"matchLabels": {APP_NAME: MANAGER, APP_COMPONENT: component}},
@@ -45,7 +45,7 @@ def build_policy(
     ingress: Sequence[RawObject] | None = None,
     egress: Sequence[RawObject] | None = None,
 ) -> Manifest:
-    """A direction that is None is left as other policies have it; an empty one is shut but for what they open."""
+    """Return a policy. A direction that is None is left to other policies; an empty one is closed except for what they allow."""
     spec: RawObject = {"podSelector": dict(selector), "policyTypes": []}
     for kind, field, rules in (("Ingress", "ingress", ingress), ("Egress", "egress", egress)):
         if rules is not None:
@@ -62,8 +62,8 @@ def build_policy(
 
 
 def build_for_all(namespace: str, openings: Iterable[Opening]) -> list[Manifest]:
-    """Every pod of an execution asks DNS and connects outward as far as is allowed; the proxy reaches their user interfaces. Clusters'
-    pods have other ports than that of a page, so their own policies name it."""
+    """Return the policies of all executions: every pod reaches DNS and the allowed destinations, and the proxy reaches their pages.
+    Clusters' policies name their own ports."""
 
     def named(name: str) -> RawObject:
         return {"name": name, "namespace": namespace, "labels": {MANAGED_BY: MANAGER}}

@@ -1,6 +1,6 @@
-"""What a person may choose at launch, and why something is not offered: projects, environments, tiers.
+"""The choices of a person at launch, and why something is not offered: projects, environments, tiers.
 
-A form asks what to offer; `grid.launch.request.validate` asks again, because a form's choices can be old or forged.
+A form shows these offers; `grid.launch.request.validate` checks them again, because a form's choices can be old or forged.
 """
 
 from django.db.models import QuerySet
@@ -13,7 +13,7 @@ LAUNCHABLE_KINDS = frozenset(Kind)
 
 
 def projects_for(user: User) -> QuerySet[Project]:
-    """The projects that the user may launch in."""
+    """Return the projects that the user may launch in."""
     if not user.is_active:
         return Project.objects.none()
     mine = Membership.objects.filter(user=user, role__in=Membership.CONTRIBUTING).values("project")
@@ -25,21 +25,21 @@ def may_launch_in(user: User, project: Project) -> bool:
 
 
 def environments_for(user: User, kind: str) -> QuerySet[Environment]:
-    """The environments that the user may launch as `kind`."""
+    """Return the environments that the user may launch as `kind`."""
     if not user.is_active or kind not in LAUNCHABLE_KINDS:
         return Environment.objects.none()
     return Environment.objects.filter(kind=kind, is_visible=True, is_archived=False)
 
 
 def cluster_environments_for(user: User, framework: str) -> QuerySet[Environment]:
-    """The environments that a cluster of the framework can be made of."""
+    """Return the environments that a cluster of the framework can be made of."""
     if framework not in Framework.values:
         return Environment.objects.none()
     return environments_for(user, Kind.CLUSTER).filter(frameworks__has_key=framework)
 
 
 def tiers_for(user: User, kind: str, framework: str = "") -> QuerySet[HardwareTier]:
-    """The tiers that the user may choose for `kind`; of clusters for the framework, or for any framework without one."""
+    """Return the tiers that the user may choose for `kind`; for clusters of the framework, or of any framework when it is ""."""
     if not user.is_active:
         return HardwareTier.objects.none()
     offered = HardwareTier.objects.filter(is_visible=True, is_archived=False).values_list("pk", "kinds")
@@ -72,7 +72,7 @@ def _closed_to(user: User) -> set[str]:
 
 
 def _is_for(kinds: list[str], kind: str, framework: str) -> bool:
-    """`kinds` are a tier's: kinds of executions, and frameworks for clusters of these only; empty means everything."""
+    """Return True when a tier's `kinds` (kinds of executions, and frameworks for clusters of these only; empty means all) allow it."""
     wanted = {kind}
     if kind == Kind.CLUSTER:
         wanted |= {framework} if framework else set(Framework.values)

@@ -1,9 +1,8 @@
-"""Who may open an execution: reach its web page, and with it the files and the shell behind it.
+"""Decides who may open an execution: reach its web page, and with it the files and the shell behind it.
 
-Opening reaches the project's files, so nobody opens what belongs to a project in which he does not contribute any more, whoever
-launched it. A workspace, app or job is its owner's alone; a cluster's web page shows no more than the work that it does, and can end
-it, so everybody who contributes to the project may open it. Whether it still runs, and whether the session is logged in, is asked
-elsewhere.
+Opening gives access to the project's files, so it takes a contributor of the project, whoever launched the execution. A workspace, app or
+job is only its owner's; a cluster's web page shows no more than the work that it does, and can end it, so every contributor may open it.
+Whether it still runs, and whether the session is logged in, is checked elsewhere.
 """
 
 from collections.abc import Collection
@@ -15,13 +14,13 @@ Pair = tuple[int, str]  # a user's id and an execution's
 
 
 def may_open(user_id: int, execution: Execution) -> bool:
-    """An active account of the project's owner or of a contributor; and its own, unless it is a cluster."""
+    """Return True for an active account of the project's owner or a contributor; unless it is a cluster, only for its own owner."""
     pair = (user_id, execution.pk)
     return pair in openable([pair])
 
 
 def openable(pairs: Collection[Pair]) -> set[Pair]:
-    """Those of the pairs for which `may_open` is true, in three queries however many they are."""
+    """Return those pairs for which `may_open` is True, in three queries however many there are."""
     users, ids = {user for user, _ in pairs}, {id for _, id in pairs}
     active = set(User.objects.filter(pk__in=users, is_active=True).values_list("pk", flat=True))
     found = {

@@ -1,7 +1,7 @@
-"""Keeps the NetworkPolicies of executions' namespace as they must be: made when a controller begins to lead, and brought back every minute.
+"""Keeps the NetworkPolicies of executions' namespace: they are created when a controller begins to lead, and repaired every minute.
 
-What is cut out of the way outward are addresses that only the running cluster knows: those of its API server, and of our database. While
-they are not known, nothing outward is open, but for asking DNS.
+Addresses that only the running cluster knows are cut out of the allowed destinations: those of its API server, and of our database. While
+they are not known, nothing outside is allowed except DNS.
 """
 
 import asyncio
@@ -25,32 +25,32 @@ logger = logging.getLogger(__name__)
 
 PERIOD_SECONDS = 60.0
 _TRIES = 7  # 32 to 64 seconds, by the growing pauses between them
-# The Service of the API server; it writes the endpoints itself.
+# The Service of the API server, which writes the endpoints itself.
 _API_SERVER, _API_NAMESPACE = "kubernetes", "default"
 
 Resolve = Callable[[str], Awaitable[Iterable[str]]]
 
 
 class Unknown(GridError):
-    """Addresses that must stay shut are not known."""
+    """The addresses that must stay denied are not known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """What the settings say: `own_hosts` are names or addresses, beside the API server's, that no execution may reach."""
+    """The settings of the network: `own_hosts` are names or addresses, besides the API server's, that no execution may reach."""
 
     egress: Egress = field(default_factory=Egress)
     own_hosts: tuple[str, ...] = ()
 
 
 async def resolve(host: str) -> Iterable[str]:
-    """All addresses of a name. Raises OSError."""
+    """Return all addresses of a name. Raise OSError."""
     found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
     return {str(address[0]).partition("%")[0] for *_, address in found}
 
 
 class PolicyKeeper:
-    """One per term of leadership; `run` until cancelled."""
+    """Keeps the policies during one term of leadership; `run` until cancelled."""
 
     def __init__(
         self, api: KubeApi, namespace: str, network: Network, *, rng: random.Random, resolve: Resolve = resolve
@@ -60,10 +60,10 @@ class PolicyKeeper:
         self._network = network
         self._rng = rng
         self._resolve = resolve
-        # Of a host that moves, the former addresses stay shut for this term: its name may give them out in turn.
+        # Former addresses of a host that moves stay denied for this term: its name may resolve to them in turn.
         self._own: dict[str, set[Block]] = {}
         self._told = ""
-        self._unknown = 0  # times in a row that the addresses were not all known
+        self._unknown = 0  # consecutive tries without all addresses
 
     async def run(self) -> None:
         backoff = Backoff(longest=PERIOD_SECONDS, rng=self._rng)
@@ -82,10 +82,10 @@ class PolicyKeeper:
             await asyncio.sleep(pause)
 
     async def keep(self) -> bool:
-        """Make the policies what they must be now; whether all addresses that must stay shut are known. Raises what the API server says.
+        """Apply the present policies and return True when all addresses to deny are known. Raise the API server's errors.
 
-        While they are not, nothing new is opened. Policies that are there stay for some tries, because a name that is not found for
-        a moment, asked by a new leader, must not cut off all that runs; then all is shut.
+        While they are not, nothing new is allowed. Existing policies stay for some tries, because a name that cannot be resolved for a
+        moment, by a new leader, must not cut off running programs; then everything is closed.
         """
         try:
             openings = self._network.egress.openings(await self._own_addresses())
@@ -147,7 +147,7 @@ class PolicyKeeper:
             logger.info("network policy changed name=%s", manifest.name)
 
     def _tell(self, sentence: str) -> None:
-        """Once, until it is over or another one."""
+        """Log the sentence unless it was the last one logged."""
         if sentence != self._told:
             logger.warning("%s", sentence)
         self._told = sentence

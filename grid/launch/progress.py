@@ -28,7 +28,7 @@ _TOO_LONG = {
 
 @dataclass(frozen=True, slots=True)
 class ObservedPod:
-    """What the cluster shows now: the pod, None when it is certain that there is none, and the pod's events."""
+    """The state in Kubernetes now: the pod, None when it is certain that there is none, and the pod's events."""
 
     pod: Pod | None
     events: Sequence[Event] = ()
@@ -36,7 +36,7 @@ class ObservedPod:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one look at an execution's objects came to: the next state, if it is time, and the pod whose node and log are its."""
+    """The result of a reconcile: the next state, if it is time, and the pod whose node and log are the execution's."""
 
     change: Transition | None
     pod: Pod | None = None
@@ -46,7 +46,7 @@ class Finding:
 def next_change(
     row: LedgerRecord, seen: ObservedPod, *, timeouts: Mapping[State, int], now: datetime
 ) -> Transition | None:
-    """The next state of an execution whose objects were created, or None to go on waiting."""
+    """Return the next state of an execution whose objects were created, or None to go on waiting."""
     pod = seen.pod
     if pod is None:
         return Transition(
@@ -76,13 +76,13 @@ def next_change(
 
 
 def outcome(row: LedgerRecord) -> Transition:
-    """How a finishing execution has ended; its reason was recorded when the program ended."""
+    """Return how a finishing execution has ended; its reason was recorded when the program ended."""
     state = State.SUCCEEDED if row.reason == COMPLETED else State.FAILED
     return Transition(state, row.reason, row.message, level="Normal" if state == State.SUCCEEDED else "Warning")
 
 
 def ran_since(pod: Pod) -> datetime | None:
-    """When the program was started first, as far as the pod still knows."""
+    """Return when the program first started, as far as the pod still knows."""
     for status in pod.status.container_statuses:
         state = status.state
         started = state.running or state.terminated

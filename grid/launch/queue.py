@@ -1,7 +1,7 @@
-"""The order of those who wait: first in first out for each user, and the users in turn.
+"""The order of the queue: first in first out for each user, and the users in turn.
 
-Whose turn it is follows from who was served least recently on a tier, which the database knows. So the order survives
-restarts, and somebody who asks for a thousand things at once delays everybody else by one at a time only.
+Turns follow from when each user was last served on a tier, which the database knows. So the order survives restarts, and a user who
+requests a thousand things at once delays everybody else by one at a time only.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +23,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class QueuedUnit:
-    """What stands in the queue and starts as a whole: one execution, or a workspace or job and then its cluster."""
+    """An entry in the queue that starts as a whole: one execution, or a workspace or job and then its cluster."""
 
     user: int
     requested_at: datetime
@@ -31,22 +31,22 @@ class QueuedUnit:
 
     @property
     def execution_id(self) -> str:
-        """Of its first part: its name in the queue."""
+        """The id of its first part, which is its name in the queue."""
         return self.parts[0].execution_id
 
     @property
     def slots(self) -> int:
-        """All that it holds once it is admitted."""
+        """The slots that it holds once it is admitted."""
         return sum(part.slots for part in self.parts)
 
     @property
     def tiers(self) -> tuple[str, ...]:
-        """As often as it takes a place of each."""
+        """The tiers of its parts, once for each place that it takes."""
         return tuple(tier for part in self.parts for tier in part.tiers)
 
 
 def lines(waiting: Iterable[QueuedUnit]) -> dict[int, list[QueuedUnit]]:
-    """Each user's own line, in the order of asking; equal times are ordered by id, so that all processes agree."""
+    """Return each user's units in the order of request; equal times are ordered by id, so that all processes agree."""
     found: dict[int, list[QueuedUnit]] = {}
     for one in sorted(waiting, key=lambda one: (one.requested_at, one.execution_id)):
         found.setdefault(one.user, []).append(one)
@@ -56,7 +56,7 @@ def lines(waiting: Iterable[QueuedUnit]) -> dict[int, list[QueuedUnit]]:
 def turns(
     waiting: Iterable[QueuedUnit], tier: str, last_served: Mapping[tuple[int, str], datetime]
 ) -> Sequence[QueuedUnit]:
-    """The line before one tier: everybody's first, then everybody's second ...; who was served longest ago goes first."""
+    """Return the line before one tier: every user's first unit, then every user's second ...; the user served longest ago goes first."""
     rounds = [(round_, one) for line in lines(waiting).values() for round_, one in enumerate(line)]
 
     def place(entry: tuple[int, QueuedUnit]) -> tuple[int, datetime, datetime, str]:

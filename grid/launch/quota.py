@@ -1,10 +1,9 @@
-"""Decides who of those who wait gets slots now, on a snapshot and without any I/O.
+"""Decides which queued executions get slots now, on a snapshot and without any I/O.
 
-Promises: nobody holds more slots than the limit because of a decision made here; no tier runs more executions than its
-maximum; each user is served first in first out, except that what waits only for a full tier lets the user's launches that do
-without that tier pass; users are served in turn; whatever may start does start, unless it is somebody else's turn who needs
-several places of a tier; a workspace or job and its cluster start together or not at all; every refusal says why and what
-happens next.
+Promises: nobody holds more slots than the limit because of a decision made here; no tier runs more executions than its maximum; each user
+is served first in first out, except that a unit that waits only for a full tier lets the user's launches that do without that tier pass;
+users are served in turn; whatever may start does start, unless it is the turn of another user who needs several places of a tier; a
+workspace or job and its cluster start together or not at all; every refusal says why and what happens next.
 """
 
 import heapq
@@ -22,7 +21,7 @@ Refusal = Literal["over_user_slots", "over_tier_maximum", "larger_than_limit"]
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """How many of something may be held; `most` of None means without limit. Below zero is possible after a limit was lowered."""
+    """A limit and how much of it is held; `most` of None means no limit. The rest may be negative after a limit was lowered."""
 
     most: int | None
     held: int = 0
@@ -31,7 +30,7 @@ class Allowance:
         return self.most is None or self.held + more <= self.most
 
     def could_cover(self, all: int) -> bool:
-        """If nothing were held."""
+        """Return True when the limit would allow `all` if nothing were held."""
         return self.most is None or all <= self.most
 
     def plus(self, more: int) -> "Allowance":
@@ -40,8 +39,8 @@ class Allowance:
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """Slots that one user holds on one tier, and in how many executions. A cluster is one on its head's tier as well, where
-    that is another, and its slots are counted on its workers'."""
+    """Slots that one user holds on one tier, and in how many executions. A cluster counts as one on its head's tier as well, if that is
+    another, and its slots count on its workers'."""
 
     user: int
     tier: str
@@ -51,7 +50,7 @@ class Holding:
 
 @dataclass(frozen=True, slots=True)
 class QuotaSnapshot:
-    """All that counts. `tier_maximum` has the tiers with a maximum; `last_served` says when a user last got a slot on a tier."""
+    """All facts of a decision. `tier_maximum` has the tiers with a maximum; `last_served` says when a user last got a slot on a tier."""
 
     waiting: tuple[QueuedUnit, ...]
     holding: tuple[Holding, ...]
@@ -63,7 +62,7 @@ class QuotaSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class Deferred:
-    """Waits on: `message` is for its user. `position` counts from 1 in the line that it stands in."""
+    """A refusal for now: `message` is for its user; `position` counts from 1 in the user's or the tier's line."""
 
     code: Refusal
     message: str
@@ -72,14 +71,14 @@ class Deferred:
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """`admitted` in the order of admission."""
+    """The result; `admitted` is in the order of admission."""
 
     admitted: tuple[str, ...]
     refused: Mapping[str, Deferred]
 
 
 def admit(snapshot: QuotaSnapshot) -> Decisions:
-    """Everybody whose turn it is and for whom there is room, one after the other."""
+    """Admit units in turn as long as there is room for them."""
     room = _Room(snapshot)
     lines = {user: _Line(room, line) for user, line in queue.lines(snapshot.waiting).items()}
     heap: list[tuple[tuple[int, float], datetime, str, int]] = []
@@ -105,11 +104,11 @@ def admit(snapshot: QuotaSnapshot) -> Decisions:
 
 
 def _turn(one: QueuedUnit, snapshot: QuotaSnapshot, served: Mapping[tuple[int, str], int]) -> tuple[int, float]:
-    """Who got something lately goes last; only tiers that can become full are waited for in turn."""
+    """Return the key of the unit's turn: users served recently go last. Only tiers that can become full count."""
     tiers = [tier for tier in one.tiers if tier in snapshot.tier_maximum] or one.tiers
 
     def turn(tier: str) -> tuple[int, float]:
-        # Who is served in this round goes behind everybody who was served in an earlier one.
+        # A user served in this round goes behind everybody served in an earlier one.
         key = (one.user, tier)
         if key in served:
             return (1, float(served[key]))
@@ -120,14 +119,14 @@ def _turn(one: QueuedUnit, snapshot: QuotaSnapshot, served: Mapping[tuple[int, s
 
 @dataclass(frozen=True, slots=True)
 class _Cause:
-    """Why somebody waits, and for which tier if for one."""
+    """Why a unit waits, and for which tier, if for one."""
 
     code: Refusal
     tier: str = ""
 
 
 class _Room:
-    """What is left while admissions are tried; belongs to one call of `admit`."""
+    """The remaining capacity while admissions are tried; belongs to one call of `admit`."""
 
     def __init__(self, snapshot: QuotaSnapshot) -> None:
         self.most = snapshot.slots_per_user
@@ -147,21 +146,21 @@ class _Room:
         return self._tiers.get(tier, Allowance(None))
 
     def full_tier(self, one: QueuedUnit) -> str:
-        """The first of its tiers without any place; "" when each has one."""
+        """Return the first of its tiers without any place; "" when each has one."""
         return next((tier for tier in one.tiers if tier in self._kept or not self.tier(tier).covers(1)), "")
 
     def short_tier(self, one: QueuedUnit) -> str:
-        """The first of its tiers without enough places; "" when it finds all of them."""
+        """Return the first of its tiers without enough places; "" when all have enough."""
         wanted = Counter(one.tiers)
         return next((tier for tier, places in wanted.items() if not self.tier(tier).covers(places)), "")
 
     def too_small_tier(self, one: QueuedUnit) -> str:
-        """The first of its tiers that has never enough places for it; "" when it may start some day."""
+        """Return the first of its tiers whose maximum is too small for it; "" when it may start some day."""
         wanted = Counter(one.tiers)
         return next((tier for tier, places in wanted.items() if not self.tier(tier).could_cover(places)), "")
 
     def keep(self, tier: str) -> None:
-        """Reserve the tier's remaining capacity for the request at the head; else smaller ones would take it again and again."""
+        """Reserve the tier's remaining capacity for the unit at the head; otherwise smaller ones would take it again and again."""
         self._kept.add(tier)
 
     def take(self, one: QueuedUnit) -> None:
@@ -171,7 +170,7 @@ class _Room:
 
 
 class _Line:
-    """One user's line. Room only shrinks during a call, so what was refused once stays refused and is passed once."""
+    """One user's line. Capacity only shrinks during a call, so a unit that was refused stays refused."""
 
     def __init__(self, room: _Room, line: list[QueuedUnit]) -> None:
         self.refused: dict[str, _Cause] = {}
@@ -180,7 +179,7 @@ class _Line:
         self._place = 0
 
     def next_hopeful(self) -> QueuedUnit | None:
-        """The next that may start, or will keep the places that it finds when its turn comes."""
+        """Return the next unit that may start, or that reserves capacity when its turn comes; None at the end of the line."""
         while self._place < len(self._line):
             one = self._line[self._place]
             never = self._room.too_small_tier(one)
@@ -199,7 +198,7 @@ class _Line:
         return None
 
     def serve(self, one: QueuedUnit) -> bool:
-        """Its turn has come: it starts, or waits on with places kept for it."""
+        """Admit the unit, or refuse it with capacity reserved for it; return True when it was admitted."""
         self._place += 1
         short = self._room.short_tier(one)
         if short:
@@ -210,7 +209,7 @@ class _Line:
         return not short
 
     def _refuse_rest(self) -> None:
-        """Even what is small enough: passing by would let a large one wait for ever."""
+        """Refuse the rest of the line, even units that are small enough: if they passed, a large one could wait for ever."""
         for one in self._line[self._place :]:
             self.refused[one.execution_id] = _Cause("over_user_slots")
         self._place = len(self._line)
@@ -273,7 +272,7 @@ def _smaller(one: QueuedUnit) -> str:
 
 
 def _breakdown(one: QueuedUnit) -> str:
-    """Of a pair, who takes what."""
+    """Return the slots of each part of a pair, "" for a single execution."""
     if len(one.parts) == 1:
         return ""
     return f" ({' and '.join(f'{part.slots} for the {part.kind}' for part in one.parts)})"

@@ -1,8 +1,8 @@
-"""Ray: its head and workers, and what they say of themselves.
+"""Ray: its head, its workers, and their reports.
 
-`ray start --block` runs in both; the head takes no tasks. Only what a Service must lead to has a fixed port, and of those Ray's own
-state (the GCS) listens on all addresses of its machine whatever it is told: where pods share one machine, as on the embedded
-cluster, its port inside must differ from cluster to cluster, and from its Service's. docs/frameworks.md has the whole picture.
+`ray start --block` runs in both; the head takes no tasks. Only ports that a Service leads to are fixed, and of those Ray's own state (the
+GCS) always listens on all addresses of its machine: where pods share one machine, as on the embedded cluster, its port inside must differ
+from cluster to cluster, and from its Service's. docs/frameworks.md has the whole picture.
 """
 
 import asyncio

@@ -1,9 +1,9 @@
-"""Spark: a standalone master as the head, standalone workers, and what they say of themselves.
+"""Spark: a standalone master as the head, standalone workers, and their reports.
 
-The commands need an image with pyspark or a SPARK_HOME, bash, and Java 17 or later. An application gets one executor on each
-worker, of all its cores and of the memory that its tier leaves beside the worker's own process; executors are allocated
-dynamically, so that applications share the workers and an idle one gives them back. A worker that goes is decommissioned:
-its executors take no new tasks, finish theirs and give their blocks of shuffles and cached data to the other workers.
+The commands need an image with pyspark or a SPARK_HOME, bash, and Java 17 or later. An application gets one executor on each worker, of all
+its cores and of the memory that its tier leaves beside the worker's own process; executors are allocated dynamically, so that applications
+share the workers and an idle one gives them back. A worker that ends is decommissioned: its executors take no new tasks, finish theirs and
+give their blocks of shuffles and cached data to the other workers.
 """
 
 from collections.abc import Mapping, Sequence

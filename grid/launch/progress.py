@@ -1,4 +1,4 @@
-"""The way of an execution through its states, as a pure function of what is recorded and what the cluster shows.
+"""The states of an execution, as a pure function of its row and of what is observed of its pod.
 
     deploying --a node is chosen--> preparing --ready--> running --program ends--> finishing
     deploying, preparing --too long--> error         any of them --pod gone or taken away--> error

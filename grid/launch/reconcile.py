@@ -1,9 +1,8 @@
-"""One look at one execution: compare what is recorded with what the cluster shows, and take the next step.
+"""Reconciles one execution: compares its row with its objects in the cluster, and takes the next step.
 
-Every step may be repeated, and may be the last thing this process does: the next look, by whichever controller, goes on from
-what the database and the cluster then say. What an execution consists of in the cluster is a strategy's matter: the one pod of a
-workspace, job or app (`runs`), or the objects of a cluster (`clusters.reconcile`). Deciding is in their `progress`, writing in
-`ledger`, the cluster in `apply`.
+Every step may be repeated, and may be the last thing that this process does: the next reconcile, by any controller, continues from the
+state of database and cluster. A strategy knows the objects of an execution: the one pod of a workspace, job or app (`runs`), or the objects
+of a cluster (`clusters.reconcile`). Decisions are in their `progress`, writes in `ledger`, calls to the cluster in `apply`.
 """
 
 import logging
@@ -28,50 +27,50 @@ from grid.wording import duration
 
 logger = logging.getLogger(__name__)
 
-# Between two looks at pods that are asked to end; the watch usually tells sooner.
+# Between two checks of pods that are ending; the watch usually reports their end sooner.
 ENDING_LOOK_SECONDS = 5.0
 RETRY_SECONDS = 10.0
 NOT_YET_SECONDS = 1.0
-AWAITS_CLUSTER = "awaits_cluster"  # the cluster's clock runs meanwhile, and not this one's
+AWAITS_CLUSTER = "awaits_cluster"  # the cluster's timeouts count meanwhile, not this execution's
 
 
 class Objects(Protocol):
-    """What executions of one sort consist of in the cluster. Every method may be repeated, and killed in any call."""
+    """The objects of one sort of execution in the cluster. Every method may be repeated, and interrupted at any call."""
 
     async def create(self, row: LedgerRecord) -> Mapping[str, Any]:
-        """Create what is missing; the columns to write when all is there. Raises NotYet, or what the API server says."""
+        """Create missing objects and return the columns to write when all exist. Raise NotYet, or the API server's error."""
         ...
 
     async def follow(self, row: LedgerRecord) -> Finding:
-        """See how they are, repair and record what is not a change of state, and say whether it is time for one."""
+        """Observe, repair, record what is no change of state, and return whether it is time for one."""
         ...
 
     async def main_pod(self, row: LedgerRecord) -> Pod | None:
-        """The pod whose node and log are the execution's."""
+        """Return the pod whose node and log are the execution's."""
         ...
 
     async def delete(self, row: LedgerRecord) -> bool:
-        """Ask for the end of everything. True while anything is left that uses a slot, or could come to."""
+        """Delete everything. Return True while anything is left that uses a slot, or may come to use one."""
         ...
 
     def is_seen(self, row: LedgerRecord) -> bool:
-        """Whether the caches show anything of it."""
+        """Return True when the caches show any of its objects."""
         ...
 
     def stopping(self, row: LedgerRecord) -> str:
-        """The sentence for a stop that was asked for."""
+        """Return the sentence for a requested stop."""
         ...
 
     def stopped(self, row: LedgerRecord) -> str:
-        """The sentence for its end."""
+        """Return the sentence for its end."""
         ...
 
 
 class Reconciler:
-    """`look` is called by one worker at a time for one execution; it returns seconds until it wants to look again, or None."""
+    """Reconciles executions. `reconcile` is called by one worker at a time for one execution."""
 
     def __init__(self, context: Context, *, attended_until: datetime | None = None) -> None:
-        """`attended_until`: when a controller before this one was last alive."""
+        """Build the reconciler; `attended_until` is when an earlier controller was last alive."""
         self._context = context
         self._database = context.database
         self._usage = UsageRecorder(context, attended_until=attended_until)
@@ -80,17 +79,17 @@ class Reconciler:
         self._noted: dict[str, dict[str, int]] = {}
 
     async def reconcile(self, execution_id: str) -> float | None:
-        """The whole procedure:
+        """Take the next step and return the seconds until the next reconcile, None without any:
 
-        1. Read the row. Without one of this data plane there is nothing to do: what is another installation's, or another data
-           plane's, is none of ours.
-        2. Keep its new Kubernetes events in its history, and the times for which its pods held nodes.
+        1. Read the row. Without a row of this data plane there is nothing to do: the execution is another installation's, or another
+           data plane's.
+        2. Record its new Kubernetes events, and the intervals in which its pods held nodes.
         3. Queued: nothing; admission is decided for all at once.
-        4. Ended: remove what is left in the cluster, and free the slots when nothing is left.
+        4. Ended: delete what is left in the cluster, and free the slots when nothing is left.
         5. Stopping or finishing: the same, and then enter the final state.
-        6. Stop wanted: enter stopping, which keeps the log first.
+        6. Stop requested: enter stopping, which keeps the log first.
         7. Deploying without objects: create them.
-        8. Otherwise look at the pods and enter the next state, if it is time.
+        8. Otherwise observe the pods and enter the next state, if it is time.
         """
         row = await self._database(ledger.read, execution_id)
         if row is None or row.data_plane != self._context.target.data_plane:
@@ -115,11 +114,11 @@ class Reconciler:
         return await self._follow(row)
 
     def invalidate(self, execution_id: str) -> None:
-        """What the cache knows of its pods has turned out wrong: they are read from the cluster the next time."""
+        """Mark the execution's cached pods as wrong: the next reconcile reads them from the cluster."""
         self._context.invalidated.add(execution_id)
 
     def forget(self, execution_id: str) -> None:
-        """It is settled; nothing needs to be remembered."""
+        """Drop what is remembered of an execution that is settled."""
         self._noted.pop(execution_id, None)
         self._context.invalidated.discard(execution_id)
         self._context.pods.deleted_pods.pop(execution_id, None)
@@ -127,7 +126,7 @@ class Reconciler:
         self._usage.forget(execution_id)
 
     async def audit(self) -> set[str]:
-        """The clusters of which an object is missing or was changed by somebody; they are to be looked at."""
+        """Return the clusters to reconcile, because an object of theirs is missing or was changed."""
         return await self._clusters.audit()
 
     # --- Steps ---
@@ -146,7 +145,7 @@ class Reconciler:
             change = Transition(State.ERROR, "not_created", f"The cluster did not take it: {error}", level="Warning")
             return await self._enter(row, change, None)
         except NotAllowed as error:
-            # Perhaps a quota of the namespace that is used up for the moment.
+            # Perhaps a quota of the namespace that is exhausted for the moment.
             message = f"The cluster does not allow it: {error}"
             if row.message != message:
                 logger.warning("not allowed to create execution=%s reason=%s", row.id, error)
@@ -160,7 +159,8 @@ class Reconciler:
         return 0.0
 
     async def _try_again(self, row: LedgerRecord, reason: str, message: str, seconds: float) -> float:
-        """Until it is too late for it; while its cluster is on its way, that is the cluster's matter."""
+        """Record why the execution waits and return the seconds until the next try, or give up after the timeout; while it waits for its
+        cluster, the cluster's timeouts count."""
         seconds_allowed, now = self._context.limits.get(State.DEPLOYING), self._context.clock()
         limit = timedelta.max if seconds_allowed is None else timedelta(seconds=seconds_allowed)
         if AWAITS_CLUSTER not in (reason, row.reason) and now - row.state_since > limit:
@@ -176,7 +176,7 @@ class Reconciler:
         return found.again if found.change is None else await self._enter(row, found.change, found.pod)
 
     async def _enter(self, row: LedgerRecord, change: Transition, pod: Pod | None) -> float:
-        """Write the change, with all that becomes true with it; look again at once, whether it was written or not."""
+        """Write the change, with the columns that belong to it, and reconcile again at once, whether it was written or not."""
         now = self._context.clock()
         fields: dict[str, Any] = {}
         log = ""
@@ -202,7 +202,7 @@ class Reconciler:
         return 0.0
 
     async def _clear(self, row: LedgerRecord) -> float | None:
-        """After an error the pods may live on for a while; its slots are free only when they have been seen gone."""
+        """Delete what is left after the end: after an error pods may live on, and slots are freed only when they are confirmed gone."""
         if not row.holds_slots and not self._objects(row).is_seen(row):
             return None
         if await self._objects(row).delete(row):
@@ -219,7 +219,8 @@ class Reconciler:
     # --- The record ---
 
     async def _record_usage(self, row: LedgerRecord) -> None:
-        """Raises what trying again helps against; a fault of ours must not keep an execution from going on, and from its stop."""
+        """Record the usage. Raise errors that a retry may resolve; log any other, because a bug here must not keep an execution from
+        going on, or from stopping."""
         try:
             await self._usage.record(row)
         except GridError:
@@ -248,7 +249,7 @@ class Reconciler:
 
 
 def _clock(row: LedgerRecord, reason: str, now: datetime) -> dict[str, datetime]:
-    """The deploying timeout is for what comes after the wait for a cluster."""
+    """Restart the deploying timeout when the wait for a cluster is over."""
     return {"state_since": now} if row.reason == AWAITS_CLUSTER != reason else {}
 
 
@@ -261,7 +262,7 @@ def _noted(event: Event, row: LedgerRecord, now: datetime) -> EventRecord:
     at = event.first_timestamp or event.last_seen or now
     return EventRecord(
         uid=_uid(event),
-        # Kubernetes counts whole seconds: without this, what follows the admission would be told before it.
+        # Kubernetes truncates to whole seconds: without this, an event after the admission would be listed before it.
         at=max(at, row.admitted_at) if row.admitted_at else at,
         object=f"{about.kind}/{about.name}",
         level=event.type,

@@ -1,8 +1,8 @@
-"""Registers the external metrics with the cluster while they are answered, and takes the registration away while they are not.
+"""Registers the external metrics with the cluster while they are served, and removes the registration while they are not.
 
-An APIService whose server does not answer fails the discovery of the whole cluster, and without that Kubernetes deletes no namespace,
-whoever's it is. So nobody registers by hand: the leader does, after asking whether the web processes answer, goes on asking
-them and the API server, and a registration lives no longer than somebody looks after it. One of another program is never touched.
+An APIService whose server does not answer fails the discovery of the whole cluster, and without discovery Kubernetes deletes no namespace.
+So nobody registers by hand: the leader does, after asking whether the web processes answer, keeps asking them and the API server, and
+removes the registration when it stops. A registration of another program is never touched.
 """
 
 import asyncio
@@ -26,11 +26,11 @@ logger = logging.getLogger(__name__)
 
 NAME = f"{VERSION}.{GROUP}"
 LOOK_SECONDS = 10.0
-PATIENCE = 3  # looks in a row without an answer
+PATIENCE = 3  # consecutive checks without an answer
 REST_SECONDS = 300.0  # before a registration is tried again that the API server could not use
 ANSWER_SECONDS = 5.0
-GOODBYE_SECONDS = 2.0  # less than a lease lasts after its leader has lost it
-# What grants the right to register: it owns the registration, which so goes when somebody takes the right away.
+GOODBYE_SECONDS = 2.0  # less than the lease still lasts when its leader stops
+# The ClusterRole that allows to register owns the registration, which is so deleted with it.
 OWNER = "compute-grid-external-metrics"
 
 
@@ -41,7 +41,7 @@ class RegistrationStep(StrEnum):
 
 
 def api_service(service: ServiceReference, authority: Authority, *, owner_uid: str = "") -> RawObject:
-    """The registration that we want."""
+    """Return the wanted registration."""
     owner = {"apiVersion": CLUSTER_ROLES.api_version, "kind": CLUSTER_ROLES.kind, "name": OWNER, "uid": owner_uid}
     return {
         "apiVersion": API_SERVICES.api_version,
@@ -63,21 +63,21 @@ def api_service(service: ServiceReference, authority: Authority, *, owner_uid: s
 
 
 def is_ours(found: RawObject, wanted: RawObject) -> bool:
-    """By our label; or by our Service, which older versions registered without one."""
+    """Return True when the registration has our label, or our Service, which older versions registered without a label."""
     labels = found["metadata"].get("labels") or {}
     service, ours = found["spec"].get("service") or {}, wanted["spec"]["service"]
     return labels.get(MANAGED_BY) == MANAGER or all(service.get(key) == ours[key] for key in ("name", "namespace"))
 
 
 def differs(found: RawObject, wanted: RawObject) -> bool:
-    """Whether it says anything else than it should; `insecureSkipTLSVerify` is of older versions."""
+    """Return True when the registration has to be updated; older versions set `insecureSkipTLSVerify`."""
     spec, labels = found["spec"], found["metadata"].get("labels") or {}
     is_other = any(spec.get(key) != value for key, value in wanted["spec"].items())
     return is_other or bool(spec.get("insecureSkipTLSVerify")) or labels.get(MANAGED_BY) != MANAGER
 
 
 def unavailable(found: RawObject) -> str:
-    """Why the API server does not get through to what is registered; "" while it does, or has not looked yet."""
+    """Return why the API server does not reach the registered server; "" while it does, or has not tried yet."""
     for condition in (found.get("status") or {}).get("conditions") or ():
         if condition.get("type") == "Available" and condition.get("status") == "False":
             return f"The API server does not get through: {condition.get('message') or condition.get('reason')}"
@@ -85,7 +85,7 @@ def unavailable(found: RawObject) -> str:
 
 
 def decide(found: RawObject | None, wanted: RawObject, *, failures: int, rests: bool) -> RegistrationStep:
-    """What to do about the registration that was found, if any, after so many looks in a row without an answer."""
+    """Return what to do about the registration that was found, if any, after `failures` checks in a row."""
     if found is not None and not is_ours(found, wanted):
         return RegistrationStep.WAIT
     if failures >= PATIENCE:
@@ -96,7 +96,7 @@ def decide(found: RawObject | None, wanted: RawObject, *, failures: int, rests: 
 
 
 class Registration:
-    """`run` while this process leads. `ask` gives why the web processes do not answer; "" when they do."""
+    """Keeps the registration; `run` while this process leads. `ask` returns why the web processes do not answer, "" when they do."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class Registration:
         monotonic: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """`is_on`: whether external metrics are served at all; where not, a registration of ours is only taken away."""
+        """Build it; `is_on` tells whether external metrics are served at all. If not, our registration is only removed."""
         self._api = api
         self._service = service
         self._authority = authority
@@ -122,9 +122,9 @@ class Registration:
         self._told = ""
 
     async def run(self) -> None:
-        """Until cancelled. Then nobody looks after the registration, so it goes; the next leader registers again.
+        """Check until cancelled, then remove the registration, which nobody checks any more; the next leader registers again.
 
-        Where nothing is served, until a registration that is left from before is gone.
+        When no metrics are served, return once a former registration is gone.
         """
         try:
             while True:
@@ -134,7 +134,7 @@ class Registration:
                         return
                 except NotAllowed as error:
                     if not self._is_on:
-                        return  # nor could it have been registered
+                        return  # without the right it cannot have been registered either
                     self._tell(f"external metrics cannot be registered, apply deploy/external-metrics.yaml: {error}")
                 except GridError as error:
                     logger.debug("the registration of external metrics cannot be looked at reason=%s", error)
@@ -146,7 +146,7 @@ class Registration:
                 await self._say_goodbye()
 
     async def look(self) -> None:
-        """One look, and what follows from it. Raises GridError."""
+        """Check once and act on the result. Raise GridError."""
         found, wanted = await self._found(), api_service(self._service, self._authority)
         if found is not None and not is_ours(found, wanted):
             if self._is_on:
@@ -191,7 +191,7 @@ class Registration:
         logger.info("external metrics are registered service=%s", _place(wanted))
 
     async def _owner_uid(self) -> str:
-        """The embedded cluster has no roles."""
+        """Return the uid of the owner; "" in the embedded cluster, which has no roles."""
         try:
             return str((await self._api.get(CLUSTER_ROLES, OWNER))["metadata"]["uid"])
         except (NotFound, NotAllowed):
@@ -214,7 +214,7 @@ class Registration:
             logger.debug("the registration of external metrics stays reason=%s", error)
 
     def _tell(self, sentence: str) -> None:
-        """Once, until it is another one."""
+        """Log the sentence unless it was the last one logged."""
         if sentence != self._told:
             logger.warning("%s", sentence)
         self._told = sentence
@@ -226,9 +226,9 @@ def _place(found: RawObject) -> str:
 
 
 async def ask_servers(service: ServiceReference, authority: Authority, *, address: str = "") -> str:
-    """Why the web processes do not answer behind this Service as ours do; "" when they do.
+    """Return why our web processes do not answer behind this Service; "" when they do.
 
-    `address` is where to ask in place of the Service's own name. That it is one of ours, the certificate shows.
+    `address` is asked in place of the Service's own name; the certificate proves that a server is ours.
     """
     url = f"https://{address or service.host}:{service.port}{HEALTH_PATH}"
     tls = ssl.create_default_context(cadata=authority.pem)

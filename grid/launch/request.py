@@ -1,7 +1,7 @@
 """A person's request to launch something: a workspace, a job, an app, a cluster, or a workspace or job with its cluster.
 
-Checks it, says all that is wrong, and writes what was asked for. Nothing here touches Kubernetes: the controller sees the rows
-and acts. A form asks `grid.launch.offers` what to offer.
+Validates it, reports all problems, and stores it. Nothing here touches Kubernetes: the controller sees the rows and acts.
+`grid.launch.offers` says what a form may offer.
 """
 
 import hashlib
@@ -70,9 +70,9 @@ _ID_LENGTH = 12
 
 @dataclass(frozen=True)
 class LaunchRequest:
-    """What the form says. Of the kind cluster, `cluster` is all of it; a workspace or job that has one is launched with it.
+    """The form's values. For the kind cluster, `cluster` is all of it; a workspace or job with a `cluster` is launched with it.
 
-    `workspace` is the one that is resumed; without it, launching one makes it.
+    `workspace` is the workspace to resume; without it, launching a workspace creates one.
     """
 
     owner: User
@@ -86,15 +86,15 @@ class LaunchRequest:
 
 
 def validate(request: LaunchRequest, *, facts: ClusterFacts = UNKNOWN) -> list[Problem]:
-    """Everything that is wrong with the request, each at its field; empty when it may be launched.
+    """Return all problems of the request, each at its field; [] when it may be launched.
 
-    Includes what `validate_cluster` says; `facts` makes it say also which tiers fit no node.
+    Includes those of `validate_cluster`; with `facts` also tiers that fit no node.
     """
     return _problems(request, _Stored(request), facts)
 
 
 def validate_cluster(request: LaunchRequest, *, facts: ClusterFacts) -> list[Problem]:
-    """What is wrong with the cluster alone; empty when there is none."""
+    """Return the problems of the cluster alone; [] when there is none."""
     cluster = request.cluster
     if cluster is None:
         missing = request.kind == Kind.CLUSTER
@@ -110,10 +110,10 @@ def validate_cluster(request: LaunchRequest, *, facts: ClusterFacts) -> list[Pro
 def submit(
     request: LaunchRequest, *, now: datetime, execution_id: str = "", facts: ClusterFacts = UNKNOWN
 ) -> Execution:
-    """Record the request as queued, with its cluster if it has one: both or neither. Returns the workspace or job of such a pair.
+    """Store the request as queued, with its cluster if it has one: both or neither. Return the workspace or job of such a pair.
 
-    Raises Rejected with all problems, or when the queue is full. Whoever may send one request twice gives it an id of its own:
-    the second time is an IntegrityError.
+    Raise Rejected with all problems, or when the queue is full. A caller that may send a request twice gives it an id: the second time
+    raises IntegrityError.
     """
     with transaction.atomic():
         stored = _Stored(request)
@@ -143,7 +143,7 @@ def submit(
 
 
 def cluster_id_for(execution_id: str) -> str:
-    """The id of the cluster that is launched with a workspace or job: the same for the same one, so it is launched once."""
+    """Return the id of the cluster that is launched with a workspace or job: always the same, so it is launched once."""
     return hashlib.sha256(f"cluster of {execution_id}".encode()).hexdigest()[:_ID_LENGTH]
 
 
@@ -178,7 +178,7 @@ def _problems(request: LaunchRequest, stored: _Stored, facts: ClusterFacts) -> l
 
 
 def _too_many_places(request: LaunchRequest, cluster: ClusterRequest) -> Iterator[Problem]:
-    """Where a workspace or job and its cluster share a tier that never runs two executions at once."""
+    """Yield a problem when a workspace or job and its cluster share a tier that never runs two executions at once."""
     for path, tier in (("head_tier", cluster.head_tier), ("worker_tier", cluster.tier)):
         only_one = HardwareTier.objects.filter(pk=tier.pk, maximum_simultaneous=1).first()
         if only_one is not None and tier.pk == request.tier.pk:
@@ -190,7 +190,7 @@ def _too_many_places(request: LaunchRequest, cluster: ClusterRequest) -> Iterato
 
 
 def _apart(request: LaunchRequest, cluster: ClusterRequest) -> Iterator[Problem]:
-    """Where the pods of a cluster, or of its workspace or job, could not reach each other."""
+    """Yield a problem when the pods of a cluster, or of its workspace or job, could not reach each other."""
     asked = {"head_tier": cluster.head_tier.pk, "worker_tier": cluster.tier.pk}
     beside = cluster.head_tier.pk if request.kind == Kind.CLUSTER else request.tier.pk
     stored = HardwareTier.objects.select_related("data_plane").in_bulk({beside, *asked.values()})
@@ -240,7 +240,7 @@ def _make_workspace(execution: Execution, request: LaunchRequest) -> Workspace:
 
 def _make_cluster(execution: Execution, request: LaunchRequest, home_gibibytes: int) -> None:
     cluster = request.cluster
-    assert cluster is not None  # `validate` has seen to it
+    assert cluster is not None  # `validate` has checked it
     execution.environment_id = cluster.environment.pk
     execution.tier_id = cluster.tier.pk
     execution.head_tier_id = cluster.head_tier.pk

@@ -1,8 +1,9 @@
-"""Drops what is older than the central configuration says, as chores of `housekeeping`: oldest first, a bounded number of rows in each
+"""Deletes rows older than the central configuration keeps them, as chores of `housekeeping`: oldest first, a bounded number of rows in each
 transaction, and only of executions that are settled.
 
-An execution goes in several such steps: its samples and history, then its intervals, which are added up into daily usage in the transaction
-that deletes them, then itself: its page tells what it cost nearly to the last. Killed in between, the next step goes on with what is left.
+An execution is deleted in several such steps: its samples and history, then its intervals, which are added up into daily usage in the same
+transaction, then itself, so that its page shows the cost nearly to the end. After an interruption the next step continues with what is
+left.
 """
 
 from collections.abc import Sequence
@@ -36,7 +37,8 @@ _ORPHAN_AFTER = timedelta(hours=1)
 
 
 def end_orphan_intervals(now: datetime, at_most: int) -> int:
-    """End what a deposed controller has begun after its successor saw the last pod go; how many executions had such intervals."""
+    """End intervals that a deposed controller began after its successor saw the last pod go; return the number of executions with such
+    intervals."""
     orphans = UsageInterval.objects.filter(
         ended_at__isnull=True, execution__settled_at__lt=now - _ORPHAN_AFTER
     ).order_by()
@@ -56,7 +58,7 @@ def drop_samples(now: datetime, at_most: int) -> int:
 
 
 def drop_lifecycle_entries(now: datetime, at_most: int) -> int:
-    """All but the changes of state, without which an execution's page could not say what happened."""
+    """Delete old entries except the changes of state, without which an execution's page could not say what happened."""
     events = LifecycleEntry.objects.filter(~Q(source=LifecycleEntry.Source.STATE))
     return _drop_of_ended(events, LIFECYCLE_RETENTION, now, at_most)
 
@@ -67,10 +69,11 @@ def drop_audit_entries(now: datetime, at_most: int) -> int:
 
 
 def drop_executions(now: datetime, at_most: int) -> int:
-    """One step of dropping the oldest executions; how many rows it deleted, at most so many of one table.
+    """Do one step of deleting the oldest executions; return the number of deleted rows, at most `at_most` of one table.
 
-    A workspace or job goes after the clusters that were launched with it; any after its open intervals have ended (`end_orphan_intervals`),
-    since only what has ended is added up, and after its grants have gone (`purge_grants`): by them browsers clear what they stored of it.
+    A workspace or job is deleted after the clusters that were launched with it; each execution after its open intervals have ended
+    (`end_orphan_intervals`), since only ended ones are added up, and after its grants are gone (`purge_grants`): through them browsers
+    clear what they stored of it.
     """
     limit = _limit(EXECUTION_RETENTION, now)
     if limit is None:
@@ -81,7 +84,7 @@ def drop_executions(now: datetime, at_most: int) -> int:
     over = Execution.objects.filter(settled_at__isnull=False, ended_at__lt=limit)
     due = over.filter(~has_attached, ~has_open, ~has_grants)
     with transaction.atomic():
-        # Locked, so that of two controllers one waits, and then finds the intervals gone: nothing is added up twice.
+        # Locked, so that a second controller waits, and then finds the intervals gone: nothing is added up twice.
         locked = due.select_for_update(no_key=True).order_by("ended_at", "pk")
         ids = list(locked.values_list("pk", flat=True)[:at_most])
         for rows in (ClusterSample.objects, LifecycleEntry.objects):
@@ -92,28 +95,28 @@ def drop_executions(now: datetime, at_most: int) -> int:
         if intervals:
             dailyusage.add(dailyusage.added_up(intervals))
             return _delete(UsageInterval.objects, [one.pk for one in intervals])
-        Execution.objects.filter(pk__in=ids).delete()  # its log goes along
+        Execution.objects.filter(pk__in=ids).delete()  # deletes their logs too
         return len(ids)
 
 
 def _drop_of_ended(rows: QuerySet[Any], setting: Setting, now: datetime, at_most: int) -> int:
-    """Delete the oldest of these whose executions ended longer ago than the setting says; how many."""
+    """Delete the oldest rows whose executions ended longer ago than the setting keeps them; return their number."""
     limit = _limit(setting, now)
     if limit is None:
         return 0
-    # A subquery by the key, so that the rows are read in their order and never sorted.
+    # A subquery by the key, so that the rows are read in index order and never sorted.
     ended = Execution.objects.filter(pk=OuterRef("execution_id"), settled_at__isnull=False, ended_at__lt=limit)
     return _drop(rows.filter(Exists(ended)), limit, at_most)
 
 
 def _drop(rows: QuerySet[Any], limit: datetime, at_most: int) -> int:
-    """Delete the oldest of these that are older than the limit; how many."""
+    """Delete the oldest rows that are older than the limit; return their number."""
     found = rows.filter(at__lt=limit).order_by("at").values_list("pk", flat=True)[:at_most]
     return _delete(rows.model._default_manager, list(found))
 
 
 def _limit(setting: Setting, now: datetime) -> datetime | None:
-    """What is older goes; None when it is kept for ever."""
+    """Return the time before which rows are deleted; None when they are kept for ever."""
     days = value_of(setting)
     return now - timedelta(days=days) if days else None
 

@@ -1,9 +1,9 @@
 """The one pod of a workspace, job or app, as a strategy of `reconcile`.
 
-With a cluster attached, a workspace's pod is created once the cluster's address is known, and is told it, so that both come up together; a
-job's pod is created once the cluster runs, because a script asks for it at once and not every framework waits (a Spark session gives up
-after a minute). When somebody has stopped the cluster by then, it is created without. When the cluster has failed, a workspace is created
-without it, and a job is not created at all: its script would do all the work in its own pod, and nobody would know.
+With a cluster attached, a workspace's pod is created once the cluster's address is known, which it gets, so that both start together; a
+job's pod is created once the cluster runs, because a script connects at once and not every framework waits (a Spark session gives up after
+a minute). When the cluster was stopped by then, the pod is created without it. When the cluster has failed, a workspace is created without
+it, and a job is not created at all: its script would do all the work in its own pod, and nobody would know.
 """
 
 from collections.abc import Mapping
@@ -23,11 +23,11 @@ from grid.models import Kind, State
 
 
 class AwaitsCluster(NotYet):
-    """Its cluster is on its way, which takes as long as the cluster's own timeouts allow."""
+    """Its cluster is being deployed, which takes as long as the cluster's own timeouts allow."""
 
 
 class ClusterFailed(GridError):
-    """It makes no sense without its cluster, and that has failed."""
+    """The job needs its cluster, which has failed."""
 
 
 class Runs:
@@ -69,7 +69,8 @@ class Runs:
         return f"Stopped by {row.stop_wanted_by}{because(row.stop_reason)}."
 
     async def _attached(self, row: LedgerRecord) -> Attached | None:
-        """Its cluster with its address; None without one, or when that has ended or is about to. Raises AwaitsCluster, ClusterFailed."""
+        """Return its cluster with the address; None without one, or when it has ended or is about to. Raise AwaitsCluster or
+        ClusterFailed."""
         cluster, is_job = await self._context.database(ledger.attached_cluster, row.id), row.kind == Kind.JOB
         if cluster is None:
             return None

@@ -1,4 +1,4 @@
-"""Reads from the database what `grid.launch.quota` decides on."""
+"""Reads the snapshot for `grid.launch.quota` from the database."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from grid.models.execution import ExecutionQuerySet
 
 Unit = tuple[Execution, ...]
 
-# All that is decided on, and what a decision is written on; a queue may be long, and rows are wide.
+# The columns that a decision reads and writes; a queue may be long, and rows are wide.
 _COLUMNS = (
     *("kind", "owner_id", "tier_id", "head_tier_id", "attached_to_id", "slots", "requested_at"),
     *("revision", "state", "state_since", "reason", "message"),
@@ -25,24 +25,24 @@ _ON_ANOTHER_HEAD_TIER = Q(head_tier__isnull=False) & ~Q(head_tier=F("tier"))
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """The snapshot, and what waits by the id of its first row: one row, or a workspace or job and its cluster."""
+    """The snapshot, and the queued units by the id of their first row: one row, or a workspace or job and its cluster."""
 
     snapshot: QuotaSnapshot
     units: dict[str, Unit]
 
 
 def take(data_plane: str, extra: Sequence[Execution] = ()) -> Queue:
-    """The queue of the data plane now, with `extra` as if it stood in it.
+    """Return the queue of the data plane now, with `extra` as if it were queued. Call it in a transaction.
 
-    The waiting rows are locked before the holders are read: on a database with row locks a second admission at the same
-    time waits here, and then sees as holders what the first has admitted. Their owners are locked as well, for clusters that
-    take more slots while they run. (SQLite has one writer at a time anyway.) Call it in a transaction.
+    The waiting rows are locked before the holders are read: on a database with row locks a second admission at the same time waits here,
+    and then sees as holders what the first has admitted. Their owners are locked as well, for clusters that take more slots while they run.
+    (SQLite has one writer at a time anyway.)
     """
     executions = Execution.objects.in_data_plane(data_plane)
     locked = executions.select_for_update(no_key=True).queued().order_by("requested_at", "pk")
     units = {unit[0].pk: unit for unit in _units([*locked.only(*_COLUMNS), *extra])}
     users = {unit[0].owner_id for unit in units.values()}
-    # One after the other in the same order everywhere, so that two admissions cannot wait for each other.
+    # Locked in the same order everywhere, so that two admissions cannot deadlock.
     list(User.objects.select_for_update(no_key=True).filter(pk__in=users).order_by("pk").values_list("pk"))
     limited = HardwareTier.objects.filter(maximum_simultaneous__isnull=False)
     maxima = list(limited.values_list("pk", "maximum_simultaneous", "name"))
@@ -74,7 +74,7 @@ def why_queue_is_full(launch: Sequence[Execution], limit: int) -> str:
 
 
 def _units(rows: Sequence[Execution]) -> Iterator[Unit]:
-    """A cluster whose workspace or job does not wait any more belongs to no unit: it never starts without it."""
+    """Yield the units. A cluster whose workspace or job no longer waits belongs to no unit: it never starts alone."""
     clusters = {row.attached_to_id: row for row in rows if row.attached_to_id}
     for row in rows:
         if not row.attached_to_id:
@@ -90,7 +90,7 @@ def _part(row: Execution) -> Part:
 
 
 def tiers_of(row: Execution) -> tuple[str, ...]:
-    """Return the ids of the tiers that it takes a place on. The head's comes first: it starts first, so it is told first."""
+    """Return the ids of the tiers that it takes a place on. The head's comes first, as the head starts first."""
     head_tier = row.head_tier_id if row.kind == Kind.CLUSTER else None
     return (head_tier, row.tier_id) if head_tier and head_tier != row.tier_id else (row.tier_id,)
 

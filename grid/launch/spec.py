@@ -1,7 +1,7 @@
-"""What an execution runs, frozen at launch: its tier, environment and project as they were then.
+"""The spec of an execution, frozen at launch: its tier, environment and project as they were then.
 
-Stored as JSON in `Execution.spec`. The manifests are built from this alone, so editing a tier or an environment changes
-nothing that is already launched, and a retry after months builds the same objects.
+Stored as JSON in `Execution.spec`. The manifests are built from this alone, so editing a tier or an environment changes nothing that is
+already launched, and a retry after months builds the same objects.
 """
 
 from decimal import Decimal
@@ -16,7 +16,7 @@ from grid.quantity import millicores, whole
 
 
 class TierSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """The machine that was asked for; limits are filled in."""
+    """The requested tier; limits are filled in."""
 
     id: str
     name: str
@@ -28,7 +28,7 @@ class TierSpec(msgspec.Struct, frozen=True, kw_only=True):
     gpus: int = 0
     gpu_resource: str = ""
     shared_memory: str = ""
-    ephemeral_storage: str = ""  # "" of what was launched before there were limits
+    ephemeral_storage: str = ""  # "" in executions launched before there were limits
     cost_per_hour: str = "0"
     spot_allowed: bool = False
     tolerations: tuple[dict[str, Any], ...] = ()
@@ -37,7 +37,7 @@ class TierSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EnvironmentSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """The program that was asked for."""
+    """The requested program."""
 
     id: str
     name: str
@@ -49,7 +49,7 @@ class EnvironmentSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProjectSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """Where its files are."""
+    """The project, with the volume of its files."""
 
     id: str
     volume_name: str
@@ -57,15 +57,15 @@ class ProjectSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HomeSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """A person's own files in a project."""
+    """The volume of a person's own files in a project."""
 
     volume_name: str
     volume_size: str
 
 
 class ScalingSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """How the number of workers follows the load, as the central configuration said at launch. Targets are percent of the
-    requests, averaged over the workers; 0 leaves that metric out. Policies are the HorizontalPodAutoscaler's `behavior`."""
+    """How the number of workers follows the load, as the central configuration said at launch. Targets are in percent of the requests,
+    averaged over the workers; 0 leaves that metric out. Policies are the HorizontalPodAutoscaler's `behavior`."""
 
     autoscale: bool = True
     target_cpu: int = 80
@@ -81,8 +81,8 @@ class ScalingSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClusterSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """An on-demand cluster; the execution's own tier is its workers'. Stored are the numbers of workers of the launch; `parse_spec`
-    puts in those that are asked for now."""
+    """An on-demand cluster; the execution's own tier is its workers'. The launch's numbers of workers are stored; `parse_spec` replaces
+    them by those requested now."""
 
     framework: str
     version: str
@@ -92,12 +92,12 @@ class ClusterSpec(msgspec.Struct, frozen=True, kw_only=True):
     scaling: ScalingSpec = ScalingSpec()
     local_storage: str = ""  # of each worker, such as 20Gi; "" for none beyond the node's scratch space
     drain_seconds: int = 60
-    attached_to: str = ""  # id of the workspace or job that it lives and dies with
+    attached_to: str = ""  # id of the workspace or job that it ends with
 
 
 class ExecutionSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that `grid.launch.manifests` needs to know. `port` is 0 for what is not opened in a browser; `address` is where
-    browsers reach the root of what is, ending with a slash."""
+    """Everything that `grid.launch.manifests` needs to know. `port` is 0 for executions without a web page; otherwise `address` is the
+    URL of its root for browsers, ending with a slash."""
 
     id: str
     kind: str
@@ -107,9 +107,9 @@ class ExecutionSpec(msgspec.Struct, frozen=True, kw_only=True):
     environment: EnvironmentSpec
     title: str = ""
     port: int = 0
-    home: HomeSpec | None = None  # without one, HOME is the pod's own and goes with it: that of a cluster's pods
+    home: HomeSpec | None = None  # None for clusters, whose pods have a HOME that is deleted with them
     address: str = ""
-    cluster: ClusterSpec | None = None  # of the kind cluster
+    cluster: ClusterSpec | None = None  # only for the kind cluster
 
     @property
     def object_name(self) -> str:
@@ -117,7 +117,7 @@ class ExecutionSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def base_url(self) -> str:
-        """Path under which the proxy serves it; the program inside is told to expect it."""
+        """The path under which the proxy serves it; the program inside is told to expect it."""
         return base_url(self.address)
 
     def with_workers(self, minimum: int, maximum: int) -> "ExecutionSpec":
@@ -128,7 +128,7 @@ class ExecutionSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Stored(Protocol):
-    """An execution as it is stored: the model's, or one of `ledger`'s rows."""
+    """An execution as stored: the model's, or a record of `ledger`."""
 
     @property
     def spec(self) -> object: ...
@@ -176,7 +176,7 @@ def columns_of(spec: ExecutionSpec) -> dict[str, Any]:
 
 
 def pod_columns(tier: TierSpec) -> dict[str, Any]:
-    """Return what one pod of the tier requests and costs."""
+    """Return the requests and the price of one pod of the tier."""
     return {
         "node_pool": tier.node_pool,
         "millicores": millicores(tier.cores),
@@ -188,14 +188,14 @@ def pod_columns(tier: TierSpec) -> dict[str, Any]:
 
 
 def base_url(address: str) -> str:
-    """The path of an execution's address: `/`, or `/w/<id>/` where all share one origin."""
+    """Return the path of an execution's address: `/`, or `/w/<id>/` where all share one origin."""
     return urlsplit(address).path or "/"
 
 
 def parse_spec(stored: Stored) -> ExecutionSpec:
-    """Return what was asked for at launch; of a cluster, with the numbers of workers that are asked for now.
+    """Return the spec of the launch; for a cluster with the numbers of workers requested now.
 
-    Raises ValueError with a sentence when the stored JSON is no spec.
+    Raise ValueError with a sentence when the stored JSON is no spec.
     """
     try:
         spec = msgspec.convert(stored.spec, ExecutionSpec)

@@ -1,7 +1,7 @@
-"""Asking for the end of an execution. What still waits in the queue ends at once, and its pair with it as far as that makes sense:
+"""Requests the stop of an execution. A queued one ends at once, and its pair with it as far as that makes sense: a workspace or job takes
+the cluster that waits with it along; a cluster goes alone, and the workspace or job goes on without one.
 
-a workspace or job takes the cluster that waits with it along; a cluster goes alone, and the workspace or job goes on without one.
-What runs is ended by the controller, which also ends a cluster when its workspace or job has ended.
+The controller ends running ones, and also a cluster when its workspace or job has ended.
 """
 
 from datetime import datetime
@@ -24,14 +24,14 @@ _WHY = {
 
 
 def because(reason: str) -> str:
-    """To be added to who asked for the stop; "" when that was a person, who needs no reason."""
+    """Return the reason as text to append to who requested the stop; "" when that was a person, who needs no reason."""
     return f", because {_WHY[reason]}" if reason in _WHY else ""
 
 
 def request_stop(execution: Execution, *, by: str, now: datetime, reason: str = "") -> None:
-    """Ask for the end of an execution; a queued one ends at once. Doing it twice, or after its end, changes nothing.
+    """Request the stop of an execution; a queued one ends at once. Doing it twice, or after its end, changes nothing.
 
-    `reason` is a code when it is no person's wish.
+    `reason` is a code when no person requested the stop.
     """
     asked = {"stop_requested_at": now, "stop_requested_by": by, "stop_reason": reason}
     while True:
@@ -56,7 +56,7 @@ def _wrote_stop(execution: Execution, asked: dict[str, Any]) -> bool:
 
 
 def _waiting_unit(execution: Execution) -> dict[str, Execution]:
-    """Those of the pair that wait, locked in the order in which admission locks them."""
+    """Return the executions of the pair that wait, locked in the order in which admission locks them."""
     pair = Q(pk=execution.pk) | Q(attached_to=execution.pk) | Q(pk=execution.attached_to_id)
     rows = Execution.objects.select_for_update(no_key=True).queued().filter(pair).order_by("requested_at", "pk")
     return {row.pk: row for row in rows}

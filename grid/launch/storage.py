@@ -1,7 +1,7 @@
-"""Where an execution finds files: the project's, which its members share; its owner's own, HOME; and what goes with the pod.
+"""The volumes of an execution: the project's files, which its members share; its owner's own, HOME; and those that end with the pod.
 
-HOME is not a part of the project's volume: programs read their configuration there and keep their secrets there, and whoever
-could write into it would run code as the person who starts the next workspace. Claims are nobody's and outlive every execution.
+HOME is not a part of the project's volume: programs read their configuration there and keep their secrets there, and anybody who could
+write into it would run code as the person who starts the next workspace. Claims have no owner and outlive every execution.
 """
 
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ from grid.launch.spec import ExecutionSpec, TierSpec
 
 PROJECT_PATH = "/mnt/project"
 HOME_PATH = "/home/grid"
-# Connection files of kernels and the server's token: of one pod only, whereas several workspaces of one person share HOME.
+# Connection files of kernels and the server's token belong to one pod, whereas several workspaces of one person share HOME.
 RUNTIME_PATH = "/run/grid"
 
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """How volumes are claimed. Several executions of one project run on several nodes, so the mode is ReadWriteMany; a
-    cluster whose storage cannot do that takes ReadWriteOnce and keeps a project on one node at a time."""
+    """How volumes are claimed. Several executions of one project run on several nodes, so the mode is ReadWriteMany; a cluster whose
+    storage cannot do that uses ReadWriteOnce and keeps a project on one node at a time."""
 
     access_mode: str = "ReadWriteMany"
     storage_class: str = ""
@@ -30,7 +30,7 @@ DEFAULT_STORAGE = Storage()
 
 
 def claims(spec: ExecutionSpec, *, namespace: str, storage: Storage) -> list[RawObject]:
-    """The project's, and its owner's own."""
+    """Return the claims for the project's files and for its owner's own."""
     labels = {MANAGED_BY: MANAGER, KEYS.project: label_value(spec.project.id)}
     found = [_claim(spec.project.volume_name, spec.project.volume_size, labels, namespace, storage)]
     if spec.home:
@@ -40,19 +40,19 @@ def claims(spec: ExecutionSpec, *, namespace: str, storage: Storage) -> list[Raw
 
 
 def working_directory(spec: ExecutionSpec) -> str:
-    """Jobs, apps and clusters run the project's code; a workspace's program must find nothing there that it would run or obey when
-    it starts: Jupyter reads `jupyter_server_config.py` of the directory in which it is started."""
+    """Return the directory in which the program starts: the project's for jobs, apps and clusters, which run its code; HOME for a
+    workspace, because Jupyter obeys a `jupyter_server_config.py` of the directory in which it is started."""
     return HOME_PATH if spec.kind == "workspace" else PROJECT_PATH
 
 
 def places(spec: ExecutionSpec) -> dict[str, str]:
-    """The variables that say where what is."""
+    """Return the variables with the paths of the volumes."""
     found = {"GRID_PROJECT_PATH": PROJECT_PATH, "HOME": HOME_PATH}
     return {**found, "JUPYTER_RUNTIME_DIR": RUNTIME_PATH} if spec.kind == "workspace" else found
 
 
 def scratch(tier: TierSpec) -> dict[str, Any]:
-    """A volume on the node's disk that goes with the pod."""
+    """Return a volume on the node's disk that is deleted with the pod."""
     return {"emptyDir": {"sizeLimit": tier.ephemeral_storage} if tier.ephemeral_storage else {}}
 
 

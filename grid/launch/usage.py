@@ -1,6 +1,6 @@
-"""Reads and writes usage intervals in the database, in small transactions; see `intervals` for what is decided.
+"""Reads and writes usage intervals in the database, in small transactions; see `intervals` for the decisions.
 
-Safe against a second writer: a pod's uid is unique, so whoever comes second writes nothing, and an interval that has ended stays as it is.
+Safe against a second writer: a pod's uid is unique, so the second one writes nothing, and an interval that has ended stays as it is.
 """
 
 from collections.abc import Mapping
@@ -21,23 +21,23 @@ def read_open(execution_id: str) -> dict[str, datetime]:
 
 
 def record(execution_id: str, changes: Changes) -> None:
-    """Write what has begun and what has ended; what is written already stays."""
+    """Write the changes; existing records stay."""
     with transaction.atomic():
         if changes.begun:
             execution = Execution.objects.defer("spec", "status").get(pk=execution_id)
             rows = [_row(execution, one) for one in changes.begun]
-            # Only who comes second with a uid is forgiven: ignored conflicts would be all mistakes on SQLite.
+            # Only a duplicate uid is ignored: `ignore_conflicts` would ignore every mistake on SQLite.
             UsageInterval.objects.bulk_create(
                 rows, batch_size=500, update_conflicts=True, unique_fields=["pod_uid"], update_fields=["pod_uid"]
             )
-        # What is new to this writer and over may be another's that is open.
+        # An interval that is new to this writer and over may be open from another writer.
         ends = {one.pod_uid: one.ended_at for one in changes.begun if one.ended_at is not None} | dict(changes.ended)
         if ends:
             _end(execution_id, ends)
 
 
 def end_all(execution_id: str, at: datetime) -> None:
-    """End what is open of an execution; the caller has seen that it has no pods any more, and holds the transaction."""
+    """End all open intervals of an execution; the caller has confirmed that it has no pods any more, and holds the transaction."""
     _end(execution_id, dict.fromkeys(_open(execution_id).values_list("pod_uid", flat=True), at))
 
 
@@ -54,7 +54,7 @@ def _open(execution_id: str) -> QuerySet[UsageInterval]:
 
 
 def _row(execution: Execution, of: Interval) -> UsageInterval:
-    # A head has a tier of its own; the label alone says nothing, anybody may set it.
+    # A head has a tier of its own; the label alone proves nothing, because anybody may set it.
     part = "head_" if of.is_head and execution.head_tier_id else ""
     return UsageInterval(
         execution=execution,

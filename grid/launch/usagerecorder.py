@@ -1,4 +1,4 @@
-"""Keeps the record of who held which node in step with the pods, at each look at an execution."""
+"""Keeps the usage intervals in step with the pods, at each reconcile of an execution."""
 
 from datetime import datetime
 
@@ -11,10 +11,10 @@ from grid.models import State
 
 
 class UsageRecorder:
-    """One per term of leadership. It remembers what it has recorded, so that an execution at rest costs no query.
+    """Records usage during one term of leadership. It remembers what it has recorded, so that an execution at rest costs no query.
 
-    A pod that ended while nobody looked held its node until `attended_until`, when the controller before this one was last alive:
-    nobody is charged for what nobody saw. Without that moment it is taken to have ended when its absence is noticed.
+    A pod that ended while no controller ran held its node until `attended_until`, when the previous controller was last alive: nobody is
+    charged for time that nobody observed. Without that moment it is taken to have ended when its absence is noticed.
     """
 
     def __init__(self, context: Context, *, attended_until: datetime | None) -> None:
@@ -23,8 +23,8 @@ class UsageRecorder:
         self._recorded: dict[str, Recorded] = {}
 
     async def record(self, row: LedgerRecord) -> None:
-        """Write down what has begun or ended since the last look. Raises GridError when the cluster has to be asked and does not
-        answer: then nothing is written, and the next look does it all."""
+        """Write what has begun or ended since the last reconcile. Raise GridError when the cluster has to be asked and does not answer:
+        then nothing is written, and the next reconcile does it all."""
         if row.state == State.QUEUED:
             return
         database, now = self._context.database, self._context.clock()
@@ -43,18 +43,18 @@ class UsageRecorder:
         self._recorded[row.id] = after(recorded, made, seen.keys() | cached.keys())
 
     def forget(self, execution_id: str) -> None:
-        """It is settled; nothing needs to be remembered."""
+        """Drop what is remembered of an execution that is settled."""
         self._recorded.pop(execution_id, None)
 
     def _cached(self, execution_id: str, now: datetime, until: datetime) -> dict[str, Interval | None]:
-        """By uid, what the cache shows of its pods and of those that went; None for those that never had a node."""
+        """Return by uid the intervals of its cached and deleted pods; None for pods that never had a node."""
         pods = self._context.pods.by("execution", execution_id)
         return {pod.metadata.uid: interval(pod, now=now, attended_until=until) for pod in pods} | self._deleted(
             execution_id, now
         )
 
     async def _actual(self, execution_id: str, now: datetime, until: datetime) -> dict[str, Interval | None]:
-        """The same by the API server: the cache may be younger than these pods, or have lost an event."""
+        """Return the same from the API server: the cache may be newer than these pods, or have lost an event."""
         actual = await apply.find_pods(self._context.api, execution_id, namespace=self._context.namespace)
         found = {pod.metadata.uid: interval(pod, now=now, attended_until=until) for pod in actual}
         return found | self._deleted(execution_id, now)
@@ -65,5 +65,5 @@ class UsageRecorder:
 
 
 def _has_no_pods(row: LedgerRecord) -> bool:
-    """Nothing is made yet, or all was seen gone: an empty cache is no reason to ask then."""
+    """Return True when nothing is created yet, or everything is confirmed gone: then an empty cache is no reason to ask."""
     return (row.is_final and not row.holds_slots) or (row.state == State.DEPLOYING and row.reason != CREATED)

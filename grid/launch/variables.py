@@ -1,7 +1,7 @@
-"""The environment variables of an execution's containers, and the Secret that holds what nobody should read in a pod.
+"""The environment variables of an execution's containers, and the Secret for values that nobody should read in a pod.
 
-Whoever may look at pods reads what is written in them, so the values of an environment's variables are in the execution's Secret and the
-pod only refers to them. One that refers to another variable as $(NAME) is written in the pod: Kubernetes fills in nothing else.
+Anybody who may read pods can read their variables, so the values of an environment's variables are in the execution's Secret and the pod
+only refers to them. A value that refers to another variable as $(NAME) is written in the pod: Kubernetes expands nothing else.
 """
 
 import base64
@@ -13,13 +13,13 @@ from grid.launch.spec import ExecutionSpec
 from grid.launch.storage import places
 
 _TOKEN_KEY = "token"
-# Of a name that no key of ours has; with it every name of a variable is a valid key.
+# No key of ours has this prefix; with it every variable's name is a valid key.
 _KEY_PREFIX = "variable."
 _REFERENCE = re.compile(r"\$\([^)]+\)")
 
 
 def secret_data(spec: ExecutionSpec, *, token: str = "") -> dict[str, str]:
-    """Base64, as a Secret has it; empty when there is nothing to keep."""
+    """Return the Secret's data in base64; {} when there is nothing to keep."""
     values = {_TOKEN_KEY: token} if token else {}
     values |= {f"{_KEY_PREFIX}{name}": value for name, value in spec.environment.variables.items() if _is_kept(value)}
     return {key: base64.b64encode(value.encode()).decode() for key, value in values.items()}
@@ -30,8 +30,8 @@ def token_variable(spec: ExecutionSpec) -> dict[str, Any]:
 
 
 def variables(spec: ExecutionSpec, more: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Ours, then `more`, then the environment's, which may refer to the earlier ones as $(POD_IP) but replaces none of them:
-    Kubernetes looks only backwards."""
+    """Return ours, then `more`, then the environment's, which may refer to the earlier ones as $(POD_IP) but replace none of them:
+    Kubernetes expands only earlier ones."""
     ours: Mapping[str, Any] = {
         "GRID_EXECUTION_ID": {"value": spec.id},
         "GRID_BASE_URL": {"value": spec.base_url},

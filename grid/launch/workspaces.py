@@ -1,4 +1,4 @@
-"""Resuming a workspace, giving it another title, and deleting it. Stopping one is stopping its execution (`stopping`).
+"""Resumes, renames and deletes workspaces. Stopping a workspace is stopping its execution (`stopping`).
 
 Each is one transaction that locks the workspace, so of two at the same moment the second sees what the first has done.
 """
@@ -21,7 +21,7 @@ ACTIVE, STOPPING, POD_STAYS, DELETED = "active", "stopping", "pod_stays", "delet
 
 
 def why_busy(state: str, *, stop_wanted: bool) -> Problem:
-    """Why nothing can be done to a workspace whose latest execution, in this state, is not settled yet."""
+    """Return why a workspace whose latest execution, in this state, is not settled cannot be changed."""
     if state in FINAL_STATES:
         return Problem("", POD_STAYS_SENTENCE, POD_STAYS)
     if stop_wanted or state in (State.STOPPING, State.FINISHING):
@@ -30,7 +30,7 @@ def why_busy(state: str, *, stop_wanted: bool) -> Problem:
 
 
 def why_not_resume(workspace: Workspace) -> Problem | None:
-    """Why its owner cannot resume it at present, whatever tier is chosen; None when he can."""
+    """Return why its owner cannot resume it at present, whatever tier is chosen; None when they can."""
     busy = _busy(workspace)
     if busy is not None:
         return busy
@@ -51,7 +51,7 @@ def why_not_resume(workspace: Workspace) -> Problem | None:
 
 
 def problems_as_launched(workspace: Workspace, *, facts: ClusterFacts = UNKNOWN) -> list[Problem]:
-    """Everything that is wrong with resuming it unchanged, such as a tier that is not offered any more."""
+    """Return all problems of resuming it unchanged, such as a tier that is no longer offered."""
     try:
         return validate(_request(workspace, workspace.environment, workspace.tier, with_cluster=True), facts=facts)
     except Rejected as gone:
@@ -67,9 +67,9 @@ def resume(
     now: datetime,
     facts: ClusterFacts = UNKNOWN,
 ) -> Execution:
-    """Launch it again for its owner, with the cluster that it was launched with if that is wanted. It keeps the environment and tier.
+    """Launch it again for its owner, on request with the cluster that it was launched with. It keeps the given environment and tier.
 
-    Raises Rejected with all problems; with the code `ACTIVE` when it was launched already and has not ended.
+    Raise Rejected with all problems; with the code `ACTIVE` when it was launched already and has not ended.
     """
     with transaction.atomic():
         workspace = _locked(workspace_id)
@@ -87,7 +87,7 @@ def resume(
 
 
 def rename(workspace_id: str, title: str) -> None:
-    """Give a stopped workspace another title; "" for none. Raises Rejected."""
+    """Set the title of a stopped workspace; "" for none. Raise Rejected."""
     with transaction.atomic():
         workspace = _stopped(workspace_id)
         problems = list(wrong_title(title))
@@ -98,7 +98,7 @@ def rename(workspace_id: str, title: str) -> None:
 
 
 def delete(workspace_id: str, *, now: datetime) -> None:
-    """Take a stopped workspace out of all lists; its executions stay in the history, and no file is touched. Raises Rejected."""
+    """Hide a stopped workspace from all lists; its executions stay in the history, and no file is touched. Raise Rejected."""
     with transaction.atomic():
         workspace = _stopped(workspace_id)
         workspace.deleted_at = now
@@ -108,7 +108,7 @@ def delete(workspace_id: str, *, now: datetime) -> None:
 def _request(
     workspace: Workspace, environment: Environment, tier: HardwareTier, *, with_cluster: bool
 ) -> LaunchRequest:
-    """Raises Rejected when what its cluster was made of is not there any more."""
+    """Return the request. Raise Rejected when a row of its cluster's request no longer exists."""
     return LaunchRequest(
         owner=workspace.owner,
         project=workspace.project,
@@ -122,7 +122,8 @@ def _request(
 
 
 def _stopped(workspace_id: str) -> Workspace:
-    """One whose latest execution has ended, even if its pod has not been seen gone: that may last until a lost node is back."""
+    """Return a workspace whose latest execution has ended, even if its pod is not confirmed gone: that may last until a lost node is
+    back."""
     workspace = _locked(workspace_id)
     busy = _busy(workspace)
     if busy is not None and busy.code != POD_STAYS:
@@ -131,7 +132,7 @@ def _stopped(workspace_id: str) -> Workspace:
 
 
 def _locked(workspace_id: str) -> Workspace:
-    """Raises Rejected when it was deleted."""
+    """Return the workspace, locked. Raise Rejected when it was deleted."""
     rows = Workspace.objects.select_for_update(no_key=True, of=("self",)).select_related("owner", "project")
     workspace = rows.filter(pk=workspace_id, deleted_at__isnull=True).first()
     if workspace is None:

@@ -34,7 +34,7 @@ PERIOD_SECONDS = 0.05
 SOUND_SECONDS = 5.0  # a feed that is lost sooner does not count as recovered
 PROBE_SECONDS = 60.0  # a feed that was silent this long is probed
 ANSWER_SECONDS = 5.0
-_CONNECTION_ONLY = frozenset({"context", "cursor_factory"})  # of Django's own, for its kind of connection
+_CONNECTION_ONLY = frozenset({"context", "cursor_factory"})  # parameters for Django's own connections only
 _PROBE = "probe:"
 
 
@@ -83,7 +83,7 @@ class SqliteFeed:
         heard: asyncio.Queue[Collection[Change] | FeedLost] = asyncio.Queue()
 
         def tell(what: Collection[Change] | FeedLost) -> None:
-            with contextlib.suppress(RuntimeError):  # the loop is closed, nobody listens any more
+            with contextlib.suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(heard.put_nowait, what)
 
         threading.Thread(target=self._follow, args=(tell, ended), name="change feed", daemon=True).start()
@@ -253,7 +253,7 @@ class FeedSubscriber:
                         self._heard(changes)
             except FeedLost as error:
                 lost = str(error)
-            except Exception as error:  # whoever is told asks instead, and must not fall with it
+            except Exception as error:  # the subscriber polls instead, and must not fail with the feed
                 logger.exception("the change feed failed")
                 lost = f"{type(error).__name__}: {error}"
             finally:

@@ -18,7 +18,7 @@ from grid.egress import read_egress
 
 # Below these labels of a country's domain names are registered apart: example.co.uk has nothing to do with another.co.uk.
 _PUBLIC = frozenset({"ac", "co", "com", "edu", "gov", "net", "or", "org"})
-# The first migration of versions whose databases cannot be carried over.
+# The first migration of versions whose databases cannot be migrated.
 _FORMER_BEGINNING = ("grid", "0001_initial")
 _BEGINNING, _LATEST_TABLE = ("grid", "0001_foundation"), "grid_dataplane"
 
@@ -44,13 +44,13 @@ def _is_former(connection: BaseDatabaseWrapper) -> bool:
     applied = MigrationRecorder(connection).applied_migrations()
     if _FORMER_BEGINNING in applied:
         return True
-    # Written anew a few times before anybody had installed it.
+    # Older states of this migration, from before its first release, lack the table.
     return _BEGINNING in applied and _LATEST_TABLE not in connection.introspection.table_names()
 
 
 @register
 def origins(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
-    """The dashboard and the workspaces must not share an origin, and should not share a host name or a domain."""
+    """Report a dashboard and workspaces that share an origin (an error), or a host name or a domain (a warning)."""
     dashboard, workspaces = urlsplit(settings.DASHBOARD_ORIGIN), urlsplit(settings.WORKSPACE_ORIGIN)
     if dashboard[:2] == workspaces[:2]:
         return [

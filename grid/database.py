@@ -40,9 +40,7 @@ def _connected(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
 
 def _give_back() -> None:
     for connection in connections.all(initialized_only=True):
-        if (
-            not connection.in_atomic_block
-        ):  # of whoever waits for this in its own thread, and would lose the transaction
+        if not connection.in_atomic_block:  # a caller in this thread would lose its transaction
             connection.close_if_unusable_or_obsolete()
 
 

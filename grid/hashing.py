@@ -54,4 +54,4 @@ class HashingQueue:
                     del self._taken[address]
 
 
-hashing_queue = HashingQueue()  # of this process
+hashing_queue = HashingQueue()  # one per process

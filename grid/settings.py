@@ -15,9 +15,9 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.FileAwareEnv()  # NAME_FILE is read in place of NAME: mounted secrets
 
 # --- Paths -----------------------------------------------------------------------------------------------------------
-# Everything that this program writes on one machine; ignored by git.
+# All files that this program writes on one machine; ignored by git.
 VAR_DIR = Path(env.str("GRID_VAR", default=str(BASE_DIR / "var")))
-# Where the embedded cluster keeps what it pulled; several installations of one user may share it.
+# The embedded cluster's pulled images; several installations of one user may share them.
 IMAGES_DIR = Path(env.str("GRID_IMAGES", default=str(VAR_DIR / "images")))
 
 # --- Security --------------------------------------------------------------------------------------------------------
@@ -50,7 +50,7 @@ _behind_proxy = env.bool("GRID_BEHIND_TLS_PROXY", default=False)
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if _behind_proxy else None
 # Addresses and networks of the proxies in front, which say in X-Forwarded-For who asks: limits and logins count by address.
 TRUSTED_PROXIES = env.list("GRID_TRUSTED_PROXIES", default=["127.0.0.0/8", "::1"]) if _behind_proxy else []
-# Browsers then ask for the dashboard by https only, for so long; and who comes by http is sent there, except the kubelet's probes.
+# For this time browsers use only https; requests by http are redirected, except the kubelet's probes.
 SECURE_HSTS_SECONDS = env.int("GRID_HSTS_SECONDS", default=30 * 24 * 60 * 60) if _https else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_SECONDS > 0
 SECURE_SSL_REDIRECT = _https and SECURE_PROXY_SSL_HEADER is not None
@@ -59,7 +59,7 @@ SECURE_REDIRECT_EXEMPT = [r"^(healthz|readyz|freshz)$"]
 SILENCED_SYSTEM_CHECKS = ["security.W021"]
 # The middleware of django-axes would replace our answer to a locked-out person (dashboard.forms.login).
 SILENCED_SYSTEM_CHECKS += ["axes.W002"]
-# A browser takes a cookie of such a name only from this very host, by https: no sibling host can put one of its own in its place.
+# A browser accepts a __Host- cookie only from this very host, by https: no sibling host can replace it.
 _cookie_prefix = "__Host-" if _https else ""
 SESSION_COOKIE_NAME = f"{_cookie_prefix}grid_session"
 CSRF_COOKIE_NAME = f"{_cookie_prefix}grid_csrf"
@@ -69,7 +69,7 @@ SESSION_ENGINE = "grid.sessions"
 SESSION_COOKIE_AGE = 30 * 24 * 60 * 60
 SECURE_CONTENT_TYPE_NOSNIFF = True
 X_FRAME_OPTIONS = "DENY"
-FILE_UPLOAD_HANDLERS = ["django.core.files.uploadhandler.MemoryFileUploadHandler"]  # nothing is written to a disk
+FILE_UPLOAD_HANDLERS = ["django.core.files.uploadhandler.MemoryFileUploadHandler"]  # nothing is written to disk
 # No script runs but the tags of our templates, which carry the answer's nonce: a name from the cluster that slipped into a page
 # unescaped stays text. A form may lead to the workspaces: Open is one, and browsers check where it redirects to.
 CONTENT_SECURITY_POLICY = {
@@ -195,33 +195,33 @@ KUBE_CONTEXT = env.str("GRID_KUBE_CONTEXT", default="")
 # Namespace of all executions.
 GRID_NAMESPACE = env.str("GRID_NAMESPACE", default="compute-grid")
 LABEL_PREFIX, NODE_POOL_LABEL = labels.PREFIX, labels.NODE_POOL
-# Of projects' volumes: ReadWriteOnce where a volume serves one node at a time; "" is the cluster's own storage class.
+# Access mode and storage class of projects' volumes: ReadWriteOnce when a volume serves one node at a time; "" is the default class.
 VOLUME_ACCESS_MODE = env.str("GRID_VOLUME_ACCESS_MODE", default="ReadWriteMany")
 VOLUME_STORAGE_CLASS = env.str("GRID_VOLUME_STORAGE_CLASS", default="")
-# Where executions may connect to outside the cluster, cut by what never is: see grid.egress. Empty: nowhere.
+# Destinations outside the cluster that executions may connect to, see grid.egress; empty means none.
 EGRESS = env.list("GRID_EGRESS", default=["0.0.0.0/0", "::/0"])
 STORAGE_EGRESS = env.list("GRID_STORAGE_EGRESS", default=[])
 EGRESS_EXCEPT = env.list("GRID_EGRESS_EXCEPT", default=[])
 # Usage comes from Prometheus when this is set, else from metrics.k8s.io.
 PROMETHEUS_URL = env.str("GRID_PROMETHEUS_URL", default="")
-# Port on which the web process serves external.metrics.k8s.io, by which clusters grow with what waits in them; 0: not served.
+# Port on which the web process serves external.metrics.k8s.io, so that clusters scale on demand; 0: not served.
 DEMAND_PORT = env.int("GRID_DEMAND_PORT", default=0)
 DEMAND_HOST = env.str("GRID_DEMAND_HOST", default="127.0.0.1")
 # The Service by which the API server reaches that port, as NAME.NAMESPACE:PORT; and the host where the controller asks whether it
 # answers, when that is not the Service's own name.
 DEMAND_SERVICE = env.str("GRID_DEMAND_SERVICE", default="demand.compute-grid-system:443")
 DEMAND_ADDRESS = env.str("GRID_DEMAND_ADDRESS", default="")
-# Whether clusters may be asked for that also grow for waiting tasks.
+# Whether clusters may scale on demand, for waiting tasks.
 DEMAND_IS_SERVED = DEMAND_PORT > 0
-# Port on which the web process tells a monitoring system about itself; 0: not at all. A port of its own, so that nothing is added
-# to what people can reach.
+# Port on which the web process serves metrics to a monitoring system; 0: not served. A port of its own, so that nothing is added to
+# what people can reach.
 METRICS_PORT = env.int("GRID_METRICS_PORT", default=0)
 METRICS_HOST = env.str("GRID_METRICS_HOST", default="127.0.0.1")
 
 # --- Static files ----------------------------------------------------------------------------------------------------
 STATIC_URL = "static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-# Served straight from the sources, so that no step stands before the first start; an installation that collects them names a folder.
+# Served from the sources, so that the first start needs no extra step; an installation that collects static files names a folder.
 STATIC_ROOT = env.str("GRID_STATIC_ROOT", default="") or None
 WHITENOISE_USE_FINDERS = STATIC_ROOT is None
 WHITENOISE_AUTOREFRESH = DEBUG
@@ -250,7 +250,7 @@ LOGGING = {
     },
     "loggers": {
         "axes": {"level": "WARNING"},  # grid.lockouts says the same in fewer lines
-        "grid.edge.websocket": {"level": "WARNING"},  # uvicorn would say of each live page that it is connected
+        "grid.edge.websocket": {"level": "WARNING"},  # uvicorn would log the connection of each live page
     },
     "root": {"handlers": ["stderr"], "level": env.str("GRID_LOG_LEVEL", default="INFO")},
 }

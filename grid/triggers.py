@@ -15,7 +15,7 @@ TABLE = "grid_written"
 KEPT = 10_000  # rows of SQLite's table, for a reader that paused
 EVERYTHING = "everything"
 
-# Table, what is said of `{row}`, the operations, and the columns that alone matter. One of a table and operation.
+# Table, text to report for `{row}`, operations, and the only columns that matter. One entry for each table and operation.
 _WRITTEN = ("INSERT", "UPDATE", "DELETE")
 _SAID = (
     ("grid_execution", "'execution:' || {row}.id", _WRITTEN, ()),
@@ -26,7 +26,7 @@ _SAID = (
     ("grid_environment", f"'{EVERYTHING}'", ("UPDATE",), ("name",)),
     ("grid_configrecord", f"'{EVERYTHING}'", _WRITTEN, ()),
 )
-_ENDING = "_said"  # of our triggers' names, and of no other's
+_ENDING = "_said"  # suffix of our triggers' names only
 LISTED = {
     "sqlite": f"SELECT name FROM sqlite_master WHERE type = 'trigger' AND name LIKE '%{_ENDING}'",
     # Enabled triggers on tables that a query without a schema name finds.
@@ -43,7 +43,7 @@ def take_away(using: str, plan: Any = None, **kwargs: Any) -> None:
     if not plan or connection.vendor not in LISTED:
         return
     present = _present(connection)
-    for table, _, operations, _ in _SAID:  # one after the other, so that no two tables are held at once
+    for table, _, operations, _ in _SAID:  # one after the other, so that no two tables are locked at once
         mine = [name for operation in operations if (name := _name(table, operation)) in present]
         with transaction.atomic(using):
             if connection.vendor == "postgresql":
@@ -63,7 +63,7 @@ def install(using: str, plan: Any = None, **kwargs: Any) -> None:
     if connection.vendor not in LISTED or not _tables() <= set(connection.introspection.table_names()):
         return
     if plan is None:
-        if connection.vendor == "postgresql":  # where TRUNCATE is no row's deletion
+        if connection.vendor == "postgresql":  # where TRUNCATE fires no row trigger
             _execute(connection, _say_everything(connection.vendor))
         return
     if names() <= _present(connection) and (

@@ -9,7 +9,7 @@ from dashboard.views import account
 
 urlpatterns = [
     path("", include("dashboard.urls")),
-    # Passwords are asked for in two places only, both throttled.
+    # Passwords are entered in only two places, both throttled.
     path("admin/login/", account.admin_login),
     path("admin/password_change/", require_safe(RedirectView.as_view(pattern_name="password"))),
     path("admin/", admin.site.urls),

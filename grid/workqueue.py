@@ -21,7 +21,7 @@ class Timer(Protocol):
 
 
 class LoopTimer:
-    """The time of the running event loop."""
+    """The clock of the running event loop."""
 
     def monotonic(self) -> float:
         return asyncio.get_running_loop().time()

@@ -11,7 +11,7 @@ from pathlib import Path
 from django.conf import settings
 from django.db import DatabaseError, connection
 
-LEAST_FREE = 32 * 2**20  # bytes: SQLite's log between two checkpoints, and a few uploads
+LEAST_FREE = 32 * 2**20  # bytes: room for SQLite's log between two checkpoints, and a few uploads
 
 
 def problems() -> list[str]:
@@ -48,7 +48,7 @@ def folder_problems(
     found = []
     for name, path in folders.items():
         try:
-            # A quota or a read-only mount is seen by writing only.
+            # Only writing reveals a quota or a read-only mount.
             with tempfile.TemporaryFile(dir=path) as file:
                 file.write(bytes(4096))
             free = free_bytes(path)

@@ -4,7 +4,7 @@ from grid.centralconfig.setting import Setting
 
 _RETENTION = "com.cerebro.computegrid.retention"
 _LONGEST = 100 * 365
-GRANT_LONGEST_DAYS = 7  # browsers keep the grant's cookie no longer
+GRANT_LONGEST_DAYS = 7  # as long as browsers keep the grant's cookie
 
 
 def _days(key: str, title: str, default: int, meaning: str, *, keeps: str = "them") -> Setting:

@@ -42,7 +42,7 @@ def total(each: Iterable[Amounts]) -> Amounts:
 
 
 def has_ended(pod: Pod) -> bool:
-    """Succeeded or Failed: still bound to the node, no longer counted."""
+    """Return True for a Succeeded or Failed pod: still bound to the node, no longer counted."""
     return pod.status.phase in _ENDED
 
 

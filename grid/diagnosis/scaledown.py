@@ -22,7 +22,7 @@ _MIRROR = "kubernetes.io/config.mirror"
 
 @dataclass(frozen=True, slots=True)
 class ScaleDownRules:
-    """The autoscaler's own settings, as the central configuration repeats them."""
+    """The scale-down settings of the autoscaler, as the central configuration repeats them."""
 
     threshold_percent: int
     unneeded_seconds: int

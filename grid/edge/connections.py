@@ -24,16 +24,16 @@ class ConnectionLimits:
     """Limits of a server's connections; times are in seconds, sizes in bytes."""
 
     head_seconds: float = 10.0  # from connecting, or from its first byte, until the whole head of a request is here
-    body_idle_seconds: float = 20.0  # without a byte of a body that we would read
-    send_seconds: float = 60.0  # in which a reader takes most of what waits for it, about 64 KiB
-    linger_seconds: float = 5.0  # in which the client may still read our refusal, and we throw away what it sends
+    body_idle_seconds: float = 20.0  # without receiving a byte of a body that is being read
+    send_seconds: float = 60.0  # for the client to read most of the waiting output, about 64 KiB
+    linger_seconds: float = 5.0  # for the client to read our refusal, while its input is discarded
     url_bytes: int = 8 * 2**10
     head_bytes: int = 32 * 2**10
     headers: int = 100
-    waiting_requests: int = 16  # sent on one connection before the first of them was answered
+    waiting_requests: int = 16  # sent on one connection before the first is answered
     connections: int = 4096
     connections_of_address: int = 512
-    arriving_bytes: int = 256 * 2**20  # of all websockets' messages that are not whole yet, together
+    arriving_bytes: int = 256 * 2**20  # of all websockets' incomplete messages together
 
     @property
     def sweep_seconds(self) -> float:
@@ -53,7 +53,7 @@ class Connections:
         self._is_proxy = is_proxy
         self._open: dict[asyncio.BaseTransport, tuple[Connection, str]] = {}
         self._counts = Counts()
-        self.arriving = 0  # bytes of messages that are not whole yet; websockets add and take away their own
+        self.arriving = 0  # bytes of incomplete messages; each websocket adds and subtracts its own
         self._sweep: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:

@@ -46,14 +46,14 @@ class LimitedHttp(HttpToolsProtocol):  # type: ignore[misc] # uvicorn's types ar
         super().__init__(**kwargs)
         self._guard = guard
         self._limits = guard.limits
-        self._head_since: float | None = None  # a head is on its way, or has not begun on a new connection
+        self._head_since: float | None = None  # when the head that is awaited began, or the connection
         self._head_bytes = 0
-        self._held_bytes = 0  # in the parser: it tells nobody of a header, or trailer, before its end
+        self._held_bytes = 0  # in the parser, which reports a header or trailer only at its end
         self._begun = False  # a part of this head was received
         self._in_body = False
         self._received_at = 0.0
         self._answered_at = 0.0
-        self._unread_since: float | None = None  # the client does not take what we send
+        self._unread_since: float | None = None  # since when the client has not read our output
         self._closing_since: float | None = None
         self._lingering_since: float | None = None
         self._refusal: Refusal | None = None  # found by a callback of the parser, sent when the callback has returned
@@ -188,7 +188,7 @@ class LimitedHttp(HttpToolsProtocol):  # type: ignore[misc] # uvicorn's types ar
             if self._begun:
                 self._refuse(_HEAD_LATE)
             else:
-                self.transport.close()  # browsers open connections that they may need, and no more
+                self.transport.close()  # an idle connection that a browser opened in advance
 
     def _cut_body_if_late(self, now: float) -> None:
         cycle = self.cycle
@@ -206,7 +206,7 @@ class LimitedHttp(HttpToolsProtocol):  # type: ignore[misc] # uvicorn's types ar
         is_answering = self._is_answering()
         if is_answering:
             cycle = self.cycle
-            cycle.disconnected = True  # the application waits for the rest, or writes what nobody will read
+            cycle.disconnected = True  # the application may be waiting for the rest, or writing what nobody will read
             cycle.message_event.set()
         if is_answering and (self.pipeline or self.cycle.response_started or not self._in_body):
             refusal.log(client=self._address(), asked=self._asked())

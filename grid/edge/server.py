@@ -1,4 +1,4 @@
-"""Makes the HTTP server of a program that answers people."""
+"""The HTTP server of a program that answers people."""
 
 import resource
 from collections.abc import Sequence

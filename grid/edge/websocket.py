@@ -30,7 +30,7 @@ _TOO_MUCH = Refusal(
 class LimitedWebSocket(WebSocketsSansIOProtocol):  # type: ignore[misc] # uvicorn's types are not followed
     """One websocket of a client."""
 
-    frames: list[bytes | bytearray]  # of the message that is arriving: the first, and one for all that continue it
+    frames: list[bytes | bytearray]  # the arriving message's first frame, and one buffer for its continuations
 
     def __init__(self, *, guard: Connections, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -87,7 +87,7 @@ class LimitedWebSocket(WebSocketsSansIOProtocol):  # type: ignore[misc] # uvicor
 
     def send_receive_event_to_app(self) -> None:
         if self.curr_msg_data_type == "text" and not self.close_sent:
-            # uvicorn would log a traceback for what is not text.
+            # uvicorn would log a traceback for invalid text.
             try:
                 self.frames[0].decode()
             except UnicodeDecodeError as error:
@@ -106,7 +106,7 @@ class LimitedWebSocket(WebSocketsSansIOProtocol):  # type: ignore[misc] # uvicor
         await super().send(message)
         self._stay_paused()
         if message["type"] == "websocket.http.response.body" and not message.get("more_body", False):
-            self.handshake_complete = True  # or uvicorn logs that the application has not answered
+            self.handshake_complete = True  # else uvicorn logs that the application has not answered
 
     def pause_writing(self) -> None:
         """Stop reading until the client reads: each of its pings would add an answer to what waits for it."""

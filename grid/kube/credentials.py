@@ -78,7 +78,7 @@ class CredentialSource:
         except TimeoutError as error:
             raise ClusterUnavailable("The program that fetches the cluster's credentials does not finish.") from error
         except (OSError, ValueError, TypeError, AttributeError, KeyError, yaml.YAMLError) as error:
-            # The client raises all of these for a malformed file; their texts may quote it, so only the kind is told.
+            # The client raises all of these for a malformed file; their texts may quote it, so only the type is reported.
             where = ", ".join(map(str, paths)) or "the service account"
             raise ClusterUnavailable(f"The credentials of {where} cannot be read ({type(error).__name__}).") from error
         return configuration

@@ -27,7 +27,7 @@ from grid.errors import (
 )
 
 _LONGEST_MESSAGE = 500
-_LONGEST_BODY = 1_000_000  # a Status with a thousand causes is far below
+_LONGEST_BODY = 1_000_000  # a Status with a thousand causes is far smaller
 
 
 class Cause(msgspec.Struct):

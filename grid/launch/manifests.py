@@ -38,7 +38,7 @@ from grid.quantity import whole
 
 CONTAINER = "run"
 TITLE = f"{PREFIX}/title"
-# Long enough to write open files away, short enough that somebody who pressed Stop does not wonder.
+# Long enough to save open files, short enough for somebody who pressed Stop.
 GRACE_SECONDS = 30
 # Any unprivileged number works in any image, whatever user the image names; the volume's group makes files writable.
 USER_ID = 1000
@@ -147,7 +147,7 @@ def _pod(spec: ExecutionSpec, namespace: str, anchor_uid: str, more: Mapping[str
         "spec": {
             "containers": [_container(spec, more)],
             "volumes": volumes(spec, spec.tier),
-            # A workspace whose server crashes comes back; one that its user shuts down from within has ended, as has a job.
+            # A workspace whose server crashes restarts; when its user shuts it down from within it has ended, like a job.
             "restartPolicy": "Never" if spec.kind == "job" else "OnFailure",
             "terminationGracePeriodSeconds": GRACE_SECONDS,
             **placement(spec, spec.tier),

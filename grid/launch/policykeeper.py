@@ -24,7 +24,7 @@ from grid.launch.networkpolicy import build_for_all
 logger = logging.getLogger(__name__)
 
 PERIOD_SECONDS = 60.0
-_TRIES = 7  # 32 to 64 seconds, by the growing pauses between them
+_TRIES = 7  # 32 to 64 seconds with back-off
 # The Service of the API server, which writes the endpoints itself.
 _API_SERVER, _API_NAMESPACE = "kubernetes", "default"
 

@@ -70,7 +70,7 @@ class ScalingSpec(msgspec.Struct, frozen=True, kw_only=True):
     autoscale: bool = True
     target_cpu: int = 80
     target_memory: int = 80
-    on_demand: bool = False  # also on what the framework has waiting
+    on_demand: bool = False  # also by the framework's demand
     up_workers: int = 4
     up_percent: int = 100
     up_period_seconds: int = 15
@@ -90,7 +90,7 @@ class ClusterSpec(msgspec.Struct, frozen=True, kw_only=True):
     workers_minimum: int
     workers_maximum: int
     scaling: ScalingSpec = ScalingSpec()
-    local_storage: str = ""  # of each worker, such as 20Gi; "" for none beyond the node's scratch space
+    local_storage: str = ""  # for each worker, such as 20Gi; "" for only the node's scratch space
     drain_seconds: int = 60
     attached_to: str = ""  # id of the workspace or job that it ends with
 

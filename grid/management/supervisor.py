@@ -134,7 +134,7 @@ class Supervisor:
         try:
             self._spawn(child.program).failures = failures
         except OSError as error:
-            # No memory or no room for another process, most likely; the others go on, and this one is tried again like one that ended.
+            # Most likely out of memory or processes; the others go on, and this one is retried like one that ended.
             logger.warning("%s cannot be started: %s", child.program.name, error.strerror)
             child.failures, child.started_at = failures, time.monotonic()
 

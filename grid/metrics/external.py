@@ -28,7 +28,7 @@ _PEM = serialization.Encoding.PEM
 
 @dataclass(frozen=True, slots=True)
 class ServiceReference:
-    """The Service by which the API server reaches the web processes."""
+    """The Service through which the API server reaches the web processes."""
 
     name: str
     namespace: str

@@ -12,7 +12,7 @@ from grid.metrics.usage import UsageStore
 logger = logging.getLogger(__name__)
 
 PERIOD = 15.0  # metrics-server and most Prometheus set-ups measure no more often
-ABSENT_PERIOD = 300.0  # metrics may be installed any day, but not any second
+ABSENT_PERIOD = 300.0  # metrics may be installed any day, so checking seldom is enough
 _FORGET_AFTER = 8  # failed rounds, two minutes: older numbers would mislead
 
 

@@ -1,4 +1,4 @@
-"""What people decide: tiers, environments, projects, settings, requested executions and their history.
+"""The tables of what people decide: tiers, environments, projects, settings, requested executions and their history.
 
 Live state is Kubernetes' and is never stored here; see `grid.watch`.
 """

@@ -7,7 +7,7 @@ from grid.models.tier import HardwareTier
 
 
 class LastAdmission(models.Model):
-    """When a user was last admitted on a tier. A user without a row was never admitted there, and goes first."""
+    """The time at which a user was last admitted on a tier. A user without a row was never admitted there, and goes first."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     tier = models.ForeignKey(HardwareTier, on_delete=models.CASCADE, related_name="+")

@@ -14,7 +14,7 @@ VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
 
 
 class Kind(models.TextChoices):
-    """What an execution is to its user."""
+    """The kind of an execution, as its user knows it."""
 
     WORKSPACE = "workspace", "Workspace"
     JOB = "job", "Job"

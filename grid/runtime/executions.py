@@ -26,7 +26,7 @@ from grid.watch.hub import NAME, Hub
 logger = logging.getLogger(__name__)
 
 TOPIC = "executions"
-OWNER = "owner"  # the index by it
+OWNER = "owner"  # name of the index by owner
 KEPT_AFTER_END = timedelta(hours=1)
 PERIOD = 1.0  # between two comparisons while a page is open and no feed works
 IDLE_PERIOD = 10.0  # while no page is open, and while a feed works
@@ -34,7 +34,7 @@ WHOLE_PERIOD = 30.0  # names can change without the execution's row being writte
 LONGEST_PERIOD = 600.0  # when a feed reports changed names too
 MERGE_SECONDS = 0.05  # changes reported within this time are read together
 REST = 3.0  # pause after a read, in multiples of its duration, so that a stream of changes leaves time for other work
-LAST_SECONDS = 5.0  # for a read that is under way when the process ends
+LAST_SECONDS = 5.0  # for a running read when the process ends
 MOST_BY_ID = 500  # above this number all rows are compared instead
 
 Version = tuple[int, datetime]  # differs after each write of an execution
@@ -53,7 +53,7 @@ class ExecutionRow:
     owner_id: int
     project_id: str
     project_name: str
-    project_roles: Mapping[int, str]  # by the member's id; frozen by nobody changing it
+    project_roles: Mapping[int, str]  # by the member's id; never modified
     tier_id: str
     tier_name: str
     environment_name: str
@@ -69,7 +69,7 @@ class ExecutionRow:
     head_tier_name: str = ""  # of a cluster; `tier` is its workers'
     framework: str = ""  # of a cluster
     attached_to: str = ""  # of a cluster: the workspace or job that it belongs to
-    workspace_id: str = ""  # of the workspace whose execution it is
+    workspace_id: str = ""  # the workspace that this execution runs, "" for none
     is_settled: bool = True  # ended, and its pod is confirmed gone
     version: Version | None = field(default=None, compare=False)
 
@@ -133,7 +133,7 @@ class ActiveExecutions:
         self._looked_at = float("-inf")
         self._reading = asyncio.Lock()  # so that an older read never overwrites a newer one
         self._news: set[Change] = set()
-        self._doubted_at = float("inf")  # when the feed should have told of what this process wrote
+        self._doubted_at = float("inf")  # when the feed should have reported a write of this process
         self._awake = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -248,7 +248,7 @@ class ActiveExecutions:
         for listener in self._listeners:
             try:
                 listener(old, new)
-            except Exception:  # which must not keep the change from the others
+            except Exception:  # one listener must not keep the change from the others
                 logger.exception("a change was not taken in execution=%s", id)
         self._hub.publish((TOPIC, NAME, id))
         for owner in {row.owner_id for row in (old, new) if row is not None}:
@@ -258,7 +258,7 @@ class ActiveExecutions:
     async def catch_up(self) -> None:
         """Compare now, when an execution that is asked for is missing: another process may have just created it. At most once a period,
         whoever asks."""
-        async with self._reading:  # whoever waits here shares what the first has read
+        async with self._reading:  # callers that wait here share what the first has read
             if asyncio.get_running_loop().time() - self._looked_at >= self._period:
                 await self._compare()
 
@@ -287,7 +287,7 @@ class ActiveExecutions:
                 if began >= min(due_at, self._doubted_at):
                     looked_at, self._doubted_at = began, float("inf")
                     await self.refresh()
-                    news.discard(EVERYTHING)  # which it has read
+                    news.discard(EVERYTHING)  # already read
                 if news:
                     await self.read_changes(news)
             except Exception:
@@ -297,7 +297,7 @@ class ActiveExecutions:
                 await asyncio.sleep(self._period)
             await asyncio.sleep(max(MERGE_SECONDS, min(self._period, REST * (loop.time() - began))))
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._period):  # or nothing is new: look whether anybody looks
+                async with asyncio.timeout(self._period):  # after a period without news check whether a page is open
                     await self._awake.wait()
 
 

@@ -14,7 +14,7 @@ class LoopWatch:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._longest: deque[tuple[float, float]] = deque()  # when, and how long; each shorter than the one before
+        self._longest: deque[tuple[float, float]] = deque()  # (when, how long); each shorter than the one before
 
     def longest(self) -> float:
         """Return the longest delay within the last minute, in seconds."""

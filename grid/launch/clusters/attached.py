@@ -44,7 +44,7 @@ def goes_on_alone(cluster: LedgerRecord, parent: LedgerRecord, *, now: datetime)
         return None
     if cluster.state != State.ERROR:
         message, level = f"{cluster.stop_wanted_by} stopped its cluster; it goes on without one.", "Normal"
-    elif parent.kind != Kind.JOB:  # a job that waits for it is not started at all
+    elif parent.kind != Kind.JOB:  # a job that waits for its cluster is not started at all
         again = "If you need a cluster, launch both again."
         message, level = (
             f"Its cluster has failed, and it goes on without one. The cluster: {cluster.message} {again}",

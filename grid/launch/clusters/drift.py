@@ -36,7 +36,7 @@ SELECTOR = f"{MANAGED_BY}={MANAGER}"
 
 @dataclass(frozen=True, slots=True)
 class _Size:
-    """Sizes last applied to the cluster."""
+    """The sizes last applied to the cluster."""
 
     minimum: int
     maximum: int

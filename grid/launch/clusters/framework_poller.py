@@ -43,7 +43,7 @@ SILENT_AT_ONCE = 16
 SILENT_PERIOD_SECONDS = 30.0
 SAMPLE_SECONDS = 15.0
 THIN_SECONDS = 3600.0
-# The metrics API takes a number for old after three minutes, so it is written again long before.
+# A number counts as stale after three minutes, so it is written again well before.
 DEMAND_SECONDS = 45.0
 MOST_WANTED = 1_000_000  # far above any maximum; a head runs user code, so it may report any number
 
@@ -122,10 +122,10 @@ class FrameworkPoller:
         return [(id, not visits.silences or id in chosen) for id, visits in free]
 
     def _silent_to_ask(self) -> set[str]:
-        """Back off from unresponsive heads (10, 20, then 30 seconds); the oldest first."""
+        """Return the unresponsive heads to poll now, the oldest first; the pauses grow (10, 20, then 30 seconds)."""
         now, silent = self._context.monotonic(), [(id, one) for id, one in self._visits.items() if one.silences]
         places = SILENT_AT_ONCE - sum(visits.is_busy for _, visits in silent)
-        # Half a round early rather than half a round late.
+        # Due half a round early rather than half a round late.
         due = [
             (visits.asked_at, id)
             for id, visits in silent

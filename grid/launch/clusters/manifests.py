@@ -34,7 +34,7 @@ WANTED_WORKERS_LABEL = "execution-id"
 _LOCAL = "local"
 # After the drain: time for the program to end and to write its last lines.
 _AFTER_DRAIN_SECONDS = 15
-# Kubernetes' word for "no deadline". Nodes may take long to come; how long is too long is the timeouts' matter, not the Deployment's.
+# Kubernetes' value for "no deadline". Nodes may take long to start; our own timeouts decide, not the Deployment.
 _NO_DEADLINE = 2**31 - 1
 
 
@@ -157,8 +157,8 @@ def _head_deployment(spec: ExecutionSpec, program: Program, named: dict[str, Any
     local = {"name": _LOCAL, **scratch(_cluster(spec).head_tier)}
     pod = _pod_spec(spec, _cluster(spec).head_tier, program, local, GRACE_SECONDS)
     template = {"metadata": _pod_metadata(spec, HEAD, _cluster(spec).head_tier), "spec": pod}
-    # A new template never makes two heads: workers that join the new one while the old one still answers would split the cluster. A head
-    # that is deleted does end beside its successor; the Service leads to it no more, and the frameworks' programs bear it.
+    # Recreate, so that a new template never runs two heads: workers that join the new one while the old one answers would split the
+    # cluster. A deleted head does end beside its successor, but the Service no longer leads to it, which the frameworks tolerate.
     return _deployment(named, _selector(spec, HEAD), 1, {"type": "Recreate"}, template)
 
 
@@ -167,8 +167,8 @@ def _worker_deployment(spec: ExecutionSpec, program: Program, named: dict[str, A
     local = _local_volume(spec, cluster)
     pod = _pod_spec(spec, spec.tier, program, local, cluster.drain_seconds + _AFTER_DRAIN_SECONDS)
     template = {"metadata": _pod_metadata(spec, WORKER, spec.tier), "spec": pod}
-    # The template changes only when the head has a new address, and then no old worker is of use: all are replaced at once, and never
-    # more of them are wanted than the quota was asked for.
+    # The template changes only when the head has a new address, and then no old worker is of use: all are replaced at once, never with
+    # more pods than the slots allow.
     strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": "100%"}}
     return _deployment(named, _selector(spec, WORKER), worker_replicas(spec), strategy, template)
 
@@ -265,8 +265,8 @@ def _behavior(scaling: ScalingSpec) -> dict[str, Any]:
         _scaling_policy("Percent", scaling.up_percent, scaling.up_period_seconds),
     ]
     down = [_scaling_policy("Percent", scaling.down_percent, scaling.down_period_seconds)]
-    # Patience is for loads that go up and down. Demand says what there is to do, so nothing is waited for once it is gone; but it
-    # belongs to the autoscaler and not to a metric, so it stays where there is a target of CPU or memory as well.
+    # The scale-down delay is for loads that go up and down; demand is exact, so it needs none. But the delay belongs to the autoscaler
+    # and not to a metric, so it stays when there is a target of CPU or memory as well.
     has_targets = scaling.target_cpu or scaling.target_memory
     patience = scaling.down_stabilisation_seconds if has_targets else 0
     return {

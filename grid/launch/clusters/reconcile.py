@@ -37,7 +37,7 @@ class Clusters:
         self._drift = DriftRepair(context)
         self._within_slots = slots.WithinSlots(context)
         self._noted: dict[str, set[tuple[str, int]]] = {}
-        self._lowered: dict[str, tuple[int, float]] = {}  # to which maximum, and when
+        self._lowered: dict[str, tuple[int, float]] = {}  # the lowered maximum, and when it was lowered
 
     async def create(self, row: LedgerRecord) -> Mapping[str, Any]:
         address = await self._drift.create(row, parse_spec(row))

@@ -268,7 +268,7 @@ def version_mismatch(workspace: Environment, cluster: Environment, framework: st
     label = Framework(framework).label
     ours, theirs = str(workspace.frameworks.get(framework, "")), str(cluster.frameworks.get(framework, ""))
     if not theirs:
-        return ""  # refused at the environment
+        return ""  # `Check` rejects the environment
     if not ours:
         return (
             f"{workspace.name} is not known to contain {label}, so its code may not be able to use the cluster. "

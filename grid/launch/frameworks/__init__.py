@@ -1,4 +1,4 @@
-"""The frameworks that clusters can be made of."""
+"""The frameworks of which clusters can be made."""
 
 from grid.launch.frameworks.base import FrameworkAdapter
 from grid.launch.frameworks.dask import Dask

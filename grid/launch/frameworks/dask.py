@@ -65,7 +65,7 @@ class Dask:
                 *(*_PYTHON, _HEAD, "scheduler"),
                 *("--host", POD_IP, "--port", str(_SCHEDULER.number)),
                 *("--dashboard-address", f"{POD_IP}:{_UI.number}"),
-                # At the root it is left out: Bokeh makes two slashes of one.
+                # Omitted at the root: Bokeh makes two slashes of one.
                 *(("--dashboard-prefix", spec.base_url) if spec.base_url != "/" else ()),
             ),
             ports=(_SCHEDULER, _UI),
@@ -102,7 +102,7 @@ class Dask:
             "DASK_SCHEDULER_ADDRESS": _address(head_address),
             "DASK_SCHEDULER_SERVICE_HOST": head_address,
             "DASK_SCHEDULER_SERVICE_PORT": str(_SCHEDULER.number),
-            # What a client shows as the address of its dashboard, for a click in a notebook: where the proxy begins to let a browser in.
+            # The dashboard's address that a client shows in a notebook: the page at which the proxy begins to let a browser in.
             "DASK_DISTRIBUTED__DASHBOARD__LINK": f"{spec.address}{BEGIN_PATH}",
         }
 

@@ -32,11 +32,11 @@ async def retire(client: Any, worker: str) -> None:
     """Return when nothing is lost by the worker's end."""
     while worker in await client.nthreads():
         if not await client.retire_workers([worker], close_workers=False, remove=False):
-            # Nobody can take its results now; the worker that replaces it may come.
+            # No worker can take its results now; a replacement may still start.
             await asyncio.sleep(RETRY_SECONDS)
             continue
         never_begun = (await client.run(finish_running_tasks, workers=[worker]))[worker]
-        # The head must have heard of every task that ended, or it would give it to somebody else.
+        # The head must know of every task that ended, or it would run it again elsewhere.
         while not set((await client.processing([worker])).get(worker, ())) <= never_begun:  # noqa: ASYNC110
             await asyncio.sleep(LOOK_SECONDS)
         if await leave(client, worker):
@@ -63,7 +63,7 @@ async def drain(head: str, worker: str, seconds: float) -> bool:
             saved = await retire_until(end, client, worker)
             if not saved:
                 await leave(client, worker)
-            await client.close()  # not when the time is over: it could hang like everything else
+            await client.close()  # not after a timeout: it could hang like everything else
     except TimeoutError:
         if saved is None:
             raise
@@ -83,7 +83,7 @@ def main() -> None:
     head, worker = os.environ["DASK_SCHEDULER_ADDRESS"], f"tcp://{os.environ['POD_IP']}:{sys.argv[1]}"
     try:
         saved = asyncio.run(drain(head, worker, float(sys.argv[2])))
-    except OSError:  # as which Dask's errors of communication and timeouts count too
+    except OSError:  # includes Dask's communication errors and timeouts
         return  # the head does not answer: there is nobody to save results for
     if not saved:
         sys.exit(

@@ -30,11 +30,11 @@ class Report(RequestHandler):  # type: ignore[misc]
         )
 
 
-# Dask takes pages from modules, by name.
+# Dask loads pages from modules, by name.
 page = ModuleType("compute_grid_report")
 vars(page)["routes"] = [("json/compute-grid.json", Report, {})]
 sys.modules[page.__name__] = page
 dask.config.set({ROUTES: [*dask.config.get(ROUTES), page.__name__]})
-# Of the project's files, behind what is installed: the scheduler unpickles what names modules there.
+# The project's files, after installed modules: the scheduler unpickles objects that refer to modules there.
 sys.path.append(os.getcwd())  # noqa: PTH109  entries of the path are texts
 run_cli()

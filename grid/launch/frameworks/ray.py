@@ -40,12 +40,12 @@ _ASK_SECONDS = 10
 _LONGEST_ANSWER = 32 * 2**20  # ten thousand tasks, the most that it lists
 _NODE = Path(__file__).with_name("ray_node.py").read_text(encoding="utf-8")
 _DRAIN = Path(__file__).with_name("ray_drain.py").read_text(encoding="utf-8")
-# Told to all: no statistics to Ray's makers, metrics of dashboard and autoscaler on any free port (the fixed ones are open on all
-# addresses), an object store on disk, which is slow, rather than none when the tier has no shared memory, and no drain of its own on
-# SIGTERM: the hook before it has drained the node already, and a head has nowhere to go. Ray's own patience with what starts, ten and
-# sixty seconds, is too little on a machine that starts several nodes at once.
-# gRPC's care for children that use it after a fork now and then kills those that Ray's client server is about to turn into other
-# programs ("Starting Ray client server failed"); nobody here needs it.
+# Set on every node: no statistics to Ray's makers, metrics of dashboard and autoscaler on any free port (the fixed ones are open on all
+# addresses), an object store on disk, which is slow, rather than none when the tier has no shared memory, and no drain on SIGTERM: the
+# preStop hook has drained the node already, and a head has nowhere to go. Ray's own start timeouts, ten and sixty seconds, are too short
+# on a machine that starts several nodes at once.
+# gRPC's fork support sometimes kills children that Ray's client server is about to turn into other programs ("Starting Ray client server
+# failed"); nothing here needs it.
 _VARIABLES = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_OBJECT_STORE_ALLOW_SLOW_STORAGE": "1",

@@ -22,9 +22,9 @@ _ALIVE = 0
 _LOOK_SECONDS = 1.0
 _RPC_SECONDS = 5
 _IN_ONE_GO = 100
-# Of the drain time, for what is held here when something still runs.
+# Share of the drain time for copying objects while something still runs.
 _FOR_OBJECTS = 0.25
-_SMALLEST_SHARED = 100 * 1024  # bytes; smaller results are with their owners
+_SMALLEST_SHARED = 100 * 1024  # bytes; smaller results are kept by their owners
 _NO_ACTOR = b"\xff"
 
 

@@ -21,8 +21,8 @@ from pathlib import Path
 from types import FrameType
 
 AGENT_PORT_FILE = "dashboard_agent_listen_port_"
-# Of a node's agents. Any free ones, as several nodes may share a machine; between those of Ray's client server and those that Linux
-# gives out by itself, so that none is taken before the agents are up.
+# The ports of a node's agents: any free ones, as several nodes may share a machine; between those of Ray's client server and Linux'
+# ephemeral ports, so that none is taken before the agents are up.
 _AGENTS = ("dashboard-agent-listen", "dashboard-agent-grpc", "runtime-env-agent", "metrics-export")
 _AGENT_PORTS = range(24000, 32768)
 _TURNS = "/tmp/ray-starting"

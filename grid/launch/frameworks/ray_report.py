@@ -23,7 +23,7 @@ PATHS = (
 # More than a cluster can have of anything, and small enough to count with: a dashboard is user code, so it may report any number.
 _MOST = 1e15
 _LEAST_SHARE = 1e-9
-# What Ray itself adds to the resources of a node: not what a task waits for.
+# A resource that Ray itself adds to a node; no task waits for it.
 _STORE = "objectStoreMemory"
 
 

@@ -64,11 +64,11 @@ if command -v getent >/dev/null && ! getent passwd `id -u` >/dev/null; then
 fi
 """
 _BECOME = 'exec "$SPARK_HOME/bin/spark-class" "$@"\n'
-# The shell's own number, which the worker keeps because the shell becomes it.
+# The shell's own process id, which the worker keeps because the shell becomes it.
 _NOTE_PID = f"sh -c 'echo \"$PPID\"' > {_PID_FILE}\n"
-# The worker tells the master, the master the applications, and they their executors. An executor is a child of its worker; told
-# directly, it leaves although the master be away. It ends by itself once its tasks are done and its blocks are elsewhere. A
-# child that has ended (Z) is what Spark's own launcher leaves behind.
+# The worker informs the master, the master the applications, and they their executors. An executor is a child of its worker; signalled
+# directly, it is decommissioned even without the master. It ends by itself once its tasks are done and its blocks are elsewhere.
+# Spark's own launcher leaves zombie children (Z) behind.
 _DECOMMISSION = f"""
 worker=`cat {_PID_FILE}` || exit 0
 end=$((`date +%s` + $1))
@@ -108,7 +108,7 @@ class Spark:
         settings = {
             # Another way to submit programs, without authentication.
             "spark.master.rest.enabled": "false",
-            # Redirects lead back below our own path; only the master says so, as all pages of workers and drivers come through it.
+            # Redirects lead back below our own path; only the master sets it, as it serves all pages of workers and drivers.
             "spark.ui.proxyRedirectUri": "/",
             # A master that crashes finds its applications and workers again, and they go on.
             "spark.deploy.recoveryMode": "FILESYSTEM",
@@ -200,7 +200,7 @@ def _driver_settings(spec: ExecutionSpec) -> dict[str, str]:
         # An idle executor's heap goes back to the machine, or a cluster that follows its memory would never shrink.
         "spark.executor.extraJavaOptions": "-XX:+UseG1GC -XX:G1PeriodicGCInterval=30000",
         "spark.dynamicAllocation.enabled": "true",
-        # Executors that leave give their blocks to others, so nobody needs to wait until shuffles are forgotten.
+        # Decommissioned executors give their blocks to others, so nobody needs to wait until shuffles are forgotten.
         "spark.dynamicAllocation.shuffleTracking.enabled": "false",
         "spark.dynamicAllocation.initialExecutors": str(spec.cluster.workers_minimum if spec.cluster else 1),
         "spark.dynamicAllocation.executorIdleTimeout": "120s",
@@ -218,7 +218,7 @@ def _shared_settings(spec: ExecutionSpec) -> dict[str, str]:
         "spark.storage.decommission.enabled": "true",
         "spark.storage.decommission.rddBlocks.enabled": "true",
         "spark.storage.decommission.shuffleBlocks.enabled": "true",
-        # An executor leaves when a look finds nothing to move any more; by default the second look is after 30 seconds.
+        # An executor exits when a check finds nothing left to migrate; by default the second check is after 30 seconds.
         "spark.storage.decommission.replicationReattemptInterval": "2s",
     }
 

@@ -20,7 +20,7 @@ from grid.launch.frameworks.base import ClusterReport, FrameworkSilent, WorkerPo
 
 _MOST_APPLICATIONS = 20
 _WHOLE_SECONDS = 5.0  # when the session has no limit of its own
-_DRIVERS_SHARE = 0.7  # of the whole time; a driver that hangs must not make the master look silent
+_DRIVERS_SHARE = 0.7  # share of the whole time; a driver that hangs must not make the master seem silent
 T = TypeVar("T")
 
 
@@ -109,7 +109,7 @@ def report(master: Master, drivers: Sequence[Driver | None], cores: int, workers
     held = {pod.name: _held(joined[pod.address], at[pod.address], silent) for pod in workers if pod.address in joined}
     pending = sum(stage.pending for driver in answered for stage in driver.stages)
     tasks = pending + sum(max(executor.active_tasks, 0) for executor in executors)
-    wanted = -(-tasks // max(cores, 1))  # rounded up, of whole numbers: a driver may say one that no float can hold
+    wanted = -(-tasks // max(cores, 1))  # rounded up in integers: a driver may report a number that no float can hold
     if silent:
         wanted = max(wanted, sum(1 for worker in joined.values() if worker.coresused > 0))
     return ClusterReport(workers=held, pending_tasks=pending, wanted_workers=wanted)

@@ -1,4 +1,4 @@
-"""Rows in the database for the executions that the embedded cluster's population shows, so that the list of executions shows them too."""
+"""Create database rows for the executions of the embedded cluster's population, so that the list of executions shows them too."""
 
 import asyncio
 import logging

@@ -178,7 +178,7 @@ def _programs(var: Path, port: int, population: Sequence[str], *, node_idle_seco
         "GRID_DEMAND_ADDRESS": _HOST,
     }
     cluster_port, kubeconfig = port + 2, var / "kubeconfig"
-    kubeconfig.unlink(missing_ok=True)  # written anew when the API server listens: that is how it says it is ready
+    kubeconfig.unlink(missing_ok=True)  # the API server writes it once it listens, which signals readiness
 
     def program(
         name: str, command: list[str], extra: Mapping[str, str], ready: Any, stop_seconds: float

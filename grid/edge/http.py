@@ -46,7 +46,7 @@ class LimitedHttp(HttpToolsProtocol):  # type: ignore[misc] # uvicorn's types ar
         super().__init__(**kwargs)
         self._guard = guard
         self._limits = guard.limits
-        self._head_since: float | None = None  # when the head that is awaited began, or the connection
+        self._head_since: float | None = None  # when the wait for the present head began
         self._head_bytes = 0
         self._held_bytes = 0  # in the parser, which reports a header or trailer only at its end
         self._begun = False  # a part of this head was received

@@ -143,7 +143,7 @@ def work() -> Mapping[str, Callable[[], object]]:
     from grid.launch.request import LaunchRequest, submit
     from grid.models import Environment, HardwareTier, Project, User
     from grid.models.dataplane import LOCAL
-    from grid.runtime.executions import read_marks, read_rows
+    from grid.runtime.executions import read_rows, read_versions
 
     owner, project = User.objects.get(username="user-7"), Project.objects.get(pk="p7")
     launch = LaunchRequest(owner, project, Environment.objects.get(), HardwareTier.objects.get(pk="t0"), "workspace")
@@ -154,7 +154,7 @@ def work() -> Mapping[str, Callable[[], object]]:
         "controller: one execution": lambda: ledger.read("e000000001"),
         "controller: clusters alone": lambda: attached.stop_with_parents(LOCAL, now=NOW),
         "controller: who has left": lambda: departures.stop_departed(LOCAL, now=NOW),
-        "web: whether a list changed": lambda: read_marks(NOW),
+        "web: whether a list changed": lambda: read_versions(NOW),
         "web: all that lists show": lambda: read_rows(NOW),
         "web: one row that was written": lambda: read_rows(NOW, ids={"e000000001"}),
         "web: free slots of a user": lambda: slots_of(owner),

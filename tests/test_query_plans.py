@@ -22,7 +22,7 @@ from grid.launch.intervals import Changes, Interval
 from grid.launch.request import submit
 from grid.models import ClusterSample, Execution, ExecutionLog, LifecycleEntry, State, UsageInterval, User
 from grid.models.dataplane import LOCAL
-from grid.runtime.executions import read_marks, read_rows
+from grid.runtime.executions import read_rows, read_versions
 from tests.launch.conftest import NOW, Shop
 from tests.launch.conftest import shop as shop
 
@@ -108,7 +108,7 @@ WORK: dict[str, Callable[[Shop], object]] = {
     "the cluster of a workspace": lambda shop: ledger.attached_cluster(Execution.objects.unsettled()[0].pk),
     "admission": lambda shop: admission.admit_waiting(LOCAL, now=NOW + timedelta(minutes=1)),
     "a launch": lambda shop: shop.launch(after=60),
-    "whether a list has changed": lambda shop: read_marks(NOW),
+    "whether a list has changed": lambda shop: read_versions(NOW),
     "a list": lambda shop: read_rows(NOW),
     "free slots": lambda shop: slots_of(shop.people.owner),
     "what runs on a tier": lambda shop: running_by_tier(),

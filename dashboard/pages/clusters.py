@@ -17,7 +17,7 @@ from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.states import state_status
 from dashboard.viewmodels.troubles import troubles
 from dashboard.viewmodels.workers import worker_cells
-from grid.diagnosis.clusters import ClusterLook, Member, summary
+from grid.diagnosis.clusters import ClusterFacts, Member, summary
 from grid.diagnosis.diagnosis import Diagnosis
 from grid.diagnosis.requests import has_ended
 from grid.kube.objects import Autoscaler, Node, Pod
@@ -31,11 +31,11 @@ def is_head(pod: Pod) -> bool:
     return pod.metadata.labels.get(APP_COMPONENT) == HEAD
 
 
-def cluster_look(runtime: Runtime, id: str, cluster: ClusterRecord, node_pool: str, now: datetime) -> ClusterLook:
+def cluster_facts(runtime: Runtime, id: str, cluster: ClusterRecord, node_pool: str, now: datetime) -> ClusterFacts:
     """Return the cluster's present state. Pods that have ended are no members any more; of two heads the one that stays counts."""
     members = [_member(runtime, pod, now) for pod in pods_of(runtime, id) if not has_ended(pod)]
     heads = sorted((one for one in members if is_head(one.pod)), key=lambda one: one.phase == "ending")
-    return ClusterLook(
+    return ClusterFacts(
         minimum=cluster.workers_minimum,
         maximum=cluster.workers_maximum,
         autoscales=cluster.autoscale,
@@ -53,17 +53,17 @@ def autoscaler_of(runtime: Runtime, id: str) -> Autoscaler | None:
     return next((one for one in found if one.metadata.namespace == settings.GRID_NAMESPACE), None)
 
 
-def cluster_diagnosis(look: ClusterLook, found: Sequence[Diagnosis]) -> Diagnosis:
+def cluster_diagnosis(facts: ClusterFacts, found: Sequence[Diagnosis]) -> Diagnosis:
     """Return one diagnosis for the whole cluster: a summary of its members, as severe as the first of `found` while members are missing."""
-    is_short = not look.head_is_up or look.ready < look.minimum
+    is_short = not facts.head_is_up or facts.ready < facts.minimum
     worst = found[0].severity if found and is_short else "ok"
-    return Diagnosis("cluster", summary(look), worst, "")
+    return Diagnosis("cluster", summary(facts), worst, "")
 
 
 def cluster_fragments(
     runtime: Runtime,
     record: ExecutionRecord,
-    look: ClusterLook,
+    facts: ClusterFacts,
     found: Sequence[Diagnosis],
     *,
     is_operator: bool,
@@ -75,8 +75,8 @@ def cluster_fragments(
     shown = found if record.state in CLUSTER_STATES and record.stop_requested_at is None else ()
     return [
         troubles(shown, is_operator=is_operator),
-        *worker_cells(look, runtime.usage.pod, keys.worker_report, empty=_no_workers(record), now=now),
-        autoscaling(record.cluster, look.autoscaler, is_final=record.is_final),
+        *worker_cells(facts, runtime.usage.pod, keys.worker_report, empty=_no_workers(record), now=now),
+        autoscaling(record.cluster, facts.autoscaler, is_final=record.is_final),
     ]
 
 
@@ -89,7 +89,7 @@ def companion_fragment(runtime: Runtime, other: Companion, now: datetime) -> Fra
     if other.cluster is not None:
         kind = f"{framework_name(other.cluster.framework)} cluster"
         if state in CLUSTER_STATES:
-            sentence = summary(cluster_look(runtime, other.id, other.cluster, other.node_pool, now))
+            sentence = summary(cluster_facts(runtime, other.id, other.cluster, other.node_pool, now))
     card = CompanionCard(other.id, kind, other.name, status.word, status.severity, sentence)
     return Fragment("companion", "dashboard/fragments/companion.html", card)
 

@@ -10,7 +10,7 @@ import msgspec
 from dashboard.viewmodels.element_ids import element_id
 from dashboard.viewmodels.listing import EmptyState
 from dashboard.viewmodels.live import Fragment
-from grid.diagnosis.clusters import ClusterLook, Member, deletion_order
+from grid.diagnosis.clusters import ClusterFacts, Member, deletion_order
 from grid.diagnosis.requests import pod_requests
 from grid.kube.objects import Pod
 from grid.metrics.usage import Usage
@@ -69,12 +69,12 @@ class WorkerCell:
 
 
 def worker_cells(
-    look: ClusterLook, usage_of: Callable[[str], Usage | None], report_key: str, *, empty: EmptyState, now: datetime
+    facts: ClusterFacts, usage_of: Callable[[str], Usage | None], report_key: str, *, empty: EmptyState, now: datetime
 ) -> list[Fragment]:
     """Return the cells of the region "workers" by creation time, so that each keeps its place; `usage_of` takes `namespace/name`."""
-    order = deletion_order(look.workers, now=now)
-    next_to_go = order[0].pod.metadata.name if len(order) > look.minimum else ""
-    members = sorted(look.workers, key=_by_age)
+    order = deletion_order(facts.workers, now=now)
+    next_to_go = order[0].pod.metadata.name if len(order) > facts.minimum else ""
+    members = sorted(facts.workers, key=_by_age)
     if not members:
         return [Fragment("workers-none", f"{_FRAGMENTS}empty_item.html", empty, region=REGION)]
     is_compact = len(members) >= COMPACT_FROM

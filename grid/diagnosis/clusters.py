@@ -41,7 +41,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterLook:
+class ClusterFacts:
     """The state of a cluster at one moment. `head` is None while there is no head pod; `ready_nodes` counts the nodes of the workers' pool;
     `wanted_before` holds the desired numbers of workers, oldest first, of at least the last 15 minutes."""
 
@@ -87,20 +87,20 @@ class ClusterLook:
         return max(self.minimum, min(len(self.staying), self.maximum)) if self.autoscales else self.minimum
 
 
-def summary(look: ClusterLook) -> str:
+def summary(facts: ClusterFacts) -> str:
     """Return the state of the workers as a sentence: "6 of 16 workers; 8 wait for node 2 of 3, 2 for image pull." The head comes first
     while it is not up."""
-    head = _head_words(look)
-    if head and not look.workers:
+    head = _head_words(facts)
+    if head and not facts.workers:
         return f"{head}; workers wait for it."
-    words = f"{look.ready} of {plural(look.wanted, 'worker')}"
-    rest = ", ".join(_groups(look))
+    words = f"{facts.ready} of {plural(facts.wanted, 'worker')}"
+    rest = ", ".join(_groups(facts))
     return (f"{head}; " if head else "") + (f"{words}; {rest}." if rest else f"{words}.")
 
 
-def explain_cluster(look: ClusterLook, *, now: datetime) -> tuple[Diagnosis, ...]:
+def explain_cluster(facts: ClusterFacts, *, now: datetime) -> tuple[Diagnosis, ...]:
     """Return every diagnosis of what stands in the cluster's way, worst first; () when nothing does."""
-    rules: tuple[Callable[[ClusterLook, datetime], Sequence[Diagnosis]], ...] = (
+    rules: tuple[Callable[[ClusterFacts, datetime], Sequence[Diagnosis]], ...] = (
         _about_head,
         _about_waiting,
         _about_memory,
@@ -109,7 +109,7 @@ def explain_cluster(look: ClusterLook, *, now: datetime) -> tuple[Diagnosis, ...
         _about_maximum,
         _about_thrashing,
     )
-    found = [diagnosis for rule in rules for diagnosis in rule(look, now)]
+    found = [diagnosis for rule in rules for diagnosis in rule(facts, now)]
     return tuple(sorted(found, key=lambda one: _WEIGHT.index(one.severity)))
 
 
@@ -159,8 +159,8 @@ def _phase(pod: Pod, diagnosis: Diagnosis) -> Phase:
     return "trouble" if diagnosis.severity == "problem" or pod.status.phase in ("Failed", "Unknown") else "start"
 
 
-def _head_words(look: ClusterLook) -> str:
-    if look.head is None:
+def _head_words(facts: ClusterFacts) -> str:
+    if facts.head is None:
         return "The head is being created"
     return {
         "ready": "",
@@ -170,16 +170,16 @@ def _head_words(look: ClusterLook) -> str:
         "node": "The head waits for a node",
         "trouble": "The head is in trouble",
         "ending": "The head is ending",
-    }[look.head.phase]
+    }[facts.head.phase]
 
 
-def _groups(look: ClusterLook) -> list[str]:
+def _groups(facts: ClusterFacts) -> list[str]:
     """Return what the workers that are not ready wait for, in the order of starting: "8 wait for node 2 of 3", "2 for image pull"."""
     counts: dict[str, int] = {}
-    for one in look.workers:
+    for one in facts.workers:
         counts[one.phase] = counts.get(one.phase, 0) + 1
-    reasons = {"node": _which_node(look), "volume": "a volume", "image": "image pull"}
-    if counts.get("start") and not look.head_is_up:
+    reasons = {"node": _which_node(facts), "volume": "a volume", "image": "image pull"}
+    if counts.get("start") and not facts.head_is_up:
         reasons["start"] = "the head"
     found: list[str] = []
     for phase, reason in reasons.items():
@@ -188,7 +188,7 @@ def _groups(look: ClusterLook) -> list[str]:
             found.append(f"{count}{verb} for {reason}")
     if (count := counts.get("start", 0)) and "start" not in reasons:
         found.append(f"{count} {'starts' if count == 1 else 'start'}")
-    if missing := max(0, look.wanted - len(look.staying)):
+    if missing := max(0, facts.wanted - len(facts.staying)):
         found.append(f"{missing} {_be(missing)} being created")
     if count := counts.get("trouble", 0):
         found.append(f"{count} {_be(count)} in trouble")
@@ -201,24 +201,24 @@ def _be(count: int) -> str:
     return "is" if count == 1 else "are"
 
 
-def _which_node(look: ClusterLook) -> str:
+def _which_node(facts: ClusterFacts) -> str:
     """Return "node 2 of 3": the next node to become ready, and the size to which the autoscaler scales the pool up."""
-    waiting = [one for one in look.workers if one.phase == "node"]
+    waiting = [one for one in facts.workers if one.phase == "node"]
     promised = max((promised_size(one.events) for one in waiting), default=0)
-    if promised <= look.ready_nodes:
+    if promised <= facts.ready_nodes:
         return "a node"
-    return f"node {look.ready_nodes + 1} of {promised}"
+    return f"node {facts.ready_nodes + 1} of {promised}"
 
 
-def _about_head(look: ClusterLook, now: datetime) -> Sequence[Diagnosis]:
+def _about_head(facts: ClusterFacts, now: datetime) -> Sequence[Diagnosis]:
     """Explain a head that is not up. An ordinary start needs no diagnosis: the summary tells it."""
-    if look.head is None or look.head.phase == "ready":
+    if facts.head is None or facts.head.phase == "ready":
         return ()
-    why = look.head.diagnosis
-    if look.head.phase == "start" and why.severity != "problem" and not look.ready:
+    why = facts.head.diagnosis
+    if facts.head.phase == "start" and why.severity != "problem" and not facts.ready:
         return ()
     severity = "wait" if why.severity == "ok" else why.severity
-    lost = " Workers connect to it again by themselves when it is." if look.ready else ""
+    lost = " Workers connect to it again by themselves when it is." if facts.ready else ""
     return [
         Diagnosis(
             "head_down", f"The head is not up: {why.sentence}{lost}", severity, why.who, why.next_step, why.evidence
@@ -226,21 +226,21 @@ def _about_head(look: ClusterLook, now: datetime) -> Sequence[Diagnosis]:
     ]
 
 
-def _about_waiting(look: ClusterLook, now: datetime) -> Sequence[Diagnosis]:
+def _about_waiting(facts: ClusterFacts, now: datetime) -> Sequence[Diagnosis]:
     """Return one diagnosis for each different reason why workers wait for a node or a volume."""
-    return _together("workers_pending", [one for one in look.workers if one.phase in ("node", "volume")])
+    return _together("workers_pending", [one for one in facts.workers if one.phase in ("node", "volume")])
 
 
-def _about_trouble(look: ClusterLook, now: datetime) -> Sequence[Diagnosis]:
+def _about_trouble(facts: ClusterFacts, now: datetime) -> Sequence[Diagnosis]:
     """Explain the workers that cannot start or keep restarting; `_about_memory` explains those that were out of memory. A worker that is
     ready again after exit code 0, or that ended while its head restarted, has only followed its head and is left out."""
     troubled = [
         one
-        for one in look.workers
+        for one in facts.workers
         if one.phase not in ("node", "volume", "ending")
         and one.diagnosis.severity == "problem"
         and not _died_of_memory(one.pod)
-        and not (one.phase == "ready" and (_ended_in_order(one.pod) or _ended_with_its_head(one.pod, look.head)))
+        and not (one.phase == "ready" and (_ended_in_order(one.pod) or _ended_with_its_head(one.pod, facts.head)))
     ]
     return _together("workers_failing", troubled)
 
@@ -276,8 +276,8 @@ def _together(code: str, members: Sequence[Member]) -> list[Diagnosis]:
     return found
 
 
-def _about_memory(look: ClusterLook, now: datetime) -> Sequence[Diagnosis]:
-    killed = [one.pod for one in look.workers if _died_of_memory(one.pod)]
+def _about_memory(facts: ClusterFacts, now: datetime) -> Sequence[Diagnosis]:
+    killed = [one.pod for one in facts.workers if _died_of_memory(one.pod)]
     if not killed:
         return ()
     was, they = ("was", "it") if len(killed) == 1 else ("were", "they")
@@ -301,21 +301,26 @@ def _died_of_memory(pod: Pod) -> bool:
     return any(one.reason == _OUT_OF_MEMORY for one in ended)
 
 
-def _about_autoscaler(look: ClusterLook, now: datetime) -> Sequence[Diagnosis]:
+def _about_autoscaler(facts: ClusterFacts, now: datetime) -> Sequence[Diagnosis]:
     """Explain the autoscaler. Without a ready worker it has nothing to measure, and the diagnoses above matter more."""
-    if look.autoscaler is None or not look.autoscales or not look.ready:
+    if facts.autoscaler is None or not facts.autoscales or not facts.ready:
         return ()
-    found = explain_autoscaler(look.autoscaler, ready_since=look.ready_since, now=now)
+    found = explain_autoscaler(facts.autoscaler, ready_since=facts.ready_since, now=now)
     return [found] if found else ()
 
 
-def _about_maximum(look: ClusterLook, now: datetime) -> Sequence[Diagnosis]:
-    if look.autoscaler is None or not look.autoscales or len(look.staying) < look.maximum or look.ready < look.maximum:
+def _about_maximum(facts: ClusterFacts, now: datetime) -> Sequence[Diagnosis]:
+    if (
+        facts.autoscaler is None
+        or not facts.autoscales
+        or len(facts.staying) < facts.maximum
+        or facts.ready < facts.maximum
+    ):
         return ()
-    over = [load for load in loads(look.autoscaler, maximum=look.maximum) if load.is_over]
+    over = [load for load in loads(facts.autoscaler, maximum=facts.maximum) if load.is_over]
     if not over:
         return ()
-    sentence = f"All {plural(look.maximum, 'worker')} work and have more to do than the target: {_loads(over)}."
+    sentence = f"All {plural(facts.maximum, 'worker')} work and have more to do than the target: {_loads(over)}."
     step = "Raise the maximum with “Change workers”, or launch with a larger worker tier."
     return [Diagnosis("at_maximum", sentence, "wait", "you", step)]
 
@@ -324,8 +329,8 @@ def _loads(over: Sequence[Load]) -> str:
     return ", ".join(load.words for load in over)
 
 
-def _about_thrashing(look: ClusterLook, now: datetime) -> Sequence[Diagnosis]:
-    turns = _turns([wanted for at, wanted in look.wanted_before if now - at <= THRASHING_SPAN])
+def _about_thrashing(facts: ClusterFacts, now: datetime) -> Sequence[Diagnosis]:
+    turns = _turns([wanted for at, wanted in facts.wanted_before if now - at <= THRASHING_SPAN])
     if turns < THRASHING_TURNS:
         return ()
     sentence = f"The number of workers turned between growing and shrinking {turns} times in the last 15 minutes."

@@ -94,7 +94,7 @@ RowListener = Callable[[ExecutionRow | None, ExecutionRow | None], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Marks:
+class SnapshotVersions:
     """The state that is compared to find out what was written."""
 
     versions: Mapping[str, Version]  # of all executions that are shown
@@ -202,7 +202,7 @@ class ActiveExecutions:
     async def _compare(self) -> bool:
         now, loop_time, told = self._clock(), asyncio.get_running_loop().time(), self._all_told
         self._looked_at = loop_time
-        marks: Marks = await self._ask(read_marks, now)
+        marks: SnapshotVersions = await self._ask(read_versions, now)
         known, versions = self._rows, marks.versions
         wanted = {id for id, version in versions.items() if id not in known or known[id].version != version}
         old = loop_time - self._named_at >= (LONGEST_PERIOD if self._is_told else WHOLE_PERIOD)
@@ -317,7 +317,7 @@ def _shown(now: datetime) -> tuple[ExecutionQuerySet, ExecutionQuerySet]:
     return Execution.objects.unsettled(), lately
 
 
-def read_marks(now: datetime) -> Marks:
+def read_versions(now: datetime) -> SnapshotVersions:
     """Read the marks in three cheap queries, of indexes and a few columns."""
     versions = {
         id: (revision, updated_at)
@@ -327,7 +327,7 @@ def read_marks(now: datetime) -> Marks:
     # Joining, leaving and changing roles each change one of these; two people who swap roles in one statement would not.
     sums = {role: Sum("pk", filter=Q(role=role)) for role in Membership.Role.values}
     roles = Membership.objects.aggregate(Count("pk"), Max("pk"), **sums)
-    return Marks(versions, tuple(roles.values()))
+    return SnapshotVersions(versions, tuple(roles.values()))
 
 
 def read_rows(now: datetime, *, ids: Collection[str] | None = None) -> list[ExecutionRow]:

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grid.changefeed import EVERYTHING, Change
-from grid.runtime.executions import ActiveExecutions, ExecutionRow, Marks, read_marks
+from grid.runtime.executions import ActiveExecutions, ExecutionRow, SnapshotVersions, read_versions
 from grid.watch.hub import Hub
 from tests.dashboard.executing import ROW
 from tests.support.changefeed import ScriptedFeed
@@ -38,10 +38,10 @@ class Database:
 
     async def ask(self, read: Any, now: datetime) -> Any:
         await asyncio.sleep(0.001)
-        if read is read_marks:
+        if read is read_versions:
             self.reads.append("versions")
             roles = sorted((row.project_id, *row.project_roles) for row in self.rows.values())
-            return Marks({id: row.version for id, row in self.rows.items() if row.version}, roles)
+            return SnapshotVersions({id: row.version for id, row in self.rows.items() if row.version}, roles)
         wanted = getattr(read, "keywords", {}).get("ids")
         self.reads.append("all" if wanted is None else sorted(wanted))
         return [row for id, row in self.rows.items() if wanted is None or id in wanted]

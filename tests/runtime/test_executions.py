@@ -12,7 +12,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from grid.models import Environment, Execution, HardwareTier, Project, State
-from grid.runtime.executions import ActiveExecutions, Marks, read_marks, read_rows
+from grid.runtime.executions import ActiveExecutions, SnapshotVersions, read_rows, read_versions
 from grid.watch.hub import Hub
 from tests.conftest import People
 from tests.support.frozen import on_tier
@@ -70,7 +70,7 @@ def test_reading_costs_few_queries_however_many_there_are(people: People) -> Non
     with CaptureQueriesContext(connection) as rows:
         read_rows(NOW)
     with CaptureQueriesContext(connection) as mark:
-        read_marks(NOW)
+        read_versions(NOW)
     assert (len(rows), len(mark)) == (3, 3)
     read = " ".join(query["sql"] for query in rows)
     assert not any(large in read for large in ("executionlog", '"spec"')), "no list shows what is large"
@@ -78,15 +78,15 @@ def test_reading_costs_few_queries_however_many_there_are(people: People) -> Non
 
 def test_the_mark_differs_after_every_kind_of_write(people: People) -> None:
     first = launch(people)
-    marks = [read_marks(NOW)]
+    marks = [read_versions(NOW)]
     first.save(update_fields=["updated_at"])
-    marks.append(read_marks(NOW))
+    marks.append(read_versions(NOW))
     Execution.objects.filter(pk=first.pk).update(revision=7)
-    marks.append(read_marks(NOW))
+    marks.append(read_versions(NOW))
     second = launch(people)
-    marks.append(read_marks(NOW))
+    marks.append(read_versions(NOW))
     second.delete()
-    marks.append(read_marks(NOW))
+    marks.append(read_versions(NOW))
     members = first.project.memberships
     for write in (
         lambda: members.create(user=people.stranger, role="viewer"),
@@ -95,9 +95,9 @@ def test_the_mark_differs_after_every_kind_of_write(people: People) -> None:
         lambda: first.project.assign(owner=people.teammate, contributors=[people.owner], viewers=[]),
     ):
         write()
-        marks.append(read_marks(NOW))
+        marks.append(read_versions(NOW))
     assert all(before != after for before, after in pairwise(marks))
-    assert read_marks(NOW) == marks[-1]
+    assert read_versions(NOW) == marks[-1]
 
 
 @pytest.mark.django_db(transaction=True)
@@ -158,7 +158,7 @@ async def test_what_was_read_before_does_not_replace_what_was_read_after(people:
 
     async def ask(read: Callable[[datetime], Any], now: datetime) -> Any:
         found = await sync_to_async(read)(now)
-        if slow and read is not read_marks:
+        if slow and read is not read_versions:
             slow.pop()
             begun.set()
             await go_on.wait()
@@ -180,12 +180,12 @@ async def test_whoever_asks_for_what_is_not_there_makes_it_look_once_a_period(pe
 
     async def ask(read: Callable[[datetime], Any], now: datetime) -> Any:
         asked.append(read)
-        return Marks({}, ()) if read is read_marks else []
+        return SnapshotVersions({}, ()) if read is read_versions else []
 
     executions = ActiveExecutions(Hub(), clock=lambda: NOW, period=3600, ask=ask)
     for _ in range(3):
         await executions.catch_up()
-    assert asked.count(read_marks) == 1
+    assert asked.count(read_versions) == 1
 
 
 async def test_a_hint_before_anything_runs_is_no_error() -> None:

@@ -12,3 +12,8 @@ def element_id(kind: str, *names: str) -> str:
     two names never become the same text.
     """
     return "-".join([kind, *(_NOT_ALLOWED.sub(lambda found: f":{ord(found[0]):x}:", name) for name in names)])
+
+
+def namespaced(namespace: str, name: str) -> str:
+    """Return one text for an object of a namespace. A namespace's name has no dot, so two objects never have the same."""
+    return f"{namespace}.{name}"

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from dashboard.viewmodels.element_ids import element_id
+from dashboard.viewmodels.element_ids import element_id, namespaced
 from dashboard.viewmodels.listing import EmptyState
 from dashboard.viewmodels.live import Fragment
 from grid.kube.objects import Event
@@ -40,7 +40,7 @@ class EventLine:
 def event_line(event: Event, *, prefix: str = "event") -> EventLine:
     about = event.involved_object
     return EventLine(
-        id=element_id(prefix, event.metadata.namespace, event.metadata.name),
+        id=element_id(prefix, namespaced(event.metadata.namespace, event.metadata.name)),
         at=event.last_seen,
         is_warning=event.type != "Normal",
         headline=_WORDS.get(event.reason, ""),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from dashboard.viewmodels.clusters import framework_name
-from dashboard.viewmodels.element_ids import element_id
+from dashboard.viewmodels.element_ids import element_id, namespaced
 from dashboard.viewmodels.listing import EmptyState
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.nodes import StatusLine
@@ -122,7 +122,9 @@ def pod_rows(rows: Iterable[PodRow]) -> list[Fragment]:
         empty = EmptyState("No pods.", "Nothing runs on this node now.")
         return [Fragment("pods-none", f"{_FRAGMENTS}empty_row.html", empty, region="pods")]
     return [
-        Fragment(element_id("pod", row.namespace, row.name), f"{_FRAGMENTS}pod_row.html", row, region="pods")
+        Fragment(
+            element_id("pod", namespaced(row.namespace, row.name)), f"{_FRAGMENTS}pod_row.html", row, region="pods"
+        )
         for row in ordered
     ]
 

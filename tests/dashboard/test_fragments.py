@@ -173,6 +173,13 @@ def test_a_pod_in_each_state(name: str) -> None:
     assert_golden(f"pod-facts-{name}", look(Fragment("facts", "dashboard/fragments/pod_facts.html", facts)))
 
 
+def test_pods_whose_names_read_alike_have_rows_of_their_own() -> None:
+    alike = [("kube", "system-dns"), ("kube-system", "dns")]
+    pods = [decode(builders.pod(name, namespace=namespace, node="n"), Pod) for namespace, name in alike]
+    first, second = pod_rows(pod_row(pod, None) for pod in pods)
+    assert first.id != second.id
+
+
 def test_the_facts_of_a_pod_that_is_gone() -> None:
     facts = PodFacts("compute-grid", "p", None)
     assert_golden("pod-facts-gone", look(Fragment("facts", "dashboard/fragments/pod_facts.html", facts)))

@@ -3,8 +3,7 @@
 Resource versions grow with each change; lists come in pages of one snapshot; watches replay from a version, send
 bookmarks, and answer 410 for a forgotten one; a stale replace is a Conflict; deleting an owner deletes what it owns; a pod
 bound to a node lingers with a deletion timestamp until `remove` (the kubelet's part), as in real life; a Service gets an address.
-What is kept and who hears of it is in `tests/support/storage.py`; here are the calls, their checks and the faults.
-Faults: `available = False`, `fail_next`, `drop_watch`, `lose_events`, `compact`, `inject`. Everything happens on one event loop.
+`tests/support/storage.py` keeps it. Faults: `available = False`, `fail_next`, `drop_watch`, `lose_events`, `compact`, `inject`.
 """
 
 import asyncio

@@ -1,8 +1,6 @@
-"""The embedded cluster's API server: Kubernetes' REST API over HTTPS on a loopback address, for everything under
-one data directory.
+"""The embedded cluster's API server: Kubernetes' REST API over HTTPS on a loopback address, for one data directory.
 
-This module is the HTTP layer only: it finds the caller (`identity`), the target (`paths`) and the form of the answer
-(`bodies`). The rules are in the layers below.
+This module is the HTTP layer: it finds the caller (`identity`), the target (`paths`) and the form of the answer (`bodies`).
 """
 
 import asyncio
@@ -365,12 +363,10 @@ class ApiServer:
 
     async def _delete_options(self, request: web.Request) -> DeleteOptions:
         body = await request.read()
-        given: Any = {}
-        if body.strip():
-            try:
-                given = msgspec.json.decode(body)
-            except msgspec.DecodeError:
-                given = yaml.safe_load(body)
+        try:
+            given: Any = msgspec.json.decode(body or b"{}")
+        except msgspec.DecodeError:
+            given = yaml.safe_load(body)
         is_dry_run("DeleteOptions", request.query)
         return DeleteOptions.parse(given if isinstance(given, dict) else {}, request.query)
 

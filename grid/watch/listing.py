@@ -40,12 +40,19 @@ class Timing:
     stream_seconds: int = 300  # 1 GB of pods over a slow line
     # A server that does not know streaming lists says nothing after the objects, where others end the list within a second or two.
     stream_silence: float = 10.0
+    # A busy server lets a request wait for some 15 seconds before it begins to answer or says 429.
+    stream_start: float = 25.0
     failed_streams: int = 3  # so many in a row and pages are tried: something cuts long answers
     paged_seconds: float = 3600.0  # for so long a server that has no streaming lists is not asked again
+    unsure_seconds: float = 300.0  # so long when it did not say so: it may only have been busy, or away
 
 
 class _NoStreamingList(Exception):
-    """The server knows no streaming list, or something on the way keeps it from us."""
+    """The server knows no streaming list."""
+
+
+class _Silence(Exception):
+    """No word that the list is complete: from a server that knows none, or is busy, or something on the way keeps it from us."""
 
 
 class Listing(Generic[T]):
@@ -74,11 +81,14 @@ class Listing(Generic[T]):
         """Make the store equal to the cluster and return the version that it then has. Raises errors of `grid.errors`."""
         if self._clock() < self._paged_until:
             return await self._paged()
+        paged_seconds = self._timing.unsure_seconds
         if self._failed_streams < self._timing.failed_streams:
             try:
                 version = await self._streamed()
-            except (Rejected, _NoStreamingList) as error:
+            except (Rejected, _NoStreamingList, _Silence) as error:
                 logger.debug("reading the list in pages store=%s reason=%s", self._store.name, error)
+                if not isinstance(error, _Silence):
+                    paged_seconds = self._timing.paged_seconds
             except TooManyRequests:
                 raise
             except Exception:
@@ -90,7 +100,7 @@ class Listing(Generic[T]):
         self._failed_streams = 0
         version = await self._paged()
         # Not before: when pages fail too the cluster is away, which says nothing about what it can do.
-        self._paged_until = self._clock() + self._timing.paged_seconds
+        self._paged_until = self._clock() + paged_seconds
         return version
 
     def ask_again(self) -> None:
@@ -101,10 +111,10 @@ class Listing(Generic[T]):
 
     async def _streamed(self) -> str:
         try:
-            async with asyncio.timeout(self._timing.stream_silence) as patience:
+            async with asyncio.timeout(self._timing.stream_start) as patience:
                 version, seen, changed = await self._initial_events(patience)
         except TimeoutError:
-            raise _NoStreamingList("no word that the list is complete") from None
+            raise _Silence("no word that the list is complete") from None
         for number, listed in enumerate(changed.values(), 1):
             self._store.apply(listed)
             if number % self._timing.lines_at_once == 0:
@@ -116,7 +126,8 @@ class Listing(Generic[T]):
         """The version of the list, the keys of all objects in it, and those objects that are not in the store as they are."""
         loop = asyncio.get_running_loop()
         latest = loop.time() + self._timing.stream_seconds + self._timing.grace_seconds
-        heard, count = loop.time(), 0
+        began = heard = loop.time()
+        count = 0
         seen: set[str] = set()
         changed: dict[str, T] = {}
         # The protocol says iterator, and every iterator of bytes here is a generator, which must be closed when left.
@@ -130,10 +141,12 @@ class Listing(Generic[T]):
                 count += 1
                 if count % self._timing.lines_at_once == 0:
                     await asyncio.sleep(0)
-                if loop.time() - heard >= 1:
+                if count == 1 or loop.time() - heard >= 1:
                     heard = loop.time()
                     patience.reschedule(min(heard + self._timing.stream_silence, latest))
                     self._store.mark_heard(self._clock())
+        if loop.time() - began >= self._timing.stream_seconds:
+            raise _Silence("the stream had its time, and did not say that the list is complete")
         raise ClusterUnavailable("The API server's list ended before it was complete.")
 
     def _note(self, event: Changed[T], seen: set[str], changed: dict[str, T]) -> None:

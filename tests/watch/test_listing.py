@@ -269,6 +269,40 @@ async def test_a_busy_server_is_not_asked_for_pages_instead() -> None:
         assert ways(cluster) == ["stream"] * 6
 
 
+class _Queueing(FakeCluster):
+    """Lets a streaming list wait for 15 seconds, as priority and fairness do, and then says that it is too busy."""
+
+    async def watch(self, *args: Any, initial_events: bool = False, **kwargs: Any) -> AsyncIterator[bytes]:
+        if initial_events and len(self.requests) < 2:
+            self.requests.append(Request("list", PODS, detail="stream"))
+            await passes(15)
+            raise TooManyRequests("busy")
+        async for line in super().watch(*args, initial_events=initial_events, **kwargs):
+            yield line
+
+
+@virtual_time
+async def test_a_busy_server_that_lets_a_list_wait_is_not_asked_for_pages_instead() -> None:
+    cluster = _Queueing()
+    cluster.put(PODS, pod("a"))
+    async with following(cluster) as it:
+        await until(it.is_equal, within=60)
+        assert ways(cluster) == ["stream"] * 3
+
+
+@virtual_time
+async def test_a_server_that_was_away_at_the_start_is_asked_again_within_minutes() -> None:
+    for away in (1.5, 2, 2.5, 4, 7):
+        cluster = cluster_of("a")
+        cluster.available = False
+        async with following(cluster) as it:
+            await passes(away)
+            cluster.available = True
+            await until(it.is_equal, within=60)
+            await passes(300)
+            assert await lists_again(it) == ["stream"]
+
+
 @virtual_time
 async def test_a_server_that_fails_at_every_streaming_list_is_asked_for_pages() -> None:
     """As one whose storage has no watch cache: it answers 500."""

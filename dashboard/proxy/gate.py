@@ -135,18 +135,23 @@ class GrantGate:
         known = self._answers.get(key)
         if known is not None and now - known.confirmed_at < (_TRUST_SECONDS if known.passage else _REFUSAL_SECONDS):
             known.used_at = now
-            return known.passage if self._still_holds(known.passage) else await self._ask_again(key, known.passage)
+            return known.passage if self._still_holds(known.passage) else await self._ask_again(key)
         return await self._ask_soon(key)
 
     def _still_holds(self, passage: Passage | None) -> bool:
         """Return False when the passage leads to no pod any more: it may have ended since the database was last read."""
         return passage is None or passage.has_ended or self.target(passage) is not None
 
-    async def _ask_again(self, key: Key, known: Passage | None) -> Passage | None:
+    async def _ask_again(self, key: Key) -> Passage | None:
+        """Return the database's answer if it comes soon, else the one that is known and trusted still. Raise CannotTell without either."""
         try:
-            return await self._ask_soon(key)
-        except CannotTell:
-            return known
+            async with asyncio.timeout(RECHECK_SECONDS):
+                return await self._ask_soon(key)
+        except (CannotTell, TimeoutError) as error:
+            known = self._answers.get(key)
+            if known is None or self._clock() - known.confirmed_at >= _TRUST_SECONDS:
+                raise self._cannot_tell(error) from error
+            return known.passage
 
     @contextmanager
     def holding(self, execution_id: str, secret: str) -> Iterator[asyncio.Event]:

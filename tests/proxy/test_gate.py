@@ -132,6 +132,21 @@ async def test_who_waits_for_a_pod_may_go_on_waiting_while_the_database_is_away(
     assert await gate.passage(*KEY) == PASSAGE
 
 
+async def test_who_waits_for_a_pod_is_not_kept_by_a_slow_database_and_not_let_in_by_an_answer_too_old() -> None:
+    grants, clock = Grants({KEY: PASSAGE}), Clock()
+    gate = gate_of(grants, clock, pods=[])
+    await gate.passage(*KEY)
+    grants.answer.clear()
+    assert await gate.passage(*KEY) == PASSAGE
+    clock.now += 29
+    late = asyncio.create_task(gate.passage(*KEY))
+    await asyncio.sleep(0.1)
+    clock.now += 2
+    with pytest.raises(CannotTell):
+        await late
+    grants.answer.set()
+
+
 async def test_who_is_let_in_again_is_not_cut_off_by_the_end_of_before() -> None:
     grants = Grants()
     clock = Clock()

@@ -43,6 +43,7 @@ class WorkQueue:
         self._due: dict[str, float] = {}
         self._delayed: list[tuple[float, str]] = []  # a heap; an entry that differs from `_due` is obsolete
         self._waiting: asyncio.Task[None] | None = None
+        self._is_closed = False
 
     def __len__(self) -> int:
         """Return the number of keys that wait or are worked on; delayed keys do not count."""
@@ -58,7 +59,7 @@ class WorkQueue:
     def add_later(self, key: str, seconds: float) -> None:
         """Add the key after a delay in seconds; of several delays of one key the earliest counts."""
         due = self._timer.monotonic() + seconds
-        if self._due.get(key, due + 1) <= due:
+        if self._is_closed or self._due.get(key, due + 1) <= due:
             return
         self._due[key] = due
         heapq.heappush(self._delayed, (due, key))
@@ -89,6 +90,7 @@ class WorkQueue:
 
     def close(self) -> None:
         """Drop all delayed keys."""
+        self._is_closed = True
         self._close_timer()
         self._due.clear()
         self._delayed.clear()

@@ -88,5 +88,6 @@ async def test_a_closed_queue_gets_no_delayed_keys() -> None:
     queue = queue_of()
     queue.add_later("a", 1)
     queue.close()
+    queue.add_later("b", 1)
     await passes(2)
     assert len(queue) == 0

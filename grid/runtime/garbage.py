@@ -20,5 +20,6 @@ async def set_aside(
     gc.freeze()
     while not is_synced():
         await sleep(LOOK_SECONDS)
+    gc.collect()
     gc.freeze()
     await asyncio.Event().wait()

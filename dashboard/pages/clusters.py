@@ -17,7 +17,7 @@ from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.states import state_status
 from dashboard.viewmodels.troubles import troubles
 from dashboard.viewmodels.workers import worker_cells
-from grid.diagnosis.clusters import ClusterFacts, Member, summary
+from grid.diagnosis.clusters import ClusterSnapshot, Member, summary
 from grid.diagnosis.diagnosis import Diagnosis
 from grid.diagnosis.requests import has_ended
 from grid.kube.objects import Autoscaler, Node, Pod
@@ -31,11 +31,13 @@ def is_head(pod: Pod) -> bool:
     return pod.metadata.labels.get(APP_COMPONENT) == HEAD
 
 
-def cluster_facts(runtime: Runtime, id: str, cluster: ClusterRecord, node_pool: str, now: datetime) -> ClusterFacts:
+def cluster_snapshot(
+    runtime: Runtime, id: str, cluster: ClusterRecord, node_pool: str, now: datetime
+) -> ClusterSnapshot:
     """Return the cluster's present state. Pods that have ended are no members any more; of two heads the one that stays counts."""
     members = [_member(runtime, pod, now) for pod in pods_of(runtime, id) if not has_ended(pod)]
     heads = sorted((one for one in members if is_head(one.pod)), key=lambda one: one.phase == "ending")
-    return ClusterFacts(
+    return ClusterSnapshot(
         minimum=cluster.workers_minimum,
         maximum=cluster.workers_maximum,
         autoscales=cluster.autoscale,
@@ -53,7 +55,7 @@ def autoscaler_of(runtime: Runtime, id: str) -> Autoscaler | None:
     return next((one for one in found if one.metadata.namespace == settings.GRID_NAMESPACE), None)
 
 
-def cluster_diagnosis(facts: ClusterFacts, found: Sequence[Diagnosis]) -> Diagnosis:
+def cluster_diagnosis(facts: ClusterSnapshot, found: Sequence[Diagnosis]) -> Diagnosis:
     """Return one diagnosis for the whole cluster: a summary of its members, as severe as the first of `found` while members are missing."""
     is_short = not facts.head_is_up or facts.ready < facts.minimum
     worst = found[0].severity if found and is_short else "ok"
@@ -63,7 +65,7 @@ def cluster_diagnosis(facts: ClusterFacts, found: Sequence[Diagnosis]) -> Diagno
 def cluster_fragments(
     runtime: Runtime,
     record: ExecutionRecord,
-    facts: ClusterFacts,
+    facts: ClusterSnapshot,
     found: Sequence[Diagnosis],
     *,
     is_operator: bool,
@@ -89,7 +91,7 @@ def companion_fragment(runtime: Runtime, other: Companion, now: datetime) -> Fra
     if other.cluster is not None:
         kind = f"{framework_name(other.cluster.framework)} cluster"
         if state in CLUSTER_STATES:
-            sentence = summary(cluster_facts(runtime, other.id, other.cluster, other.node_pool, now))
+            sentence = summary(cluster_snapshot(runtime, other.id, other.cluster, other.node_pool, now))
     card = CompanionCard(other.id, kind, other.name, status.word, status.severity, sentence)
     return Fragment("companion", "dashboard/fragments/companion.html", card)
 

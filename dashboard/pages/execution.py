@@ -13,10 +13,10 @@ from dashboard.access import Viewer, may_observe, may_operate, may_see_execution
 from dashboard.pages.clusters import (
     CLUSTER_STATES,
     cluster_diagnosis,
-    cluster_facts,
     cluster_fragments,
     cluster_nodes,
     cluster_objects,
+    cluster_snapshot,
     companion_fragment,
     is_head,
 )
@@ -178,7 +178,7 @@ def _cluster(
 ) -> tuple[Pod | None, Diagnosis | None, int, list[Fragment]]:
     """Return the head's pod, one diagnosis of all pods, the number of workers that hold a node, and the fragments about the cluster."""
     assert record.cluster is not None
-    look = cluster_facts(runtime, record.id, record.cluster, record.node_pool, now)
+    look = cluster_snapshot(runtime, record.id, record.cluster, record.node_pool, now)
     found = explain_cluster(look, now=now)
     if not viewer.may_read:
         found = tuple(replace(one, evidence=()) for one in found)

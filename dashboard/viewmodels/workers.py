@@ -10,7 +10,7 @@ import msgspec
 from dashboard.viewmodels.element_ids import element_id
 from dashboard.viewmodels.listing import EmptyState
 from dashboard.viewmodels.live import Fragment
-from grid.diagnosis.clusters import ClusterFacts, Member, deletion_order
+from grid.diagnosis.clusters import ClusterSnapshot, Member, deletion_order
 from grid.diagnosis.requests import pod_requests
 from grid.kube.objects import Pod
 from grid.metrics.usage import Usage
@@ -69,7 +69,12 @@ class WorkerCell:
 
 
 def worker_cells(
-    facts: ClusterFacts, usage_of: Callable[[str], Usage | None], report_key: str, *, empty: EmptyState, now: datetime
+    facts: ClusterSnapshot,
+    usage_of: Callable[[str], Usage | None],
+    report_key: str,
+    *,
+    empty: EmptyState,
+    now: datetime,
 ) -> list[Fragment]:
     """Return the cells of the region "workers" by creation time, so that each keeps its place; `usage_of` takes `namespace/name`."""
     order = deletion_order(facts.workers, now=now)

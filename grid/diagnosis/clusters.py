@@ -41,7 +41,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterFacts:
+class ClusterSnapshot:
     """The state of a cluster at one moment. `head` is None while there is no head pod; `ready_nodes` counts the nodes of the workers' pool;
     `wanted_before` holds the desired numbers of workers, oldest first, of at least the last 15 minutes."""
 
@@ -87,20 +87,20 @@ class ClusterFacts:
         return max(self.minimum, min(len(self.staying), self.maximum)) if self.autoscales else self.minimum
 
 
-def summary(facts: ClusterFacts) -> str:
+def summary(cluster: ClusterSnapshot) -> str:
     """Return the state of the workers as a sentence: "6 of 16 workers; 8 wait for node 2 of 3, 2 for image pull." The head comes first
     while it is not up."""
-    head = _head_words(facts)
-    if head and not facts.workers:
+    head = _head_words(cluster)
+    if head and not cluster.workers:
         return f"{head}; workers wait for it."
-    words = f"{facts.ready} of {plural(facts.wanted, 'worker')}"
-    rest = ", ".join(_groups(facts))
+    words = f"{cluster.ready} of {plural(cluster.wanted, 'worker')}"
+    rest = ", ".join(_groups(cluster))
     return (f"{head}; " if head else "") + (f"{words}; {rest}." if rest else f"{words}.")
 
 
-def explain_cluster(facts: ClusterFacts, *, now: datetime) -> tuple[Diagnosis, ...]:
+def explain_cluster(cluster: ClusterSnapshot, *, now: datetime) -> tuple[Diagnosis, ...]:
     """Return every diagnosis of what stands in the cluster's way, worst first; () when nothing does."""
-    rules: tuple[Callable[[ClusterFacts, datetime], Sequence[Diagnosis]], ...] = (
+    rules: tuple[Callable[[ClusterSnapshot, datetime], Sequence[Diagnosis]], ...] = (
         _about_head,
         _about_waiting,
         _about_memory,
@@ -109,7 +109,7 @@ def explain_cluster(facts: ClusterFacts, *, now: datetime) -> tuple[Diagnosis, .
         _about_maximum,
         _about_thrashing,
     )
-    found = [diagnosis for rule in rules for diagnosis in rule(facts, now)]
+    found = [diagnosis for rule in rules for diagnosis in rule(cluster, now)]
     return tuple(sorted(found, key=lambda one: _WEIGHT.index(one.severity)))
 
 
@@ -159,8 +159,8 @@ def _phase(pod: Pod, diagnosis: Diagnosis) -> Phase:
     return "trouble" if diagnosis.severity == "problem" or pod.status.phase in ("Failed", "Unknown") else "start"
 
 
-def _head_words(facts: ClusterFacts) -> str:
-    if facts.head is None:
+def _head_words(cluster: ClusterSnapshot) -> str:
+    if cluster.head is None:
         return "The head is being created"
     return {
         "ready": "",
@@ -170,16 +170,16 @@ def _head_words(facts: ClusterFacts) -> str:
         "node": "The head waits for a node",
         "trouble": "The head is in trouble",
         "ending": "The head is ending",
-    }[facts.head.phase]
+    }[cluster.head.phase]
 
 
-def _groups(facts: ClusterFacts) -> list[str]:
+def _groups(cluster: ClusterSnapshot) -> list[str]:
     """Return what the workers that are not ready wait for, in the order of starting: "8 wait for node 2 of 3", "2 for image pull"."""
     counts: dict[str, int] = {}
-    for one in facts.workers:
+    for one in cluster.workers:
         counts[one.phase] = counts.get(one.phase, 0) + 1
-    reasons = {"node": _which_node(facts), "volume": "a volume", "image": "image pull"}
-    if counts.get("start") and not facts.head_is_up:
+    reasons = {"node": _which_node(cluster), "volume": "a volume", "image": "image pull"}
+    if counts.get("start") and not cluster.head_is_up:
         reasons["start"] = "the head"
     found: list[str] = []
     for phase, reason in reasons.items():
@@ -188,7 +188,7 @@ def _groups(facts: ClusterFacts) -> list[str]:
             found.append(f"{count}{verb} for {reason}")
     if (count := counts.get("start", 0)) and "start" not in reasons:
         found.append(f"{count} {'starts' if count == 1 else 'start'}")
-    if missing := max(0, facts.wanted - len(facts.staying)):
+    if missing := max(0, cluster.wanted - len(cluster.staying)):
         found.append(f"{missing} {_be(missing)} being created")
     if count := counts.get("trouble", 0):
         found.append(f"{count} {_be(count)} in trouble")
@@ -201,24 +201,24 @@ def _be(count: int) -> str:
     return "is" if count == 1 else "are"
 
 
-def _which_node(facts: ClusterFacts) -> str:
+def _which_node(cluster: ClusterSnapshot) -> str:
     """Return "node 2 of 3": the next node to become ready, and the size to which the autoscaler scales the pool up."""
-    waiting = [one for one in facts.workers if one.phase == "node"]
+    waiting = [one for one in cluster.workers if one.phase == "node"]
     promised = max((promised_size(one.events) for one in waiting), default=0)
-    if promised <= facts.ready_nodes:
+    if promised <= cluster.ready_nodes:
         return "a node"
-    return f"node {facts.ready_nodes + 1} of {promised}"
+    return f"node {cluster.ready_nodes + 1} of {promised}"
 
 
-def _about_head(facts: ClusterFacts, now: datetime) -> Sequence[Diagnosis]:
+def _about_head(cluster: ClusterSnapshot, now: datetime) -> Sequence[Diagnosis]:
     """Explain a head that is not up. An ordinary start needs no diagnosis: the summary tells it."""
-    if facts.head is None or facts.head.phase == "ready":
+    if cluster.head is None or cluster.head.phase == "ready":
         return ()
-    why = facts.head.diagnosis
-    if facts.head.phase == "start" and why.severity != "problem" and not facts.ready:
+    why = cluster.head.diagnosis
+    if cluster.head.phase == "start" and why.severity != "problem" and not cluster.ready:
         return ()
     severity = "wait" if why.severity == "ok" else why.severity
-    lost = " Workers connect to it again by themselves when it is." if facts.ready else ""
+    lost = " Workers connect to it again by themselves when it is." if cluster.ready else ""
     return [
         Diagnosis(
             "head_down", f"The head is not up: {why.sentence}{lost}", severity, why.who, why.next_step, why.evidence
@@ -226,21 +226,21 @@ def _about_head(facts: ClusterFacts, now: datetime) -> Sequence[Diagnosis]:
     ]
 
 
-def _about_waiting(facts: ClusterFacts, now: datetime) -> Sequence[Diagnosis]:
+def _about_waiting(cluster: ClusterSnapshot, now: datetime) -> Sequence[Diagnosis]:
     """Return one diagnosis for each different reason why workers wait for a node or a volume."""
-    return _together("workers_pending", [one for one in facts.workers if one.phase in ("node", "volume")])
+    return _together("workers_pending", [one for one in cluster.workers if one.phase in ("node", "volume")])
 
 
-def _about_trouble(facts: ClusterFacts, now: datetime) -> Sequence[Diagnosis]:
+def _about_trouble(cluster: ClusterSnapshot, now: datetime) -> Sequence[Diagnosis]:
     """Explain the workers that cannot start or keep restarting; `_about_memory` explains those that were out of memory. A worker that is
     ready again after exit code 0, or that ended while its head restarted, has only followed its head and is left out."""
     troubled = [
         one
-        for one in facts.workers
+        for one in cluster.workers
         if one.phase not in ("node", "volume", "ending")
         and one.diagnosis.severity == "problem"
         and not _died_of_memory(one.pod)
-        and not (one.phase == "ready" and (_ended_in_order(one.pod) or _ended_with_its_head(one.pod, facts.head)))
+        and not (one.phase == "ready" and (_ended_in_order(one.pod) or _ended_with_its_head(one.pod, cluster.head)))
     ]
     return _together("workers_failing", troubled)
 
@@ -276,8 +276,8 @@ def _together(code: str, members: Sequence[Member]) -> list[Diagnosis]:
     return found
 
 
-def _about_memory(facts: ClusterFacts, now: datetime) -> Sequence[Diagnosis]:
-    killed = [one.pod for one in facts.workers if _died_of_memory(one.pod)]
+def _about_memory(cluster: ClusterSnapshot, now: datetime) -> Sequence[Diagnosis]:
+    killed = [one.pod for one in cluster.workers if _died_of_memory(one.pod)]
     if not killed:
         return ()
     was, they = ("was", "it") if len(killed) == 1 else ("were", "they")
@@ -301,26 +301,26 @@ def _died_of_memory(pod: Pod) -> bool:
     return any(one.reason == _OUT_OF_MEMORY for one in ended)
 
 
-def _about_autoscaler(facts: ClusterFacts, now: datetime) -> Sequence[Diagnosis]:
+def _about_autoscaler(cluster: ClusterSnapshot, now: datetime) -> Sequence[Diagnosis]:
     """Explain the autoscaler. Without a ready worker it has nothing to measure, and the diagnoses above matter more."""
-    if facts.autoscaler is None or not facts.autoscales or not facts.ready:
+    if cluster.autoscaler is None or not cluster.autoscales or not cluster.ready:
         return ()
-    found = explain_autoscaler(facts.autoscaler, ready_since=facts.ready_since, now=now)
+    found = explain_autoscaler(cluster.autoscaler, ready_since=cluster.ready_since, now=now)
     return [found] if found else ()
 
 
-def _about_maximum(facts: ClusterFacts, now: datetime) -> Sequence[Diagnosis]:
+def _about_maximum(cluster: ClusterSnapshot, now: datetime) -> Sequence[Diagnosis]:
     if (
-        facts.autoscaler is None
-        or not facts.autoscales
-        or len(facts.staying) < facts.maximum
-        or facts.ready < facts.maximum
+        cluster.autoscaler is None
+        or not cluster.autoscales
+        or len(cluster.staying) < cluster.maximum
+        or cluster.ready < cluster.maximum
     ):
         return ()
-    over = [load for load in loads(facts.autoscaler, maximum=facts.maximum) if load.is_over]
+    over = [load for load in loads(cluster.autoscaler, maximum=cluster.maximum) if load.is_over]
     if not over:
         return ()
-    sentence = f"All {plural(facts.maximum, 'worker')} work and have more to do than the target: {_loads(over)}."
+    sentence = f"All {plural(cluster.maximum, 'worker')} work and have more to do than the target: {_loads(over)}."
     step = "Raise the maximum with “Change workers”, or launch with a larger worker tier."
     return [Diagnosis("at_maximum", sentence, "wait", "you", step)]
 
@@ -329,8 +329,8 @@ def _loads(over: Sequence[Load]) -> str:
     return ", ".join(load.words for load in over)
 
 
-def _about_thrashing(facts: ClusterFacts, now: datetime) -> Sequence[Diagnosis]:
-    turns = _turns([wanted for at, wanted in facts.wanted_before if now - at <= THRASHING_SPAN])
+def _about_thrashing(cluster: ClusterSnapshot, now: datetime) -> Sequence[Diagnosis]:
+    turns = _turns([wanted for at, wanted in cluster.wanted_before if now - at <= THRASHING_SPAN])
     if turns < THRASHING_TURNS:
         return ()
     sentence = f"The number of workers turned between growing and shrinking {turns} times in the last 15 minutes."

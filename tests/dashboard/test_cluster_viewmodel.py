@@ -28,7 +28,7 @@ from dashboard.viewmodels.samples import (
 )
 from dashboard.viewmodels.troubles import troubles
 from dashboard.viewmodels.workers import COMPACT_FROM, WorkerCell, worker_cells
-from grid.diagnosis.clusters import ClusterFacts, explain_cluster, summary
+from grid.diagnosis.clusters import ClusterSnapshot, explain_cluster, summary
 from grid.diagnosis.diagnosis import Diagnosis
 from grid.kube.objects import Autoscaler, RawObject
 from grid.labels import KEYS
@@ -59,7 +59,7 @@ _AGAIN = container_status(
 _DOWN = member(
     head_pod("c", ready=False, statuses=[container_status(state={"waiting": {"reason": "CrashLoopBackOff"}})])
 )
-LOOKS: dict[str, ClusterFacts] = {
+LOOKS: dict[str, ClusterSnapshot] = {
     "growing": look(
         [
             member(worker_pod("c", "busy", cost=40, tasks=12, held=3 * 2**30)),
@@ -83,7 +83,7 @@ def used(key: str) -> Usage | None:
     return Usage(1660, 2 * 2**30, MOMENT) if key.endswith(("busy", "r000")) else None
 
 
-def cells(seen: ClusterFacts) -> list[Fragment]:
+def cells(seen: ClusterSnapshot) -> list[Fragment]:
     return worker_cells(seen, used, KEYS.worker_report, empty=EMPTY, now=NOW)
 
 
@@ -108,7 +108,7 @@ def test_the_other_half_of_a_pair_looks_as_stored() -> None:
     assert_golden("cluster-companion", render_fragment(fragment, now=NOW))
 
 
-def cell(seen: ClusterFacts, name: str) -> WorkerCell:
+def cell(seen: ClusterSnapshot, name: str) -> WorkerCell:
     found = [one.context for one in cells(seen) if one.id.endswith(f"-{name}")]
     assert isinstance(found[0], WorkerCell)
     return found[0]
@@ -134,7 +134,7 @@ def test_a_report_that_somebody_else_wrote_breaks_nothing(written: str) -> None:
 
 
 def test_only_a_worker_beyond_the_minimum_goes_next() -> None:
-    def next_to_go(seen: ClusterFacts) -> list[str]:
+    def next_to_go(seen: ClusterSnapshot) -> list[str]:
         return [
             one.context.short_name
             for one in cells(seen)

@@ -8,7 +8,7 @@ import pytest
 
 from grid.diagnosis.autoscalers import explain_autoscaler, loads
 from grid.diagnosis.clusters import (
-    ClusterFacts,
+    ClusterSnapshot,
     Member,
     deletion_order,
     explain_cluster,
@@ -60,11 +60,11 @@ HEAD = member(head_pod("c"))
 LEAVING = member(worker_pod("c", "gone", deletionTimestamp=stamp(NOW + timedelta(seconds=20))))
 
 
-def look(workers: Sequence[Member], *, desired: int = 0, head: Member | None = HEAD, **fields: Any) -> ClusterFacts:
+def look(workers: Sequence[Member], *, desired: int = 0, head: Member | None = HEAD, **fields: Any) -> ClusterSnapshot:
     values: dict[str, Any] = {"minimum": 1, "maximum": 20, "autoscales": True, "ready_nodes": 1, **fields}
     if "autoscaler" not in values and desired:
         values["autoscaler"] = decode(autoscaler("c", current=desired, desired=desired, maximum=20), Autoscaler)
-    return ClusterFacts(head=head, workers=tuple(workers), **values)
+    return ClusterSnapshot(head=head, workers=tuple(workers), **values)
 
 
 def scaler(*conditions: RawObject, **fields: Any) -> Autoscaler:
@@ -96,11 +96,11 @@ def scaler(*conditions: RawObject, **fields: Any) -> Autoscaler:
         (look(ready(4), desired=30), "4 of 20 workers; 16 are being created."),
     ],
 )  # fmt: skip
-def test_the_sentence_says_how_many_work_and_what_the_others_wait_for(seen: ClusterFacts, sentence: str) -> None:
+def test_the_sentence_says_how_many_work_and_what_the_others_wait_for(seen: ClusterSnapshot, sentence: str) -> None:
     assert summary(seen) == sentence
 
 
-def codes(seen: ClusterFacts) -> list[str]:
+def codes(seen: ClusterSnapshot) -> list[str]:
     return [one.code for one in explain_cluster(seen, now=NOW)]
 
 

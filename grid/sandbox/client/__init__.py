@@ -11,7 +11,7 @@ Paths come from the `Resource` constants: `PODS.path(namespace, name, "status")`
 from grid.sandbox.client.clock import Clock, SystemClock
 from grid.sandbox.client.errors import ApiError
 from grid.sandbox.client.events import EventRecorder
-from grid.sandbox.client.http import Api, Client, Listing, PatchKind, WatchEvent
+from grid.sandbox.client.http import Api, Client, ObjectList, PatchKind, WatchEvent
 from grid.sandbox.client.kubeconfig import BadKubeconfig, ServerAccess, read_kubeconfig
 from grid.sandbox.client.mirror import Listener, Mirror, Mirrors
 from grid.sandbox.client.objects import (
@@ -71,10 +71,10 @@ __all__ = [
     "Clock",
     "EventRecorder",
     "Listener",
-    "Listing",
     "Mirror",
     "Mirrors",
     "Object",
+    "ObjectList",
     "PatchKind",
     "Resource",
     "ServerAccess",

@@ -37,7 +37,7 @@ class WatchEvent(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class ObjectList:
     items: list[Object]
     resource_version: str
 
@@ -49,7 +49,7 @@ class Api(Protocol):
 
     async def list(
         self, path: str, *, label_selector: str = "", field_selector: str = "", limit: int = 500
-    ) -> Listing: ...
+    ) -> ObjectList: ...
 
     async def create(self, path: str, body: Object) -> Object: ...
 
@@ -102,7 +102,9 @@ class Client:
     async def get(self, path: str) -> Object:
         return await self._request("GET", path)
 
-    async def list(self, path: str, *, label_selector: str = "", field_selector: str = "", limit: int = 500) -> Listing:
+    async def list(
+        self, path: str, *, label_selector: str = "", field_selector: str = "", limit: int = 500
+    ) -> ObjectList:
         """Return all pages. A continue token that expires between two pages costs one list in a single piece."""
         query = _selectors(label_selector, field_selector)
         items: list[Object] = []
@@ -119,7 +121,7 @@ class Client:
             items.extend(page.get("items") or ())
             token = page["metadata"].get("continue", "")
             if not token:
-                return Listing(items, str(page["metadata"].get("resourceVersion", "")))
+                return ObjectList(items, str(page["metadata"].get("resourceVersion", "")))
 
     async def create(self, path: str, body: Object) -> Object:
         return await self._request("POST", path, body=body)

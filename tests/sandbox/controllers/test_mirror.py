@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from grid.sandbox.client import ApiError, Listing, Mirror, Object, WatchEvent, name_of
+from grid.sandbox.client import ApiError, Mirror, Object, ObjectList, WatchEvent, name_of
 from tests.sandbox.support import START, eventually
 
 PATH = "/api/v1/pods"
@@ -39,13 +39,15 @@ class RecordingClock:
 class ScriptedApi:
     """Answers lists and watches as scripted; a watch after the script stays open."""
 
-    lists: list[Listing | ApiError]
+    lists: list[ObjectList | ApiError]
     watches: list[list[WatchEvent | ApiError]] = field(default_factory=list)
     listed: int = 0
     watched_from: list[str] = field(default_factory=list)
     clock: RecordingClock = field(default_factory=RecordingClock)
 
-    async def list(self, path: str, *, label_selector: str = "", field_selector: str = "", limit: int = 500) -> Listing:
+    async def list(
+        self, path: str, *, label_selector: str = "", field_selector: str = "", limit: int = 500
+    ) -> ObjectList:
         self.listed += 1
         answer = self.lists.pop(0) if len(self.lists) > 1 else self.lists[0]
         if isinstance(answer, ApiError):
@@ -112,7 +114,7 @@ def names(items: Iterable[Object]) -> set[str]:
 
 async def test_a_dropped_watch_is_resumed_from_the_last_version_without_a_new_list() -> None:
     lost = ApiError(0, "Unreachable", "connection reset")
-    api = ScriptedApi([Listing([item("a", 1)], "5")], [[WatchEvent("ADDED", item("b", 6)), lost]])
+    api = ScriptedApi([ObjectList([item("a", 1)], "5")], [[WatchEvent("ADDED", item("b", 6)), lost]])
     mirror, heard = await play(api, watches=2)
     assert api.listed == 1
     assert api.watched_from == ["5", "6"]
@@ -123,7 +125,7 @@ async def test_a_dropped_watch_is_resumed_from_the_last_version_without_a_new_li
 async def test_an_expired_version_lists_again_and_notices_what_was_deleted_meanwhile() -> None:
     expired = ApiError(410, "Expired", "too old resource version")
     api = ScriptedApi(
-        [Listing([item("a", 1), item("b", 2)], "5"), Listing([item("b", 2), item("c", 8)], "9")], [[expired]]
+        [ObjectList([item("a", 1), item("b", 2)], "5"), ObjectList([item("b", 2), item("c", 8)], "9")], [[expired]]
     )
     mirror, heard = await play(api, watches=2)
     assert names(mirror.items()) == {"b", "c"}
@@ -132,14 +134,14 @@ async def test_an_expired_version_lists_again_and_notices_what_was_deleted_meanw
 
 async def test_an_object_that_was_deleted_and_made_again_is_heard_of_as_two() -> None:
     expired = ApiError(410, "Expired", "too old resource version")
-    api = ScriptedApi([Listing([item("a", 1, "old")], "5"), Listing([item("a", 8, "new")], "9")], [[expired]])
+    api = ScriptedApi([ObjectList([item("a", 1, "old")], "5"), ObjectList([item("a", 8, "new")], "9")], [[expired]])
     _, heard = await play(api, watches=2)
     assert heard == [("added", "a"), ("deleted", "a"), ("added", "a")]
 
 
 async def test_a_bookmark_moves_the_version_and_tells_nobody() -> None:
     bookmark = WatchEvent("BOOKMARK", {"metadata": {"resourceVersion": "42"}})
-    api = ScriptedApi([Listing([], "5")], [[bookmark]])
+    api = ScriptedApi([ObjectList([], "5")], [[bookmark]])
     _, heard = await play(api, watches=2)
     assert api.watched_from == ["5", "42"]
     assert not heard
@@ -147,7 +149,7 @@ async def test_a_bookmark_moves_the_version_and_tells_nobody() -> None:
 
 async def test_a_server_that_is_down_for_long_is_asked_ever_more_rarely_and_never_given_up() -> None:
     down = ApiError(0, "Unreachable", "connection refused")
-    api = ScriptedApi([down] * 40 + [Listing([item("a", 1)], "5")])
+    api = ScriptedApi([down] * 40 + [ObjectList([item("a", 1)], "5")])
     mirror, _ = await play(api, watches=1)
     assert names(mirror.items()) == {"a"}
     assert api.listed == 41
@@ -157,7 +159,7 @@ async def test_a_server_that_is_down_for_long_is_asked_ever_more_rarely_and_neve
 
 
 async def test_a_watch_that_always_ends_at_once_does_not_become_a_hot_loop() -> None:
-    api = ScriptedApi([Listing([], "5")], [[ApiError(500, "InternalError", "broken")] for _ in range(10)])
+    api = ScriptedApi([ObjectList([], "5")], [[ApiError(500, "InternalError", "broken")] for _ in range(10)])
     await play(api, watches=11)
     assert len(api.clock.slept) == 10
     assert all(seconds > 0.2 for seconds in api.clock.slept)
@@ -165,6 +167,6 @@ async def test_a_watch_that_always_ends_at_once_does_not_become_a_hot_loop() -> 
 
 async def test_an_event_of_a_broken_shape_is_survived_by_a_new_list() -> None:
     broken = WatchEvent("ADDED", {"metadata": {}})
-    api = ScriptedApi([Listing([], "5"), Listing([item("a", 6)], "6")], [[broken]])
+    api = ScriptedApi([ObjectList([], "5"), ObjectList([item("a", 6)], "6")], [[broken]])
     mirror, _ = await play(api, watches=2)
     assert names(mirror.items()) == {"a"}

@@ -13,7 +13,7 @@ from typing import Any
 
 import psutil
 
-from grid.sandbox.client import ApiError, Listing, Object, PatchKind, WatchEvent, format_time, labels_of
+from grid.sandbox.client import ApiError, Object, ObjectList, PatchKind, WatchEvent, format_time, labels_of
 from grid.sandbox.images import ImageCatalogue, ImageStore
 from grid.sandbox.kubelet.addresses import AddressBook
 from grid.sandbox.kubelet.handlers import SharedWeb
@@ -94,7 +94,9 @@ class FakeApi:
         self._check()
         return copy.deepcopy(self._find(path))
 
-    async def list(self, path: str, *, label_selector: str = "", field_selector: str = "", limit: int = 500) -> Listing:
+    async def list(
+        self, path: str, *, label_selector: str = "", field_selector: str = "", limit: int = 500
+    ) -> ObjectList:
         self._check()
         found = [
             copy.deepcopy(obj) for key, obj in self.objects.items() if _in(path, key) and _matches(obj, field_selector)
@@ -104,7 +106,7 @@ class FakeApi:
         elif label_selector:
             key, _, value = label_selector.partition("=")
             found = [obj for obj in found if labels_of(obj).get(key) == value]
-        return Listing(found, str(self._latest()))
+        return ObjectList(found, str(self._latest()))
 
     async def create(self, path: str, body: Object) -> Object:
         self._check("create", path)

@@ -6,7 +6,7 @@ from `<time>` elements.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 
 from django.template.loader import get_template
@@ -41,14 +41,13 @@ class RenderedFragments:
         return len(self._rendered)
 
     def html(self, fragment: Fragment, *, now: datetime) -> str:
-        known = self._rendered.get(fragment)
-        if known is None:
+        _, html = self._rendered.pop(fragment, (now, None))
+        if html is None:
             self.count += 1
-            known = now, render_fragment(fragment, now=now)
-        self._rendered[fragment] = now, known[1]
-        self._rendered.move_to_end(fragment)
+            html = render_fragment(fragment, now=now)
+        self._rendered[fragment] = now, html
         self._forget_unused(now)
-        return known[1]
+        return html
 
     def _forget_unused(self, now: datetime) -> None:
         while len(self._rendered) > self._limit or now - next(iter(self._rendered.values()))[0] > KEPT_UNUSED:
@@ -56,8 +55,12 @@ class RenderedFragments:
 
     def message(self, changes: Iterable[PageUpdate], *, now: datetime) -> str:
         """Return one websocket message. Each change is its own partial, so that table rows parse as rows whatever is beside them."""
-        return "".join(
-            f'<hx-partial hx-target="[id=&quot;{change.target}&quot;]" hx-swap="{_SWAPS[change.kind]}">'
-            f"{''.join(self.html(fragment, now=now) for fragment in change.fragments)}</hx-partial>"
-            for change in changes
-        )
+        return "".join(self.message_parts(changes, now=now))
+
+    def message_parts(self, changes: Iterable[PageUpdate], *, now: datetime) -> Iterator[str]:
+        """Yield the pieces of such a message, of which none takes longer than one fragment."""
+        for change in changes:
+            yield f'<hx-partial hx-target="[id=&quot;{change.target}&quot;]" hx-swap="{_SWAPS[change.kind]}">'
+            for fragment in change.fragments:
+                yield self.html(fragment, now=now)
+            yield "</hx-partial>"

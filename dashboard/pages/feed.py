@@ -10,7 +10,6 @@ from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import chain
 from typing import Any
 
 from dashboard.access import Viewer
@@ -91,13 +90,14 @@ class Feed:
             return known, newest, state
 
     async def _rendered_in_slices(self, lacking: Sequence[PageUpdate]) -> str:
-        now, breath = self._runtime.clock(), Breath()
-        for fragment in chain.from_iterable(change.fragments for change in lacking):
+        parts, made, breath = rendered.message_parts(lacking, now=self._runtime.clock()), list[str](), Breath()
+        while True:
             with self._turns.counted():
-                rendered.html(fragment, now=now)
+                part = next(parts, None)
+            if part is None:
+                return "".join(made)
+            made.append(part)
             await breath.take()
-        with self._turns.counted():
-            return rendered.message(lacking, now=now)
 
     async def run(self) -> None:
         """Wait for a turn, update, publish, wait for a change or the next tick, and repeat; never return."""

@@ -192,16 +192,9 @@ def _programs(var: Path, port: int, population: Sequence[str], *, node_idle_seco
             stop_seconds=stop_seconds,
         )
 
-    cluster = [
-        "sandbox",
-        "--data",
-        str(var / "cluster"),
-        "--images",
-        str(settings.IMAGES_DIR),
-        "--port",
-        str(cluster_port),
-    ]
-    cluster += ["--kubeconfig", str(kubeconfig), "--unneeded-seconds", str(node_idle_seconds)]
+    cluster = ["sandbox", "--data", str(var / "cluster"), "--images", str(settings.IMAGES_DIR)]
+    cluster += ["--port", str(cluster_port), "--kubeconfig", str(kubeconfig)]
+    cluster += ["--unneeded-seconds", str(node_idle_seconds)]
     cluster += ["--scan-seconds", "5", "--boot-seconds", "6", *population]
     web, proxy = ["web", "--port", str(port)], ["proxy", "--port", str(port + 1)]
     programs = [

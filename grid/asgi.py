@@ -19,6 +19,7 @@ from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 from channels.sessions import CookieMiddleware  # noqa: E402
 from django.conf import settings  # noqa: E402
 
+from dashboard.preload import preload  # noqa: E402
 from dashboard.routing import websocket_urlpatterns  # noqa: E402
 from grid import database  # noqa: E402
 from grid.edge.bodies import Bodies  # noqa: E402
@@ -60,4 +61,5 @@ async def stop() -> None:
     await database.close_threads()
 
 
+preload()
 application = Lifespan(dashboard, start=start, stop=stop)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from grid.runtime.garbage import LOOK_SECONDS, set_aside
+from grid.runtime.garbage import LONGEST_REST_SECONDS, LOOK_SECONDS, set_aside
 from tests.support.virtual import cancelled, virtual_time
 
 
@@ -14,6 +14,7 @@ from tests.support.virtual import cancelled, virtual_time
 def thawed() -> Iterator[None]:
     yield
     gc.unfreeze()
+    gc.enable()
 
 
 @virtual_time
@@ -31,3 +32,33 @@ async def test_what_is_there_at_the_start_and_after_the_first_lists_is_set_aside
     await asyncio.sleep(100 * LOOK_SECONDS)
     assert gc.get_freeze_count() < synced + len(later)
     await cancelled(task)
+
+
+@virtual_time
+async def test_the_collector_rests_while_the_first_lists_come() -> None:
+    is_synced = False
+    task = asyncio.create_task(set_aside(lambda: is_synced))
+    await asyncio.sleep(5 * LOOK_SECONDS)
+    assert not gc.isenabled()
+    is_synced = True
+    await asyncio.sleep(2 * LOOK_SECONDS)
+    assert gc.isenabled()
+    await cancelled(task)
+
+
+@virtual_time
+async def test_a_cluster_that_is_away_does_not_keep_the_collector_from_its_work() -> None:
+    task = asyncio.create_task(set_aside(lambda: False))
+    await asyncio.sleep(LONGEST_REST_SECONDS - LOOK_SECONDS)
+    assert not gc.isenabled()
+    await asyncio.sleep(2 * LOOK_SECONDS)
+    assert gc.isenabled()
+    await cancelled(task)
+
+
+@virtual_time
+async def test_a_process_that_ends_before_its_first_lists_gives_the_collector_back() -> None:
+    task = asyncio.create_task(set_aside(lambda: False))
+    await asyncio.sleep(LOOK_SECONDS)
+    await cancelled(task)
+    assert gc.isenabled()

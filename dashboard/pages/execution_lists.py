@@ -67,7 +67,7 @@ class ExecutionLists(LiveLists[Group, ExecutionList]):
 
     async def list_of(self, viewer: Viewer, view: ExecutionsView) -> ExecutionList:
         audience = "observers" if may_observe(viewer) else viewer.id
-        return await self.known_or((audience, replace(view, page=1)), ExecutionList(viewer, view, self.rows))
+        return await self.known_or((audience, replace(view, page=1)), lambda: ExecutionList(viewer, view, self.rows))
 
     def _now(self) -> datetime:
         return self.runtime.clock()

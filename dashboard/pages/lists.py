@@ -9,7 +9,7 @@ import asyncio
 import logging
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Generic, TypeVar
 
@@ -24,6 +24,7 @@ SLICE_SECONDS = 0.01  # of work on the event loop before other tasks run
 AFTER_FAILURE_SECONDS = 3.0
 MOST_DIRTY = 1_000  # without lists, more dirty sources than this are processed at once
 KEPT_SECONDS = 30.0  # how long a list is kept without a request
+FORGET_SECONDS = 1.0  # between two looks for such lists
 RECHECK = timedelta(seconds=5)  # for items that change with time alone: by ages and waiting times
 
 
@@ -126,6 +127,7 @@ class LiveLists(ABC, Generic[T, L]):
         self._lists: dict[Hashable, L] = {}
         self._buckets: defaultdict[Hashable, set[L]] = defaultdict(set)
         self._made = 0
+        self._forget_at = 0.0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._slicing = asyncio.Lock()  # so that the slices of concurrent requests do not add up
 
@@ -155,8 +157,8 @@ class LiveLists(ABC, Generic[T, L]):
     def _replaced(self, key: str, old: T | None, new: T | None) -> None:
         """Do what else is due when an item has been added, changed or removed."""
 
-    async def known_or(self, key: Hashable, new: L) -> L:
-        """Return the list with that key, up to date; or `new`, filled, when there is none."""
+    async def known_or(self, key: Hashable, new: Callable[[], L]) -> L:
+        """Return the list with that key, up to date; or what `new` returns, filled, when there is none."""
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
             self._loop, self._is_processing = loop, False  # a loop that has ended does not process any more
@@ -164,8 +166,8 @@ class LiveLists(ABC, Generic[T, L]):
         while (known := self._lists.get(key)) is not None and not known.is_filled:
             await known.tried.wait()  # the filling task may be cancelled, and then the list is dropped
         if known is None:
-            known = new
-            await self._make(key, new)
+            known = new()
+            await self._make(key, known)
         known.asked_at = loop.time()
         await self._bring_up_to_date(known)
         return known
@@ -282,6 +284,9 @@ class LiveLists(ABC, Generic[T, L]):
         return set().union(*(self._buckets[bucket] for bucket in self._buckets_of(item) if bucket in self._buckets))
 
     def _forget_unused(self, now: float) -> None:
+        if abs(now - self._forget_at) < FORGET_SECONDS:
+            return
+        self._forget_at = now
         for key, known in list(self._lists.items()):
             if now - known.asked_at > KEPT_SECONDS:
                 self._forget(key)

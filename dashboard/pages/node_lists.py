@@ -78,7 +78,7 @@ class NodeLists(LiveLists[NodeSums, NodeList]):
         runtime.pods.subscribe(self._pod_changed)
 
     async def list_of(self, view: InfrastructureView) -> NodeList:
-        return await self.known_or(replace(view, page=1), NodeList(view, self))
+        return await self.known_or(replace(view, page=1), lambda: NodeList(view, self))
 
     def groups(self) -> Mapping[str, NodeGroup]:
         """Return the autoscaler's node groups, parsed again when its status has changed."""

@@ -103,5 +103,7 @@ def pod_state(pod: Pod) -> str:
         return "stopping"
     if not pod.spec.node_name:
         return "deploying"
-    is_ready = any(condition.type == "Ready" and condition.status == "True" for condition in pod.status.conditions)
-    return "running" if is_ready else "preparing"
+    for condition in pod.status.conditions:
+        if condition.type == "Ready" and condition.status == "True":
+            return "running"
+    return "preparing"

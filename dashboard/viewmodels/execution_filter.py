@@ -3,7 +3,7 @@
 Filtering and sorting use cheap facts; a status is computed only where a filter needs it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -28,6 +28,8 @@ class GroupFilter:
         self._status_of = status_of
         self._text = view.text.lower()
         self._node = view.node.lower()
+        self._chosen = [(value_of, wanted) for wanted, value_of in _chosen(view) if wanted]
+        self._fits = list(self._tests())
 
     @property
     def looks_at_statuses(self) -> bool:
@@ -40,30 +42,29 @@ class GroupFilter:
 
     def narrowed(self, group: Group, now: datetime) -> Group | None:
         """Return the group with its matching entries only; None without any."""
-        if not self._view.is_filtered:
+        for value_of, wanted in self._chosen:
+            if value_of(group.head) != wanted:
+                return None
+        if not self._fits:
             return group
-        kept = tuple(entry for entry in group.entries if self._fits(entry, now))
+        kept = tuple(entry for entry in group.entries if all(fits(entry, now) for fits in self._fits))
         if len(kept) == len(group.entries):
             return group
         return Group(group.head, kept, group.has_head) if kept else None
 
-    def _fits(self, entry: Entry, now: datetime) -> bool:
-        row, view = entry.row, self._view
-        chosen = (
-            (view.kind, entry.kind),
-            (view.tier, row.tier_id if row else entry.tier),
-            (view.user, entry.user),
-            (view.project, row.project_id if row else entry.project),
-        )
-        if any(wanted and wanted != actual for wanted, actual in chosen):
-            return False
-        if self._node and self._node not in entry.node.lower():
-            return False
-        if view.status and view.status not in (TROUBLE, entry.state):
-            return False
-        if not self._within(entry, now) or (self._text and not self._mentions(entry)):
-            return False
-        return view.status != TROUBLE or self._status_of(entry).severity == "problem"
+    def _tests(self) -> Iterator[Callable[[Entry, datetime], bool]]:
+        """Yield what this view asks of an entry, what is computed fastest first."""
+        limits, status = self._limits, self._view.status
+        if self._node:
+            yield lambda entry, now: self._node in entry.node.lower()
+        if status and status != TROUBLE:
+            yield lambda entry, now: entry.state == status
+        if any(limit is not None for limit in (limits.age, limits.restarts, limits.cpu, limits.memory, limits.gpus)):
+            yield self._within
+        if self._text:
+            yield lambda entry, now: self._mentions(entry)
+        if status == TROUBLE:
+            yield lambda entry, now: self._status_of(entry).severity == "problem"
 
     def _within(self, entry: Entry, now: datetime) -> bool:
         limits = self._limits
@@ -85,6 +86,16 @@ class GroupFilter:
         words = (entry.name, title, pod_name, entry.execution_id, kind, entry.tier, entry.user, entry.project, state)
         cheap = " ".join((*words, entry.node)).lower()
         return self._text in cheap or self._text in self._status_of(entry).note.lower()
+
+
+def _chosen(view: ExecutionsView) -> Iterable[tuple[str, Callable[[Entry], str]]]:
+    """Return what is the same for all entries of a group: the wanted value, "" for any, and how to find an entry's."""
+    return (
+        (view.kind, lambda entry: entry.kind),
+        (view.tier, lambda entry: entry.row.tier_id if entry.row else entry.tier),
+        (view.user, lambda entry: entry.user),
+        (view.project, lambda entry: entry.row.project_id if entry.row else entry.project),
+    )
 
 
 def sorting(view: ExecutionsView) -> tuple[Callable[[Group], Any], bool]:

@@ -1,8 +1,10 @@
 """Keeps the pauses of Python's garbage collector short.
 
-A full collection looks at everything that it tracks, on the loop: modules and templates alone are 115,000 objects, 30 to 60 ms. What stays
-as long as the process is set aside, twice: the program itself, and what the first lists brought. Not more often, because what is set aside
-is only freed when nothing refers to it: a connection that dies in a cycle would stay for ever.
+A full collection looks at everything that it tracks, on the loop: modules and templates alone are 115,000 objects, 30 to 60 ms, and
+a thousand open pages 350,000. So what survives one is set aside, and the next looks only at what has come since.
+
+What is set aside is freed only when nothing refers to it any more; if it dies in a cycle, it stays. Therefore all is looked at again
+when twice as much has been set aside as was there the last time.
 
 While the first lists come the collector rests: they bring millions of objects that stay, and going through those again and again takes
 a fifth of the time. Not for longer than a minute, because the cluster may be away, and what dies in a cycle meanwhile is kept.
@@ -11,27 +13,53 @@ a fifth of the time. Not for longer than a minute, because the cluster may be aw
 import asyncio
 import gc
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 LOOK_SECONDS = 1.0
 LONGEST_REST_SECONDS = 60.0
+COUNT_SECONDS = 60.0  # between two counts of what is set aside; one takes some milliseconds
+LEAST_GROWTH = 100_000  # objects; looking at all again for fewer would be more pauses than they are worth
 
 
 async def set_aside(
     is_synced: Callable[[], bool], *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 ) -> None:
-    """Do so at the start, and once more when `is_synced`; then wait for ever."""
-    gc.collect()
-    gc.freeze()
-    gc.disable()
+    """Do so until cancelled; `is_synced` says that the first lists have come."""
     try:
+        _look_at_all()
+        gc.disable()
         rested = 0.0
         while not is_synced() and rested < LONGEST_REST_SECONDS:
             await sleep(LOOK_SECONDS)
             rested += LOOK_SECONDS
+        gc.freeze()  # before it is looked at for the first time: that would be the longest pause of all
+        gc.enable()
+        gc.callbacks.append(_set_survivors_aside)
+        await _look_at_all_after_growth(sleep)
     finally:
         gc.enable()
-    while not is_synced():
-        await sleep(LOOK_SECONDS)
+        if _set_survivors_aside in gc.callbacks:
+            gc.callbacks.remove(_set_survivors_aside)
+        gc.unfreeze()
+
+
+async def _look_at_all_after_growth(sleep: Callable[[float], Awaitable[None]]) -> None:
+    before = gc.get_freeze_count()
+    while True:
+        await sleep(COUNT_SECONDS)
+        if gc.get_freeze_count() > 2 * before + LEAST_GROWTH:
+            _look_at_all()
+            before = gc.get_freeze_count()
+
+
+def _look_at_all() -> None:
+    gc.unfreeze()
     gc.collect()
     gc.freeze()
-    await asyncio.Event().wait()
+    # Python puts a full collection off until a quarter more has come than the last one left: let that be this one, with nothing.
+    gc.collect()
+
+
+def _set_survivors_aside(phase: str, info: dict[str, Any]) -> None:
+    if phase == "stop" and info["generation"] == 2:
+        gc.freeze()

@@ -2,63 +2,87 @@
 
 import asyncio
 import gc
-from collections.abc import Iterator
+import weakref
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
-import pytest
-
-from grid.runtime.garbage import LONGEST_REST_SECONDS, LOOK_SECONDS, set_aside
+from grid.runtime.garbage import COUNT_SECONDS, LEAST_GROWTH, LONGEST_REST_SECONDS, LOOK_SECONDS, set_aside
 from tests.support.virtual import cancelled, virtual_time
 
 
-@pytest.fixture(autouse=True)
-def thawed() -> Iterator[None]:
-    yield
-    gc.unfreeze()
-    gc.enable()
+class Knot:
+    """Something that dies in a cycle."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+@asynccontextmanager
+async def setting_aside(*, is_synced: bool = True) -> AsyncIterator[None]:
+    task = asyncio.create_task(set_aside(lambda: is_synced))
+    await asyncio.sleep(0)
+    try:
+        yield
+    finally:
+        await cancelled(task)
+        assert gc.isenabled()
+        assert not gc.get_freeze_count()
 
 
 @virtual_time
-async def test_what_is_there_at_the_start_and_after_the_first_lists_is_set_aside_and_nothing_later() -> None:
+async def test_what_survives_a_full_collection_is_set_aside() -> None:
+    async with setting_aside():
+        listed: list[list[int]] = [[] for _ in range(10_000)]
+        before = gc.get_freeze_count()
+        gc.collect()
+        assert gc.get_freeze_count() >= before + len(listed)
+        gc.collect()
+        assert not gc.get_objects(generation=2)
+
+
+@virtual_time
+async def test_what_dies_in_a_cycle_after_it_was_set_aside_is_found_when_much_has_come_since() -> None:
+    async with setting_aside():
+        knot = Knot()
+        watched = weakref.ref(knot)
+        gc.collect()
+        del knot
+        await asyncio.sleep(10 * COUNT_SECONDS)
+        gc.collect()
+        assert watched() is not None
+        listed: list[list[int]] = [[] for _ in range(gc.get_freeze_count() + LEAST_GROWTH)]
+        gc.collect()
+        await asyncio.sleep(2 * COUNT_SECONDS)
+        assert watched() is None
+        assert gc.get_freeze_count() > len(listed)
+
+
+@virtual_time
+async def test_the_collector_rests_while_the_first_lists_come_and_what_they_bring_is_set_aside() -> None:
     is_synced = False
     task = asyncio.create_task(set_aside(lambda: is_synced))
     await asyncio.sleep(5 * LOOK_SECONDS)
-    at_start = gc.get_freeze_count()
+    before = gc.get_freeze_count()
     listed: list[list[int]] = [[] for _ in range(10_000)]
-    is_synced = True
-    await asyncio.sleep(2 * LOOK_SECONDS)
-    synced = gc.get_freeze_count()
-    assert synced >= at_start + len(listed) > len(listed)
-    later: list[list[int]] = [[] for _ in range(10_000)]
-    await asyncio.sleep(100 * LOOK_SECONDS)
-    assert gc.get_freeze_count() < synced + len(later)
-    await cancelled(task)
-
-
-@virtual_time
-async def test_the_collector_rests_while_the_first_lists_come() -> None:
-    is_synced = False
-    task = asyncio.create_task(set_aside(lambda: is_synced))
-    await asyncio.sleep(5 * LOOK_SECONDS)
     assert not gc.isenabled()
     is_synced = True
     await asyncio.sleep(2 * LOOK_SECONDS)
     assert gc.isenabled()
+    assert gc.get_freeze_count() >= before + len(listed)
     await cancelled(task)
 
 
 @virtual_time
 async def test_a_cluster_that_is_away_does_not_keep_the_collector_from_its_work() -> None:
-    task = asyncio.create_task(set_aside(lambda: False))
-    await asyncio.sleep(LONGEST_REST_SECONDS - LOOK_SECONDS)
-    assert not gc.isenabled()
-    await asyncio.sleep(2 * LOOK_SECONDS)
-    assert gc.isenabled()
-    await cancelled(task)
+    async with setting_aside(is_synced=False):
+        await asyncio.sleep(LONGEST_REST_SECONDS - LOOK_SECONDS)
+        assert not gc.isenabled()
+        await asyncio.sleep(2 * LOOK_SECONDS)
+        assert gc.isenabled()
 
 
 @virtual_time
 async def test_a_process_that_ends_before_its_first_lists_gives_the_collector_back() -> None:
-    task = asyncio.create_task(set_aside(lambda: False))
-    await asyncio.sleep(LOOK_SECONDS)
-    await cancelled(task)
-    assert gc.isenabled()
+    async with setting_aside(is_synced=False):
+        await asyncio.sleep(LOOK_SECONDS)
+        assert gc.get_freeze_count()

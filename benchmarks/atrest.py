@@ -93,8 +93,9 @@ def cluster_of(executions: "Sequence[Execution]") -> "FakeCluster":
 
 async def measure(executions: "Sequence[Execution]", options: argparse.Namespace) -> None:
     from grid.changefeed import feed_of
+    from grid.database import background
     from grid.launch.context import LaunchTarget
-    from grid.launch.controller import Controller, in_thread
+    from grid.launch.controller import Controller
     from grid.launch.reconcile import Reconciler
     from grid.models import UsageInterval
     from grid.models.dataplane import LOCAL
@@ -105,7 +106,7 @@ async def measure(executions: "Sequence[Execution]", options: argparse.Namespace
     async def counted(work: Any, /, *args: Any, **kwargs: Any) -> Any:
         nonlocal queries
         queries += 1
-        return await in_thread(work, *args, **kwargs)
+        return await background.run(work, *args, **kwargs)
 
     async def looked(self: Reconciler, execution_id: str) -> float | None:
         nonlocal looks

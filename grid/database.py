@@ -2,7 +2,7 @@
 
 By default, Django runs work outside of a request in one thread of the process, one after the other, and each request in a thread and over a
 connection of its own, however many there are. A process that serves people opens the thread pools below instead: one kind of work never
-waits for another. Where they are not open (the controller, commands, tests), work runs where Django would run it.
+waits for another. Where they are not open (commands, tests), work runs where Django would run it.
 
 PostgreSQL cancels what takes longer in them than STATEMENT_SECONDS, and when they are closed, what is still under way is cancelled after a
 moment: no query holds a thread, or a process that has to end, for ever.

@@ -12,15 +12,13 @@ import logging
 import random
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
 from typing import TypeVar
 
-from asgiref.sync import sync_to_async
-from django.db import close_old_connections
-
 from grid.backoff import Backoff
 from grid.changefeed import EVERYTHING, Change, ChangeFeed, FeedSubscriber
+from grid.database import background
 from grid.databasetrouble import TroubleLog
 from grid.errors import GridError
 from grid.kube.api import KubeApi
@@ -31,7 +29,7 @@ from grid.launch import admission, apply, departures, downtime, ledger
 from grid.launch.caches import AutoscalerCache, EventCache, PodCache, execution_of
 from grid.launch.clusters import attached
 from grid.launch.clusters.framework_poller import FrameworkPoller
-from grid.launch.context import Context, Database, LaunchTarget, P, T
+from grid.launch.context import Context, Database, LaunchTarget
 from grid.launch.downtime import Downtime, Outage
 from grid.launch.frameworks import framework
 from grid.launch.frameworks.base import FrameworkAdapter
@@ -62,17 +60,6 @@ TICK_SECONDS = 1.0
 WORKERS = 8
 
 
-async def in_thread(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run the work in Django's thread, closing a connection that the database has closed meanwhile."""
-
-    def working() -> T:
-        close_old_connections()
-        return work(*args, **kwargs)
-
-    run: Callable[[], Awaitable[T]] = sync_to_async(working)
-    return await run()
-
-
 class Controller:
     """One term of leadership in a data plane: `run` until cancelled. A new object for each term, so that no wrong state survives."""
 
@@ -81,7 +68,7 @@ class Controller:
         api: KubeApi,
         target: LaunchTarget,
         *,
-        database: Database = in_thread,
+        database: Database = background.run,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         monotonic: Callable[[], float] = time.monotonic,
         rng: random.Random | None = None,

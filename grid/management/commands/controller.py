@@ -18,6 +18,7 @@ from django.db import connection
 
 from grid.backoff import Backoff
 from grid.changefeed import feed_of
+from grid.database import DatabaseThreads
 from grid.dataplanes import api_of, data_planes
 from grid.egress import read_egress
 from grid.errors import GridError, NotAllowed
@@ -45,23 +46,31 @@ class Command(BaseCommand):
         refuse_unusable_database()
         targets = [_target(id) for id in data_planes()]
         connection.close()  # the work runs in another thread, with a connection of its own
-        asyncio.run(_serve(targets))
+        asyncio.run(serve(targets))
 
 
-async def _serve(targets: Sequence[LaunchTarget]) -> None:
-    """Run until SIGTERM or Ctrl-C; wait for a cluster or database that cannot be reached."""
+async def serve(targets: Sequence[LaunchTarget]) -> None:
+    """Run until SIGTERM or Ctrl-C; wait for a cluster or database that cannot be reached.
+
+    The database is asked in one thread, so that what is read and written is in order, and no query outlasts the end by much.
+    """
     task = asyncio.current_task()
     assert task is not None, "runs as a task of asyncio.run"
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, task.cancel)
-    with contextlib.suppress(asyncio.CancelledError):
-        async with asyncio.TaskGroup() as tasks:
-            for target in targets:
-                tasks.create_task(_serve_data_plane(target))
+    database = DatabaseThreads(1, "controller")
+    database.open()
+    try:
+        with contextlib.suppress(asyncio.CancelledError):
+            async with asyncio.TaskGroup() as tasks:
+                for target in targets:
+                    tasks.create_task(_serve_data_plane(target, database))
+    finally:
+        await database.close()
 
 
-async def _serve_data_plane(target: LaunchTarget) -> None:
+async def _serve_data_plane(target: LaunchTarget, database: DatabaseThreads) -> None:
     """Lead the data plane whenever nobody else does, as its own lease tells."""
     api = api_of(target.data_plane)
     # The host's name tells an operator which process leads; the rest makes two processes of one host differ.
@@ -70,7 +79,9 @@ async def _serve_data_plane(target: LaunchTarget) -> None:
     logger.info("controller started data_plane=%s namespace=%s", target.data_plane, target.namespace)
     try:
         await _make_ready(api, target.namespace)
-        await election.lead(lambda: _lead(Controller(api, target, away=election.away), _registration(api)))
+        await election.lead(
+            lambda: _lead(Controller(api, target, database=database.run, away=election.away), _registration(api))
+        )
     finally:
         await api.close()
         logger.info("controller ended data_plane=%s", target.data_plane)

@@ -16,11 +16,12 @@ from dashboard.records import read_record
 from dashboard.viewmodels.executions_view import ExecutionsView
 from dashboard.views.launch_cluster import running_by_tier, slots_of
 from dashboard.workspace_records import executions_of, has_stopped, latest_of, page_of, read_workspace
+from grid.centralconfig import GLOBAL_QUEUE_LIMIT
 from grid.launch import admission, departures, ledger, retention, usage, workspaces
 from grid.launch.clusters import attached
 from grid.launch.intervals import Changes, Interval
 from grid.launch.request import submit
-from grid.models import ClusterSample, Execution, ExecutionLog, LifecycleEntry, State, UsageInterval, User
+from grid.models import ClusterSample, ConfigRecord, Execution, ExecutionLog, LifecycleEntry, State, UsageInterval, User
 from grid.models.dataplane import LOCAL
 from grid.runtime.executions import read_rows, read_versions
 from tests.launch.conftest import NOW, Shop
@@ -98,6 +99,13 @@ def used(**by: object) -> object:
     )
 
 
+def launch_into_a_full_queue(shop: Shop) -> None:
+    """With a pair in it, so that the user's line is read as well."""
+    shop.launch_with_cluster(after=30)
+    ConfigRecord.objects.create(key=GLOBAL_QUEUE_LIMIT.key, value="0")
+    shop.launch(after=60)
+
+
 WORK: dict[str, Callable[[Shop], object]] = {
     "clusters that end with their parents": lambda shop: attached.stop_with_parents(LOCAL, now=NOW),
     "people who left": lambda shop: departures.stop_departed(LOCAL, now=NOW),
@@ -108,6 +116,7 @@ WORK: dict[str, Callable[[Shop], object]] = {
     "the cluster of a workspace": lambda shop: ledger.attached_cluster(Execution.objects.unsettled()[0].pk),
     "admission": lambda shop: admission.admit_waiting(LOCAL, now=NOW + timedelta(minutes=1)),
     "a launch": lambda shop: shop.launch(after=60),
+    "a launch into a full queue": launch_into_a_full_queue,
     "whether a list has changed": lambda shop: read_versions(NOW),
     "a list": lambda shop: read_rows(NOW),
     "free slots": lambda shop: slots_of(shop.people.owner),

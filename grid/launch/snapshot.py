@@ -1,17 +1,18 @@
 """Reads the snapshot for `grid.launch.quota` from the database."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Count, F, Q, Sum
+from django.db.models import Count, F, Max, Q, Sum
 
 from grid.centralconfig import MAXIMUM_EXECUTIONS_PER_USER, value_of
-from grid.launch.queue import Part, QueuedUnit
-from grid.launch.quota import Holding, QuotaSnapshot, admit
-from grid.models import Execution, HardwareTier, LastAdmission, User
+from grid.launch.queue import NEVER, Part, QueuedUnit
+from grid.launch.queuelimit import Batch, others_left
+from grid.launch.quota import Holding, QuotaSnapshot
+from grid.models import Execution, HardwareTier, LastAdmission, State, User
 from grid.models.environment import Kind
-from grid.models.execution import ExecutionQuerySet
+from grid.models.execution import HOLDS_SLOTS, ExecutionQuerySet
 
 Unit = tuple[Execution, ...]
 
@@ -20,6 +21,7 @@ _COLUMNS = (
     *("kind", "owner_id", "tier_id", "head_tier_id", "attached_to_id", "slots", "requested_at"),
     *("revision", "state", "state_since", "reason", "message"),
 )
+_WAITS = Q(state=State.QUEUED)
 _ON_ANOTHER_HEAD_TIER = Q(head_tier__isnull=False) & ~Q(head_tier=F("tier"))
 
 
@@ -31,28 +33,29 @@ class Queue:
     units: dict[str, Unit]
 
 
-def take(data_plane: str, extra: Sequence[Execution] = ()) -> Queue:
-    """Return the queue of the data plane now, with `extra` as if it were queued. Call it in a transaction.
+def take(data_plane: str, extra: Sequence[Execution] = (), *, users: Collection[int] | None = None) -> Queue:
+    """Return the queue of the data plane now, or what these users have in it, with `extra` as if it were queued. Call it in a transaction.
 
     The waiting rows are locked before the holders are read: on a database with row locks a second admission at the same time waits here,
     and then sees as holders what the first has admitted. Their owners are locked as well, for clusters that take more slots while they run.
     (SQLite has one writer at a time anyway.)
     """
     executions = Execution.objects.in_data_plane(data_plane)
-    locked = executions.select_for_update(no_key=True).queued().order_by("requested_at", "pk")
-    units = {unit[0].pk: unit for unit in _units([*locked.only(*_COLUMNS), *extra])}
-    users = {unit[0].owner_id for unit in units.values()}
+    locked = executions.select_for_update(no_key=True).queued().order_by("requested_at", "pk").only(*_COLUMNS)
+    if users is not None:
+        locked = locked.filter(owner__in=users)
+    units = {unit[0].pk: unit for unit in _units([*locked, *extra])}
+    owners = {unit[0].owner_id for unit in units.values()}
     # Locked in the same order everywhere, so that two admissions cannot deadlock.
-    list(User.objects.select_for_update(no_key=True).filter(pk__in=users).order_by("pk").values_list("pk"))
-    limited = HardwareTier.objects.filter(maximum_simultaneous__isnull=False)
-    maxima = list(limited.values_list("pk", "maximum_simultaneous", "name"))
+    list(User.objects.select_for_update(no_key=True).filter(pk__in=owners).order_by("pk").values_list("pk"))
+    maxima = _maxima()
     snapshot = QuotaSnapshot(
         waiting=tuple(_waiting(unit) for unit in units.values()),
         holding=tuple(_holding(executions)),
         slots_per_user=value_of(MAXIMUM_EXECUTIONS_PER_USER),
-        tier_maximum={tier: most for tier, most, _ in maxima if most is not None},
-        tier_names={tier: name for tier, _, name in maxima},
-        last_served=_last_served(users),
+        tier_maximum={tier: most for tier, (most, _) in maxima.items()},
+        tier_names={tier: name for tier, (_, name) in maxima.items()},
+        last_served=_last_served(owners),
     )
     return Queue(snapshot, units)
 
@@ -60,17 +63,37 @@ def take(data_plane: str, extra: Sequence[Execution] = ()) -> Queue:
 def why_queue_is_full(launch: Sequence[Execution], limit: int) -> str:
     """Why `launch`, one unit not stored yet, has to be refused; "" when it may start at once or there is room to wait, where `limit`
     may wait."""
-    data_plane = launch[0].data_plane_id
+    data_plane, unit = launch[0].data_plane_id, _waiting(tuple(launch))
+    executions = Execution.objects.in_data_plane(data_plane)
     # Those who will be admitted within the next second do not count as waiting, but looking closer is only worth it here.
-    if Execution.objects.in_data_plane(data_plane).queued().count() < limit:
+    if executions.queued().count() < limit:
         return ""
-    decisions = admit(take(data_plane, extra=launch).snapshot)
-    if launch[0].pk in decisions.admitted or len(decisions.refused) <= limit:
+    others = others_left(
+        unit,
+        list(_batches(executions)),
+        slots_per_user=value_of(MAXIMUM_EXECUTIONS_PER_USER),
+        tier_maximum={tier: most for tier, (most, _) in _maxima().items()},
+        one_by_one=lambda users: take(data_plane, launch if unit.user in users else (), users=users).snapshot,
+    )
+    if others is None or others < limit:
         return ""
     return (
-        f"{len(decisions.refused) - 1} executions wait for a free slot already, and the queue holds {limit}. "
+        f"{others} executions wait for a free slot already, and the queue holds {limit}. "
         "Stop something that you do not need any more, or try again later."
     )
+
+
+def _batches(executions: ExecutionQuerySet) -> Iterator[Batch]:
+    """Count who waits and who holds slots in one statement, so that nobody who is admitted meanwhile is counted as both."""
+    alike = executions.unsettled().order_by().values_list("owner_id", "tier_id", "head_tier_id", "slots")
+    counted = alike.annotate(
+        waiting=Count("pk", filter=_WAITS & Q(attached_to__isnull=True)),
+        as_clusters=Count("pk", filter=_WAITS & Q(attached_to__isnull=False)),
+        holding=Count("pk", filter=HOLDS_SLOTS),
+        latest=Max("requested_at", filter=_WAITS),
+    )
+    for user, tier, head_tier, slots, waiting, as_clusters, holding, latest in counted:
+        yield Batch(user, _tiers(head_tier, tier), slots, waiting, as_clusters, holding, latest or NEVER)
 
 
 def _units(rows: Sequence[Execution]) -> Iterator[Unit]:
@@ -91,8 +114,18 @@ def _part(row: Execution) -> Part:
 
 def tiers_of(row: Execution) -> tuple[str, ...]:
     """Return the ids of the tiers that it takes a place on. The head's comes first, as the head starts first."""
-    head_tier = row.head_tier_id if row.kind == Kind.CLUSTER else None
-    return (head_tier, row.tier_id) if head_tier and head_tier != row.tier_id else (row.tier_id,)
+    return _tiers(row.head_tier_id if row.kind == Kind.CLUSTER else None, row.tier_id)
+
+
+def _tiers(head_tier: str | None, tier: str) -> tuple[str, ...]:
+    return (head_tier, tier) if head_tier and head_tier != tier else (tier,)
+
+
+def _maxima() -> dict[str, tuple[int, str]]:
+    """Return the maximum and the name of each tier that has a maximum."""
+    limited = HardwareTier.objects.filter(maximum_simultaneous__isnull=False)
+    rows = limited.values_list("pk", "maximum_simultaneous", "name")
+    return {tier: (most, name) for tier, most, name in rows if most is not None}
 
 
 def _holding(executions: ExecutionQuerySet) -> Iterator[Holding]:

@@ -44,7 +44,7 @@ class State(models.TextChoices):
 
 FINAL_STATES = frozenset({State.SUCCEEDED, State.STOPPED, State.FAILED, State.ERROR})
 ACTIVE_STATES = frozenset(State) - FINAL_STATES
-_HOLDS_SLOTS = models.Q(slots_reserved_at__isnull=False, slots_freed_at__isnull=True)
+HOLDS_SLOTS = models.Q(slots_reserved_at__isnull=False, slots_freed_at__isnull=True)
 _HAS_WORKERS = models.Q(workers_minimum__gte=1, workers_maximum__gte=models.F("workers_minimum"))
 _WITHOUT_HEAD = models.Q(
     head_tier__isnull=True,
@@ -101,7 +101,7 @@ class ExecutionQuerySet(models.QuerySet["Execution"]):
 
     def holding_slots(self) -> Self:
         """Return the executions whose slots count against quotas."""
-        return self.unsettled().filter(_HOLDS_SLOTS)
+        return self.unsettled().filter(HOLDS_SLOTS)
 
 
 class Execution(models.Model):
@@ -259,7 +259,7 @@ class Execution(models.Model):
                 name="only_workspaces_resume",
             ),
             models.CheckConstraint(
-                condition=models.Q(settled_at__isnull=True) | models.Q(state__in=sorted(FINAL_STATES)) & ~_HOLDS_SLOTS,
+                condition=models.Q(settled_at__isnull=True) | models.Q(state__in=sorted(FINAL_STATES)) & ~HOLDS_SLOTS,
                 name="settled_has_ended_without_slots",
             ),
             models.CheckConstraint(

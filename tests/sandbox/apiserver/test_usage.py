@@ -1,0 +1,33 @@
+from datetime import UTC, datetime
+
+import msgspec
+
+from grid.sandbox.apiserver.store import Record
+from grid.sandbox.apiserver.usage import pod_metrics
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def stored(name: str, *, uid: str) -> Record:
+    metadata = {"namespace": "n", "name": name, "uid": uid}
+    return Record(f"n/{name}", None, msgspec.json.encode({"metadata": metadata}), 1)
+
+
+def summary(name: str, *, uid: str) -> dict[str, object]:
+    container = {"name": "main", "cpu": {"usageNanoCores": 5}, "memory": {"workingSetBytes": 2048}}
+    return {"pods": [{"podRef": {"namespace": "n", "name": name, "uid": uid}, "containers": [container]}]}
+
+
+def test_a_pod_that_has_the_name_of_a_measured_one_that_is_gone_is_not_measured() -> None:
+    stats = {"node-1": summary("a", uid="old"), "node-2": summary("a", uid="new")}
+    [metrics] = pod_metrics([stored("a", uid="new")], stats, NOW)
+    assert metrics["containers"] == [{"name": "main", "usage": {"cpu": "5n", "memory": "2Ki"}}]
+    assert not list(pod_metrics([stored("a", uid="newest")], stats, NOW))
+
+
+def test_pods_that_nobody_measures_are_not_decoded() -> None:
+    records = [stored(name, uid=name) for name in "abc"]
+    assert len(list(pod_metrics(records, {"node-1": summary("b", uid="b")}, NOW))) == 1
+    unmeasured = stored("d", uid="d")
+    unmeasured.raw = b"not JSON"
+    assert not list(pod_metrics([unmeasured], {"node-1": summary("b", uid="b")}, NOW))

@@ -111,7 +111,7 @@ WORK: dict[str, Callable[[Shop], object]] = {
     "people who left": lambda shop: departures.stop_departed(LOCAL, now=NOW),
     "the controller's poll": lambda shop: ledger.row_versions(LOCAL),
     "who is in a state for too long": lambda shop: ledger.overdue(LOCAL, now=LATER),
-    "running clusters": lambda shop: ledger.running_clusters(LOCAL),
+    "running clusters": lambda shop: ledger.running_clusters(LOCAL, {}),
     "one execution": lambda shop: ledger.read(Execution.objects.unsettled()[0].pk),
     "the cluster of a workspace": lambda shop: ledger.attached_cluster(Execution.objects.unsettled()[0].pk),
     "admission": lambda shop: admission.admit_waiting(LOCAL, now=NOW + timedelta(minutes=1)),

@@ -19,6 +19,7 @@ from grid.models.environment import Kind
 from grid.models.execution import FINAL_STATES
 
 MOST_NOTED = 500
+_AT_ONCE = 500  # databases limit how many values one query names
 _MESSAGE_LENGTH = 4000
 _REASON_LENGTH = 80
 
@@ -97,11 +98,19 @@ def overdue(data_plane: str, *, now: datetime) -> tuple[Mapping[State, int], Seq
     return limits, list(found.values_list("pk", flat=True))
 
 
-def running_clusters(data_plane: str) -> Sequence[RunningCluster]:
+def running_clusters(data_plane: str, known: Mapping[str, int]) -> tuple[Set[str], Sequence[RunningCluster]]:
+    """Return the ids of the running clusters, and those clusters whose revision is not the known one. Specs are large, so only theirs are
+    read."""
     unsettled = Execution.objects.in_data_plane(data_plane).unsettled()
-    found = unsettled.filter(kind=Kind.CLUSTER, state=State.RUNNING, stop_requested_at__isnull=True)
+    found = unsettled.filter(kind=Kind.CLUSTER, state=State.RUNNING, stop_requested_at__isnull=True).order_by()
+    revisions = dict(found.values_list("pk", "revision"))
+    changed = [id for id, revision in revisions.items() if known.get(id) != revision]
     columns = ("pk", "revision", "spec", "workers_minimum", "workers_maximum")
-    return [RunningCluster(*values) for values in found.order_by("requested_at", "pk").values_list(*columns)]
+    clusters: list[RunningCluster] = []
+    for start in range(0, len(changed), _AT_ONCE):
+        some = found.filter(pk__in=changed[start : start + _AT_ONCE])
+        clusters += (RunningCluster(*values) for values in some.values_list(*columns))
+    return revisions.keys(), clusters
 
 
 def timeouts() -> Mapping[State, int]:

@@ -1,17 +1,18 @@
-"""Polls the framework of each running cluster, every five seconds, for its workers' load and its waiting tasks; only the leader does so.
+"""Polls the framework of each running cluster for its workers' load and its waiting tasks; only the leader does so.
 
-The answers are published where others read them: each worker's deletion cost and report on the worker's pod, for Kubernetes and for the
-cluster's page; the number of workers that the framework would like to have on the autoscaler, for the metrics API; and a sample of the
-cluster in the database. Each cluster is visited by a task of its own, so a slow or silent head delays nobody; a silent head is polled less
-often and together with few others, so that many of them delay nobody either. Only the first failure and the recovery are logged; the next
-visit tries again.
+That happens every five seconds, and every fifteen while a cluster is at rest: all its workers are idle, and it has the least that it may
+have. The answers are published where others read them: each worker's deletion cost and report on the worker's pod, for Kubernetes and for
+the cluster's page; the number of workers that the framework would like to have on the autoscaler, for the metrics API; and a sample of
+the cluster in the database, together with those of all others of the round. Each cluster is visited by a task of its own, so a slow or
+silent head delays nobody; a silent head is polled less often and together with few others, so that many of them delay nobody either. Only
+the first failure and the recovery are logged; the next visit tries again.
 """
 
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence, Set
+from dataclasses import dataclass, field
 
 import aiohttp
 
@@ -22,8 +23,10 @@ from grid.kube.objects import Autoscaler, Pod
 from grid.kube.resources import AUTOSCALERS, PODS
 from grid.labels import KEYS
 from grid.launch import ledger
+from grid.launch.caches import execution_of
 from grid.launch.clusters import costs, samples
-from grid.launch.clusters.progress import ObservedCluster
+from grid.launch.clusters.progress import ObservedCluster, is_up
+from grid.launch.clusters.samples import TakenSample
 from grid.launch.context import Context
 from grid.launch.frameworks import framework
 from grid.launch.frameworks.base import ClusterReport, FrameworkAdapter, FrameworkSilent, WorkerPod
@@ -34,7 +37,9 @@ from grid.metrics.demand import Demand, read_demand, write_demand
 logger = logging.getLogger(__name__)
 
 PERIOD_SECONDS = 5.0
-SPREAD_SECONDS = 2.0  # the visits of one round are spread over this time, each cluster at its own offset
+# The visits of one round are spread over several moments, each cluster at its own. At one moment several cost half of what as many single
+# ones do, because the process wakes once for all.
+SPREAD_SECONDS = (0.0, 0.5, 1.0, 1.5)
 ANSWER_SECONDS = 3.0
 VISIT_SECONDS = 10.0
 AT_ONCE = 32
@@ -54,21 +59,27 @@ class _Visits:
 
     stored: RunningCluster
     place: float  # offset in a round, drawn once, so that a cluster is visited evenly
-    sampled_at: float
     thinned_at: float
-    written_at: dict[str, float]
+    begun_at: float = float("-inf")  # the round of the last visit
+    sampled_at: float = float("-inf")  # the round of the last sample
+    written_at: dict[str, float] = field(default_factory=dict)
     failure: str = ""
     is_busy: bool = False
+    is_at_rest: bool = False
     silences: int = 0  # in a row
     asked_at: float = float("-inf")
     spec: ExecutionSpec | None = None  # read when it is needed first
+
+    def lacks_sample(self, now: float) -> bool:
+        # Half a round early rather than half a round late, so that the mean comes out.
+        return now - self.sampled_at >= SAMPLE_SECONDS - PERIOD_SECONDS / 2
 
 
 def new_session() -> aiohttp.ClientSession:
     """Return a session for heads only: no cookies, no proxy, no connection that is kept for ever."""
     return aiohttp.ClientSession(
         timeout=aiohttp.ClientTimeout(total=ANSWER_SECONDS),
-        connector=aiohttp.TCPConnector(limit=2 * AT_ONCE, keepalive_timeout=2 * PERIOD_SECONDS),
+        connector=aiohttp.TCPConnector(limit=2 * AT_ONCE, keepalive_timeout=2 * SAMPLE_SECONDS),
         cookie_jar=aiohttp.DummyCookieJar(),
     )
 
@@ -92,13 +103,15 @@ class FrameworkPoller:
         self._places = asyncio.Semaphore(AT_ONCE)
         self._failing = False
         self._troubles = TroubleLog(context.monotonic)
+        self._taken: list[TakenSample] = []  # since the last round
+        context.pods.subscribe(self._pod_changed)
 
     async def run(self) -> None:
         """Poll until cancelled, through outages of the database and of the cluster."""
         backoff = Backoff(longest=30.0, rng=self._rng)
         async with self._session() as http, asyncio.TaskGroup() as tasks:
             while True:
-                pause = PERIOD_SECONDS * self._rng.uniform(0.9, 1.1)
+                pause = PERIOD_SECONDS * self._rng.uniform(0.9, 1.0)  # so that three rounds are at most SAMPLE_SECONDS
                 try:
                     for id, is_asked in await self._round():
                         tasks.create_task(self._visit(http, id, is_asked))
@@ -115,11 +128,34 @@ class FrameworkPoller:
     # --- Rounds ---
 
     async def _round(self) -> list[tuple[str, bool]]:
-        """Return the clusters to visit now, and whether to poll their heads: all that run, except those whose visit still goes on."""
-        self._take_over(await self._context.database(ledger.running_clusters, self._context.target.data_plane))
-        chosen = self._silent_to_ask()
-        free = [(id, visits) for id, visits in self._visits.items() if not visits.is_busy]
-        return [(id, not visits.silences or id in chosen) for id, visits in free]
+        """Return the clusters to visit now, and whether to poll their heads: all that run, except those whose visit still goes on, and
+        those at rest until their next sample."""
+        await self._store_samples()
+        known = {id: visits.stored.revision for id, visits in self._visits.items()}
+        plane = self._context.target.data_plane
+        self._take_over(*await self._context.database(ledger.running_clusters, plane, known))
+        chosen, now = self._silent_to_ask(), self._context.monotonic()
+        due = []
+        for id, visits in self._visits.items():
+            is_restless = id in chosen if visits.silences else not visits.is_at_rest
+            if not visits.is_busy and (is_restless or visits.lacks_sample(now)):
+                visits.begun_at = now
+                due.append((id, is_restless or not visits.silences))
+        return due
+
+    async def _store_samples(self) -> None:
+        """Store the samples of the last round. Those that an outage of the database loses are taken anew in this round."""
+        taken, self._taken = self._taken, []
+        if not taken:
+            return
+        try:
+            await self._context.database(samples.record, taken)
+        except Exception as error:
+            for one in taken:
+                if one.execution_id in self._visits:
+                    self._visits[one.execution_id].sampled_at = float("-inf")
+            if not self._troubles.are_why(error):
+                logger.exception("samples of %d clusters cannot be stored, trying again", len(taken))
 
     def _silent_to_ask(self) -> set[str]:
         """Return the unresponsive heads to poll now, the oldest first; the pauses grow (10, 20, then 30 seconds)."""
@@ -133,19 +169,23 @@ class FrameworkPoller:
         ]
         return {id for _, id in sorted(due)[: max(0, places)]}
 
-    def _take_over(self, running: Sequence[RunningCluster]) -> None:
+    def _take_over(self, running: Set[str], changed: Sequence[RunningCluster]) -> None:
         now = self._context.monotonic()
-        for id in self._visits.keys() - {one.id for one in running}:
+        for id in self._visits.keys() - running:
             del self._visits[id]
-        for one in running:
+        for one in changed:
             known = self._visits.get(one.id)
             if known is None:
                 # Random, so that many clusters are not thinned at once.
                 thinned_at = now - self._rng.uniform(0, THIN_SECONDS)
-                place = self._rng.uniform(0, SPREAD_SECONDS)
-                self._visits[one.id] = _Visits(one, place, float("-inf"), thinned_at, {})
-            elif known.stored.revision != one.revision:
-                known.stored, known.spec = one, None
+                self._visits[one.id] = _Visits(one, self._rng.choice(SPREAD_SECONDS), thinned_at)
+            else:
+                known.stored, known.spec, known.is_at_rest = one, None, False
+
+    def _pod_changed(self, before: Pod | None, after: Pod | None) -> None:
+        for pod in (before, after):
+            if pod is not None and (visits := self._visits.get(execution_of(pod))) is not None:
+                visits.is_at_rest = False
 
     async def _visit(self, http: aiohttp.ClientSession, id: str, is_asked: bool) -> None:
         visits = self._visits[id]
@@ -183,10 +223,11 @@ class FrameworkPoller:
         failure, report = visits.failure, None  # a head that is not polled stays failed
         spec = visits.spec = visits.spec or parse_spec(visits.stored)
         seen = self._seen(id)
-        if seen.head_is_ready and is_asked:
+        head = seen.head
+        if is_asked and head is not None and is_up(head):
             visits.asked_at = self._context.monotonic()
             try:
-                report, failure = await self._ask(http, id, spec, seen), ""
+                report, failure = await self._ask(http, head, spec, seen), ""
             except FrameworkSilent as error:
                 failure = str(error) or "The head does not answer."
             except Exception as error:  # an answer of user code must not stop the steps that need no head
@@ -194,8 +235,10 @@ class FrameworkPoller:
                 if not visits.failure:
                     logger.exception("asking a head failed execution=%s", id)
             visits.silences = visits.silences + 1 if failure else 0
-        # The sample needs only the database and comes first, so that an outage of the cluster leaves no gap in the chart.
-        await self._sample(id, visits, spec, report)
+            seen = self._seen(id)
+        visits.is_at_rest = report is not None and _is_at_rest(report, seen, spec)  # until something changes
+        # The sample needs no cluster and comes first, so that an outage of the cluster leaves no gap in the chart.
+        await self._sample(id, visits, spec, seen, report)
         if report is not None:
             await self._note_workers(id, visits, report)
             await self._note_demand(id, spec, report)
@@ -205,10 +248,10 @@ class FrameworkPoller:
         return ObservedCluster(self._context.pods.by("execution", id))
 
     async def _ask(
-        self, http: aiohttp.ClientSession, id: str, spec: ExecutionSpec, seen: ObservedCluster
+        self, http: aiohttp.ClientSession, head: Pod, spec: ExecutionSpec, seen: ObservedCluster
     ) -> ClusterReport | None:
-        head, cluster = seen.head, spec.cluster
-        if head is None or not head.status.pod_ip or cluster is None:
+        cluster = spec.cluster
+        if not head.status.pod_ip or cluster is None:
             return None
         workers = [WorkerPod(pod.metadata.name, pod.status.pod_ip) for pod in seen.workers if pod.status.pod_ip]
         try:
@@ -250,24 +293,36 @@ class FrameworkPoller:
         except (NotFound, Conflict) as error:
             logger.debug("autoscaler is gone or was changed meanwhile name=%s reason=%s", meta.key, error)
 
-    async def _sample(self, id: str, visits: _Visits, spec: ExecutionSpec, report: ClusterReport | None) -> None:
+    async def _sample(
+        self, id: str, visits: _Visits, spec: ExecutionSpec, seen: ObservedCluster, report: ClusterReport | None
+    ) -> None:
         now, cluster = self._context.monotonic(), spec.cluster
-        # Half a round early rather than half a round late, so that the mean comes out.
-        if cluster is None or now - visits.sampled_at < SAMPLE_SECONDS - PERIOD_SECONDS / 2:
+        if cluster is None or not visits.lacks_sample(visits.begun_at):
             return
         if not self._context.pods.freshness(now).synced:
             return  # a new leader does not know its pods yet; that is not a cluster without workers
         pending = report.pending_tasks if report is not None else None
         minimum = cluster.workers_minimum
-        sample = samples.sample_of(self._seen(id), self._autoscaler(id), minimum=minimum, pending_tasks=pending)
-        await self._context.database(samples.record, id, sample, at=self._context.clock())
-        visits.sampled_at = now
+        sample = samples.sample_of(seen, self._autoscaler(id), minimum=minimum, pending_tasks=pending)
+        self._taken.append(TakenSample(id, self._context.clock(), sample))
+        visits.sampled_at = visits.begun_at
         if now - visits.thinned_at >= THIN_SECONDS:
             await self._context.database(samples.thin, id, now=self._context.clock())
             visits.thinned_at = now
 
     def _autoscaler(self, id: str) -> Autoscaler | None:
         return next(iter(self._context.autoscalers.by("execution", id)), None)
+
+
+def _is_at_rest(report: ClusterReport, seen: ObservedCluster, spec: ExecutionSpec) -> bool:
+    """Return whether all workers are there, known to the head and idle, and nobody wants more than the least that there are."""
+    minimum = spec.cluster.workers_minimum if spec.cluster else 0
+    if report.pending_tasks > 0 or report.wanted_workers > minimum or len(report.workers) != minimum:
+        return False
+    workers = seen.workers
+    return len(workers) == minimum and all(
+        is_up(pod) and (one := report.workers.get(pod.metadata.name)) is not None and one.tasks == 0 for pod in workers
+    )
 
 
 def _pause(silences: int) -> float:

@@ -5,13 +5,19 @@ whose number of ready or wanted workers differs from the one before, and that on
 steady cluster is some 2,500 rows.
 """
 
+import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.db import transaction
+
+from grid.databasetrouble import trouble_of
 from grid.kube.objects import Autoscaler
 from grid.launch.clusters.progress import ObservedCluster
 from grid.models import ClusterSample
+
+logger = logging.getLogger(__name__)
 
 _HOUR, _DAY = timedelta(hours=1), timedelta(days=1)
 _MINUTE, _TEN_MINUTES = 60, 600
@@ -27,6 +33,15 @@ class Sample:
     cpu_percent: int | None = None
     memory_percent: int | None = None
     pending_tasks: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TakenSample:
+    """A sample with its cluster and time."""
+
+    execution_id: str
+    at: datetime
+    sample: Sample
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +67,35 @@ def sample_of(
     )
 
 
-def record(execution_id: str, sample: Sample, *, at: datetime) -> None:
-    ClusterSample.objects.create(
-        execution_id=execution_id,
-        at=at,
+def record(taken: Sequence[TakenSample]) -> None:
+    """Store the samples in one transaction. One that cannot be stored is dropped with a line in the log, and the others are stored. Raise
+    the error of a database that is full, read-only, busy or away; then nothing is stored."""
+    try:
+        with transaction.atomic():
+            ClusterSample.objects.bulk_create(_row(one) for one in taken)
+    except Exception as error:
+        if trouble_of(error):
+            raise
+        # Each in its own transaction: a database may refuse a row only at the end of one.
+        for one in taken:
+            _record_alone(one)
+
+
+def _record_alone(taken: TakenSample) -> None:
+    try:
+        with transaction.atomic():
+            _row(taken).save(force_insert=True)
+    except Exception as error:
+        if trouble_of(error):
+            raise
+        logger.warning("a sample cannot be stored, it is dropped execution=%s reason=%s", taken.execution_id, error)
+
+
+def _row(taken: TakenSample) -> ClusterSample:
+    sample = taken.sample
+    return ClusterSample(
+        execution_id=taken.execution_id,
+        at=taken.at,
         ready=sample.ready,
         wanted=sample.wanted,
         cpu_percent=sample.cpu_percent,

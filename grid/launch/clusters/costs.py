@@ -8,6 +8,7 @@ less of the same they are written four times a minute at most. A change between 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import msgspec
 
@@ -52,6 +53,7 @@ def changed(
     return found
 
 
+@lru_cache(maxsize=1024)  # most workers are idle
 def notes_on(worker: WorkerReport | None) -> Notes:
     """Return the annotations for the report of a worker; None is one that the framework does not know."""
     if worker is None:

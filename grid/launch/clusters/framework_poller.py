@@ -235,12 +235,13 @@ class FrameworkPoller:
                 if not visits.failure:
                     logger.exception("asking a head failed execution=%s", id)
             visits.silences = visits.silences + 1 if failure else 0
-            seen = self._seen(id)
+            after = self._seen(id)
+            seen = seen if after.pods == seen.pods else after  # with what was worked out about it already
         visits.is_at_rest = report is not None and _is_at_rest(report, seen, spec)  # until something changes
         # The sample needs no cluster and comes first, so that an outage of the cluster leaves no gap in the chart.
         await self._sample(id, visits, spec, seen, report)
         if report is not None:
-            await self._note_workers(id, visits, report)
+            await self._note_workers(seen.workers, visits, report)
             await self._note_demand(id, spec, report)
         return failure
 
@@ -261,8 +262,8 @@ class FrameworkPoller:
             raise FrameworkSilent("The head did not answer in time.") from None
         return report
 
-    async def _note_workers(self, id: str, visits: _Visits, report: ClusterReport) -> None:
-        workers, now = self._seen(id).workers, self._context.monotonic()
+    async def _note_workers(self, workers: Sequence[Pod], visits: _Visits, report: ClusterReport) -> None:
+        now = self._context.monotonic()
         alive = {pod.metadata.uid for pod in workers}
         visits.written_at = {uid: at for uid, at in visits.written_at.items() if uid in alive}
         for pod, notes in costs.changed(report, workers, visits.written_at, now=now):
@@ -319,10 +320,10 @@ def _is_at_rest(report: ClusterReport, seen: ObservedCluster, spec: ExecutionSpe
     minimum = spec.cluster.workers_minimum if spec.cluster else 0
     if report.pending_tasks > 0 or report.wanted_workers > minimum or len(report.workers) != minimum:
         return False
-    workers = seen.workers
-    return len(workers) == minimum and all(
-        is_up(pod) and (one := report.workers.get(pod.metadata.name)) is not None and one.tasks == 0 for pod in workers
+    are_idle = all(pod.metadata.name in report.workers for pod in seen.workers) and not any(
+        one.tasks for one in report.workers.values()
     )
+    return are_idle and len(seen.workers) == seen.ready_workers == minimum
 
 
 def _pause(silences: int) -> float:

@@ -10,6 +10,7 @@ was lost. What it waits for meanwhile is its standing.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import cached_property
 
 from grid.diagnosis.pods import explain_pod
 from grid.kube.objects import Event, Pod
@@ -31,20 +32,20 @@ NO_WORKER = ("no_worker_ready", "No worker is ready at the moment; they are star
 _ATTEMPTS = ("FailedCreate", "ReplicaSetCreateError")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots, which leave no place for cached properties
 class ObservedCluster:
     """The state of a cluster in Kubernetes now: its pods, and the events about any of its objects, oldest first."""
 
     pods: Sequence[Pod] = ()
     events: Sequence[Event] = field(default=())
 
-    @property
+    @cached_property
     def head(self) -> Pod | None:
         """The newest head that is not ending, else the newest; None without any."""
         heads = sorted(_of(self.pods, HEAD), key=lambda pod: (not _is_ending(pod), _age(pod)))
         return heads[-1] if heads else None
 
-    @property
+    @cached_property
     def workers(self) -> Sequence[Pod]:
         """The workers that are not ending, oldest first."""
         return sorted((pod for pod in _of(self.pods, WORKER) if not _is_ending(pod)), key=_age)
@@ -53,7 +54,7 @@ class ObservedCluster:
     def head_is_ready(self) -> bool:
         return self.head is not None and is_up(self.head)
 
-    @property
+    @cached_property
     def ready_workers(self) -> int:
         return sum(is_up(pod) for pod in self.workers)
 

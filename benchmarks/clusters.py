@@ -222,7 +222,7 @@ class Bench:
         return measured
 
 
-def launch(clusters: int, workers: int) -> list[str]:
+def launch(clusters: int, workers: int, *, on_demand: bool = False) -> list[str]:
     """As the form does, for users who each want some."""
     from grid.launch.clusters.request import ClusterRequest
     from grid.launch.request import LaunchRequest, submit
@@ -240,7 +240,7 @@ def launch(clusters: int, workers: int) -> list[str]:
         autoscale=True,
         target_cpu=80,
         target_memory=0,
-        on_demand=False,
+        on_demand=on_demand,
         local_storage="",
     )
     ids = []

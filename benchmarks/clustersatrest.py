@@ -53,8 +53,9 @@ def main(options: argparse.Namespace) -> None:
 
 async def measure(first: str, options: argparse.Namespace, folder: Path) -> None:
     from grid.changefeed import feed_of
+    from grid.database import background
     from grid.launch.context import LaunchTarget
-    from grid.launch.controller import Controller, in_thread
+    from grid.launch.controller import Controller
     from grid.models import ClusterSample
     from grid.models.dataplane import LOCAL
     from tests.launch.world import World
@@ -63,7 +64,7 @@ async def measure(first: str, options: argparse.Namespace, folder: Path) -> None
 
     async def counted(work: Any, /, *args: Any, **kwargs: Any) -> Any:
         calls[work.__name__] += 1
-        return await in_thread(work, *args, **kwargs)
+        return await background.run(work, *args, **kwargs)
 
     world, target, feed = World(now=datetime.now(UTC)), LaunchTarget(LOCAL, NAMESPACE, lambda id: "token"), feed_of()
     await to_running(world, Controller(world.cluster, target))

@@ -116,13 +116,13 @@ def test_a_round_of_one_data_plane_writes_nothing_of_another(shop: Shop, west: H
     before = written()
     assert not WORK[work]()
     assert written() == before
-    assert (len(ledger.row_versions(LOCAL)), len(ledger.running_clusters(LOCAL))) == (0, 0)
+    assert (len(ledger.row_versions(LOCAL)), len(ledger.running_clusters(LOCAL, {})[0])) == (0, 0)
 
 
 @pytest.mark.parametrize("work", WORK)
 def test_the_same_round_writes_in_its_own(shop: Shop, work: str) -> None:
     everything_to_do(shop)
-    assert (len(ledger.row_versions(LOCAL)), len(ledger.running_clusters(LOCAL))) == (3, 1)
+    assert (len(ledger.row_versions(LOCAL)), len(ledger.running_clusters(LOCAL, {})[0])) == (3, 1)
     before = written()
     WORK[work]()
     assert written() != before

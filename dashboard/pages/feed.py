@@ -6,10 +6,12 @@ newest state and skips the states between, so it gets fewer updates, never older
 
 import asyncio
 import logging
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
+from itertools import count
 from typing import Any
 
 from dashboard.access import Viewer
@@ -25,16 +27,23 @@ from grid.watch.hub import Subscription
 logger = logging.getLogger(__name__)
 
 rendered = RenderedFragments()
+_GOLDEN_RATIO = 0.618
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Intervals in seconds. After a read of the database a page rests `rest_factor` times as long, so that it does not overload it."""
+    """Intervals in seconds. After a read of the database a page rests `rest_factor` times as long, so that it does not overload it.
+
+    A round of measurements changes all pages at once. They take it in one after the other, `usage_apart` between two of them but all within
+    `usage_spread`, so that a change of something else need not wait for all of them.
+    """
 
     least: float = 0.02  # between two updates: a screen shows no more
     freshness: float = 1.0
     after_failure: float = 3.0
     rest_factor: float = 4.0
+    usage_apart: float = 0.01
+    usage_spread: float = 10.0  # the next round comes after fifteen
 
 
 async def current_fragments(
@@ -59,11 +68,13 @@ class Feed:
         *,
         pace: Pace,
         turns: Turns,
+        usage_delay: Callable[[], float] = lambda: 0.0,
     ) -> None:
+        """Build a feed; `usage_delay` returns the seconds after which it takes in a new round of measurements."""
         self.version = 0
         self.latest = Shown.of(())
         self._page, self._runtime, self._viewer, self._view = page, runtime, viewer, view
-        self._pace, self._turns = pace, turns
+        self._pace, self._turns, self._usage_delay = pace, turns, usage_delay
         self._newer = asyncio.Event()
         self._fragments: list[Fragment] = []
         self._messages: dict[int, str] = {}
@@ -151,8 +162,9 @@ class Feed:
         while (now := loop.time()) < tick_at:
             try:
                 async with asyncio.timeout(min(self._pace.freshness, tick_at - now)):
-                    await subscription.changed()
-                    break
+                    if await subscription.changed() != {self._runtime.usage.name}:
+                        break
+                    tick_at = min(tick_at, loop.time() + self._usage_delay())
             except TimeoutError:
                 self._publish([*self._fragments, self._freshness(self._runtime.clock())])
         return loop.time()
@@ -180,6 +192,7 @@ class Feeds:
         self._turns = turns or Turns()
         self._feeds: dict[Hashable, tuple[Feed, asyncio.Task[None]]] = {}
         self._joined: dict[Hashable, int] = {}
+        self._numbers = count()
 
     def __len__(self) -> int:
         return len(self._feeds)
@@ -189,7 +202,8 @@ class Feeds:
         """Yield the feed for the viewer's audience and the view; it starts when the first websocket joins and stops with the last."""
         key = (page.name, id(runtime), page.audience(viewer), view)
         if key not in self._feeds:
-            feed = Feed(page, runtime, viewer, view, pace=self._pace, turns=self._turns)
+            delay = partial(self._usage_delay, next(self._numbers))
+            feed = Feed(page, runtime, viewer, view, pace=self._pace, turns=self._turns, usage_delay=delay)
             self._feeds[key] = feed, asyncio.create_task(feed.run(), name=f"feed {page.name}")
         self._joined[key] = self._joined.get(key, 0) + 1
         try:
@@ -199,3 +213,7 @@ class Feeds:
             if not self._joined[key]:
                 del self._joined[key]
                 self._feeds.pop(key)[1].cancel()
+
+    def _usage_delay(self, number: int) -> float:
+        # Multiples of the golden ratio, without their whole parts, are spread evenly however many there are.
+        return min(self._pace.usage_spread, self._pace.usage_apart * len(self)) * (number * _GOLDEN_RATIO % 1)

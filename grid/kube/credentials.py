@@ -2,18 +2,23 @@
 
 The official client reads them; this module decides which to read, when to read them again, and turns its failures into
 sentences. Nothing is read before the first request, so that a process can start before its cluster exists; nor is that client
-imported, which takes half a second, so that a command that asks no cluster does not wait for it.
+imported, which takes a fifth of a second, so that a command that asks no cluster does not wait for it.
 """
 
 import asyncio
 import os
+import ssl
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import yaml
 
 from grid.errors import ClusterUnavailable
+from grid.kube.errors import translated
 
 IN_CLUSTER = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 DEFAULT = Path("~/.kube/config")
@@ -21,8 +26,40 @@ _LOAD_TIMEOUT = 60.0  # an exec plugin may ask a cloud's login service
 
 
 @dataclass(frozen=True, slots=True)
+class Access:
+    """An API server's address and what lets us in; for a server that stays as it is, also the `Credentials`.
+
+    `authorization` gives the header's value, or nothing.
+    """
+
+    server: str
+    authorization: Callable[[], Awaitable[str | None]]
+    tls: ssl.SSLContext | None = None
+    proxy: str | None = None
+    tls_server_name: str | None = None
+
+    def signature(self) -> object:
+        return None
+
+    async def load(self) -> "Access":
+        return self
+
+
+class Credentials(Protocol):
+    """The place that credentials come from."""
+
+    def signature(self) -> object:
+        """Return a value that changes when the credentials were replaced, as when a cluster was set up again."""
+        ...
+
+    async def load(self) -> Access:
+        """Read the credentials. Raise ClusterUnavailable with what to do."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class CredentialSource:
-    """The place that credentials come from. An empty `kubeconfig` means in-cluster ones if there are some, else the default file.
+    """What the official client reads. An empty `kubeconfig` means in-cluster ones if there are some, else the default file.
 
     `kubeconfig` may be several paths, separated as the platform separates paths; later ones only add.
     """
@@ -40,7 +77,6 @@ class CredentialSource:
         return not self.kubeconfig and bool(os.environ.get("KUBERNETES_SERVICE_HOST")) and IN_CLUSTER.exists()
 
     def signature(self) -> tuple[tuple[str, int, int], ...]:
-        """Return a value that changes when a file is replaced, as when a cluster was set up again."""
         found = []
         for path in self.paths():
             try:
@@ -51,8 +87,23 @@ class CredentialSource:
                 found.append((str(path), stat.st_ino, stat.st_mtime_ns))
         return tuple(found)
 
-    async def load(self) -> Any:
-        """Return the official client's Configuration, complete. Raise ClusterUnavailable with what to do."""
+    async def load(self) -> Access:
+        from kubernetes.aio.client.rest import RESTClientObject
+
+        configuration = await self._configuration()
+        server = configuration.host.rstrip("/")
+        with translated(host_of(server)):
+            rest = RESTClientObject(configuration)
+
+        async def authorization() -> str | None:
+            token: str | None = await configuration.get_api_key_with_prefix("BearerToken", "authorization")
+            return token
+
+        proxy = rest.proxy or _proxy_of(server)
+        return Access(server, authorization, rest.ssl_context, proxy, configuration.tls_server_name)
+
+    async def _configuration(self) -> Any:
+        """Return the official client's Configuration, complete."""
         from kubernetes.aio import config as kube_config
         from kubernetes.aio.client import Configuration
 
@@ -82,3 +133,21 @@ class CredentialSource:
             where = ", ".join(map(str, paths)) or "the service account"
             raise ClusterUnavailable(f"The credentials of {where} cannot be read ({type(error).__name__}).") from error
         return configuration
+
+
+def host_of(url: str) -> str:
+    """Host and port for messages. Raises ClusterUnavailable for what is no address of an API server."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        parts, port = urlsplit(""), None
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ClusterUnavailable("The API server's address in the kubeconfig is not a valid URL.")
+    return f"{parts.hostname}:{port}" if port else parts.hostname
+
+
+def _proxy_of(server: str) -> str | None:
+    """Return the proxy that the environment names for the server; the HTTP library would look for it at each request, in a thread."""
+    parts = urlsplit(server)
+    return None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)

@@ -1,59 +1,16 @@
-"""`KubeApi` over HTTP: the official client's credentials and TLS, raw bytes for lists and watches, no models.
+"""`KubeApi` over HTTP: raw bytes for lists and watches, no models. How a request is sent is in `grid.kube.transport`."""
 
-Every request has a connect and a read timeout. Connecting happens at the first request and again when credentials expire
-(401) or the kubeconfig was written anew, so this object lives as long as its process. Raises only errors of `grid.errors`.
-"""
+from collections.abc import AsyncIterator
+from typing import Literal
 
-import asyncio
-import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import Any, Literal
-from urllib.parse import urlsplit
-
-import aiohttp
-import msgspec
-from yarl import URL
-
-from grid.errors import ClusterUnavailable
 from grid.kube.api import Propagation
 from grid.kube.credentials import CredentialSource
-from grid.kube.errors import decode_status, error_of, translated
 from grid.kube.objects import RawObject
 from grid.kube.resources import PODS, Resource
+from grid.kube.transport import FIELD_MANAGER, Transport, decode_object, query_of
 
-FIELD_MANAGER = "compute-grid"
-CONNECT_SECONDS = 5.0
-READ_SECONDS = 30.0
-LIST_SECONDS = 120.0  # a page of a large list may be read from the disk first
-WATCH_GRACE_SECONDS = 30.0  # the server ends a watch itself when its time is over; later than that it is dead
 FOLLOW_READ_SECONDS = 3600.0  # a program may print nothing for long
-_RELOAD_SECONDS = 5.0  # refused credentials are read again at most this often
-_LONGEST_LINE = 64 * 2**20
 _MERGE_PATCH = "application/merge-patch+json"
-# Compression of lists costs both sides more than a cluster's network does.
-_HEADERS = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": FIELD_MANAGER}
-_METADATA_LIST = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json"
-_decode_object = msgspec.json.Decoder(RawObject).decode
-
-
-@dataclass(frozen=True, slots=True)
-class _Connection:
-    """One reading of the credentials, with the session that uses them."""
-
-    configuration: Any
-    session: aiohttp.ClientSession
-    base_url: str
-    host: str
-    extra: dict[str, Any]
-    signature: object
-    made_at: float
-
-    async def headers(self) -> dict[str, str]:
-        """Asked anew for each request: a service account's token is replaced while we run."""
-        token = await self.configuration.get_api_key_with_prefix("BearerToken", "authorization")
-        return {"Authorization": token} if token else {}
 
 
 async def connect(*, kubeconfig: str = "", context: str = "") -> "HttpKubeApi":
@@ -67,77 +24,13 @@ async def connect(*, kubeconfig: str = "", context: str = "") -> "HttpKubeApi":
     return api
 
 
-class HttpKubeApi:
-    """Ask a Kubernetes API server over HTTP; `source` says where the credentials are, `read_seconds` how long an answer may take to come.
-
-    Belongs to one event loop.
-    """
-
-    def __init__(
-        self,
-        source: CredentialSource,
-        *,
-        read_seconds: float = READ_SECONDS,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._source = source
-        self._clock = clock
-        self._read_seconds = read_seconds
-        self._connection: _Connection | None = None
-        self._retired: list[aiohttp.ClientSession] = []
-        self._suspect = False
-        self._lock = asyncio.Lock()
+class HttpKubeApi(Transport):
+    """Ask a Kubernetes API server over HTTP."""
 
     async def version(self) -> RawObject:
         """What the server says it is; the cheapest proof that it answers."""
         async with self._request("GET", "/version") as response:
-            return _decode_object(await response.read())
-
-    async def list_page(
-        self,
-        resource: Resource,
-        *,
-        namespace: str = "",
-        label_selector: str = "",
-        field_selector: str = "",
-        limit: int = 500,
-        continue_token: str = "",
-        metadata_only: bool = False,
-    ) -> bytes:
-        query = _query(labelSelector=label_selector, fieldSelector=field_selector, **{"continue": continue_token})
-        if limit:
-            query["limit"] = str(limit)
-        path = resource.path(namespace=namespace)
-        accept = _METADATA_LIST if metadata_only else _HEADERS["Accept"]
-        async with self._request("GET", path, query=query, read_seconds=LIST_SECONDS, accept=accept) as response:
-            return await response.read()
-
-    async def watch(
-        self,
-        resource: Resource,
-        *,
-        resource_version: str,
-        namespace: str = "",
-        label_selector: str = "",
-        field_selector: str = "",
-        timeout_seconds: int = 300,
-        initial_events: bool = False,
-    ) -> AsyncIterator[bytes]:
-        query = _query(
-            watch="true",
-            allowWatchBookmarks="true",
-            sendInitialEvents="true" if initial_events else "",
-            resourceVersionMatch="NotOlderThan" if initial_events else "",
-            resourceVersion=resource_version,
-            labelSelector=label_selector,
-            fieldSelector=field_selector,
-            timeoutSeconds=str(timeout_seconds),
-        )
-        path = resource.path(namespace=namespace)
-        patience = timeout_seconds + WATCH_GRACE_SECONDS
-        async with self._request("GET", path, query=query, read_seconds=patience) as response:
-            async for line in _lines(response):
-                yield line
+            return decode_object(await response.read())
 
     async def get(self, resource: Resource, name: str, *, namespace: str = "") -> RawObject:
         return await self._object("GET", resource.path(namespace=namespace, name=name))
@@ -146,16 +39,16 @@ class HttpKubeApi:
         self, resource: Resource, body: RawObject, *, namespace: str = "", dry_run: bool = False
     ) -> RawObject:
         namespace = namespace or body.get("metadata", {}).get("namespace", "")
-        query = _query(fieldManager=FIELD_MANAGER, dryRun="All" if dry_run else "")
+        query = query_of(fieldManager=FIELD_MANAGER, dryRun="All" if dry_run else "")
         return await self._object("POST", resource.path(namespace=namespace), query=query, body=body)
 
     async def replace(self, resource: Resource, name: str, body: RawObject, *, namespace: str = "") -> RawObject:
         path = resource.path(namespace=namespace, name=name)
-        return await self._object("PUT", path, query=_query(fieldManager=FIELD_MANAGER), body=body)
+        return await self._object("PUT", path, query=query_of(fieldManager=FIELD_MANAGER), body=body)
 
     async def patch(self, resource: Resource, name: str, body: RawObject, *, namespace: str = "") -> RawObject:
         path = resource.path(namespace=namespace, name=name)
-        query = _query(fieldManager=FIELD_MANAGER)
+        query = query_of(fieldManager=FIELD_MANAGER)
         return await self._object("PATCH", path, query=query, body=body, content_type=_MERGE_PATCH)
 
     async def delete(
@@ -168,15 +61,8 @@ class HttpKubeApi:
         propagation: Propagation | None = None,
         uid: str = "",
     ) -> None:
-        options: RawObject = {"apiVersion": "v1", "kind": "DeleteOptions"}
-        if grace_seconds is not None:
-            options["gracePeriodSeconds"] = grace_seconds
-        if propagation is not None:
-            options["propagationPolicy"] = propagation
-        if uid:
-            options["preconditions"] = {"uid": uid}
-        async with self._request("DELETE", resource.path(namespace=namespace, name=name), body=options) as response:
-            await response.read()
+        path = resource.path(namespace=namespace, name=name)
+        await self._delete(path, grace_seconds=grace_seconds, propagation=propagation, uid=uid)
 
     async def logs(
         self,
@@ -190,7 +76,7 @@ class HttpKubeApi:
         timestamps: bool = False,
     ) -> AsyncIterator[bytes]:
         flags = {"previous": previous, "follow": follow, "timestamps": timestamps}
-        query = _query(
+        query = query_of(
             container=container,
             tailLines="" if tail_lines is None else str(tail_lines),
             **{name: "true" for name, given in flags.items() if given},
@@ -205,168 +91,3 @@ class HttpKubeApi:
         self, method: Literal["GET", "PATCH", "POST"], path: str, body: RawObject | None = None
     ) -> RawObject:
         return await self._object(method, f"/sandbox/{path}", body=body)
-
-    async def close(self) -> None:
-        async with self._lock:
-            if self._connection is not None:
-                await self._connection.session.close()
-                self._connection = None
-            await self._close_retired()
-
-    # --- Inside ---
-
-    async def _object(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: dict[str, str] | None = None,
-        body: object = None,
-        content_type: str = "application/json",
-    ) -> RawObject:
-        async with self._request(method, path, query=query, body=body, content_type=content_type) as response:
-            answer = await response.read()
-        try:
-            return _decode_object(answer)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise ClusterUnavailable("The API server's address answers with something that is not JSON.") from error
-
-    @asynccontextmanager
-    async def _request(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: dict[str, str] | None = None,
-        body: object = None,
-        content_type: str = "application/json",
-        read_seconds: float = 0.0,
-        accept: str = _HEADERS["Accept"],
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """One successful response, being read. Refused credentials are read again once, and the request repeated."""
-        connection = await self._connected()
-        data = None if body is None else msgspec.json.encode(body)
-        timeout = aiohttp.ClientTimeout(
-            total=None, connect=CONNECT_SECONDS, sock_read=read_seconds or self._read_seconds
-        )
-
-        async def send() -> aiohttp.ClientResponse:
-            headers = _HEADERS | {"Accept": accept} | await connection.headers()
-            if data is not None:
-                headers["Content-Type"] = content_type
-            return await connection.session.request(
-                method,
-                URL(connection.base_url + path, encoded=True),
-                params=query,
-                data=data,
-                headers=headers,
-                timeout=timeout,
-                allow_redirects=False,
-                **connection.extra,
-            )
-
-        try:
-            with translated(connection.host):
-                response = await send()
-                if response.status == 401 and (renewed := await self._renewed(connection)) is not connection:
-                    response.release()
-                    connection = renewed
-                    response = await send()
-                try:
-                    if response.status >= 300:
-                        raise error_of(response.status, decode_status(await response.read()), response.headers)
-                    yield response
-                finally:
-                    # Not released to the pool when left half-way: a watch that nobody reads must end at the server too.
-                    response.close() if not response.content.at_eof() else response.release()
-        except ClusterUnavailable:
-            self._suspect = True
-            raise
-
-    async def _connected(self) -> _Connection:
-        """The connection; made at the first request, and again when requests failed and the kubeconfig was rewritten."""
-        async with self._lock:
-            known = self._connection
-            if known is not None and self._suspect and self._source.signature() != known.signature:
-                await known.session.close()
-                known = None
-            self._suspect = False
-            self._connection = known or await self._connect()
-            return self._connection
-
-    async def _renewed(self, refused: _Connection) -> _Connection:
-        """After a 401: the credentials read again, or the same connection when that was done a moment ago."""
-        async with self._lock:
-            if self._connection is refused and self._clock() - refused.made_at >= _RELOAD_SECONDS:
-                self._connection = await self._connect()
-                # Its watches go on with what they were admitted with, so it closes one renewal later.
-                await self._close_retired()
-                self._retired.append(refused.session)
-            return self._connection or refused
-
-    async def _close_retired(self) -> None:
-        while self._retired:
-            await self._retired.pop().close()
-
-    async def _connect(self) -> _Connection:
-        signature = self._source.signature()
-        configuration = await self._source.load()
-        from kubernetes.aio.client.rest import RESTClientObject  # imported only now, as in `credentials`
-
-        host = _host_of(configuration.host)
-        with translated(host):
-            rest = RESTClientObject(configuration)
-            session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(ssl=rest.ssl_context, limit=0),
-                trust_env=True,
-                read_bufsize=2**20,
-            )
-        extra: dict[str, Any] = {}
-        if rest.proxy:
-            extra["proxy"] = rest.proxy
-        if configuration.tls_server_name:
-            extra["server_hostname"] = configuration.tls_server_name
-        return _Connection(
-            configuration=configuration,
-            session=session,
-            base_url=configuration.host.rstrip("/"),
-            host=host,
-            extra=extra,
-            signature=signature,
-            made_at=self._clock(),
-        )
-
-
-def _host_of(url: str) -> str:
-    """Host and port for messages. Raises ClusterUnavailable for what is no address of an API server."""
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError:
-        parts, port = urlsplit(""), None
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ClusterUnavailable("The API server's address in the kubeconfig is not a valid URL.")
-    return f"{parts.hostname}:{port}" if port else parts.hostname
-
-
-def _query(**given: str) -> dict[str, str]:
-    return {name: value for name, value in given.items() if value}
-
-
-async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-    """Whole lines, however the network has cut them; an unfinished last one is dropped, since its end is missing."""
-    begun: list[bytes] = []
-    size = 0
-    async for chunk in response.content.iter_any():
-        *whole, rest = chunk.split(b"\n")
-        for line in whole:
-            if begun:
-                line = b"".join((*begun, line))
-                begun, size = [], 0
-            if line:
-                yield line
-        if rest:
-            begun.append(rest)
-            size += len(rest)
-            if size > _LONGEST_LINE:
-                raise ClusterUnavailable("The API server sends a watch event of more than 64 MiB.")

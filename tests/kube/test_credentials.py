@@ -164,6 +164,21 @@ async def test_an_address_that_is_none_is_an_outage(write_config: WriteConfig) -
         await api.close()
 
 
+async def test_a_proxy_of_the_environment_is_asked_unless_the_address_needs_none(
+    write_config: WriteConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with serving(echo) as proxy:
+        monkeypatch.setenv("HTTP_PROXY", proxy.url)
+        monkeypatch.setenv("NO_PROXY", "near.example")
+        source = CredentialSource(write_config("http://far.example:6443"))
+        api = HttpKubeApi(source)
+        await api.get(NODES, "n")
+        await api.close()
+        assert proxy.seen[0].headers["Host"] == "far.example:6443"
+        write_config("http://near.example:6443")
+        assert (await source.load()).proxy is None
+
+
 def test_without_a_kubeconfig_a_pods_service_account_comes_before_the_home_folder(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

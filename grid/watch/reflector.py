@@ -168,25 +168,28 @@ class Reflector(Generic[T]):
         """One watch, to its end. False when it was silent or garbled rather than closed."""
         seconds = self._rng.randint(*self._timing.watch_seconds)
         watch = self._open(seconds, version=self._version)
+        longest = seconds + self._timing.grace_seconds
+        loop = asyncio.get_running_loop()
+        heard = loop.time()
         count = 0
-        # The protocol says iterator, and every iterator of bytes here is a generator, which must be closed when left.
-        async with aclosing(watch) as lines:  # type: ignore[type-var]
-            while True:
-                try:
-                    async with asyncio.timeout(seconds + self._timing.grace_seconds):
-                        line = await anext(lines, None)
-                except TimeoutError:
-                    self._unsure = True
-                    logger.debug("watch is silent, opening another store=%s", self._store.name)
-                    return False
-                if line is None:
-                    self._store.mark_heard(self._clock())
-                    return True
-                if not self._take(self._codec.line(line)):
-                    return False
-                count += 1
-                if count % self._timing.lines_at_once == 0:
-                    await asyncio.sleep(0)
+        try:
+            # The protocol says iterator, and every iterator of bytes here is a generator, which must be closed when left.
+            async with asyncio.timeout(longest) as patience, aclosing(watch) as lines:  # type: ignore[type-var]
+                async for line in lines:
+                    if not self._take(self._codec.line(line)):
+                        return False
+                    count += 1
+                    if count % self._timing.lines_at_once == 0:
+                        await asyncio.sleep(0)
+                    if (now := loop.time()) - heard >= 1:  # not for each line of a flood
+                        heard = now
+                        patience.reschedule(now + longest)
+        except TimeoutError:
+            self._unsure = True
+            logger.debug("watch is silent, opening another store=%s", self._store.name)
+            return False
+        self._store.mark_heard(self._clock())
+        return True
 
     def _open(self, seconds: int, *, version: str) -> AsyncIterator[bytes]:
         """A watch from that version, or without one a streaming list."""

@@ -58,7 +58,7 @@ class Pods:
     """When the worker pods came to be and became ready, as a watch tells it."""
 
     def __init__(self, client: Client, namespace: str, selector: str) -> None:
-        self.mirror = Mirror(client, PODS.path(namespace), label_selector=selector)
+        self.mirror = Mirror(client, PODS, namespace=namespace, label_selector=selector)
         self.mirror.subscribe(self._changed)
         self._created: dict[str, float] = {}
         self._ready: dict[str, float] = {}
@@ -156,7 +156,7 @@ class Bench:
         return all(now[watch] > before[watch] for watch in watches)
 
     async def is_empty(self, namespace: str) -> bool:
-        return not (await self.client.list(PODS.path(namespace))).items
+        return not await self.client.list(PODS.path(namespace))
 
     # Ours
 
@@ -210,7 +210,7 @@ class Bench:
                     await self.client.create(gateway.CLUSTERS, gateway.cluster(config, self.workers))
 
             async def all_run() -> bool:
-                found = (await self.client.list(gateway.CLUSTERS)).items
+                found = await self.client.list(gateway.CLUSTERS)
                 return all((each.get("status") or {}).get("phase") == "Running" for each in found)
 
             pods = Pods(self.client, gateway.NAMESPACE, gateway.WORKERS)

@@ -21,8 +21,8 @@ from typing import NamedTuple
 
 import aiohttp
 
+from grid.kube.credentials import CredentialSource
 from grid.sandbox.client import Client
-from grid.sandbox.client.kubeconfig import read_kubeconfig
 from grid.sandbox.cluster import EmbeddedClusterSettings, run_cluster
 from grid.sandbox.kubelet import FleetSettings
 from grid.sandbox.pools import DEFAULT_POOLS, NodePool
@@ -95,11 +95,11 @@ def client(kubeconfig: Path) -> Client:
 
 async def requests(kubeconfig: Path) -> Counter[Request]:
     """All requests since the start, by who asked; subresources as "pods/status"."""
-    place = read_kubeconfig(kubeconfig)
-    headers = {"Authorization": f"Bearer {place.token}", "User-Agent": AGENT}
+    place = await CredentialSource(str(kubeconfig)).load()
+    headers = {"Authorization": await place.authorization() or "", "User-Agent": AGENT}
     async with (
         aiohttp.ClientSession(headers=headers) as http,
-        http.get(f"{place.server}/metrics", ssl=place.ssl_context or True) as answer,
+        http.get(f"{place.server}/metrics", ssl=place.tls or True) as answer,
     ):
         text = await answer.text()
     found: Counter[Request] = Counter()

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.embedded import process
-from grid.sandbox.client import PODS, SERVICES, ApiError, Client, Mirror, Object, condition_of, labels_of
+from grid.errors import GridError
+from grid.sandbox.client import PODS, SERVICES, Client, Mirror, Object, condition_of, labels_of
 
 PACKAGE = "dask-gateway-server[kubernetes]==2026.3.0"
 AGENT = "OpenAPI-Generator"
@@ -100,7 +101,7 @@ async def furnish(client: Client) -> None:
 async def keep_endpoints(client: Client) -> None:
     """What the endpoints controller of a full cluster does for schedulers: once one is ready, its Service has an address."""
     selector = f"gateway.dask.org/instance={INSTANCE},app.kubernetes.io/component=dask-scheduler"
-    pods, services = (Mirror(client, one.path(NAMESPACE), label_selector=selector) for one in (PODS, SERVICES))
+    pods, services = (Mirror(client, one, namespace=NAMESPACE, label_selector=selector) for one in (PODS, SERVICES))
     ready: dict[str, Object] = {}
     made: dict[str, Object] = {}
     news: asyncio.Queue[str] = asyncio.Queue()
@@ -132,12 +133,12 @@ async def _publish(client: Client, service: Object, pod: Object) -> None:
     ports = [{"name": port["name"], "port": port["port"], "protocol": "TCP"} for port in service["spec"]["ports"]]
     metadata = {"name": service["metadata"]["name"], "labels": service["metadata"]["labels"]}
     subset = {"addresses": [{"ip": pod["status"]["podIP"]}], "ports": ports}
-    with contextlib.suppress(ApiError):
+    with contextlib.suppress(GridError):
         await client.create(f"/api/v1/namespaces/{NAMESPACE}/endpoints", {"metadata": metadata, "subsets": [subset]})
 
 
 async def clear(client: Client) -> None:
     """Ends all clusters; what belongs to them goes with them."""
     for path in (CLUSTERS, f"/api/v1/namespaces/{NAMESPACE}/endpoints"):
-        for obj in (await client.list(path)).items:
+        for obj in await client.list(path):
             await client.delete(f"{path}/{obj['metadata']['name']}", propagation="Background")

@@ -30,7 +30,9 @@ class Problem:
 
 
 class GridError(Exception):
-    """Root of all errors raised on purpose."""
+    """Root of all errors raised on purpose. `retry_after` is the seconds that the server asked to wait, or 0."""
+
+    retry_after = 0.0
 
 
 class ClusterUnavailable(GridError):
@@ -54,7 +56,7 @@ class Expired(GridError):
 
 
 class TooManyRequests(GridError):
-    """The server asks to wait; `retry_after` is in seconds."""
+    """The server asks to wait."""
 
     def __init__(self, message: str, *, retry_after: float = 1.0) -> None:
         super().__init__(message)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from django.conf import settings
 
-# Django and the embedded cluster's own client give these their names.
-NAMED_BY_OTHERS = {"Command", "Migration", "Resource"}
+# Django gives these their names.
+NAMED_BY_OTHERS = {"Command", "Migration"}
 
 
 def test_a_public_class_has_a_name_that_occurs_once() -> None:

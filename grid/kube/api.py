@@ -13,8 +13,8 @@ from grid.kube.resources import Resource
 Propagation = Literal["Background", "Foreground", "Orphan"]
 
 
-class KubeApi(Protocol):
-    """Reading returns bytes where a cache decodes them itself, and whole objects where a caller wants one."""
+class Followable(Protocol):
+    """What a reflector asks of a cluster."""
 
     async def list_page(
         self,
@@ -47,6 +47,10 @@ class KubeApi(Protocol):
         With `initial_events` it is a streaming list: what exists comes first, as ADDED, and then a bookmark that says so. Raises
         Rejected when the server has none."""
         ...
+
+
+class KubeApi(Followable, Protocol):
+    """Reading returns bytes where a cache decodes them itself, and whole objects where a caller wants one."""
 
     async def get(self, resource: Resource, name: str, *, namespace: str = "") -> RawObject: ...
 

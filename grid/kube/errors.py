@@ -62,8 +62,28 @@ def trimmed(text: str) -> str:
     return text if len(text) <= _LONGEST_MESSAGE else text[: _LONGEST_MESSAGE - 1] + "…"
 
 
+class _Refused(Exception):
+    """The cause of an error that is made of the API server's answer; it keeps that answer word for word."""
+
+    def __init__(self, code: int, status: Status) -> None:
+        super().__init__(code, status.reason)
+        self.status = msgspec.structs.replace(status, code=code)
+
+
 def error_of(code: int, status: Status, headers: Mapping[str, str] | None = None) -> GridError:
     """Return the error for an answer that is not a success."""
+    error = _error_of(code, status, headers or {})
+    error.__cause__ = _Refused(code, status)
+    return error
+
+
+def answer_of(error: BaseException) -> Status:
+    """Return what the API server said, word for word; the error's own sentence when it said nothing, and code 0 when it did not answer."""
+    status = error.__cause__.status if isinstance(error.__cause__, _Refused) else Status()
+    return status if status.message else msgspec.structs.replace(status, message=str(error))
+
+
+def _error_of(code: int, status: Status, headers: Mapping[str, str]) -> GridError:
     message = trimmed(status.message) or f"The API server answered HTTP {code}."
     if code == 401:
         return NotAllowed("The cluster does not accept our credentials; they may have expired.")
@@ -76,7 +96,7 @@ def error_of(code: int, status: Status, headers: Mapping[str, str] | None = None
     if code == 410:
         return Expired(message)
     if code == 429:
-        return TooManyRequests(message, retry_after=_retry_after(status, headers or {}))
+        return TooManyRequests(message, retry_after=_retry_after(status, headers))
     if 400 <= code < 500:
         return Rejected(_problems(status, message))
     if 300 <= code < 400:

@@ -21,7 +21,7 @@ from typing import Any
 from grid.keptfiles import LEAST_ROOM, damages, lack_of_room
 from grid.sandbox.apiserver import ApiServer, Tokens
 from grid.sandbox.apiserver.files import write_private
-from grid.sandbox.apiserver.identity import KUBELET_CLIENT
+from grid.sandbox.apiserver.identity import CONTEXTS, KUBELET_CLIENT
 from grid.sandbox.client import Client
 from grid.sandbox.control import Control
 from grid.sandbox.controllers.autoscaler import AutoscalerSettings, ClusterAutoscaler
@@ -142,7 +142,7 @@ async def run_cluster(settings: EmbeddedClusterSettings, stop: asyncio.Event, re
         try:
             url = await _listen(server, settings)
             ready(url)
-            async with Client.from_kubeconfig(settings.kubeconfig, "kubelet") as client:
+            async with client_of(server, "kubelet") as client:
                 fleet_settings = replace(settings.fleet, kubelet_token=tokens.by_name[KUBELET_CLIENT])
                 fleet = Fleet(
                     client,
@@ -154,7 +154,7 @@ async def run_cluster(settings: EmbeddedClusterSettings, stop: asyncio.Event, re
                 with _starting(settings.data):
                     await fleet.start()
                 try:
-                    await run_parts(_parts(settings, fleet), settings.kubeconfig, stop)
+                    await run_parts(_parts(settings, fleet), partial(client_of, server), stop)
                 finally:
                     await fleet.stop()
         finally:
@@ -164,6 +164,12 @@ async def run_cluster(settings: EmbeddedClusterSettings, stop: asyncio.Event, re
             await server.stop()
     finally:
         lock.release()
+
+
+def client_of(server: ApiServer, context: str = "admin") -> Client:
+    """Return a client of a server that listens, with an identity of its kubeconfig."""
+    token = server.tokens.by_name[CONTEXTS[context]]
+    return Client.with_token(f"https://{server.address}", token, server.certificate.authority)
 
 
 async def run_nodes(settings: EmbeddedClusterSettings, stop: asyncio.Event) -> None:
@@ -246,12 +252,16 @@ def _parts(settings: EmbeddedClusterSettings, fleet: Fleet) -> Sequence[Componen
 
 
 async def run_parts(
-    parts: Sequence[Component], kubeconfig: Path, stop: asyncio.Event, *, restart_seconds: float = _RESTART_SECONDS
+    parts: Sequence[Component],
+    client_of: Callable[[str], Client],
+    stop: asyncio.Event,
+    *,
+    restart_seconds: float = _RESTART_SECONDS,
 ) -> None:
     """Run all parts until `stop` is set, and then cancel them."""
     tasks = [
         asyncio.create_task(
-            supervise(part.name, partial(_with_client, part, kubeconfig), restart_seconds=restart_seconds),
+            supervise(part.name, partial(_with_client, part, client_of), restart_seconds=restart_seconds),
             name=part.name,
         )
         for part in parts
@@ -264,8 +274,8 @@ async def run_parts(
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _with_client(part: Component, kubeconfig: Path) -> None:
-    async with Client.from_kubeconfig(kubeconfig, part.context) as client:
+async def _with_client(part: Component, client_of: Callable[[str], Client]) -> None:
+    async with client_of(part.context) as client:
         await part.run(client)
 
 

@@ -16,21 +16,21 @@ from pathlib import Path
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
+from grid.errors import GridError, NotFound
 from grid.sandbox.apiserver.answers import json_answer
 from grid.sandbox.apiserver.selectors import label_predicate
 from grid.sandbox.apiserver.status import Failure
 from grid.sandbox.apiserver.store import Record
 from grid.sandbox.apiserver.usage import node_metrics, pod_metrics
 from grid.sandbox.client import (
+    API_SERVICES,
     NODES,
     PODS,
     SERVICES,
     Api,
-    ApiError,
     Clock,
     Mirror,
     Object,
-    Resource,
     SystemClock,
     key_of,
     name_of,
@@ -39,7 +39,6 @@ from grid.sandbox.kubelet.certificate import serving_context
 
 logger = logging.getLogger(__name__)
 
-API_SERVICES = Resource("/apis/apiregistration.k8s.io/v1", "apiservices", "APIService", namespaced=False)
 _GROUP, _VERSION = "metrics.k8s.io", "v1beta1"
 _ROOT = f"/apis/{_GROUP}/{_VERSION}"
 _API_SERVICE = f"{_VERSION}.{_GROUP}"
@@ -59,8 +58,8 @@ class MetricsServer:
         self._summaries = summaries
         self._directory = directory
         self._clock = clock or SystemClock()
-        self._pods = Mirror(api, PODS.path(), clock=self._clock)
-        self._nodes = Mirror(api, NODES.path(), clock=self._clock)
+        self._pods = Mirror(api, PODS, clock=self._clock)
+        self._nodes = Mirror(api, NODES, clock=self._clock)
         self._registered = False
 
     async def run(self) -> None:
@@ -95,7 +94,7 @@ class MetricsServer:
         while True:
             try:
                 problem = await self._register(port)
-            except ApiError as error:
+            except GridError as error:
                 problem = str(error)
             if problem != told:
                 logger.log(
@@ -129,7 +128,7 @@ class MetricsServer:
     async def _take_leave(self) -> None:
         if not self._registered:
             return
-        with contextlib.suppress(ApiError, TimeoutError):
+        with contextlib.suppress(GridError, TimeoutError):
             async with asyncio.timeout(_FAREWELL_SECONDS):
                 path = API_SERVICES.path(name=_API_SERVICE)
                 found = await self._get(path)
@@ -140,10 +139,8 @@ class MetricsServer:
     async def _get(self, path: str) -> Object | None:
         try:
             return await self._api.get(path)
-        except ApiError as error:
-            if error.not_found:
-                return None
-            raise
+        except NotFound:
+            return None
 
     # Answers
 

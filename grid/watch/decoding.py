@@ -4,7 +4,7 @@ Messages about bad input name the field that is wrong and never quote its value,
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -92,15 +92,15 @@ Line = Changed[T] | Bookmark | Failed | Unreadable
 
 
 class Codec(Generic[T]):
-    """Decoders for one type of object, made once."""
+    """Decoders for one type of object, made once. A type that msgspec does not know is called with the whole object."""
 
     def __init__(self, kind: type[T]) -> None:
         self._kind = kind
         # The type is only known here, so the checker cannot follow it into the generic structs.
-        self._change: msgspec.json.Decoder[_Change[T]] = msgspec.json.Decoder(_Change[kind])  # type: ignore[valid-type]
-        self._page: msgspec.json.Decoder[_Page[T]] = msgspec.json.Decoder(_Page[kind])  # type: ignore[valid-type]
+        self._change: msgspec.json.Decoder[_Change[T]] = msgspec.json.Decoder(_Change[kind], dec_hook=_made)  # type: ignore[valid-type]
+        self._page: msgspec.json.Decoder[_Page[T]] = msgspec.json.Decoder(_Page[kind], dec_hook=_made)  # type: ignore[valid-type]
         self._raw_page = msgspec.json.Decoder(_Page[msgspec.Raw])  # type: ignore[type-var]
-        self._object = msgspec.json.Decoder(kind)
+        self._object = msgspec.json.Decoder(kind, dec_hook=_made)
         self._loose = msgspec.json.Decoder(_Change[_Loose])  # type: ignore[type-var]
 
     def page(self, body: bytes, *, whole: bool = False) -> DecodedPage[T]:
@@ -155,3 +155,7 @@ class Codec(Generic[T]):
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             logger.warning("unreadable object skipped in a list kind=%s reason=%s", self._kind.__name__, error)
             return None
+
+
+def _made(kind: Callable[[Any], T], raw: Any) -> T:
+    return kind(raw)

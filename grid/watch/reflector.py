@@ -17,8 +17,8 @@ from functools import partial
 from typing import Generic, TypeVar
 
 from grid.backoff import Backoff
-from grid.errors import ClusterUnavailable, Expired, GridError, TooManyRequests
-from grid.kube.api import KubeApi
+from grid.errors import ClusterUnavailable, Expired, GridError
+from grid.kube.api import Followable
 from grid.kube.resources import Resource
 from grid.watch.decoding import Bookmark, Changed, Codec, Failed, Line, Unreadable
 from grid.watch.hub import Hub
@@ -46,7 +46,7 @@ class Reflector(Generic[T]):
 
     def __init__(
         self,
-        api: KubeApi,
+        api: Followable,
         feed: ListWatch[T],
         store: Store[T],
         hub: Hub,
@@ -91,7 +91,7 @@ class Reflector(Generic[T]):
             except GridError as error:
                 self._failed(str(error))
                 sound = False
-                delay = error.retry_after if isinstance(error, TooManyRequests) else 0.0
+                delay = error.retry_after
             except Exception as error:
                 # A fault of ours or an answer nobody foresaw: what we hold may be wrong, so begin anew.
                 logger.exception("following the cluster failed store=%s", self._store.name)

@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from grid.kube.objects import Metadata
 from grid.watch.hub import NAME, Hub, Topic
 
 
@@ -23,9 +22,17 @@ class Freshness:
     error: str
 
 
+class Identified(Protocol):
+    @property
+    def key(self) -> str: ...
+
+    @property
+    def resource_version(self) -> str: ...
+
+
 class HasMetadata(Protocol):
     @property
-    def metadata(self) -> Metadata: ...
+    def metadata(self) -> Identified: ...
 
 
 logger = logging.getLogger(__name__)

@@ -1,12 +1,13 @@
 """Foreign errors in, ours out: one kind for each decision, and nothing secret in any message."""
 
+import json
 import ssl
 
 import aiohttp
 import pytest
 
 from grid.errors import ClusterUnavailable, Expired, GridError, NotAllowed, Rejected, TooManyRequests
-from grid.kube.errors import decode_status, error_of, translated
+from grid.kube.errors import answer_of, decode_status, error_of, translated
 
 
 def test_every_problem_of_a_refused_object_is_told_with_its_path() -> None:
@@ -88,3 +89,17 @@ def test_our_own_errors_and_faults_pass() -> None:
         raise Expired("too old")
     with pytest.raises(KeyError), translated("host"):
         raise KeyError("a fault of ours is not an outage")
+
+
+def test_an_error_keeps_what_the_server_said_word_for_word() -> None:
+    causes = [{"reason": "FieldValueInvalid", "message": "Invalid value", "field": "spec.x"}]
+    body = {"message": "it is invalid: " + "x" * 1000, "reason": "Invalid", "details": {"causes": causes}}
+    said = answer_of(error_of(422, decode_status(json.dumps(body).encode())))
+    assert (said.code, said.reason, said.message) == (422, "Invalid", body["message"])
+    assert said.details is not None
+    assert said.details.causes is not None
+    assert said.details.causes[0].field == "spec.x"
+    page = answer_of(error_of(404, decode_status(b"<html>404 page not found</html>")))
+    assert (page.code, page.reason, page.message) == (404, "", "The API server answered HTTP 404.")
+    own = answer_of(ClusterUnavailable("It is away."))
+    assert (own.code, own.message) == (0, "It is away.")

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Protocol
 
+from grid.errors import GridError
 from grid.sandbox.apiserver import ApiServer, Tokens
 from grid.sandbox.client import (
     DEPLOYMENTS,
@@ -17,7 +18,6 @@ from grid.sandbox.client import (
     NODES,
     PODS,
     Api,
-    ApiError,
     Client,
     Clock,
     Mirrors,
@@ -29,6 +29,7 @@ from grid.sandbox.client import (
     namespace_of,
     uid_of,
 )
+from grid.sandbox.cluster import client_of
 
 START = datetime(2026, 11, 21, 4, 0, tzinfo=UTC)
 _DEADLINE_SECONDS = 30.0
@@ -92,17 +93,11 @@ async def api_server(folder: Path, clock: Clock) -> AsyncIterator[Client]:
     """A fresh embedded API server and an admin's client of it."""
     server = ApiServer(folder, Tokens.load_or_make(folder / "tokens.json"), clock=clock.now)
     await server.start()
-    kubeconfig = await asyncio.to_thread(_write, folder / "kubeconfig", server.kubeconfig())
     try:
-        async with Client.from_kubeconfig(kubeconfig) as client:
+        async with client_of(server) as client:
             yield client
     finally:
         await server.stop()
-
-
-def _write(path: Path, text: str) -> Path:
-    path.write_text(text, encoding="utf-8")
-    return path
 
 
 async def eventually(condition: Callable[[], object], what: str) -> None:
@@ -262,7 +257,7 @@ class FakeKubelet:
             "state": {"running": {"startedAt": now}},
         }
         body = {"status": {"phase": "Running", "conditions": [condition], "containerStatuses": [state]}}
-        with suppress(ApiError):
+        with suppress(GridError):
             current = self.mirrors.of(PODS).get(key_of(pod))
             if current is not None and uid_of(current) == uid_of(pod):
                 path = PODS.path(namespace_of(pod), name_of(pod), "status")
@@ -270,5 +265,5 @@ class FakeKubelet:
 
     async def _end(self, pod: Object) -> None:
         await self.clock.sleep(self.plan.stop)
-        with suppress(ApiError):
+        with suppress(GridError):
             await self.client.delete(PODS.path(namespace_of(pod), name_of(pod)), grace_seconds=0, uid=uid_of(pod))

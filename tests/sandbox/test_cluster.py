@@ -5,12 +5,13 @@ import signal
 import socket
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from grid.sandbox.client import Client
 from grid.sandbox.cluster import CannotStart, Component, DataLock, EmbeddedClusterSettings, run_cluster, run_parts
-from tests.sandbox.apiserver.conftest import Api
 
 ROOT = Path(__file__).parents[2]
 _HOLDER = """
@@ -82,9 +83,8 @@ async def test_a_place_that_cannot_be_written_is_told_in_one_sentence(tmp_path: 
 
 
 async def test_a_part_that_fails_is_started_again_and_the_others_go_on(
-    api: Api, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    (tmp_path / "config").write_text(api.server.kubeconfig())
     starts, steady_starts = 0, 0
     again, stop = asyncio.Event(), asyncio.Event()
 
@@ -102,7 +102,8 @@ async def test_a_part_that_fails_is_started_again_and_the_others_go_on(
         await asyncio.sleep(60)
 
     parts = (Component("fragile part", "admin", fragile), Component("steady part", "admin", steady))
-    running = asyncio.create_task(run_parts(parts, tmp_path / "config", stop, restart_seconds=0.01))
+    client_of = partial(Client.with_token, "http://127.0.0.1:1")
+    running = asyncio.create_task(run_parts(parts, client_of, stop, restart_seconds=0.01))
     async with asyncio.timeout(10):
         await again.wait()
         stop.set()

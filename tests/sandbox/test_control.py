@@ -182,8 +182,8 @@ async def test_a_cluster_of_its_own_process_stands_changes_and_is_left_alone_by_
             state = await client.get("/sandbox/population")
             assert state["changes"] - before == pytest.approx(60 * 20, rel=0.3)
             assert state["pods"] == pytest.approx(500, abs=60)
-            nodes = [node for node in (await client.list(NODES.path())).items if SIMULATED in labels_of(node)]
+            nodes = [node for node in await client.list(NODES.path()) if SIMULATED in labels_of(node)]
             assert len(nodes) == 50
             assert not [node for node in nodes if node["status"]["conditions"][-1]["status"] != "True"]
-            pods = (await client.list(POD.path("compute-grid"))).items
+            pods = await client.list(POD.path("compute-grid"))
             assert sum(pod["status"]["phase"] == "Running" for pod in pods) > 400

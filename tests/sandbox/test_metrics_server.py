@@ -12,8 +12,9 @@ import aiohttp
 import pytest
 from django.core.management import CommandError, call_command
 
-from grid.sandbox.client import NODES, PODS, SERVICES, ApiError, Client, Object, SystemClock
-from grid.sandbox.metricsserver import API_SERVICES, MetricsServer, api_service, service
+from grid.errors import GridError
+from grid.sandbox.client import API_SERVICES, NODES, PODS, SERVICES, Client, Object, SystemClock
+from grid.sandbox.metricsserver import MetricsServer, api_service, service
 from tests.sandbox.controllers.test_horizontal import until
 from tests.sandbox.support import add_node, api_server, make_node, make_pod
 
@@ -52,7 +53,7 @@ async def registered(client: Client) -> Object:
     async def look() -> Object:
         try:
             return await client.get(PATH)
-        except ApiError:
+        except GridError:
             return {}
 
     found = await until(look, bool)
@@ -101,7 +102,7 @@ async def test_it_answers_with_what_pods_and_nodes_use(tmp_path: Path) -> None:
             assert (await ask(spec, f"{root}/nodes/b"))[0] == 404
             kinds = {resource["kind"] for resource in (await ask(spec, root))[1]["resources"]}
             assert kinds == {"NodeMetrics", "PodMetrics"}
-            assert (await client.list(NODES.path())).items
+            assert await client.list(NODES.path())
 
 
 async def test_it_registers_itself_and_takes_its_leave(tmp_path: Path) -> None:
@@ -116,7 +117,7 @@ async def test_it_registers_itself_and_takes_its_leave(tmp_path: Path) -> None:
             }
             assert (await client.get(SERVICE))["spec"]["externalName"] == "localhost"
         for path in (PATH, SERVICE):
-            with pytest.raises(ApiError, match="not found"):
+            with pytest.raises(GridError, match="not found"):
                 await client.get(path)
 
 
@@ -140,7 +141,7 @@ async def test_another_metrics_server_stays(tmp_path: Path, caplog: pytest.LogCa
         async with serving(client, tmp_path):
             await until(_said(caplog), bool)
         assert (await client.get(PATH))["spec"]["service"]["name"] == "metrics-server"
-        with pytest.raises(ApiError, match="not found"):
+        with pytest.raises(GridError, match="not found"):
             await client.get(SERVICE)
     assert "this cluster has another metrics server, kube-system/metrics-server; remove its APIService" in caplog.text
 

@@ -387,8 +387,7 @@ def _fits(namespace: str, label_selector: str, field_selector: str) -> Matcher:
 
 
 def _check_version(resource: Resource, old: RawObject, meta: RawObject) -> None:
-    given = meta.get("resourceVersion")
-    if given and given != old["metadata"]["resourceVersion"]:
+    if any(meta.get(key) not in ("", None, old["metadata"][key]) for key in ("resourceVersion", "uid")):
         raise Conflict(
             f'Operation cannot be fulfilled on {resource.plural} "{old["metadata"]["name"]}": '
             "the object has been modified; please apply your changes to the latest version and try again"

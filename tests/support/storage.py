@@ -88,8 +88,9 @@ class Storage:
             meta.setdefault("creationTimestamp", _stamp(self._clock()))
             meta["generation"] = 1
         else:
-            kept = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
-            meta.update({key: old["metadata"][key] for key in kept if key in old["metadata"]})
+            meta.update({key: old["metadata"][key] for key in ("uid", "creationTimestamp")})
+            for key in {"deletionTimestamp", "deletionGracePeriodSeconds"} & old["metadata"].keys():
+                meta.setdefault(key, old["metadata"][key])
             meta["generation"] = old["metadata"].get("generation", 1) + (obj.get("spec") != old.get("spec"))
             if obj | {"metadata": {**meta, "resourceVersion": old["metadata"]["resourceVersion"]}} == old:
                 return old
@@ -100,12 +101,12 @@ class Storage:
         return obj
 
     def delete(self, resource: Resource, obj: RawObject, grace_seconds: int | None) -> None:
-        """At once, except a pod on a node: that one waits for the kubelet."""
+        """At once, except a pod on a node: that one waits for the kubelet, and a shorter grace period shortens the first."""
         spec = obj.get("spec", {})
         grace = spec.get("terminationGracePeriodSeconds", 30) if grace_seconds is None else grace_seconds
         if resource != PODS or not spec.get("nodeName") or grace == 0:
             self.erase(resource, obj)
-        elif "deletionTimestamp" not in obj["metadata"]:
+        elif grace < obj["metadata"].get("deletionGracePeriodSeconds", grace + 1):
             marked = copy.deepcopy(obj)
             marked["metadata"]["deletionTimestamp"] = _stamp(self._clock() + timedelta(seconds=grace))
             marked["metadata"]["deletionGracePeriodSeconds"] = grace

@@ -11,11 +11,11 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Literal
 
+from grid.errors import Conflict, GridError, NotAllowed, NotFound
+from grid.kube.resources import EVENTS
 from grid.sandbox.client.clock import Clock, SystemClock
-from grid.sandbox.client.errors import ApiError
 from grid.sandbox.client.http import Api
 from grid.sandbox.client.objects import Object, format_time
-from grid.sandbox.client.resources import EVENTS
 
 logger = logging.getLogger(__name__)
 
@@ -61,9 +61,9 @@ class EventRecorder:
         try:
             async with lock:
                 self._remember(key, await self._write(key, about, type, reason, message))
-        except ApiError as error:
+        except GridError as error:
             # A terminating namespace refuses new events, which is expected; every other refusal is worth a warning.
-            level = logging.DEBUG if error.status in (403, 404) else logging.WARNING
+            level = logging.DEBUG if isinstance(error, NotAllowed | NotFound) else logging.WARNING
             logger.log(level, "event not written reason=%s about=%s: %s", reason, about.get("name"), error)
         finally:
             if not lock.locked():
@@ -92,9 +92,8 @@ class EventRecorder:
             again = {"count": known.get("count", 1) + 1, "lastTimestamp": now, "message": message}
             try:
                 return await self._api.patch(path, again)
-            except ApiError as error:
-                if not error.not_found:
-                    raise
+            except NotFound:
+                pass
         source = {"component": self._component} | ({"host": self._host} if self._host else {})
         stamp = int(self._clock.now().timestamp() * 1_000_000_000)
         event: Object = {
@@ -122,9 +121,7 @@ class EventRecorder:
         while True:
             try:
                 return await self._api.create(EVENTS.path(namespace), event)
-            except ApiError as error:
-                if error.status != 409:
-                    raise
+            except Conflict:
                 stem, _, stamp = event["metadata"]["name"].rpartition(".")
                 event["metadata"]["name"] = f"{stem}.{int(stamp, 16) + 1:x}"
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from grid.errors import GridError, NotFound
 from grid.labels import DELETION_CANDIDATE_TAINT, TO_BE_DELETED_TAINT
 from grid.sandbox.client import (
     CONFIG_MAPS,
@@ -20,7 +21,6 @@ from grid.sandbox.client import (
     PODS,
     VOLUME_CLAIMS,
     Api,
-    ApiError,
     Clock,
     Object,
     condition_of,
@@ -120,7 +120,7 @@ class ClusterAutoscaler(EmbeddedController):
                     self._wake.clear()
                     try:
                         await self.run_once()
-                    except ApiError as error:
+                    except GridError as error:
                         logger.warning("autoscaling waits for the API server: %s", error)
                     except Exception:
                         logger.exception("a round of autoscaling failed; the next one starts anew")
@@ -272,7 +272,7 @@ class ClusterAutoscaler(EmbeddedController):
     async def _remove(self, node: Object, verdict: NodeVerdict) -> None:
         try:
             await self._removal.remove(node, verdict)
-        except ApiError as error:
+        except GridError as error:
             logger.warning("node=%s: its removal is interrupted and will be tried again: %s", verdict.node, error)
         except Exception:
             logger.exception("node=%s: its removal failed and will be tried again", verdict.node)
@@ -295,9 +295,7 @@ class ClusterAutoscaler(EmbeddedController):
         body = config_map(status_text(groups, self._transitions, now), now)
         try:
             await self._client.patch(CONFIG_MAPS.path(NAMESPACE, NAME), body)
-        except ApiError as error:
-            if not error.not_found:
-                raise
+        except NotFound:
             await self._client.create(CONFIG_MAPS.path(NAMESPACE), body)
 
     def _facts(

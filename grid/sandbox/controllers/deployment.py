@@ -5,17 +5,19 @@ Every reconciliation of a Deployment reads the mirrors, makes at most one step o
 read, so a decision on an old copy is refused by the server and taken again.
 """
 
+import contextlib
 import copy
 import logging
 from collections.abc import Sequence
 
+from grid.errors import Conflict, GridError, NotFound
 from grid.sandbox.client import (
     DEPLOYMENTS,
     PODS,
     REPLICA_SETS,
-    ApiError,
     Object,
     annotations_of,
+    answer_of,
     controller_of,
     is_terminating,
     key_of,
@@ -186,13 +188,14 @@ class DeploymentController(QueueController):
         name = name_of(wanted)
         try:
             created = await self._client.create(REPLICA_SETS.path(namespace_of(deployment)), wanted)
-        except ApiError as error:
-            existing = await self._existing(deployment, wanted) if error.conflict else None
+        except Conflict:
+            existing = await self._existing(deployment, wanted)
             if existing is None:
-                if not error.conflict:
-                    await self._report_refused_set(deployment, name, error)
                 raise
             return existing
+        except GridError as error:
+            await self._report_refused_set(deployment, name, error)
+            raise
         size = spec_replicas(created)
         if size:
             await self._tell_scaled(deployment, name, 0, size)
@@ -238,8 +241,8 @@ class DeploymentController(QueueController):
         await self._put_status(deployment, status)
         return None
 
-    async def _report_refused_set(self, deployment: Object, name: str, error: ApiError) -> None:
-        message = f'Failed to create new replica set "{name}": {error.message}'
+    async def _report_refused_set(self, deployment: Object, name: str, error: GridError) -> None:
+        message = f'Failed to create new replica set "{name}": {answer_of(error).message}'
         self._set_condition(deployment, RolloutCondition(PROGRESSING, "False", "ReplicaSetCreateError", message))
         await self._put_status(deployment, deployment["status"])
         await self._events.record(_reference(deployment), "ReplicaSetCreateError", message, type="Warning")
@@ -272,11 +275,8 @@ class DeploymentController(QueueController):
             if is_terminating(item):
                 continue
             path = REPLICA_SETS.path(namespace_of(item), name_of(item))
-            try:
+            with contextlib.suppress(NotFound):
                 await self._client.delete(path, uid=uid_of(item), propagation="Background")
-            except ApiError as error:
-                if not error.not_found:
-                    raise
 
     async def _write_basic_status(self, deployment: Object, newest: Object | None, sets: Sequence[Object]) -> None:
         await self._put_status(deployment, rolloutstatus.basic_status(deployment, newest, sets, self._clock.now()))
@@ -289,7 +289,7 @@ class DeploymentController(QueueController):
 
     async def _put_status(self, deployment: Object, status: Object) -> None:
         """Write the status, and the revision with it: a write of the status does not count as a new generation."""
-        known = self._deployments.get(key_of(deployment)) or {}
+        known: Object = self._deployments.get(key_of(deployment)) or {}
         revision = annotations_of(deployment).get(REVISION, "")
         if known.get("status") == status and annotations_of(known).get(REVISION, "") == revision:
             return
@@ -300,9 +300,8 @@ class DeploymentController(QueueController):
             if annotations_of(answer).get(REVISION, "") != revision:
                 # A server that keeps only the status of such a write needs another one for the annotation.
                 answer = await self._client.patch(path, {"metadata": {"annotations": {REVISION: revision}}})
-        except ApiError as error:
-            if not error.not_found:
-                raise
+        except NotFound:
+            pass
         else:
             deployment["metadata"]["resourceVersion"] = answer["metadata"]["resourceVersion"]
 

@@ -4,18 +4,19 @@ The number of expected pods comes from their controllers where the budget needs 
 granted eviction count as gone at once (`disruptedPods`), until they are gone or two minutes have passed.
 """
 
+import contextlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from grid.errors import NotFound
 from grid.sandbox.client import (
     DEPLOYMENTS,
     DISRUPTION_BUDGETS,
     PODS,
     REPLICA_SETS,
-    ApiError,
     Object,
     condition_of,
     controller_of,
@@ -170,11 +171,8 @@ class DisruptionController(QueueController):
             "kind": DISRUPTION_BUDGETS.kind,
             "status": status,
         }
-        try:
+        with contextlib.suppress(NotFound):
             await self._client.update(DISRUPTION_BUDGETS.path(namespace_of(budget), name_of(budget), "status"), body)
-        except ApiError as error:
-            if not error.not_found:
-                raise
 
     def _condition(self, budget: Object, allowed: int, problem: str) -> Object:
         status = "True" if allowed else "False"

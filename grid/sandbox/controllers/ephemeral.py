@@ -7,11 +7,12 @@ an event that says so. The controller is level-triggered.
 from collections.abc import Mapping
 from typing import Any
 
+from grid.errors import GridError
 from grid.sandbox.client import (
     PODS,
     VOLUME_CLAIMS,
-    ApiError,
     Object,
+    answer_of,
     controller_of,
     is_terminating,
     key_of,
@@ -69,8 +70,8 @@ class EphemeralVolumeController(QueueController):
             return ownership_problem(pod, found)
         try:
             await self._client.create(VOLUME_CLAIMS.path(namespace_of(pod)), claim)
-        except ApiError as error:
-            return f"create PVC {name_of(claim)}: {error.message}"
+        except GridError as error:
+            return f"create PVC {name_of(claim)}: {answer_of(error).message}"
         return ""
 
 

@@ -7,6 +7,7 @@ failing costs no more than working. The memory of recent recommendations and res
 """
 
 import asyncio
+import contextlib
 import logging
 import random
 import re
@@ -14,15 +15,18 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
+from grid.errors import Conflict, GridError, NotFound
 from grid.quantity import millicores
 from grid.sandbox.client import (
+    AUTOSCALERS,
+    POD_METRICS,
     PODS,
     Api,
-    ApiError,
     Clock,
     Mirrors,
     Object,
     Resource,
+    answer_of,
     key_of,
     labels_of,
     name_of,
@@ -39,8 +43,6 @@ from grid.sandbox.controllers.selectors import matches_labels
 
 logger = logging.getLogger(__name__)
 
-AUTOSCALERS = Resource("/apis/autoscaling/v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler")
-POD_METRICS = Resource("/apis/metrics.k8s.io/v1beta1", "pods", "PodMetrics")
 EXTERNAL_METRICS = "/apis/external.metrics.k8s.io/v1beta1"
 _LONGEST_ANSWER_SECONDS = 10.0
 _WITHOUT_STATUS = {
@@ -90,9 +92,11 @@ class HorizontalController(QueueController):
             return None
         try:
             await self._sync(key, autoscaler)
-        except ApiError as error:
+        except GridError as error:
             # Mostly the status was written meanwhile by another client: the next reconciliation has the newer one.
-            logger.log(logging.DEBUG if error.conflict else logging.WARNING, "horizontal key=%s: %s", key, error)
+            logger.log(
+                logging.DEBUG if isinstance(error, Conflict) else logging.WARNING, "horizontal key=%s: %s", key, error
+            )
         except Exception:
             logger.exception("horizontal key=%s failed and tries again", key)
         return self._settings.sync_seconds
@@ -102,8 +106,8 @@ class HorizontalController(QueueController):
         try:
             path = (await self._target(reference)).path(namespace, reference["name"], "scale")
             found = await self._client.get(path)
-        except (ApiError, _NoSuchTarget) as error:
-            problem = error.message if isinstance(error, ApiError) else str(error)
+        except (GridError, _NoSuchTarget) as error:
+            problem = answer_of(error).message
             status, told = without_scale(autoscaler, problem, self._clock.now())
             await self._write(autoscaler, status, (told,))
             return
@@ -124,17 +128,15 @@ class HorizontalController(QueueController):
             return known
         if not _GROUP_VERSION.fullmatch(version):
             raise _NoSuchTarget(f"unexpected GroupVersion string: {version}")
-        group = version.rpartition("/")[0]
+        group, _, name = version.rpartition("/")
         prefix = f"/apis/{version}" if group else f"/api/{version}"
         try:
             served = (await self._client.get(prefix)).get("resources") or ()
-        except ApiError as error:
-            if not error.not_found:
-                raise
+        except NotFound:
             served = ()
         for item in served:
             if item.get("kind") == kind and "/" not in item["name"]:
-                found = self._targets[version, kind] = Resource(prefix, item["name"], kind)
+                found = self._targets[version, kind] = Resource(group, name, item["name"], kind)
                 return found
         raise _NoSuchTarget(f'no matches for kind "{kind}" in group "{group}"')
 
@@ -177,22 +179,23 @@ class HorizontalController(QueueController):
     async def _usage(self, namespace: str, selector: str) -> NamespaceUsage:
         try:
             found = await self._client.list(POD_METRICS.path(namespace), label_selector=selector)
-        except ApiError as error:
-            problem = f"unable to fetch metrics from resource metrics API: {error.message or error.reason}"
+        except GridError as error:
+            problem = f"unable to fetch metrics from resource metrics API: {answer_of(error).message}"
             return NamespaceUsage(namespace, problem=problem)
-        return read_usage(namespace, found.items)
+        return read_usage(namespace, found)
 
     async def _external(self, namespace: str, metric: Mapping[str, Any]) -> External:
         path = f"{EXTERNAL_METRICS}/namespaces/{namespace}/{quote(name_of_metric(metric), safe='')}"
         try:
             async with asyncio.timeout(_LONGEST_ANSWER_SECONDS):
                 found = await self._client.list(path, label_selector=query_of(metric))
-            return External([millicores(item["value"]) for item in found.items])
-        except ApiError as error:
-            problem = error.message or error.reason
-            if not error.reason and error.status in _WITHOUT_STATUS:
+            return External([millicores(item["value"]) for item in found])
+        except GridError as error:
+            answer = answer_of(error)
+            problem = answer.message
+            if not answer.reason and answer.code in _WITHOUT_STATUS:
                 # The API is not served or unavailable: the message is that of the real one's client.
-                problem = f"{_WITHOUT_STATUS[error.status]} (get {name_of_metric(metric)}.external.metrics.k8s.io)"
+                problem = f"{_WITHOUT_STATUS[answer.code]} (get {name_of_metric(metric)}.external.metrics.k8s.io)"
         except TimeoutError:
             # A server that hangs must not keep the other autoscalers waiting.
             problem = f"no answer within {_LONGEST_ANSWER_SECONDS:g} seconds"
@@ -204,8 +207,8 @@ class HorizontalController(QueueController):
         """Return why the server refused, or ""."""
         try:
             await self._client.update(path, {**found, "spec": {**(found.get("spec") or {}), "replicas": replicas}})
-        except ApiError as error:
-            return error.message or error.reason
+        except GridError as error:
+            return answer_of(error).message
         return ""
 
     async def _write(self, autoscaler: Object, status: Mapping[str, Any], events: tuple[Happening, ...]) -> None:
@@ -220,11 +223,8 @@ class HorizontalController(QueueController):
             "kind": AUTOSCALERS.kind,
             "status": dict(status),
         }
-        try:
+        with contextlib.suppress(NotFound):
             await self._client.update(AUTOSCALERS.path(namespace_of(autoscaler), name_of(autoscaler), "status"), body)
-        except ApiError as error:
-            if not error.not_found:
-                raise
 
 
 class _NoSuchTarget(Exception):

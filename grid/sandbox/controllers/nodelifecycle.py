@@ -11,12 +11,12 @@ import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
+from grid.errors import Conflict, GridError, NotFound
 from grid.sandbox.client import (
     LEASES,
     NODES,
     PODS,
     Api,
-    ApiError,
     Clock,
     EventRecorder,
     Mirrors,
@@ -93,7 +93,7 @@ class NodeLifecycleController(EmbeddedController):
                 self._wake.clear()
                 try:
                     await self.run_once()
-                except ApiError as error:
+                except GridError as error:
                     logger.warning("node lifecycle waits for the API server: %s", error)
                 except Exception:
                     logger.exception("a round of node lifecycle failed; the next one starts anew")
@@ -115,9 +115,7 @@ class NodeLifecycleController(EmbeddedController):
         for step, item in steps:
             try:
                 await step(item)
-            except ApiError as error:
-                if not (error.not_found or error.conflict):
-                    raise
+            except (NotFound, Conflict) as error:
                 logger.debug("%s changed meanwhile and is looked at again: %s", key_of(item), error)
         known = {name_of(node) for node in self._nodes.items()}
         self._memory.heard = {name: heard for name, heard in self._memory.heard.items() if name in known}
@@ -217,14 +215,12 @@ class NodeLifecycleController(EmbeddedController):
         logger.info("pod=%s deleted: its node %s is gone", key_of(pod), node or "was never assigned")
 
     async def _node_still_missing(self, name: str) -> None:
-        """Raise `ApiError` unless the server confirms that the node is gone, because the mirror may be behind."""
+        """Raise unless the server confirms that the node is gone, because the mirror may be behind."""
         try:
             await self._client.get(NODES.path(name=name))
-        except ApiError as error:
-            if error.not_found:
-                return
-            raise
-        raise ApiError(409, "NodeIsBack", f"node {name} exists again")
+        except NotFound:
+            return
+        raise Conflict(f"node {name} exists again")
 
 
 def _about(pod: Object) -> Object:

@@ -4,21 +4,23 @@ Every step can be interrupted and begun again. A removal that cannot be finished
 budget refuses for too long) is called off, and the node takes pods again.
 """
 
+import contextlib
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from grid.errors import Conflict, GridError, NotFound
 from grid.labels import DELETION_CANDIDATE_TAINT, TO_BE_DELETED_TAINT
 from grid.sandbox.client import (
     CONFIG_MAPS,
     NODES,
     PODS,
     Api,
-    ApiError,
     Clock,
     EventRecorder,
     Object,
+    answer_of,
     is_terminating,
     name_of,
     namespace_of,
@@ -75,11 +77,8 @@ class NodeRemoval:
             await self._events.record(about_node, "ScaleDownFailed", message, type="Warning")
             return False
         await self._cloud.delete(name)
-        try:
+        with contextlib.suppress(NotFound):
             await self._client.delete(NODES.path(name=name), uid=uid_of(node))
-        except ApiError as error:
-            if not error.not_found:
-                raise
         done = f"Scale-down: empty node {name} removed" if empty else f"Scale-down: node {name} removed with drain"
         await self._tell(done, empty=empty)
         return True
@@ -117,8 +116,8 @@ class NodeRemoval:
             await self._clock.sleep(_POLL_SECONDS)
 
     async def _pods_on(self, name: str) -> list[Any]:
-        listing = await self._client.list(PODS.path(), field_selector=f"spec.nodeName={name}")
-        return pods_to_move([pod for pod in listing.items if not is_finished(pod)])
+        found = await self._client.list(PODS.path(), field_selector=f"spec.nodeName={name}")
+        return pods_to_move([pod for pod in found if not is_finished(pod)])
 
     async def _evict(self, pod: Object, told: set[str]) -> str:
         """Ask for an eviction once; return the refusal, or "" when the pod is being deleted."""
@@ -131,8 +130,10 @@ class NodeRemoval:
         }
         try:
             await self._client.create(PODS.path(namespace, name, "eviction"), body)
-        except ApiError as error:
-            return "" if error.not_found or error.conflict else error.message
+        except (NotFound, Conflict):
+            return ""
+        except GridError as error:
+            return answer_of(error).message
         if uid_of(pod) not in told:
             told.add(uid_of(pod))
             about = reference_to(pod, kind=PODS.kind, api_version=PODS.api_version)
@@ -170,8 +171,7 @@ async def _change_taints(client: Api, name: str, *, remove: Sequence[str], add: 
                 body = {"metadata": {"resourceVersion": version}, "spec": {"taints": taints or None}}
                 await client.patch(NODES.path(name=name), body)
             return
-        except ApiError as error:
-            if error.not_found:
-                return
-            if not error.conflict:
-                raise
+        except NotFound:
+            return
+        except Conflict:
+            pass

@@ -7,14 +7,16 @@ match it are released.
 """
 
 import asyncio
+import contextlib
 import copy
 import logging
 
+from grid.errors import Conflict, GridError, NotAllowed, NotFound
 from grid.sandbox.client import (
     PODS,
     REPLICA_SETS,
-    ApiError,
     Object,
+    answer_of,
     controller_of,
     format_time,
     is_terminating,
@@ -78,7 +80,7 @@ class ReplicaSetController(QueueController):
         if found is None:
             return None
         owned = await self._claim(found)
-        problem: ApiError | None = None
+        problem: GridError | None = None
         reason = ""
         again: float | None = None
         if not self._expectations.settle(uid_of(found), owned):
@@ -98,7 +100,7 @@ class ReplicaSetController(QueueController):
         conditions = self._conditions(found, problem, reason, settled=again is None)
         await self._write_status(found, status_of(counts, found["metadata"].get("generation", 0), conditions))
         if problem is not None:
-            raise AlreadyReported(problem.message) from problem
+            raise AlreadyReported(answer_of(problem).message) from problem
         waits = [wait for wait in (again, counts.check_again) if wait is not None]
         return min(waits, default=None)
 
@@ -125,13 +127,10 @@ class ReplicaSetController(QueueController):
             references.append(owner)
         meta = {"uid": uid_of(pod), "resourceVersion": pod["metadata"].get("resourceVersion")}
         body = {"metadata": {**meta, "ownerReferences": references}}
-        try:
+        with contextlib.suppress(NotFound):
             await self._client.patch(PODS.path(namespace_of(pod), name_of(pod)), body)
-        except ApiError as error:
-            if not error.not_found:
-                raise
 
-    async def _correct(self, found: Object, active: list[Object], difference: int) -> ApiError | None:
+    async def _correct(self, found: Object, active: list[Object], difference: int) -> GridError | None:
         """Create missing pods or delete surplus ones; return the first refusal, or None."""
         if difference < 0:
             return await self._create_slowly(found, min(-difference, _BURST))
@@ -149,7 +148,7 @@ class ReplicaSetController(QueueController):
         siblings = [item for item in self._sets.items() if (controller_of(item) or {}).get("uid") == owner["uid"]]
         return [pod for item in siblings for pod in self._pods.of(uid_of(item))]
 
-    async def _create_slowly(self, found: Object, missing: int) -> ApiError | None:
+    async def _create_slowly(self, found: Object, missing: int) -> GridError | None:
         batch = 1
         while missing > 0:
             batch = min(batch, missing)
@@ -161,7 +160,7 @@ class ReplicaSetController(QueueController):
             batch *= 2
         return None
 
-    async def _create_one(self, found: Object) -> ApiError | None:
+    async def _create_one(self, found: Object) -> GridError | None:
         template = found["spec"]["template"]
         meta = template.get("metadata") or {}
         namespace = namespace_of(found)
@@ -179,28 +178,32 @@ class ReplicaSetController(QueueController):
         about = _reference(found)
         try:
             created = await self._client.create(PODS.path(namespace), pod)
-        except ApiError as error:
+        except GridError as error:
             if not _namespace_is_ending(error):
-                await self._events.record(about, "FailedCreate", f"Error creating: {error.message}", type="Warning")
+                await self._events.record(
+                    about, "FailedCreate", f"Error creating: {answer_of(error).message}", type="Warning"
+                )
             return error
         self._expectations.created(uid_of(found), uid_of(created))
         await self._events.record(about, "SuccessfulCreate", f"Created pod: {name_of(created)}")
         return None
 
-    async def _delete_one(self, found: Object, pod: Object) -> ApiError | None:
+    async def _delete_one(self, found: Object, pod: Object) -> GridError | None:
         about = _reference(found)
         try:
             await self._client.delete(PODS.path(namespace_of(pod), name_of(pod)), uid=uid_of(pod))
-        except ApiError as error:
-            if error.not_found or error.conflict:
-                return None
-            await self._events.record(about, "FailedDelete", f"Error deleting: {error.message}", type="Warning")
+        except (NotFound, Conflict):
+            return None
+        except GridError as error:
+            await self._events.record(
+                about, "FailedDelete", f"Error deleting: {answer_of(error).message}", type="Warning"
+            )
             return error
         self._expectations.deleted(uid_of(found), uid_of(pod))
         await self._events.record(about, "SuccessfulDelete", f"Deleted pod: {name_of(pod)}")
         return None
 
-    def _conditions(self, found: Object, problem: ApiError | None, reason: str, *, settled: bool) -> list[Object]:
+    def _conditions(self, found: Object, problem: GridError | None, reason: str, *, settled: bool) -> list[Object]:
         known: list[Object] = found.get("status", {}).get("conditions") or []
         failure = next((item for item in known if item["type"] == "ReplicaFailure"), None)
         if problem is None:
@@ -213,7 +216,7 @@ class ReplicaSetController(QueueController):
             "status": "True",
             "lastTransitionTime": format_time(self._clock.now()),
             "reason": reason,
-            "message": problem.message,
+            "message": answer_of(problem).message,
         }
         return [*known, condition]
 
@@ -221,11 +224,8 @@ class ReplicaSetController(QueueController):
         if found.get("status") == status:
             return
         body = {**found, "apiVersion": REPLICA_SETS.api_version, "kind": REPLICA_SETS.kind, "status": status}
-        try:
+        with contextlib.suppress(NotFound):
             await self._client.update(REPLICA_SETS.path(namespace_of(found), name_of(found), "status"), body)
-        except ApiError as error:
-            if not error.not_found:
-                raise
 
 
 def _owner_reference(found: Object) -> Object:
@@ -243,6 +243,7 @@ def _reference(found: Object) -> Object:
     return reference_to(found, kind=REPLICA_SETS.kind, api_version=REPLICA_SETS.api_version)
 
 
-def _namespace_is_ending(error: ApiError) -> bool:
-    causes = error.details.get("causes") or ()
-    return error.status == 403 and any(cause.get("reason") == "NamespaceTerminating" for cause in causes)
+def _namespace_is_ending(error: GridError) -> bool:
+    details = answer_of(error).details
+    causes = (details.causes if details else None) or ()
+    return isinstance(error, NotAllowed) and any(cause.reason == "NamespaceTerminating" for cause in causes)

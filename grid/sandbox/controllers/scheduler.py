@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from grid.errors import Conflict, GridError, NotFound
 from grid.sandbox.client import (
     NODES,
     PODS,
     VOLUME_CLAIMS,
-    ApiError,
     Object,
     condition_of,
     format_time,
@@ -133,8 +133,8 @@ class Scheduler(EmbeddedController):
             else:
                 self._remember_failure(pod, changes)
                 await self._report_unschedulable(pod, decision.message)
-        except ApiError as error:
-            if error.not_found or error.conflict:
+        except GridError as error:
+            if isinstance(error, NotFound | Conflict):
                 logger.debug("pod=%s is gone or was bound by another: %s", key_of(pod), error)
             else:
                 logger.warning("pod=%s is tried again: %s", key_of(pod), error)

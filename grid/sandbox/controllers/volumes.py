@@ -4,9 +4,11 @@ There are no PersistentVolume objects and no storage classes in the embedded clu
 kubelets keep its directory. On another cluster this controller is not started.
 """
 
+import contextlib
+
+from grid.errors import NotFound
 from grid.sandbox.client import (
     VOLUME_CLAIMS,
-    ApiError,
     Object,
     is_terminating,
     key_of,
@@ -33,11 +35,8 @@ class VolumeBinder(QueueController):
         claim = self._claims.get(key)
         if claim is None or is_terminating(claim) or claim.get("status", {}).get("phase") == "Bound":
             return None
-        try:
+        with contextlib.suppress(NotFound):
             await self._write(claim, f"pvc-{uid_of(claim)}")
-        except ApiError as error:
-            if not error.not_found:
-                raise
         return None
 
     async def _write(self, claim: Object, volume: str) -> None:

@@ -8,7 +8,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from grid.sandbox.client import ApiError
+from grid.errors import Conflict, GridError
 from grid.workqueue import WorkQueue
 
 logger = logging.getLogger(__name__)
@@ -40,10 +40,14 @@ async def _worker(queue: WorkQueue, work: Work, name: str) -> None:
         except AlreadyReported as refusal:
             logger.debug("%s key=%s tries again: %s", name, key, refusal)
             queue.retry(key)
-        except ApiError as error:
+        except GridError as error:
             # A conflict means that our copy was old: the mirror is about to receive the newer one.
             logger.log(
-                logging.DEBUG if error.conflict else logging.WARNING, "%s key=%s tries again: %s", name, key, error
+                logging.DEBUG if isinstance(error, Conflict) else logging.WARNING,
+                "%s key=%s tries again: %s",
+                name,
+                key,
+                error,
             )
             queue.retry(key, at_least=error.retry_after)
         except Exception:

@@ -10,7 +10,8 @@ import logging
 from datetime import datetime, timedelta
 from typing import Literal
 
-from grid.sandbox.client import ApiError, Object, name_of, namespace_of, uid_of
+from grid.errors import GridError
+from grid.sandbox.client import Object, name_of, namespace_of, uid_of
 from grid.sandbox.kubelet.backoff import RestartBackoff, spell
 from grid.sandbox.kubelet.handlers import HandlerOutcome, HandlerTarget
 from grid.sandbox.kubelet.podstatus import ContainerRole, ContainerView, WaitingReason
@@ -177,7 +178,7 @@ class PodContainer:
             self._retry_at = None
         except CannotStartYet as problem:
             self._postpone(problem.waiting)
-        except (ApiError, OSError) as problem:
+        except (GridError, OSError) as problem:
             self._event("Failed", f"Error: {problem}", "Warning")
             self._postpone(WaitingReason("CreateContainerError", str(problem)))
         except Exception:

@@ -64,7 +64,7 @@ class Kubelet:
         self._agent = NodeAgent(
             spec, api, images=host.images, events=events, clock=clock, runtime_version=runtime.name_and_version
         )
-        self._pods = Mirror(api, PODS.path(), field_selector=f"spec.nodeName={spec.name}", clock=clock)
+        self._pods = Mirror(api, PODS, field_selector=f"spec.nodeName={spec.name}", clock=clock)
         self._pods.subscribe(self._changed)
         self._workers: dict[str, PodWorker] = {}
         self._tasks: list[asyncio.Task[None]] = []

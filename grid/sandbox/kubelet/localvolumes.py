@@ -6,17 +6,18 @@ claim, and stays when the claim is deleted; the PersistentVolume is deleted with
 """
 
 import asyncio
+import contextlib
 import logging
 from pathlib import Path
 
+from grid.errors import GridError, NotFound
 from grid.sandbox.client import (
     VOLUME_CLAIMS,
+    VOLUMES,
     Api,
-    ApiError,
     Clock,
     Mirror,
     Object,
-    Resource,
     SystemClock,
     is_terminating,
     name_of,
@@ -27,7 +28,6 @@ from grid.sandbox.kubelet.volumes import claim_directory
 
 logger = logging.getLogger(__name__)
 
-PERSISTENT_VOLUMES = Resource("/api/v1", "persistentvolumes", "PersistentVolume", namespaced=False)
 _RETRY_SECONDS = 2.0
 _LABEL = "app.kubernetes.io/managed-by"
 _MANAGER = "compute-grid-kubelet"
@@ -40,7 +40,7 @@ class LocalVolumes:
         self._api = api
         self._claims = claims
         self._clock = clock or SystemClock()
-        self._mirror = Mirror(api, VOLUME_CLAIMS.path(), clock=self._clock)
+        self._mirror = Mirror(api, VOLUME_CLAIMS, clock=self._clock)
         self._dirty = asyncio.Event()
         self._mirror.subscribe(lambda *_: self._dirty.set())
 
@@ -56,7 +56,7 @@ class LocalVolumes:
             self._dirty.clear()
             try:
                 await self._look()
-            except ApiError as error:
+            except GridError as error:
                 logger.warning("volumes wait: %s", error)
                 await self._clock.sleep(max(_RETRY_SECONDS, error.retry_after))
                 continue
@@ -67,22 +67,19 @@ class LocalVolumes:
             await self._dirty.wait()
 
     async def _look(self) -> None:
-        existing = await self._api.list(PERSISTENT_VOLUMES.path(), label_selector=f"{_LABEL}={_MANAGER}")
-        volumes = {name_of(volume) for volume in existing.items}
+        existing = await self._api.list(VOLUMES.path(), label_selector=f"{_LABEL}={_MANAGER}")
+        volumes = {name_of(volume) for volume in existing}
         wanted = {f"pvc-{uid_of(claim)}": claim for claim in list(self._mirror.items()) if _is_ours(claim)}
         for name in volumes - wanted.keys():
             await self._ignore_missing(name)
         for name, claim in wanted.items():
             if name not in volumes and not is_terminating(claim):
                 place = claim_directory(self._claims, namespace_of(claim), name_of(claim))
-                await self._api.create(PERSISTENT_VOLUMES.path(), persistent_volume(name, claim, place))
+                await self._api.create(VOLUMES.path(), persistent_volume(name, claim, place))
 
     async def _ignore_missing(self, name: str) -> None:
-        try:
-            await self._api.delete(PERSISTENT_VOLUMES.path(name=name))
-        except ApiError as error:
-            if not error.not_found:
-                raise
+        with contextlib.suppress(NotFound):
+            await self._api.delete(VOLUMES.path(name=name))
 
 
 def _is_ours(claim: Object) -> bool:
@@ -96,8 +93,8 @@ def persistent_volume(name: str, claim: Object, place: Path) -> Object:
     spec = claim["spec"]
     requests = (spec.get("resources") or {}).get("requests") or {}
     return {
-        "apiVersion": PERSISTENT_VOLUMES.api_version,
-        "kind": PERSISTENT_VOLUMES.kind,
+        "apiVersion": VOLUMES.api_version,
+        "kind": VOLUMES.kind,
         "metadata": {"name": name, "labels": {_LABEL: _MANAGER}},
         "spec": {
             "capacity": {"storage": requests.get("storage", "1Gi")},

@@ -11,12 +11,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from grid.errors import Conflict, GridError, NotFound
 from grid.quantity import parse_quantity
 from grid.sandbox.client import (
     LEASES,
     NODES,
     Api,
-    ApiError,
     Clock,
     Object,
     format_micro_time,
@@ -120,7 +120,7 @@ class NodeAgent:
         while True:
             try:
                 await self._register_once()
-            except ApiError as error:
+            except GridError as error:
                 logger.warning("node name=%s is not registered yet: %s", self._spec.name, error)
                 await self._clock.sleep(max(_RETRY_SECONDS, error.retry_after))
             else:
@@ -137,9 +137,7 @@ class NodeAgent:
         }
         try:
             made = await self._api.create(NODES.path(), node)
-        except ApiError as error:
-            if not error.conflict:
-                raise
+        except Conflict:
             made = await self._api.patch(NODES.path(name=self._spec.name), {"metadata": {"labels": labels}})
         self._uid = uid_of(made)
         await self._report()
@@ -147,12 +145,13 @@ class NodeAgent:
     async def _try(self, write: Callable[[], Awaitable[None]]) -> None:
         try:
             await write()
-        except ApiError as error:
-            if error.not_found and not self._missing:
+        except GridError as error:
+            missing = isinstance(error, NotFound)
+            if missing and not self._missing:
                 logger.warning("node name=%s was deleted; it comes back when its kubelet starts again", self._spec.name)
-            elif not error.not_found:
+            elif not missing:
                 logger.warning("node name=%s heartbeat failed: %s", self._spec.name, error)
-            self._missing = error.not_found
+            self._missing = missing
         except Exception:
             logger.exception("node name=%s heartbeat failed", self._spec.name)
 
@@ -215,9 +214,7 @@ class NodeAgent:
         now = format_micro_time(self._clock.now())
         try:
             await self._api.patch(path, {"spec": {"renewTime": now, "holderIdentity": self._spec.name}})
-        except ApiError as error:
-            if not error.not_found:
-                raise
+        except NotFound:
             await self._api.create(LEASES.path(_LEASE_NAMESPACE), self._lease(now))
 
     def _lease(self, now: str) -> Object:

@@ -5,15 +5,16 @@ from the present state. It ends when nothing of the pod is left.
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from grid.errors import Conflict, GridError, NotFound
 from grid.sandbox.client import (
     PODS,
-    ApiError,
     Object,
     is_terminating,
     key_of,
@@ -114,7 +115,7 @@ class PodWorker:
             looked_at = self._services.clock.monotonic()
             try:
                 pause = await self._look()
-            except ApiError as error:
+            except GridError as error:
                 logger.warning("pod key=%s waits: %s", key_of(self._pod), error)
                 pause = max(_RETRY_SECONDS, error.retry_after)
             except OSError as error:  # of this machine: its disk is full, no address is left
@@ -255,10 +256,11 @@ class PodWorker:
         path = PODS.path(namespace_of(self._pod), name_of(self._pod))
         try:
             await self._services.api.delete(path, grace_seconds=0, uid=self._uid)
-        except ApiError as error:
-            if not (error.not_found or error.conflict):
-                self._delete_sent_at = None
-                raise
+        except (NotFound, Conflict):
+            pass
+        except GridError:
+            self._delete_sent_at = None
+            raise
 
     def _clean_up(self) -> float | None:
         if not self._stop_all(_GONE_GRACE):
@@ -281,11 +283,8 @@ class PodWorker:
             return
         removed = {key: None for key in _MINE if key in before and key not in status}
         path = PODS.path(namespace_of(self._pod), name_of(self._pod), "status")
-        try:
+        with contextlib.suppress(NotFound, Conflict):
             await self._services.api.patch(path, {"metadata": {"uid": self._uid}, "status": {**status, **removed}})
-        except ApiError as error:
-            if not (error.not_found or error.conflict):
-                raise
         self._written = status
 
     def _status(self) -> Object:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
+from grid.errors import GridError, NotFound
 from grid.sandbox.client import (
     CONFIG_MAPS,
     PODS,
@@ -15,10 +16,10 @@ from grid.sandbox.client import (
     SERVICE_ACCOUNTS,
     VOLUME_CLAIMS,
     Api,
-    ApiError,
     Clock,
     EventRecorder,
     Object,
+    answer_of,
     reference_to,
 )
 from grid.sandbox.images import ImageStore
@@ -130,17 +131,17 @@ class ApiSources:
         body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
         try:
             answer = await self._api.create(SERVICE_ACCOUNTS.path(namespace, account, "token"), body)
-        except ApiError as error:
-            raise ConfigError(f"failed to fetch token: {error.message}") from error
+        except GridError as error:
+            raise ConfigError(f"failed to fetch token: {answer_of(error).message}") from error
         return str((answer.get("status") or {}).get("token", ""))
 
     async def _get(self, path: str) -> Object | None:
         try:
             return await self._api.get(path)
-        except ApiError as error:
-            if error.not_found:
-                return None
-            raise ConfigError(error.message) from error
+        except NotFound:
+            return None
+        except GridError as error:
+            raise ConfigError(answer_of(error).message) from error
 
 
 async def first_of(*waits: "asyncio.Future[Any]") -> None:

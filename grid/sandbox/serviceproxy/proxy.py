@@ -53,8 +53,8 @@ class ServiceProxy:
         self._api = api
         self._addresses = addresses
         self._clock = clock or SystemClock()
-        self._services = Mirror(api, SERVICES.path(), clock=self._clock)
-        self._pods = Mirror(api, PODS.path(), label_selector=f"!{SIMULATED}", clock=self._clock)
+        self._services = Mirror(api, SERVICES, clock=self._clock)
+        self._pods = Mirror(api, PODS, label_selector=f"!{SIMULATED}", clock=self._clock)
         self._pod_index, self._service_index = PodIndex(), ServiceIndex()
         self._services.subscribe(self._service_changed)
         self._pods.subscribe(self._pod_changed)
@@ -66,7 +66,7 @@ class ServiceProxy:
         self.connections = ForwardedConnections()
 
     async def places_of(self, cluster_ips: Collection[str]) -> Mapping[str, str]:
-        """Return the address on this machine for each of the addresses that belongs to a Service. Raise ApiError.
+        """Return the address on this machine for each of the addresses that belongs to a Service. Raise GridError.
 
         A Service that was just created may not be in the mirror yet, so an unknown address is looked up at the
         server.
@@ -77,7 +77,7 @@ class ServiceProxy:
         known = {cluster_ip(service) for service in self._services.items()}
         if not known.issuperset(cluster_ips):
             listing = await self._api.list(SERVICES.path())
-            known |= {cluster_ip(service) for service in listing.items}
+            known |= {cluster_ip(service) for service in listing}
         return {address: self._addresses.service(address) for address in cluster_ips if address in known}
 
     async def run(self) -> None:

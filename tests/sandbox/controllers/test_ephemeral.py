@@ -64,7 +64,7 @@ async def test_a_pod_waits_for_its_claim_and_the_claim_goes_with_it(tmp_path: Pa
         assert claim["status"]["phase"] == "Bound"
         assert claim["metadata"]["ownerReferences"][0]["uid"] == pod["metadata"]["uid"]
         await client.delete(PODS.path("default", "p"), grace_seconds=0)
-        await until(lambda: client.list(VOLUME_CLAIMS.path("default")), lambda found: not found.items)
+        await until(lambda: client.list(VOLUME_CLAIMS.path("default")), lambda found: not found)
 
 
 async def test_a_claim_that_is_deleted_under_a_waiting_pod_is_made_again(tmp_path: Path) -> None:
@@ -75,13 +75,13 @@ async def test_a_claim_that_is_deleted_under_a_waiting_pod_is_made_again(tmp_pat
     ):
         await client.create(PODS.path("default"), with_scratch("p"))
         path = VOLUME_CLAIMS.path("default", "p-scratch")
-        first = (await until(lambda: client.list(VOLUME_CLAIMS.path("default")), lambda found: found.items)).items[0]
+        first = (await until(lambda: client.list(VOLUME_CLAIMS.path("default")), lambda found: found))[0]
         await client.delete(path)
         again = await until(
             lambda: client.list(VOLUME_CLAIMS.path("default")),
-            lambda found: found.items and found.items[0]["metadata"]["uid"] != first["metadata"]["uid"],
+            lambda found: found and found[0]["metadata"]["uid"] != first["metadata"]["uid"],
         )
-        assert name_of(again.items[0]) == "p-scratch"
+        assert name_of(again[0]) == "p-scratch"
 
 
 async def test_what_stands_in_the_way_is_told_and_tried_again(tmp_path: Path) -> None:
@@ -93,14 +93,14 @@ async def test_what_stands_in_the_way_is_told_and_tried_again(tmp_path: Path) ->
         mine = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "p-scratch"}, "spec": SPEC}
         await client.create(VOLUME_CLAIMS.path("default"), mine)
         await client.create(PODS.path("default"), with_scratch("p"))
-        told = await until(lambda: client.list(EVENTS.path("default")), lambda found: found.items)
-        assert (told.items[0]["reason"], told.items[0]["type"]) == ("FailedBinding", "Warning")
-        assert told.items[0]["source"]["component"] == "ephemeral_volume"
-        assert told.items[0]["message"] == (
+        told = await until(lambda: client.list(EVENTS.path("default")), lambda found: found)
+        assert (told[0]["reason"], told[0]["type"]) == ("FailedBinding", "Warning")
+        assert told[0]["source"]["component"] == "ephemeral_volume"
+        assert told[0]["message"] == (
             "ephemeral volume scratch: PVC default/p-scratch was not created for pod default/p (pod is not owner)"
         )
         await client.delete(VOLUME_CLAIMS.path("default", "p-scratch"))
         await until(
             lambda: client.list(VOLUME_CLAIMS.path("default")),
-            lambda found: found.items and found.items[0]["metadata"].get("ownerReferences"),
+            lambda found: found and found[0]["metadata"].get("ownerReferences"),
         )

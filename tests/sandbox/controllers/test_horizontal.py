@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 import pytest
 from django.core.management import CommandError, call_command
 
-from grid.sandbox.client import DEPLOYMENTS, EVENTS, PODS, Client, Object, SystemClock, condition_of
-from grid.sandbox.controllers.horizontal import AUTOSCALERS, HorizontalController
+from grid.sandbox.client import AUTOSCALERS, DEPLOYMENTS, EVENTS, PODS, Client, Object, SystemClock, condition_of
+from grid.sandbox.controllers.horizontal import HorizontalController
 from grid.sandbox.controllers.manager import ControllerManager
 from grid.sandbox.controllers.scaling.model import ScalingSettings
 from grid.sandbox.controllers.scheduler import Scheduler
@@ -74,7 +74,7 @@ async def with_reason(client: Client, name: str, kind: str, reason: str) -> Obje
 
 async def events(client: Client, reason: str) -> list[Any]:
     found = await client.list(EVENTS.path("default"))
-    return [item["message"] for item in found.items if item["reason"] == reason]
+    return [item["message"] for item in found if item["reason"] == reason]
 
 
 async def test_a_target_below_the_minimum_grows_without_metrics(tmp_path: Path) -> None:
@@ -193,6 +193,6 @@ def _cpu(utilisation: int) -> Object:
 
 async def _until_running(client: Client, count: int) -> None:
     def holds(found: Any) -> bool:
-        return [pod["status"].get("phase") for pod in found.items] == ["Running"] * count
+        return [pod["status"].get("phase") for pod in found] == ["Running"] * count
 
     await until(lambda: client.list(PODS.path("default")), holds)

@@ -35,7 +35,7 @@ class Bench:
     seen: Mirrors
 
     def taints(self, name: str) -> set[tuple[str, str]]:
-        node = self.seen.of(NODES).get(name) or {}
+        node: Object = self.seen.of(NODES).get(name) or {}
         return {(taint["key"], taint["effect"]) for taint in node.get("spec", {}).get("taints") or ()}
 
     def pod(self, name: str) -> Object | None:
@@ -72,7 +72,7 @@ async def test_a_silent_node_becomes_unknown_and_loses_the_pods_that_do_not_tole
         ]
         await add_pod(found, "hasty", "a", tolerations=soon)
         await eventually(lambda: (UNREACHABLE, "NoExecute") in found.taints("a"), "the node is unreachable")
-        node = found.seen.of(NODES).get("a") or {}
+        node: Object = found.seen.of(NODES).get("a") or {}
         ready = condition_of(node, "Ready") or {}
         assert (ready["status"], ready["reason"]) == ("Unknown", "NodeStatusUnknown")
         assert ready["message"] == "Kubelet stopped posting node status."

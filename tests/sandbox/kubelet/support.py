@@ -1,19 +1,21 @@
 """What the kubelet's tests share: an API server in memory, a clock that can be put forward, and one node to run pods on."""
 
 import asyncio
-import copy
-import itertools
+import re
 import time
-import uuid
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import psutil
 
-from grid.sandbox.client import ApiError, Object, ObjectList, PatchKind, WatchEvent, format_time, labels_of
+from grid.kube import resources
+from grid.kube.api import Propagation
+from grid.kube.resources import Resource
+from grid.sandbox.client import Object, PatchKind, name_of, namespace_of
 from grid.sandbox.images import ImageCatalogue, ImageStore
 from grid.sandbox.kubelet.addresses import AddressBook
 from grid.sandbox.kubelet.handlers import SharedWeb
@@ -21,6 +23,7 @@ from grid.sandbox.kubelet.kubelet import Host, Kubelet
 from grid.sandbox.kubelet.node import MachineSpec
 from grid.sandbox.kubelet.process_runtime import ProcessRuntime
 from grid.sandbox.kubelet.sampler import Sampler
+from tests.support.cluster import FakeCluster
 
 _DEADLINE_SECONDS = 60.0
 NODE = "node-1"
@@ -78,109 +81,73 @@ class JumpClock:
         return False
 
 
+_RESOURCES = {one.path(): one for one in vars(resources).values() if isinstance(one, Resource)}
+_PATH = re.compile(r"((?:/api|/apis/[^/]+)/v1)(?:/namespaces/([^/]+))?(/[^/]+)(?:/([^/]+))?(?:/([^/]+))?")
+
+
 class FakeApi:
-    """Objects by path, with watches, graceful pod deletion and uid preconditions. `down` makes every request fail."""
+    """A `FakeCluster` that is asked by paths. `down` makes every request fail."""
 
     def __init__(self) -> None:
-        self.objects: dict[str, Object] = {}
-        self.down = False
-        self.refused = 0
+        self.cluster = FakeCluster()
+        self.list_page, self.watch = self.cluster.list_page, self.cluster.watch
         self.writes: list[tuple[str, str]] = []
-        self._versions = itertools.count(1)
-        self._history: list[tuple[int, str, str, Object]] = []
-        self._changed = asyncio.Event()
 
     async def get(self, path: str) -> Object:
-        self._check()
-        return copy.deepcopy(self._find(path))
+        resource, namespace, name, _ = _place(path)
+        return await self.cluster.get(resource, name, namespace=namespace)
 
-    async def list(
-        self, path: str, *, label_selector: str = "", field_selector: str = "", limit: int = 500
-    ) -> ObjectList:
-        self._check()
-        found = [
-            copy.deepcopy(obj) for key, obj in self.objects.items() if _in(path, key) and _matches(obj, field_selector)
-        ]
-        if label_selector.startswith("!"):
-            found = [obj for obj in found if label_selector[1:] not in labels_of(obj)]
-        elif label_selector:
-            key, _, value = label_selector.partition("=")
-            found = [obj for obj in found if labels_of(obj).get(key) == value]
-        return ObjectList(found, str(self._latest()))
+    async def list(self, path: str, *, label_selector: str = "", field_selector: str = "") -> list[Object]:
+        resource, namespace, _, _ = _place(path)
+        page = await self.cluster.list_page(
+            resource, namespace=namespace, label_selector=label_selector, field_selector=field_selector, limit=0
+        )
+        items: list[Object] = msgspec.json.decode(page)["items"]
+        return items
 
     async def create(self, path: str, body: Object) -> Object:
-        self._check("create", path)
-        if path.endswith("/token"):
+        self.writes.append(("create", path))
+        resource, namespace, _, subresource = _place(path)
+        if subresource == "token":
             return {"status": {"token": "a-token"}}
-        obj = copy.deepcopy(body)
-        meta = obj.setdefault("metadata", {})
-        if "/namespaces/" in path:
-            meta["namespace"] = path.split("/namespaces/")[1].split("/")[0]
-        key = f"{path}/{meta['name']}"
-        if key in self.objects:
-            raise ApiError(409, "AlreadyExists", f"{meta['name']} already exists")
-        meta.setdefault("uid", str(uuid.uuid4()))
-        meta["creationTimestamp"] = format_time(datetime.now(UTC))
-        self._store("ADDED", key, obj)
-        return copy.deepcopy(obj)
+        return await self.cluster.create(resource, body, namespace=namespace)
 
     async def update(self, path: str, body: Object) -> Object:
-        self._check("update", path)
-        self._find(path)
-        self._store("MODIFIED", path, copy.deepcopy(body))
-        return copy.deepcopy(body)
+        self.writes.append(("update", path))
+        resource, namespace, name, _ = _place(path)
+        return await self.cluster.replace(resource, name, body, namespace=namespace)
 
     async def patch(self, path: str, body: object, *, kind: PatchKind = "merge") -> Object:
-        self._check("patch", path)
-        path = path.removesuffix("/status")
-        before = self._find(path)
+        self.writes.append(("patch", path))
+        resource, namespace, name, _ = _place(path)
         assert isinstance(body, dict)
-        if body.get("metadata", {}).get("uid", before["metadata"]["uid"]) != before["metadata"]["uid"]:
-            raise ApiError(409, "Conflict", "the UID in the precondition does not match")
-        after = _merged(copy.deepcopy(before), copy.deepcopy(body))
-        if after != before:
-            self._store("MODIFIED", path, after)
-        return copy.deepcopy(after)
+        return await self.cluster.patch(resource, name, body, namespace=namespace)
 
     async def delete(
-        self, path: str, *, grace_seconds: int | None = None, uid: str = "", propagation: str = ""
-    ) -> Object:
-        self._check("delete", path)
-        obj = copy.deepcopy(self._find(path))
-        if uid and obj["metadata"]["uid"] != uid:
-            raise ApiError(409, "Conflict", "the UID in the precondition does not match")
-        grace = grace_seconds
-        if grace is None:
-            grace = obj.get("spec", {}).get("terminationGracePeriodSeconds", 30)
-        if "/pods/" in path and grace:
-            obj["metadata"]["deletionTimestamp"] = format_time(datetime.now(UTC))
-            obj["metadata"]["deletionGracePeriodSeconds"] = grace
-            self._store("MODIFIED", path, obj)
-            return obj
-        del self.objects[path]
-        self._store("DELETED", path, obj)
-        return obj
-
-    async def watch(
-        self,
-        path: str,
-        *,
-        resource_version: str,
-        label_selector: str = "",
-        field_selector: str = "",
-        timeout_seconds: int = 240,
-    ) -> AsyncIterator[WatchEvent]:
-        seen = int(resource_version)
-        while True:
-            self._check()
-            changed = self._changed
-            for version, type_, key, obj in self._history:
-                if version > seen and _in(path, key) and _matches(obj, field_selector):
-                    yield WatchEvent(type_, copy.deepcopy(obj))
-            seen = self._latest()
-            await changed.wait()
+        self, path: str, *, grace_seconds: int | None = None, propagation: Propagation | None = None, uid: str = ""
+    ) -> None:
+        self.writes.append(("delete", path))
+        resource, namespace, name, _ = _place(path)
+        await self.cluster.delete(resource, name, namespace=namespace, grace_seconds=grace_seconds, uid=uid)
 
     # For tests
+
+    @property
+    def down(self) -> bool:
+        return not self.cluster.available
+
+    @down.setter
+    def down(self, away: bool) -> None:
+        self.cluster.available = not away
+
+    @property
+    def objects(self) -> dict[str, Object]:
+        """All objects by their paths."""
+        return {
+            resource.path(namespace_of(obj), name_of(obj)): obj
+            for resource in _RESOURCES.values()
+            for obj in self.cluster.objects(resource)
+        }
 
     def pod(self, name: str) -> Object:
         return self.objects.get(f"/api/v1/namespaces/default/pods/{name}", {})
@@ -208,56 +175,13 @@ class FakeApi:
     def messages(self, name: str, reason: str = "") -> Sequence[str]:
         return [event["message"] for event in self.events(name, reason)]
 
-    def _check(self, verb: str = "", path: str = "") -> None:
-        if self.down:
-            self.refused += 1
-            raise ApiError(0, "Unreachable", "the API server is away")
-        if verb:
-            self.writes.append((verb, path))
 
-    def _find(self, path: str) -> Object:
-        if path not in self.objects:
-            raise ApiError(404, "NotFound", f"{path} not found")
-        return self.objects[path]
-
-    def _latest(self) -> int:
-        return self._history[-1][0] if self._history else 0
-
-    def _store(self, type_: str, path: str, obj: Object) -> None:
-        version = next(self._versions)
-        obj["metadata"]["resourceVersion"] = str(version)
-        if type_ != "DELETED":
-            self.objects[path] = obj
-        self._history.append((version, type_, path, copy.deepcopy(obj)))
-        changed, self._changed = self._changed, asyncio.Event()
-        changed.set()
-
-
-def _in(path: str, key: str) -> bool:
-    """Whether an object's path is in a collection, also in that of all namespaces."""
-    collection, _, _ = key.rpartition("/")
-    return collection == path or (
-        "/namespaces/" in collection and collection.rpartition("/")[2] == path.rpartition("/")[2]
-    )
-
-
-def _matches(obj: Object, field_selector: str) -> bool:
-    if not field_selector:
-        return True
-    assert field_selector.startswith("spec.nodeName=")
-    return bool(obj.get("spec", {}).get("nodeName") == field_selector.partition("=")[2])
-
-
-def _merged(before: Any, change: Any) -> Any:
-    if not isinstance(change, dict) or not isinstance(before, dict):
-        return change
-    result = dict(before)
-    for key, value in change.items():
-        if value is None:
-            result.pop(key, None)
-        else:
-            result[key] = _merged(result.get(key, {}), value)
-    return result
+def _place(path: str) -> tuple[Resource, str, str, str]:
+    """The resource, the namespace, the name and the subresource that a path is about."""
+    found = _PATH.fullmatch(path)
+    assert found, path
+    version, namespace, plural, name, subresource = (part or "" for part in found.groups())
+    return _RESOURCES[version + plural], namespace, name, subresource
 
 
 def pod(name: str, *command: str, container: Object | None = None, **spec: Any) -> Object:

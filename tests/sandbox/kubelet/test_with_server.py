@@ -31,7 +31,7 @@ async def test_a_node_joins_and_runs_a_pod_to_its_end(tmp_path: Path) -> None:
         await fleet.start()
         try:
             (node,) = fleet.instances("small")
-            await _until(lambda: client.list(NODES.path()), lambda found: _ready(found.items))
+            await _until(lambda: client.list(NODES.path()), lambda found: _ready(found))
             container = {"name": "run", "image": "compute-grid/test:1", "command": ["sh", "-c", "echo hello; exit 2"]}
             spec = {"nodeName": node, "restartPolicy": "Never", "containers": [container]}
             body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "job"}, "spec": spec}
@@ -41,7 +41,7 @@ async def test_a_node_joins_and_runs_a_pod_to_its_end(tmp_path: Path) -> None:
             ended = done["status"]["containerStatuses"][0]["state"]["terminated"]
             assert (ended["exitCode"], ended["reason"]) == (2, "Error")
             await client.delete(path)
-            await _until(lambda: client.list(PODS.path("default")), lambda found: not found.items)
+            await _until(lambda: client.list(PODS.path("default")), lambda found: not found)
         finally:
             await fleet.stop()
 

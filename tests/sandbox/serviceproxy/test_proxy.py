@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from grid.sandbox.client import ApiError, Object
+from grid.errors import GridError
+from grid.sandbox.client import Object
 from grid.sandbox.kubelet.addresses import AddressBook
 from grid.sandbox.serviceproxy import ServiceProxy
 from tests.sandbox.kubelet.support import FakeApi, JumpClock, eventually
@@ -121,7 +122,7 @@ async def test_places_are_told_of_services_that_exist_however_new_they_are(stage
     assert await stage.proxy.places_of({"10.96.3.7", "10.96.3.8", "8.8.8.8"}) == {"10.96.3.7": stage.place}
     stage.api.down = True
     assert await stage.proxy.places_of(()) == {}
-    with pytest.raises(ApiError):
+    with pytest.raises(GridError):
         await stage.proxy.places_of({"10.96.3.8"})
     stage.api.down = False
 

@@ -78,13 +78,13 @@ async def test_a_client_reaches_the_pods_of_a_deployment_through_its_service(tmp
             lambda: client.get(DEPLOYMENTS.path("default", "head")),
             lambda found: found["status"].get("readyReplicas") == 2,
         )
-        heads = {name_of(pod) for pod in (await client.list(PODS.path("default"))).items}
+        heads = {name_of(pod) for pod in await client.list(PODS.path("default"))}
         assert await answers(client, "both", service, 2) == heads
         await client.patch(DEPLOYMENTS.path("default", "head", "scale"), {"spec": {"replicas": 1}})
         left = await until(
-            lambda: client.list(PODS.path("default"), label_selector="app=head"), lambda found: len(found.items) == 1
+            lambda: client.list(PODS.path("default"), label_selector="app=head"), lambda found: len(found) == 1
         )
-        assert await answers(client, "one", service, 1) == {name_of(left.items[0])}
+        assert await answers(client, "one", service, 1) == {name_of(left[0])}
 
 
 async def test_a_pod_that_drains_leaves_its_service_at_once_and_the_costliest_stays(tmp_path: Path) -> None:
@@ -98,21 +98,17 @@ async def test_a_pod_that_drains_leaves_its_service_at_once_and_the_costliest_st
         await client.create(DEPLOYMENTS.path("default"), deployment(3, grace=60, lifecycle=lifecycle))
         path = DEPLOYMENTS.path("default", "head")
         await until(lambda: client.get(path), lambda found: found["status"].get("readyReplicas") == 3)
-        pods = [name_of(pod) for pod in (await client.list(PODS.path("default"))).items]
+        pods = [name_of(pod) for pod in await client.list(PODS.path("default"))]
         for name, cost in zip(pods, ("10", "200", "-5"), strict=True):
             await client.patch(PODS.path("default", name), {"metadata": {"annotations": {DELETION_COST: cost}}})
         await client.patch(f"{path}/scale", {"spec": {"replicas": 1}})
         gone = {tmp_path / f"draining-{name}" for name in (pods[0], pods[2])}
         await eventually(lambda: set(tmp_path.glob("draining-*")) == gone, "those that cost least drain")
         # Both still run and would answer; the Service knows only the one that stays.
-        assert {await asyncio.to_thread(answer, pod) for pod in (await client.list(PODS.path("default"))).items} == {
-            *pods
-        }
+        assert {await asyncio.to_thread(answer, pod) for pod in await client.list(PODS.path("default"))} == {*pods}
         assert await answers(client, "asks", service, 1) == {pods[1]}
         go_on.touch()
-        await until(
-            lambda: client.list(PODS.path("default"), label_selector="app=head"), lambda found: len(found.items) == 1
-        )
+        await until(lambda: client.list(PODS.path("default"), label_selector="app=head"), lambda found: len(found) == 1)
 
 
 def answer(pod: Object) -> str:

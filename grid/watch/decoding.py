@@ -5,7 +5,6 @@ Messages about bad input name the field that is wrong and never quote its value,
 
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -47,8 +46,7 @@ class _Loose(msgspec.Struct):
     message: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class DecodedPage(Generic[T]):
+class DecodedPage(msgspec.Struct, Generic[T], frozen=True):
     """A page of a list; `chunks` decodes as it is gone through, so that a caller can let others run in between."""
 
     resource_version: str
@@ -56,32 +54,28 @@ class DecodedPage(Generic[T]):
     chunks: Iterator[list[T]]
 
 
-@dataclass(frozen=True, slots=True)
-class Changed(Generic[T]):
+class Changed(msgspec.Struct, Generic[T], frozen=True):
     """ADDED and MODIFIED (`gone` False) or DELETED (`gone` True)."""
 
     object: T
     gone: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Bookmark:
+class Bookmark(msgspec.Struct, frozen=True):
     """Everything up to this version has been sent; `ends_list`: it is the one that ends a streaming list."""
 
     resource_version: str
     ends_list: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(msgspec.Struct, frozen=True):
     """The server ends the watch; 410 means that the version is forgotten."""
 
     code: int
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Unreadable:
+class Unreadable(msgspec.Struct, frozen=True):
     """An event that fits no known shape; with a version it is one object's fault, without one the stream's."""
 
     resource_version: str

@@ -20,8 +20,9 @@ from grid.watch.listing import Timing
 from grid.watch.reflector import ListWatch, Reflector
 from grid.watch.store import Store
 
-# Nothing between a controller and its server cuts what is quiet, and every kubelet has a watch of its own.
-_TIMING = Timing(watch_seconds=(180, 300), relist_spread=0.0)
+# Nothing between a controller and its server cuts what is quiet, every kubelet has a watch of its own, and a streaming list costs a
+# connection that is closed after it, with both its ends in the embedded cluster's process; so watches are long, and lists come in pages.
+_TIMING = Timing(watch_seconds=(180, 300), relist_spread=0.0, failed_streams=0)
 
 
 class _Identity(NamedTuple):

@@ -217,7 +217,7 @@ def _chosen(mirror: Mirror, request: web.Request) -> Iterator[Record]:
     """Yield the objects that the request asks for."""
     namespace, name = request.match_info.get("namespace"), request.match_info.get("name")
     predicate = label_predicate(request.query.get("labelSelector", ""))
-    for obj in sorted(mirror.items(), key=key_of):
+    for obj in sorted(mirror.values(), key=key_of):
         there = namespace is None or obj["metadata"].get("namespace") == namespace
         if there and name in (None, name_of(obj)) and (predicate is None or predicate(obj)):
             yield Record(key_of(obj), obj, b"", 0)

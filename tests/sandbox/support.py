@@ -209,7 +209,7 @@ class FakeKubelet:
 
     @property
     def pods(self) -> list[Object]:
-        return list(self.mirrors.of(PODS).items())
+        return list(self.mirrors.of(PODS).values())
 
     async def run(self) -> None:
         async with self.mirrors.running():

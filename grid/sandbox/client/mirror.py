@@ -6,7 +6,7 @@ once, in order, on the loop, with the old and the new object; they only enqueue 
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
@@ -67,9 +67,6 @@ class Mirror(Store[WholeObject]):
             api, feed, self, Hub(), clock=clock.monotonic, sleep=clock.sleep, rng=rng, timing=_TIMING
         )
         self._first_list = asyncio.Event()
-
-    def items(self) -> Collection[Object]:
-        return self.values()
 
     async def synced(self) -> None:
         """Return once the first complete list is in the cache."""

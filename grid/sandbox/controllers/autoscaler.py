@@ -134,7 +134,7 @@ class ClusterAutoscaler(EmbeddedController):
         """Run one round: scale up, then scale down on what remains, then publish."""
         view = self._look()
         grown = await self._grow_to_minimum(view)
-        snapshot = view.snapshot(self._pods.items(), self._claims.items())
+        snapshot = view.snapshot(self._pods.values(), self._claims.values())
         pools = view.pool_states(grown, self._memory.backoff)
         plan = plan_scale_up(self._waiting(), snapshot, pools)
         created = await self._scale_up(plan, view)
@@ -150,7 +150,7 @@ class ClusterAutoscaler(EmbeddedController):
         now = self._clock.now()
         memory = self._memory
         machines = {pool.name: self._cloud.instances(pool.name) for pool in self._pools}
-        nodes = {name_of(node): node for node in self._nodes.items()}
+        nodes = {name_of(node): node for node in self._nodes.values()}
         missing = {
             name for names in machines.values() for name in names if name not in nodes or not is_usable(nodes[name])
         }
@@ -164,7 +164,7 @@ class ClusterAutoscaler(EmbeddedController):
 
     def _waiting(self) -> list[UnschedulablePod]:
         """Return the pods that the scheduler could not place, by priority, then oldest first."""
-        pods = [pod for pod in self._pods.items() if concerns_us(pod) and _is_unschedulable(pod)]
+        pods = [pod for pod in self._pods.values() if concerns_us(pod) and _is_unschedulable(pod)]
         pods.sort(key=lambda pod: (-(pod["spec"].get("priority") or 0), pod["metadata"].get("creationTimestamp", "")))
         return [UnschedulablePod(pod, pod_requests(pod)) for pod in pods]
 
@@ -240,7 +240,7 @@ class ClusterAutoscaler(EmbeddedController):
             snapshot,
             nodes,
             spare=spare,
-            budgets=self._budgets.items(),
+            budgets=self._budgets.values(),
             threshold=self._settings.threshold,
             known=sorted(since, key=lambda name: since[name]),
         )
@@ -283,7 +283,7 @@ class ClusterAutoscaler(EmbeddedController):
 
     async def _call_off_leftovers(self) -> None:
         """Call off removals that an earlier process did not finish: the node takes pods again and is judged anew."""
-        for node in self._nodes.items():
+        for node in self._nodes.values():
             if _has_taint(node, TO_BE_DELETED_TAINT):
                 await unmark(self._client, name_of(node), (TO_BE_DELETED_TAINT, DELETION_CANDIDATE_TAINT))
 

@@ -75,7 +75,7 @@ class DeploymentController(QueueController):
         deployment = copy.deepcopy(found)
         sets = [
             copy.deepcopy(item)
-            for item in self._sets.items()
+            for item in self._sets.values()
             if (controller_of(item) or {}).get("uid") == uid_of(deployment)
         ]
         newest, old = rollout.split_sets(deployment, sets)

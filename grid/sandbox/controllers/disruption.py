@@ -103,7 +103,7 @@ class DisruptionController(QueueController):
         self._sets.subscribe(self._scale_changed)
 
     def _pod_changed(self, old: Object | None, new: Object | None) -> None:
-        for budget in self._budgets.items():
+        for budget in self._budgets.values():
             for pod in (old, new):
                 if pod is not None and _covers(budget, pod):
                     self._queue.add(key_of(budget))
@@ -114,7 +114,7 @@ class DisruptionController(QueueController):
             return
         changed = new or old or {}
         template = changed["spec"].get("template") or {}
-        for budget in self._budgets.items():
+        for budget in self._budgets.values():
             same_place = namespace_of(budget) == namespace_of(changed)
             if same_place and matches_labels(budget["spec"].get("selector"), labels_of(template)):
                 self._queue.add(key_of(budget))
@@ -123,7 +123,7 @@ class DisruptionController(QueueController):
         budget = self._budgets.get(key)
         if budget is None:
             return None
-        pods = [pod for pod in self._pods.items() if _covers(budget, pod) and not is_finished(pod)]
+        pods = [pod for pod in self._pods.values() if _covers(budget, pod) and not is_finished(pod)]
         now = self._clock.now()
         granted = still_granted(budget, pods, now)
         healthy = sum(is_ready(pod) and not is_terminating(pod) and name_of(pod) not in granted for pod in pods)

@@ -11,7 +11,7 @@ import contextlib
 import logging
 import random
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -150,7 +150,7 @@ class HorizontalController(QueueController):
         selector = self._selectors[key] = read_selector(text)
         pods = [
             pod
-            for pod in self._pods.items()
+            for pod in self._pods.values()
             if namespace_of(pod) == namespace and matches_labels(selector, labels_of(pod))
         ]
         rivals = self._rivals(namespace, pods)
@@ -166,7 +166,7 @@ class HorizontalController(QueueController):
             }
         return Situation(autoscaler, scale, [read_pod(pod) for pod in pods], usage, rivals, external)
 
-    def _rivals(self, namespace: str, pods: list[Object]) -> tuple[str, ...]:
+    def _rivals(self, namespace: str, pods: Sequence[Object]) -> tuple[str, ...]:
         """Return all autoscalers of the namespace that select one of these pods, as far as their selectors are known yet."""
         return tuple(
             sorted(

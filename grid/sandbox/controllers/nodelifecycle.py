@@ -110,14 +110,14 @@ class NodeLifecycleController(EmbeddedController):
 
     async def run_once(self) -> None:
         """Check every node and every lost pod once; a conflict on one does not hold up the others."""
-        looks: list[_Step] = [(self._look_at, node) for node in list(self._nodes.items())]
+        looks: list[_Step] = [(self._look_at, node) for node in list(self._nodes.values())]
         steps = looks + [(self._clear_away, pod) for pod in self._lost_pods()]
         for step, item in steps:
             try:
                 await step(item)
             except (NotFound, Conflict) as error:
                 logger.debug("%s changed meanwhile and is looked at again: %s", key_of(item), error)
-        known = {name_of(node) for node in self._nodes.items()}
+        known = {name_of(node) for node in self._nodes.values()}
         self._memory.heard = {name: heard for name, heard in self._memory.heard.items() if name in known}
 
     async def _look_at(self, node: Object) -> None:
@@ -163,7 +163,7 @@ class NodeLifecycleController(EmbeddedController):
         return answer
 
     def _pods_on(self, name: str) -> list[Object]:
-        return [pod for pod in self._pods.items() if pod["spec"].get("nodeName") == name and not is_finished(pod)]
+        return [pod for pod in self._pods.values() if pod["spec"].get("nodeName") == name and not is_finished(pod)]
 
     async def _say_not_ready(self, pod: Object) -> None:
         now = format_time(self._clock.now())
@@ -180,10 +180,10 @@ class NodeLifecycleController(EmbeddedController):
     def _lost_pods(self) -> list[Object]:
         """Return pods whose node is gone for good, and terminating pods without a node: no kubelet will end them."""
         now = self._clock.monotonic()
-        nodes = {name_of(node) for node in self._nodes.items()}
-        lost = []
+        nodes = {name_of(node) for node in self._nodes.values()}
+        lost: list[Object] = []
         orphaned: dict[str, float] = {}
-        for pod in self._pods.items():
+        for pod in self._pods.values():
             node = pod["spec"].get("nodeName")
             if not node and is_terminating(pod):
                 lost.append(pod)

@@ -71,7 +71,7 @@ class ReplicaSetController(QueueController):
                 self._queue.add(f"{namespace_of(pod)}/{owner['name']}")
 
     def _wake_adopters(self, pod: Object) -> None:
-        for item in self._sets.items():
+        for item in self._sets.values():
             if namespace_of(item) == namespace_of(pod) and matches_labels(item["spec"].get("selector"), labels_of(pod)):
                 self._queue.add(key_of(item))
 
@@ -145,7 +145,7 @@ class ReplicaSetController(QueueController):
         owner = controller_of(found)
         if owner is None:
             return self._pods.of(uid_of(found))
-        siblings = [item for item in self._sets.items() if (controller_of(item) or {}).get("uid") == owner["uid"]]
+        siblings = [item for item in self._sets.values() if (controller_of(item) or {}).get("uid") == owner["uid"]]
         return [pod for item in siblings for pod in self._pods.of(uid_of(item))]
 
     async def _create_slowly(self, found: Object, missing: int) -> GridError | None:

@@ -94,7 +94,7 @@ class Scheduler(EmbeddedController):
         """Try every pod that is due; return the seconds until the next one is."""
         now = self._clock.monotonic()
         self._forget_old_assumptions(now)
-        waiting = [pod for pod in self._pods.items() if concerns_us(pod) and uid_of(pod) not in self._assumed]
+        waiting = [pod for pod in self._pods.values() if concerns_us(pod) and uid_of(pod) not in self._assumed]
         ready = [pod for pod in waiting if self._turn_in(pod, now) <= 0]
         if ready:
             changes, snapshot = self._changes, self._snapshot()
@@ -112,9 +112,9 @@ class Scheduler(EmbeddedController):
         return due - now
 
     def _snapshot(self) -> Snapshot:
-        pods = [pod for pod in self._pods.items() if uid_of(pod) not in self._assumed]
+        pods: list[Object] = [pod for pod in self._pods.values() if uid_of(pod) not in self._assumed]
         pods += [_on_node(assumed.pod, assumed.node) for assumed in self._assumed.values()]
-        return build_snapshot(self._nodes.items(), pods, self._claims.items(), requests_of=self._requests_of)
+        return build_snapshot(self._nodes.values(), pods, self._claims.values(), requests_of=self._requests_of)
 
     def _requests_of(self, pod: Mapping[str, Any]) -> Amounts:
         uid = uid_of(pod)

@@ -69,7 +69,7 @@ class LocalVolumes:
     async def _look(self) -> None:
         existing = await self._api.list(VOLUMES.path(), label_selector=f"{_LABEL}={_MANAGER}")
         volumes = {name_of(volume) for volume in existing}
-        wanted = {f"pvc-{uid_of(claim)}": claim for claim in list(self._mirror.items()) if _is_ours(claim)}
+        wanted = {f"pvc-{uid_of(claim)}": claim for claim in list(self._mirror.values()) if _is_ours(claim)}
         for name in volumes - wanted.keys():
             await self._ignore_missing(name)
         for name, claim in wanted.items():

@@ -74,7 +74,7 @@ class ServiceProxy:
         if not cluster_ips:
             return {}
         await self._services.synced()
-        known = {cluster_ip(service) for service in self._services.items()}
+        known = {cluster_ip(service) for service in self._services.values()}
         if not known.issuperset(cluster_ips):
             listing = await self._api.list(SERVICES.path())
             known |= {cluster_ip(service) for service in listing}
@@ -85,7 +85,7 @@ class ServiceProxy:
         try:
             await self._services.synced()
             await self._pods.synced()
-            alive = {cluster_ip(service) for service in self._services.items()}
+            alive = {cluster_ip(service) for service in self._services.values()}
             self._dirty |= set(self._addresses.services()) - alive  # of Services deleted while this was not running
             while True:
                 await self._look()
@@ -126,7 +126,7 @@ class ServiceProxy:
     async def _look(self) -> None:
         self._woken.clear()
         dirty, self._dirty = self._dirty, set()
-        services = {cluster_ip(service): service for service in self._services.items()}
+        services = {cluster_ip(service): service for service in self._services.values()}
         for address in dirty:
             try:
                 await self._follow(address, services.get(address))

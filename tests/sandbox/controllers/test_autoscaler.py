@@ -106,13 +106,13 @@ class Bench:
     taints: set[str] = field(default_factory=set)
 
     def events(self, reason: str) -> list[Object]:
-        return [event for event in self.seen.of(EVENTS).items() if event["reason"] == reason]
+        return [event for event in self.seen.of(EVENTS).values() if event["reason"] == reason]
 
     def messages(self, reason: str) -> set[str]:
         return {event["message"] for event in self.events(reason)}
 
     def nodes(self) -> set[str]:
-        return {name_of(node) for node in self.seen.of(NODES).items()}
+        return {name_of(node) for node in self.seen.of(NODES).values()}
 
     def node_of(self, pod: str) -> str:
         found = self.seen.of(PODS).get(f"default/{pod}")
@@ -225,9 +225,9 @@ async def test_pods_of_a_hardly_used_node_move_and_the_node_goes(tmp_path: Path)
         await eventually(lambda: len(bench.nodes()) == 2, "a second node for the third pod")
         await bench.client.patch("/apis/apps/v1/namespaces/default/deployments/web", {"spec": {"replicas": 2}})
         await eventually(lambda: len(bench.nodes()) == 1, "one node is enough for two")
-        pods = [pod for pod in bench.seen.of(PODS).items() if not pod["metadata"].get("deletionTimestamp")]
+        pods = [pod for pod in bench.seen.of(PODS).values() if not pod["metadata"].get("deletionTimestamp")]
         await eventually(
-            lambda: {pod["spec"].get("nodeName") for pod in bench.seen.of(PODS).items()} == bench.nodes(),
+            lambda: {pod["spec"].get("nodeName") for pod in bench.seen.of(PODS).values()} == bench.nodes(),
             "both pods are on the node that is left",
         )
         assert len(pods) <= 2

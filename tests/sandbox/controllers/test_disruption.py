@@ -77,7 +77,7 @@ async def test_evictions_are_granted_up_to_the_budget_and_refused_beyond_it(tmp_
                 "expectedPods": 3,
             }
             assert [item["reason"] for item in status()["conditions"]] == ["SufficientPods"]
-            first, second = sorted(name_of(pod) for pod in pods.items())[:2]
+            first, second = sorted(name_of(pod) for pod in pods.values())[:2]
             await evict(client, first)
             with pytest.raises(TooManyRequests):
                 await evict(client, second)

@@ -42,7 +42,7 @@ class Bench:
         return self.seen.of(PODS).get(f"default/{name}")
 
     def reasons(self) -> set[str]:
-        return {event["reason"] for event in self.seen.of(EVENTS).items()}
+        return {event["reason"] for event in self.seen.of(EVENTS).values()}
 
 
 @asynccontextmanager

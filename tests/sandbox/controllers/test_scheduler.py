@@ -32,7 +32,7 @@ class Bench:
         return str(condition.get("message", ""))
 
     def events(self, reason: str) -> list[Object]:
-        return [event for event in self.seen.of(EVENTS).items() if event["reason"] == reason]
+        return [event for event in self.seen.of(EVENTS).values() if event["reason"] == reason]
 
 
 @asynccontextmanager

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from grid.diagnosis.diagnosis import Diagnosis, Who, latest, quoted, since
-from grid.kube.objects import ContainerStatus, Event, Pod, Terminated
+from grid.kube.objects import ContainerSpec, ContainerStatus, Event, Pod, Running, Terminated
 from grid.quantity import format_bytes, whole
 from grid.wording import duration
 
@@ -36,7 +36,7 @@ def explain_waiting(pod: Pod, status: ContainerStatus, events: Sequence[Event], 
         failed = latest(events, "Failed", "InspectFailed")
         return Diagnosis(
             "image",
-            f"The image {status.image or image_of(pod, status.name)} cannot be downloaded: {_why_no_image(message, failed)}.",
+            f"The image {_spec_of(pod, status).image} cannot be downloaded: {_why_no_image(message, failed)}.",
             "problem", "admin", "Ask your admin to check the environment's image.",
             quoted(message, failed.message if failed else ""),
         )  # fmt: skip
@@ -61,18 +61,21 @@ def explain_terminated(pod: Pod, status: ContainerStatus, ended: Terminated) -> 
     return Diagnosis("exit_code", f"The program ended with an error: {_exit(ended)}.", "problem", who, step, evidence)
 
 
-def explain_running(pod: Pod, status: ContainerStatus, events: Sequence[Event], *, now: datetime) -> Diagnosis:
+def explain_running(
+    pod: Pod, status: ContainerStatus, running: Running, events: Sequence[Event], *, now: datetime
+) -> Diagnosis:
     """Explain a started container, whether it is ready yet or not."""
     last = status.last_state.terminated
-    restarted = last is not None and since(last.finished_at, now) < _RESTART_IS_NEWS
-    if restarted and last is not None and last.reason == "OOMKilled":
+    if last is not None and since(last.finished_at, now) >= _RESTART_IS_NEWS:
+        last = None
+    if last is not None and last.reason == "OOMKilled":
         found = _out_of_memory(pod, status, last)
         return Diagnosis(
             found.code, f"{found.sentence} It was started again.", "problem", "you", found.next_step, found.evidence
         )
     if not status.ready:
-        return _not_answering(status, events, now)
-    if restarted and last is not None:
+        return _not_answering(running, events, now)
+    if last is not None:
         return Diagnosis(
             "restarted", f"The program was started again {duration(since(last.finished_at, now))} ago: {_exit(last)}.",
             "problem", "you", "See the previous run's log.", quoted(last.message),
@@ -80,8 +83,9 @@ def explain_running(pod: Pod, status: ContainerStatus, events: Sequence[Event], 
     return Diagnosis("running", "Running.", "ok", "")
 
 
-def image_of(pod: Pod, container: str) -> str:
-    return next((one.image for one in pod.spec.containers if one.name == container), "")
+def _spec_of(pod: Pod, status: ContainerStatus) -> ContainerSpec:
+    every = (*pod.spec.init_containers, *pod.spec.containers)
+    return next((one for one in every if one.name == status.name), ContainerSpec(name=status.name))
 
 
 def _preparing(pod: Pod, status: ContainerStatus, events: Sequence[Event], now: datetime) -> Diagnosis:
@@ -104,7 +108,7 @@ def _preparing(pod: Pod, status: ContainerStatus, events: Sequence[Event], now: 
                          "problem", "operator", "Ask an operator to look at the node.", quoted(sandbox.message))  # fmt: skip
     if moved_on is not None and moved_on.reason == "Pulling":
         waited = duration(since(moved_on.last_seen, now))
-        image = image_of(pod, status.name) or "of the environment"
+        image = _spec_of(pod, status).image
         return Diagnosis(
             "pulling", f"The node downloads the image {image}, for {waited} so far; next time it is there already.",
             "wait", "", "Nothing to do: it starts by itself.", quoted(moved_on.message),
@@ -112,9 +116,8 @@ def _preparing(pod: Pod, status: ContainerStatus, events: Sequence[Event], now: 
     return Diagnosis("preparing", "The node prepares the container: volumes, network, image.", "wait", "")
 
 
-def _not_answering(status: ContainerStatus, events: Sequence[Event], now: datetime) -> Diagnosis:
-    running = status.state.running
-    waited = since(running.started_at if running else None, now)
+def _not_answering(running: Running, events: Sequence[Event], now: datetime) -> Diagnosis:
+    waited = since(running.started_at, now)
     probe = latest(events, "Unhealthy")
     evidence = quoted(probe.message if probe else "")
     if waited < _START_IS_SLOW:
@@ -141,8 +144,7 @@ def _crash_loop(pod: Pod, status: ContainerStatus, message: str) -> Diagnosis:
 
 
 def _out_of_memory(pod: Pod, status: ContainerStatus, ended: Terminated) -> Diagnosis:
-    container = next((one for one in pod.spec.containers if one.name == status.name), None)
-    text = container.resources.limits.get("memory", "") if container else ""
+    text = _spec_of(pod, status).resources.limits.get("memory")
     limit = f" of {format_bytes(whole(text))}" if text else ""
     return Diagnosis(
         "out_of_memory", f"The program used more memory than its limit{limit} and was ended.",
@@ -165,8 +167,8 @@ def _why_no_image(message: str, failed: Event | None) -> str:
     text = f"{message} {failed.message if failed else ''}".lower()
     if "unauthorized" in text or "forbidden" in text or "denied" in text:
         return "the registry refuses access"
-    if "not found" in text or "does not exist" in text or "unknown" in text:
+    if "not found" in text or "does not exist" in text or "manifest unknown" in text or "name unknown" in text:
         return "there is no such image"
-    if "invalid" in text or "parse" in text:
+    if "invalid reference" in text:
         return "its name is not valid"
     return "the registry does not deliver it"

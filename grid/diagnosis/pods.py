@@ -54,7 +54,7 @@ def _containers(pod: Pod, events: Sequence[Event], now: datetime) -> Diagnosis:
         if status.state.terminated is not None:
             found.append(explain_terminated(pod, status, status.state.terminated))
         elif status.state.running is not None:
-            found.append(explain_running(pod, status, events, now=now))
+            found.append(explain_running(pod, status, status.state.running, events, now=now))
         else:
             found.append(explain_waiting(pod, status, events, now=now))
     # The worst diagnosis counts; among equals that of the container that starts first.

@@ -37,10 +37,9 @@ _BACKOFF = "in backoff after failed scale-up"
 def counted_reasons(message: str) -> dict[str, int]:
     """Return the number of nodes (or node groups) for each reason in a message of the scheduler or the autoscaler."""
     found = _AVAILABLE.search(message)
-    _, marker, said = message.partition("didn't trigger scale-up: ")
-    text = found.group(1) if found else said if marker else message
-    counted = {reason.strip(" ."): int(count) for count, reason in _COUNTED.findall(text)}
-    return counted or ({text.strip(" ."): 0} if text.strip(" .") else {})
+    text = found[1] if found else message
+    counted = {reason: int(count) for count, reason in _COUNTED.findall(text)}
+    return counted or ({text: 0} if text else {})
 
 
 def promised_size(events: Sequence[Event]) -> int:

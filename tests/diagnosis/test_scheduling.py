@@ -1,4 +1,4 @@
-"""Every message that was recorded from a real scheduler leads to a sensible diagnosis."""
+"""What a person is told about a pod without a node, case by case and for every message recorded from a real scheduler."""
 
 import json
 from datetime import timedelta
@@ -8,9 +8,164 @@ from typing import Any
 import pytest
 
 from grid.diagnosis.pods import explain_pod
-from grid.diagnosis.scheduling import counted_reasons
-from grid.kube.objects import Pod
+from grid.diagnosis.scheduling import counted_reasons, promised_size
+from grid.kube.objects import Event, Pod
+from grid.labels import NODE_POOL
+from tests.diagnosis.situations import Case, assert_explained, assert_told_as_stored, said
 from tests.support.builders import MOMENT, condition, decode, pod
+
+GPU = {"nodeSelector": {NODE_POOL: "default-gpu"}}
+MISMATCH = "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector. {rest}"
+HOPELESS = (
+    "no new claims to deallocate, preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling."
+)
+NO_VICTIMS = (
+    "no new claims to deallocate, preemption: 0/3 nodes are available: 3 No preemption victims found for incoming pod."
+)
+
+
+def waiting_for_a_node(message: str, *, age: float = 120, **more: Any) -> dict[str, Any]:
+    unscheduled = condition("PodScheduled", "False", "Unschedulable", message)
+    created = MOMENT - timedelta(seconds=age)
+    return pod("p", conditions=[unscheduled] if message else [], created=created, **{"spec": GPU, **more})
+
+
+SCALE_UP = "pod triggered scale-up: [{default-gpu 0->1 (max: 2)}]"
+CASES = [
+    Case("young and nothing said", waiting_for_a_node("", age=3), "scheduling", "Looking for a node."),
+    Case("scheduler down", waiting_for_a_node("", age=90), "scheduler_silent", "may be down"),
+    Case(
+        "first impression of an empty pool",
+        waiting_for_a_node(MISMATCH.format(rest=HOPELESS), age=5),
+        "scheduling", "No node of the pool default-gpu is free yet; looking.",
+    ),
+    Case("almost a minute old", waiting_for_a_node("", age=59), "scheduling", "Looking for a node."),
+    Case("a minute old", waiting_for_a_node("", age=60), "scheduler_silent", "may be down"),
+    Case(
+        "said by an event alone",
+        waiting_for_a_node(""), "tainted", "3 nodes cannot take this",
+        [said("FailedScheduling", "0/3 nodes are available: 3 node(s) had untolerated taint(s)."), said("Other", "")],
+    ),
+    Case(
+        "of no pool",
+        waiting_for_a_node(MISMATCH.format(rest=HOPELESS), spec={}), "no_such_node", "There is no node, and none is being started.",
+    ),
+    Case(
+        "scale-up of an unknown pool",
+        waiting_for_a_node("", age=200), "scale_up", "A new node is being started for you; this",
+        [said("TriggeredScaleUp", "pod triggered scale-up", seconds=900)],
+    ),
+    Case(
+        "scale-up under way",
+        waiting_for_a_node(MISMATCH.format(rest=HOPELESS), age=200),
+        "scale_up",
+        "A new node is being started for you in the pool default-gpu (from 0 to 1 of at most 2)",
+        [said("FailedScheduling", "x", seconds=100), said("TriggeredScaleUp", SCALE_UP, seconds=90)],
+    ),
+    Case(
+        "scale-up that never came",
+        waiting_for_a_node(MISMATCH.format(rest=HOPELESS), age=2000),
+        "scale_up_slow", "was asked for 20 minutes ago and has not come",
+        [said("TriggeredScaleUp", SCALE_UP, seconds=1200)],
+    ),
+    Case(
+        "pool at its maximum",
+        waiting_for_a_node(f"0/3 nodes are available: 3 Insufficient nvidia.com/gpu. {NO_VICTIMS}"),
+        "pool_full", "the pool has as many nodes as it may have",
+        [said("NotTriggerScaleUp", "pod didn't trigger scale-up: 2 Insufficient nvidia.com/gpu, 1 max node group size reached")],
+    ),
+    Case(
+        "pool at its maximum, the scheduler silent",
+        waiting_for_a_node(""), "pool_full", "the pool has as many nodes as it may have",
+        [said("NotTriggerScaleUp", "pod didn't trigger scale-up: 1 max node group size reached")],
+    ),
+    Case(
+        "too large for a pool at its maximum",
+        waiting_for_a_node(f"0/3 nodes are available: 3 Insufficient cpu. {HOPELESS}"),
+        "too_large", "not even an empty one: CPU on 3 nodes",
+        [said("NotTriggerScaleUp", "pod didn't trigger scale-up: 1 max node group size reached")],
+    ),
+    Case(
+        "tainted nodes of a pool at its maximum",
+        waiting_for_a_node(f"0/3 nodes are available: 3 node(s) had untolerated taint(s). {NO_VICTIMS}"),
+        "tainted", "3 nodes cannot take this",
+        [said("NotTriggerScaleUp", "pod didn't trigger scale-up: 1 max node group size reached")],
+    ),
+    Case(
+        "fits a node of another kind, and no new one",
+        waiting_for_a_node(f"0/3 nodes are available: 3 Insufficient cpu. {NO_VICTIMS}"),
+        "too_large", "not even an empty one: CPU on 2 nodes",
+        [said("NotTriggerScaleUp", "pod didn't trigger scale-up: 2 Insufficient cpu")],
+    ),
+    Case(
+        "tainted nodes, and groups of other pools",
+        waiting_for_a_node(f"0/3 nodes are available: 3 node(s) had untolerated taint(s). {HOPELESS}"),
+        "tainted", "3 nodes cannot take this",
+        [said("NotTriggerScaleUp", "pod didn't trigger scale-up: 2 node(s) didn't match Pod's node affinity/selector")],
+    ),
+    Case(
+        "groups of other pools alone",
+        waiting_for_a_node(""), "no_such_node", "There is no node of the pool default-gpu",
+        [said("NotTriggerScaleUp", "pod didn't trigger scale-up: 2 node(s) didn't match Pod's node affinity/selector")],
+    ),
+    Case(
+        "no machine type is large enough",
+        waiting_for_a_node(f"0/3 nodes are available: 3 Insufficient memory. {HOPELESS}"),
+        "too_large", "not even an empty one: memory on 3 nodes",
+        [said("NotTriggerScaleUp", "pod didn't trigger scale-up: 3 Insufficient memory")],
+    ),
+    Case(
+        "cloud out of stock",
+        waiting_for_a_node(MISMATCH.format(rest=HOPELESS)),
+        "no_stock", "The cloud could not deliver a new node of the pool default-gpu",
+        [said("NotTriggerScaleUp", "pod didn't trigger scale-up: 1 in backoff after failed scale-up, 2 node(s) didn't match")],
+    ),
+    Case(
+        "busy without an autoscaler",
+        waiting_for_a_node(f"0/3 nodes are available: 1 Too many pods, 2 Insufficient cpu. {NO_VICTIMS}"),
+        "busy", "room for another pod on 1 node and CPU on 2 nodes",
+    ),
+    Case(
+        "tainted",
+        waiting_for_a_node(f"0/3 nodes are available: 3 node(s) had untolerated taint(s). {HOPELESS}"),
+        "tainted", "3 nodes cannot take this",
+    ),
+    Case(
+        "cordoned",
+        waiting_for_a_node(f"0/3 nodes are available: 3 node(s) were unschedulable. {HOPELESS}"),
+        "cordoned", "may not take new work",
+    ),
+    Case(
+        "empty pool that stays empty",
+        waiting_for_a_node(MISMATCH.format(rest=HOPELESS)),
+        "no_such_node", "There is no node of the pool default-gpu, and none is being started.",
+    ),
+    Case(
+        "no volume",
+        waiting_for_a_node('0/3 nodes are available: persistentvolumeclaim "data" not found. not found'),
+        "volume", "There is no volume for the project's files.",
+    ),
+    Case(
+        "volume being made",
+        waiting_for_a_node("0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims. not found", age=5),
+        "volume", "is not ready yet",
+    ),
+    Case(
+        "gated",
+        pod("p", conditions=[condition("PodScheduled", "False", "SchedulingGated", "Scheduling is blocked")]),
+        "gated", "holds this back",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_pod_without_a_node_is_explained_in_words(case: Case) -> None:
+    assert_explained(case)
+
+
+def test_the_whole_words_are_as_stored() -> None:
+    assert_told_as_stored("words-of-pods-without-a-node", CASES)
+
 
 MESSAGES = json.loads((Path(__file__).parent / "recorded_messages.json").read_text())
 EXPECTED = {
@@ -56,6 +211,11 @@ def test_a_recorded_message_is_understood(case: str) -> None:
     assert found.evidence == (MESSAGES[case],)
 
 
+def test_what_is_made_of_each_recorded_message_is_as_stored() -> None:
+    recorded = [Case(name, unscheduled(message), "", "") for name, message in MESSAGES.items()]
+    assert_told_as_stored("words-of-scheduler-messages", recorded)
+
+
 @pytest.mark.parametrize("case", sorted(MESSAGES))
 def test_reasons_are_counted_without_the_part_on_preemption(case: str) -> None:
     counted = counted_reasons(MESSAGES[case])
@@ -73,6 +233,27 @@ def test_reasons_of_the_autoscaler_are_counted_in_any_order() -> None:
             "max node group size reached": 1,
             "Insufficient cpu": 2,
         }
+
+
+def test_a_reason_without_a_number_counts_no_node() -> None:
+    assert counted_reasons(MESSAGES["pvc-not-found"]) == {'persistentvolumeclaim "data" not found': 0}
+    assert counted_reasons("no nodes available to schedule pods") == {"no nodes available to schedule pods": 0}
+    assert counted_reasons("") == {}
+
+
+@pytest.mark.parametrize(
+    ("events", "size"),
+    [
+        ([], 0),
+        ([said("TriggeredScaleUp", SCALE_UP)], 1),
+        ([said("TriggeredScaleUp", "pod triggered scale-up: [{a 1->3 (max: 9)} {b 0->7 (max: 9)} {c 0->2 (max: 9)}]")], 7),
+        ([said("TriggeredScaleUp", "pod triggered scale-up")], 0),
+        ([said("TriggeredScaleUp", SCALE_UP), said("NotTriggerScaleUp", "pod didn't trigger scale-up: ")], 0),
+        ([said("NotTriggerScaleUp", "pod didn't trigger scale-up: "), said("TriggeredScaleUp", SCALE_UP)], 1),
+    ],
+)  # fmt: skip
+def test_the_promised_size_is_that_of_the_last_scale_up(events: list[dict[str, Any]], size: int) -> None:
+    assert promised_size([decode(one, Event) for one in events]) == size
 
 
 @pytest.mark.parametrize("message", ["", "nonsense", "0/3 nodes are available", "1 " * 4000, "\x00\u202e"])

@@ -1,4 +1,4 @@
-"""Stored HTML of each visual state: a test renders, the file under tests/golden/ says how it must look.
+"""Stored HTML of each visual state, stored words of each situation: a test makes them, a file under tests/golden/ says how they must be.
 
 After a change that is meant, `GRID_GOLDEN=write pytest ...` writes the files anew; read the difference before committing it.
 """
@@ -9,10 +9,10 @@ from pathlib import Path
 FOLDER = Path(__file__).parents[1] / "golden"
 
 
-def assert_golden(name: str, html: str) -> None:
+def assert_golden(name: str, text: str, *, ending: str = "html") -> None:
     """`name` without the ending; compared line by line, without leading, trailing and empty space."""
-    file = FOLDER / f"{name}.html"
-    rendered = "\n".join(line.strip() for line in html.splitlines() if line.strip()) + "\n"
+    file = FOLDER / f"{name}.{ending}"
+    rendered = "\n".join(line.strip() for line in text.splitlines() if line.strip()) + "\n"
     if os.environ.get("GRID_GOLDEN") == "write":
         file.write_text(rendered)
     assert file.exists(), f"no stored state {name}; make it with GRID_GOLDEN=write"

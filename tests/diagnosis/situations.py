@@ -1,0 +1,70 @@
+"""The situations that a person may find a pod in, and what is said: the gist beside each, all words in a file for people to read."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from grid.diagnosis.diagnosis import Diagnosis
+from grid.diagnosis.pods import explain_pod
+from grid.kube.objects import Event, Pod
+from tests.support.builders import MOMENT, container_status, decode, event, pod, stamp
+from tests.support.golden import assert_golden
+
+
+def ago(seconds: float) -> str:
+    return stamp(MOMENT - timedelta(seconds=seconds))
+
+
+def said(reason: str, message: str, *, seconds: float = 0) -> dict[str, Any]:
+    return event(f"{reason}-{seconds}", reason=reason, message=message, at=MOMENT - timedelta(seconds=seconds))
+
+
+def on_a_node(state: dict[str, Any] | None = None, *, ready: bool = False, **more: Any) -> dict[str, Any]:
+    """`more` is of the container's status."""
+    limits = {"requests": {"memory": "4Gi"}, "limits": {"memory": "4Gi"}}
+    status = container_status(state=state, ready=ready, **more)
+    return pod(
+        "p", node="node-1", containers=[{"name": "run", "image": "lab:4", "resources": limits}], statuses=[status]
+    )
+
+
+def ended(exit_code: int, reason: str = "Error", *, seconds: float = 5, **more: Any) -> dict[str, Any]:
+    return {"terminated": {"exitCode": exit_code, "reason": reason, "finishedAt": ago(seconds), **more}}
+
+
+@dataclass(frozen=True)
+class Case:
+    """`words` are a part of the sentence; `events` are the pod's, oldest first."""
+
+    name: str
+    pod: dict[str, Any]
+    code: str
+    words: str
+    events: list[dict[str, Any]] = field(default_factory=list)
+
+    def explain(self) -> Diagnosis:
+        return explain_pod(decode(self.pod, Pod), [decode(one, Event) for one in self.events], now=MOMENT)
+
+
+def assert_explained(case: Case) -> None:
+    found = case.explain()
+    assert found.code == case.code
+    assert case.words in found.sentence
+    assert found.sentence.endswith(".")
+    if found.severity == "problem":
+        assert found.who
+        assert found.next_step
+
+
+def told(found: Diagnosis) -> str:
+    """The whole diagnosis, a line for each part."""
+    who = f" for {found.who}" if found.who else ""
+    step = f" {found.next_step}" if found.next_step else ""
+    return "\n".join(
+        (f"{found.code}: {found.severity}{who}", f"{found.sentence}{step}", *(f"> {one}" for one in found.evidence))
+    )
+
+
+def assert_told_as_stored(name: str, cases: Sequence[Case]) -> None:
+    assert_golden(name, "\n".join(f"# {case.name}\n{told(case.explain())}" for case in cases), ending="txt")

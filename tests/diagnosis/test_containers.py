@@ -1,0 +1,195 @@
+"""What a person is told about a container, case by case."""
+
+from typing import Any
+
+import pytest
+
+from tests.diagnosis.situations import Case, ago, assert_explained, assert_told_as_stored, ended, on_a_node, said
+from tests.support.builders import container_status, pod
+
+
+def waits(reason: str, message: str = "", **more: Any) -> dict[str, Any]:
+    return on_a_node({"waiting": {"reason": reason, "message": message}}, **more)
+
+
+def runs(since: float, **more: Any) -> dict[str, Any]:
+    return on_a_node({"running": {"startedAt": ago(since)}}, **more)
+
+
+CASES = [
+    Case("creating", waits("ContainerCreating"), "preparing", "volumes, network, image"),
+    Case(
+        "pulling",
+        waits("ContainerCreating"), "pulling", "downloads the image lab:4, for 40 seconds so far",
+        [said("Pulling", 'Pulling image "lab:4"', seconds=40)],
+    ),
+    Case(
+        "image missing",
+        waits("ImagePullBackOff", 'Back-off pulling image "lab:4"'),
+        "image", "there is no such image",
+        [said("Failed", 'Failed to pull image "lab:4": not found')],
+    ),
+    Case("image refused", waits("ErrImagePull", "401 Unauthorized"), "image", "refuses access"),
+    Case(
+        "image unnamed",
+        waits("InvalidImageName", "couldn't parse image name \"lab:\": invalid reference format"), "image", "not valid",
+    ),
+    Case(
+        "image that the registry does not know",
+        waits("ErrImagePull", "reading manifest 5 in registry/lab: manifest unknown"), "image", "no such image",
+    ),
+    Case("repository unknown", waits("ErrImagePull", "name unknown: no such repository"), "image", "no such image"),
+    Case("image forbidden", waits("ErrImagePull", "403 Forbidden"), "image", "refuses access"),
+    Case(
+        "image that is private or is not there",
+        waits("ErrImagePull", "pull access denied, repository does not exist or may require authorization"),
+        "image", "refuses access",
+    ),
+    Case("repository gone", waits("ErrImagePull", "repository does not exist"), "image", "no such image"),
+    Case(
+        "registry with a certificate of its own",
+        waits("ErrImagePull", "x509: certificate signed by unknown authority"), "image", "does not deliver",
+    ),
+    Case(
+        "image broken on the node",
+        waits("ErrImageNeverPull", 'Container image "lab:4" is not present with pull policy of Never'),
+        "image", "does not deliver",
+        [said("InspectFailed", "Failed to inspect image", seconds=9), said("Pulled", "of another container")],
+    ),
+    Case("registry down", waits("ErrImagePull", "i/o timeout"), "image", "does not deliver"),
+    Case(
+        "files on another node",
+        waits("ContainerCreating"), "volume_mount", "in use on another node",
+        [said("FailedAttachVolume", "Multi-Attach error for volume")],
+    ),
+    Case(
+        "files not attached",
+        waits("ContainerCreating"), "volume_mount", "cannot be attached",
+        [said("FailedMount", "timed out waiting for the condition")],
+    ),
+    Case(
+        "another volume after the download",
+        waits("ContainerCreating"), "volume_mount", "cannot be attached",
+        [said("Pulling", "", seconds=60), said("FailedMount", "timed out", seconds=1)],
+    ),
+    *(
+        Case(
+            f"sandbox at last, {reason}",
+            waits("ContainerCreating"), "preparing", "volumes, network, image",
+            [said("FailedCreatePodSandBox", "cni", seconds=9), said(reason, "")],
+        )
+        for reason in ("Pulled", "Created", "Started")
+    ),
+    Case("nothing known", pod("p", node="node-1", statuses=[{"name": "run"}]), "preparing", "volumes, network, image"),
+    Case(
+        "download of a first step",
+        pod(
+            "p", node="node-1", spec={"initContainers": [{"name": "first", "image": "step:1"}]},
+            statuses=[container_status(state={"waiting": {"reason": "PodInitializing"}})],
+            status={"initContainerStatuses": [container_status("first", state={"waiting": {"reason": "PodInitializing"}})]},
+        ),
+        "pulling", "downloads the image step:1",
+        [said("Pulling", 'Pulling image "step:1"', seconds=3)],
+    ),
+    Case(
+        "mounted at last",
+        waits("ContainerCreating"), "pulling", "downloads",
+        [said("FailedMount", "timed out", seconds=60), said("Pulling", "", seconds=1)],
+    ),
+    Case(
+        "sandbox",
+        waits("ContainerCreating"), "sandbox", "network or sandbox",
+        [said("FailedCreatePodSandBox", "cni")],
+    ),
+    Case("bad config", waits("CreateContainerConfigError", "no secret"), "container", "environment"),
+    Case(
+        "crash loop",
+        waits("CrashLoopBackOff", "back-off 40s", restarts=4, lastState=ended(1)),
+        "crash_loop", "keeps crashing (4 restarts): exit code 1.",
+    ),
+    Case(
+        "crash loop with last words",
+        waits("CrashLoopBackOff", "back-off 40s", restarts=4, lastState=ended(134, message="free(): invalid pointer")),
+        "crash_loop", "exit code 134, it aborted.",
+    ),
+    Case("crash loop of unknown cause", waits("CrashLoopBackOff", restarts=4), "crash_loop", "(4 restarts). It is"),
+    Case(
+        "command not executable",
+        waits("CrashLoopBackOff", restarts=1, lastState=ended(126)), "crash_loop", "its command may not be executed",
+    ),
+    Case(
+        "command not found",
+        waits("CrashLoopBackOff", restarts=1, lastState=ended(127)),
+        "crash_loop", "exit code 127, its command was not found",
+    ),
+    Case(
+        "out of memory again and again",
+        waits("CrashLoopBackOff", "back-off 20s", restarts=2, lastState=ended(137, "OOMKilled", message="killed")),
+        "out_of_memory", "more memory than its limit of 4 GiB",
+    ),
+    Case(
+        "out of memory for good",
+        on_a_node(ended(137, "OOMKilled")), "out_of_memory", "its limit of 4 GiB and was ended.",
+    ),
+    Case(
+        "out of memory, running again",
+        runs(4, ready=True, restarts=1, lastState=ended(137, "OOMKilled")),
+        "out_of_memory", "It was started again.",
+    ),
+    Case(
+        "crashed, running again",
+        runs(4, ready=True, restarts=1, lastState=ended(139)), "restarted", "segmentation fault",
+    ),
+    Case(
+        "crashed almost ten minutes ago",
+        runs(599, ready=True, restarts=1, lastState=ended(143, seconds=599, message="bye")),
+        "restarted", "9 minutes ago: exit code 143, it was asked to end.",
+    ),
+    Case(
+        "crashed ten minutes ago", runs(600, ready=True, restarts=1, lastState=ended(139, seconds=600)), "running", "Running.",
+    ),
+    Case(
+        "out of memory ten minutes ago",
+        runs(600, ready=True, restarts=1, lastState=ended(137, "OOMKilled", seconds=600)), "running", "Running.",
+    ),
+    Case("crashed, starting again", runs(4, restarts=1, lastState=ended(1)), "starting", "does not answer yet"),
+    Case(
+        "out of a limit that is not its own",
+        pod("p", node="node-1", containers=[{"name": "run"}], statuses=[container_status(state=ended(137, "OOMKilled"))]),
+        "out_of_memory", "more memory than its limit and was ended.",
+    ),
+    Case(
+        "a container that the pod does not name",
+        pod("p", node="node-1", statuses=[container_status("other", state=ended(137, "OOMKilled"))]),
+        "out_of_memory", "more memory than its limit and was ended.",
+    ),
+    Case(
+        "crashed long ago",
+        runs(7000, ready=True, restarts=1, lastState=ended(139, seconds=7000)), "running", "Running.",
+    ),
+    Case(
+        "starting",
+        runs(5), "starting", "does not answer yet",
+        [said("Unhealthy", "Readiness probe failed: connection refused")],
+    ),
+    Case("still starting", runs(299), "starting", "does not answer yet"),
+    Case("slow", runs(300), "not_answering", "Running for 5 minutes without answering"),
+    Case(
+        "hanging",
+        runs(900), "not_answering", "Running for 15 minutes without answering",
+        [said("Unhealthy", "Readiness probe failed: timeout"), said("Pulled", "later")],
+    ),
+    Case("running", runs(900, ready=True), "running", "Running."),
+    Case("job done", on_a_node(ended(0, "Completed")), "completed", "without an error"),
+    Case("job failed", on_a_node(ended(3, message="no such column")), "exit_code", "exit code 3"),
+    Case("job failed without a reason", on_a_node(ended(127, "")), "exit_code", "exit code 127, its command was not found"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_container_is_explained_in_words(case: Case) -> None:
+    assert_explained(case)
+
+
+def test_the_whole_words_are_as_stored() -> None:
+    assert_told_as_stored("words-of-containers", CASES)

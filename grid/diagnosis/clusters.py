@@ -3,6 +3,7 @@
 Used by the cluster's page and by its history, so both say the same. Pure: the same pods, autoscaler and time give the same words.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -10,7 +11,7 @@ from itertools import pairwise
 from typing import Literal
 
 from grid import pod_ranking
-from grid.diagnosis.autoscalers import Load, explain_autoscaler, loads
+from grid.diagnosis.autoscalers import explain_autoscaler, loads
 from grid.diagnosis.diagnosis import Diagnosis, quoted
 from grid.diagnosis.requests import holds_a_node
 from grid.diagnosis.scheduling import promised_size
@@ -156,7 +157,7 @@ def _phase(pod: Pod, diagnosis: Diagnosis) -> Phase:
         return "ready"
     if not pod.spec.node_name and pod.status.phase == "Pending":
         return "node"
-    return "trouble" if diagnosis.severity == "problem" or pod.status.phase in ("Failed", "Unknown") else "start"
+    return "trouble" if diagnosis.severity == "problem" else "start"
 
 
 def _head_words(cluster: ClusterSnapshot) -> str:
@@ -175,24 +176,22 @@ def _head_words(cluster: ClusterSnapshot) -> str:
 
 def _groups(cluster: ClusterSnapshot) -> list[str]:
     """Return what the workers that are not ready wait for, in the order of starting: "8 wait for node 2 of 3", "2 for image pull"."""
-    counts: dict[str, int] = {}
-    for one in cluster.workers:
-        counts[one.phase] = counts.get(one.phase, 0) + 1
+    counts = Counter[str](one.phase for one in cluster.workers)
     reasons = {"node": _which_node(cluster), "volume": "a volume", "image": "image pull"}
-    if counts.get("start") and not cluster.head_is_up:
+    if counts["start"] and not cluster.head_is_up:
         reasons["start"] = "the head"
     found: list[str] = []
     for phase, reason in reasons.items():
-        if count := counts.get(phase, 0):
+        if count := counts[phase]:
             verb = "" if found else " waits" if count == 1 else " wait"
             found.append(f"{count}{verb} for {reason}")
-    if (count := counts.get("start", 0)) and "start" not in reasons:
+    if (count := counts["start"]) and "start" not in reasons:
         found.append(f"{count} {'starts' if count == 1 else 'start'}")
     if missing := max(0, cluster.wanted - len(cluster.staying)):
         found.append(f"{missing} {_be(missing)} being created")
-    if count := counts.get("trouble", 0):
+    if count := counts["trouble"]:
         found.append(f"{count} {_be(count)} in trouble")
-    if count := counts.get("ending", 0):
+    if count := counts["ending"]:
         found.append(f"{count} {_be(count)} leaving")
     return found
 
@@ -310,23 +309,15 @@ def _about_autoscaler(cluster: ClusterSnapshot, now: datetime) -> Sequence[Diagn
 
 
 def _about_maximum(cluster: ClusterSnapshot, now: datetime) -> Sequence[Diagnosis]:
-    if (
-        cluster.autoscaler is None
-        or not cluster.autoscales
-        or len(cluster.staying) < cluster.maximum
-        or cluster.ready < cluster.maximum
-    ):
+    if cluster.autoscaler is None or not cluster.autoscales or cluster.ready < cluster.maximum:
         return ()
     over = [load for load in loads(cluster.autoscaler, maximum=cluster.maximum) if load.is_over]
     if not over:
         return ()
-    sentence = f"All {plural(cluster.maximum, 'worker')} work and have more to do than the target: {_loads(over)}."
+    who = "The only worker works and has" if cluster.maximum == 1 else f"All {cluster.maximum:,} workers work and have"
+    sentence = f"{who} more to do than the target: {', '.join(load.words for load in over)}."
     step = "Raise the maximum with “Change workers”, or launch with a larger worker tier."
     return [Diagnosis("at_maximum", sentence, "wait", "you", step)]
-
-
-def _loads(over: Sequence[Load]) -> str:
-    return ", ".join(load.words for load in over)
 
 
 def _about_thrashing(cluster: ClusterSnapshot, now: datetime) -> Sequence[Diagnosis]:

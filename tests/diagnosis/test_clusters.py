@@ -1,74 +1,30 @@
 """What a person is told about a cluster: the sentence about its workers, and what stands in its way, case by case."""
 
-from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
-from grid.diagnosis.autoscalers import explain_autoscaler, loads
-from grid.diagnosis.clusters import (
-    ClusterSnapshot,
-    Member,
-    deletion_order,
-    explain_cluster,
-    summary,
-)
-from grid.diagnosis.pods import explain_pod
-from grid.kube.objects import Autoscaler, Event, Pod, RawObject
+from grid.diagnosis.clusters import ClusterSnapshot, Member, deletion_order, explain_cluster, summary
+from grid.kube.objects import Autoscaler, RawObject
 from grid.labels import POD_DELETION_COST
 from tests.dashboard.clustering import autoscaler, head_pod, waiting_worker, worker_pod
-from tests.support import builders
+from tests.diagnosis.situations import told
+from tests.diagnosis.snapshots import (
+    LEAVING,
+    NOW,
+    codes,
+    event,
+    growing,
+    look,
+    member,
+    on_demand,
+    pulling,
+    ready,
+    starting,
+)
 from tests.support.builders import MOMENT, condition, container_status, decode, stamp
-
-NOW = MOMENT + timedelta(minutes=5)
-UNSCHEDULED = condition("PodScheduled", "False", "Unschedulable", "0/1 nodes are available: 1 Insufficient cpu.")
-
-
-def member(pod: RawObject, *events: RawObject) -> Member:
-    decoded = decode(pod, Pod)
-    told = tuple(decode(one, Event) for one in events)
-    return Member(decoded, explain_pod(decoded, told, now=NOW), told)
-
-
-def event(pod: RawObject, reason: str, message: str) -> RawObject:
-    return builders.event(f"{pod['metadata']['name']}-{reason}", about=pod, reason=reason, message=message, at=NOW)
-
-
-def growing(name: str, size: str = "1->3") -> Member:
-    pod = waiting_worker("c", name, conditions=[UNSCHEDULED])
-    return member(pod, event(pod, "TriggeredScaleUp", f"pod triggered scale-up: [{{default {size} (max: 5)}}]"))
-
-
-def pulling(name: str) -> Member:
-    waits = container_status(state={"waiting": {"reason": "ContainerCreating"}})
-    pod = worker_pod("c", name, ready=False, phase="Pending", statuses=[waits])
-    return member(pod, event(pod, "Pulling", 'Pulling image "dask:1"'))
-
-
-def starting(name: str, **fields: Any) -> RawObject:
-    return worker_pod(
-        "c", name, ready=False, statuses=[container_status(state={"running": {"startedAt": stamp(NOW)}})], **fields
-    )
-
-
-def ready(count: int, first: int = 0) -> list[Member]:
-    return [member(worker_pod("c", f"r{number:03}")) for number in range(first, first + count)]
-
-
-HEAD = member(head_pod("c"))
-LEAVING = member(worker_pod("c", "gone", deletionTimestamp=stamp(NOW + timedelta(seconds=20))))
-
-
-def look(workers: Sequence[Member], *, desired: int = 0, head: Member | None = HEAD, **fields: Any) -> ClusterSnapshot:
-    values: dict[str, Any] = {"minimum": 1, "maximum": 20, "autoscales": True, "ready_nodes": 1, **fields}
-    if "autoscaler" not in values and desired:
-        values["autoscaler"] = decode(autoscaler("c", current=desired, desired=desired, maximum=20), Autoscaler)
-    return ClusterSnapshot(head=head, workers=tuple(workers), **values)
-
-
-def scaler(*conditions: RawObject, **fields: Any) -> Autoscaler:
-    return decode(autoscaler("c", conditions=list(conditions) or None, **fields), Autoscaler)
+from tests.support.golden import assert_golden
 
 
 @pytest.mark.parametrize(
@@ -100,12 +56,100 @@ def test_the_sentence_says_how_many_work_and_what_the_others_wait_for(seen: Clus
     assert summary(seen) == sentence
 
 
-def codes(seen: ClusterSnapshot) -> list[str]:
-    return [one.code for one in explain_cluster(seen, now=NOW)]
-
-
 def test_of_a_cluster_that_is_well_nothing_is_said() -> None:
     assert codes(look(ready(3), desired=3)) == []
+
+
+def ended(exit_code: int, reason: str = "Error", *, seconds: float = 0) -> RawObject:
+    return {
+        "terminated": {"exitCode": exit_code, "reason": reason, "finishedAt": stamp(NOW - timedelta(seconds=seconds))}
+    }
+
+
+def no_volume(pod: RawObject) -> Member:
+    unbound = condition("PodScheduled", "False", "Unschedulable", 'persistentvolumeclaim "data" not found')
+    pod["status"]["conditions"] = [unbound]
+    return member(pod)
+
+
+def killed(name: str, restarts: int) -> Member:
+    again = container_status(ready=True, restarts=restarts, lastState=ended(137, "OOMKilled"))
+    return member(worker_pod("c", name, statuses=[again]))
+
+
+def crashing(name: str) -> Member:
+    waits = container_status(state={"waiting": {"reason": "CrashLoopBackOff"}}, lastState=ended(1), restarts=2)
+    return member(worker_pod("c", name, ready=False, statuses=[waits]))
+
+
+def head(**fields: Any) -> Member:
+    return member(head_pod("c", ready=False, **fields))
+
+
+def head_in(state: RawObject) -> Member:
+    return head(statuses=[container_status(state=state)])
+
+
+def head_that_pulls() -> Member:
+    pod = head_pod("c", ready=False, statuses=[container_status(state={"waiting": {"reason": "ContainerCreating"}})])
+    return member(pod, event(pod, "Pulling", 'Pulling image "dask:1"'))
+
+
+def busy(maximum: int, *, cpu: int = 97, memory: int = 0) -> Autoscaler:
+    """Of memory it measures only what is more than nothing."""
+    raw = autoscaler("c", maximum=maximum, current=maximum, desired=maximum, cpu=cpu)
+    if memory:
+        target = {"name": "memory", "target": {"averageUtilization": 80}}
+        raw["spec"]["metrics"].append({"type": "Resource", "resource": target})
+        measured = {"name": "memory", "current": {"averageUtilization": memory}}
+        raw["status"]["currentMetrics"].append({"type": "Resource", "resource": measured})
+    return decode(raw, Autoscaler)
+
+
+def wanted(*numbers: int, every: int = 60) -> tuple[tuple[datetime, int], ...]:
+    """The last of them `every` seconds ago."""
+    return tuple((NOW - timedelta(seconds=every * (len(numbers) - place)), one) for place, one in enumerate(numbers))
+
+
+SITUATIONS = {
+    "all is well": look(ready(3), desired=3),
+    "the head waits for its node": look([], head=head(node="", phase="Pending")),
+    "the head pulls": look([], head=head_that_pulls()),
+    "the head waits for its volume": look([], head=no_volume(head_pod("c", node="", phase="Pending", ready=False))),
+    "the head crashed": look(ready(1), desired=1, head=head_in(ended(1))),
+    "the head has ended": look(ready(1), desired=1, head=head(phase="Succeeded")),
+    "the head has ended, no worker is there": look([], head=head(phase="Succeeded")),
+    "the head leaves": look(ready(1), desired=1, head=head(deletionTimestamp=stamp(NOW))),
+    "the head starts again beside a worker that starts": look(
+        [*ready(1), member(starting("a"))], desired=2, head=head_in({"running": {"startedAt": stamp(NOW)}})
+    ),
+    "one starts": look([*ready(1), member(starting("a"))], desired=2),
+    "one waits for its volume, one for its image": look(
+        [*ready(1), no_volume(waiting_worker("c", "a")), pulling("b")], desired=3
+    ),
+    "two wait for the head": look([member(starting("a")), member(starting("b"))], desired=2, head=head()),
+    "each waits for another thing": look(
+        [growing("a"), growing("b", "1->4"), member(waiting_worker("c", "d")), member(starting("e")), crashing("f"), LEAVING], desired=9,
+    ),
+    "one was out of memory": look([killed("a", 1)], desired=1),
+    "two were out of memory": look([killed("a", 1), killed("b", 2)], desired=2),
+    "one crashes": look([*ready(1), crashing("a")], desired=2),
+    "two crash": look([*ready(1), crashing("a"), crashing("b")], desired=3),
+    "one that leaves had crashed": look(
+        [*ready(1), member(worker_pod("c", "a", ready=False, deletionTimestamp=stamp(NOW - timedelta(minutes=9))))], desired=1
+    ),
+    "one worker is all there may be": look(ready(1), maximum=1, autoscaler=busy(1)),
+    "two are not enough": look(ready(2), maximum=2, autoscaler=busy(2, memory=90)),
+    "one that leaves is one more": look([*ready(2), LEAVING], maximum=2, autoscaler=busy(2)),
+    "the number turns": look(ready(1), desired=1, wanted_before=wanted(1, 2, 1, 2, 1)),
+}  # fmt: skip
+
+
+def test_in_each_situation_a_cluster_is_told_as_stored() -> None:
+    lines: list[str] = []
+    for name, seen in SITUATIONS.items():
+        lines += [f"# {name}", summary(seen), *(told(one) for one in explain_cluster(seen, now=NOW))]
+    assert_golden("words-of-clusters", "\n".join(lines), ending="txt")
 
 
 def test_a_head_that_is_not_up_comes_first_with_the_reason_of_its_pod() -> None:
@@ -163,7 +207,15 @@ def test_a_worker_that_only_followed_its_head_is_no_trouble(exit_code: int, expe
 
 @pytest.mark.parametrize(
     ("seconds", "expected"),
-    [(-70, ["workers_failing"]), (-50, []), (10, []), (70, []), (90, ["workers_failing"])],
+    [
+        (-70, ["workers_failing"]),
+        (-61, ["workers_failing"]),
+        (-60, []),
+        (10, []),
+        (80, []),
+        (81, ["workers_failing"]),
+        (90, ["workers_failing"]),
+    ],
 )
 def test_a_worker_that_failed_while_its_head_started_is_no_trouble(seconds: int, expected: list[str]) -> None:
     began, up = NOW - timedelta(minutes=3), NOW - timedelta(minutes=3) + timedelta(seconds=20)
@@ -173,70 +225,10 @@ def test_a_worker_that_failed_while_its_head_started_is_no_trouble(seconds: int,
     again = member(worker_pod("c", "a", statuses=[container_status(ready=True, restarts=1, lastState=ended)]))
     assert codes(look([again], desired=1, head=head)) == expected
     assert codes(look([again], desired=1, head=None)) == ["workers_failing"]
-
-
-NO_ANSWER = "unable to get metrics for resource cpu: no metrics returned from resource metrics API"
-NO_SERVER = (
-    "the HPA was unable to compute the replica count: failed to get cpu utilization: unable to get metrics for resource cpu: "
-    "unable to fetch metrics from resource metrics API: the server could not find the requested resource"
-)
-
-
-@pytest.mark.parametrize(
-    ("kind", "reason", "message", "code", "who"),
-    [
-        ("ScalingActive", "FailedGetResourceMetric", NO_SERVER, "metrics_missing", "operator"),
-        ("ScalingActive", "FailedGetResourceMetric", NO_ANSWER, "metrics_missing", "operator"),
-        ("ScalingActive", "FailedGetResourceMetric",
-         "did not receive metrics for targeted pods (pods might be unready)", "metrics_missing", "operator"),
-        ("ScalingActive", "FailedGetResourceMetric", "missing request for cpu in container run of Pod w", "requests_missing", "admin"),
-        ("ScalingActive", "FailedGetExternalMetric", "unable to get external metric", "demand_missing", "operator"),
-        ("ScalingActive", "AmbiguousSelector", "pods by selector app=web are controlled by multiple HPAs", "scaling_inactive",
-         "operator"),
-        ("AbleToScale", "FailedGetScale", 'deployments.apps "absent" not found', "cannot_scale", "operator"),
-    ],
-)  # fmt: skip
-def test_an_autoscaler_that_cannot_act_says_why(kind: str, reason: str, message: str, code: str, who: str) -> None:
-    broken = scaler(condition(kind, "False", reason, message))
-    found = explain_autoscaler(broken, ready_since=None, now=NOW)
-    assert found is not None
-    assert (found.code, found.who, found.severity) == (code, who, "problem")
-    assert reason in found.evidence[0]
-    assert codes(look(ready(1), autoscaler=broken)) == [code]
-
-
-@pytest.mark.parametrize(
-    ("message", "failing", "ready", "code"),
-    [
-        ("did not receive metrics for targeted pods (pods might be unready)", 30, 30, "not_measured_yet"),
-        ("did not receive metrics for targeted pods (pods might be unready)", 600, 30, "not_measured_yet"),
-        ("did not receive metrics for targeted pods (pods might be unready)", 600, 300, "metrics_missing"),
-        (NO_ANSWER, 600, 1, "not_measured_yet"),
-        (NO_ANSWER, 600, 300, "metrics_missing"),
-        (NO_SERVER, 600, 1, "metrics_missing"),
-    ],
-)
-def test_a_worker_of_a_moment_ago_is_measured_soon(message: str, failing: int, ready: int, code: str) -> None:
-    """However long the autoscaler has failed before there was anything to measure."""
-    at, ready_since = NOW - timedelta(seconds=failing), NOW - timedelta(seconds=ready)
-    young = scaler(condition("ScalingActive", "False", "FailedGetResourceMetric", message, at=at))
-    found = explain_autoscaler(young, ready_since=ready_since, now=NOW)
-    assert found is not None
-    assert (found.code, found.severity) == (code, "wait" if code == "not_measured_yet" else "problem")
-    pod = worker_pod("c", "a")
-    for one in pod["status"]["conditions"]:
-        one["lastTransitionTime"] = stamp(ready_since)
-    assert codes(look([member(pod)], desired=1, autoscaler=young)) == [code]
-
-
-def test_without_a_ready_worker_missing_measurements_are_no_news() -> None:
-    broken = scaler(condition("ScalingActive", "False", "FailedGetResourceMetric", NO_SERVER))
-    assert "metrics_missing" not in codes(look([member(starting("a"))], autoscaler=broken))
-
-
-def test_a_cluster_of_fixed_size_is_not_asked_for_an_autoscaler() -> None:
-    broken = scaler(condition("ScalingActive", "False", "FailedGetResourceMetric", NO_SERVER))
-    assert codes(look(ready(1), autoscaler=broken, autoscales=False)) == []
+    unready = member(head_pod("c", statuses=[running], conditions=[condition("Ready", "False", at=up)]))
+    assert "workers_failing" in codes(look([again], desired=1, head=unready)), "it is not up yet"
+    unheard = member(head_pod("c", statuses=[], conditions=[condition("Ready", "True", at=up)]))
+    assert codes(look([again], desired=1, head=unheard)) == ["workers_failing"], "nobody says when it began"
 
 
 def test_all_that_may_be_and_still_too_busy_asks_for_a_higher_maximum() -> None:
@@ -252,28 +244,6 @@ def test_all_that_may_be_and_still_too_busy_asks_for_a_higher_maximum() -> None:
     )
 
 
-def on_demand(*, maximum: int, current: int, each: str = "") -> Autoscaler:
-    """It follows nothing but what the framework would like to have; `each` is what Kubernetes says of that for each worker."""
-    raw = autoscaler("c", maximum=maximum, current=current, desired=current)
-    metric = {"metric": {"name": "compute_grid_wanted_workers"}}
-    target = {"type": "AverageValue", "averageValue": "1"}
-    raw["spec"]["metrics"] = [{"type": "External", "external": {**metric, "target": target}}]
-    measured = [{"type": "External", "external": {**metric, "current": {"averageValue": each}}}] if each else []
-    raw["status"]["currentMetrics"] = measured
-    return decode(raw, Autoscaler)
-
-
-def test_what_the_framework_would_like_to_have_is_a_load_as_well() -> None:
-    (load,) = loads(on_demand(maximum=2, current=3, each="133334m"), maximum=3)
-    assert (load.now, load.against, load.is_over) == ("400 workers", "maximum 3 workers", True)
-    (load,) = loads(on_demand(maximum=3, current=2, each="500m"), maximum=3)
-    assert (load.now, load.is_over) == ("1 worker", False)
-    (load,) = loads(on_demand(maximum=3, current=2), maximum=3)
-    assert (load.now, load.is_over) == ("not known", False)
-    (load,) = loads(on_demand(maximum=3, current=2, each="many"), maximum=3)
-    assert load.current is None
-
-
 def test_a_cluster_that_follows_demand_alone_says_that_its_maximum_is_too_low() -> None:
     full = on_demand(maximum=3, current=3, each="133334m")
     (found,) = explain_cluster(look(ready(3), maximum=3, autoscaler=full), now=NOW)
@@ -284,12 +254,11 @@ def test_a_cluster_that_follows_demand_alone_says_that_its_maximum_is_too_low() 
 
 
 def test_a_number_that_turns_and_turns_asks_for_a_longer_wait() -> None:
-    def before(*wanted: int, every: int = 60) -> tuple[tuple[Any, int], ...]:
-        return tuple((NOW - timedelta(seconds=every * (len(wanted) - place)), one) for place, one in enumerate(wanted))
-
-    assert codes(look(ready(1), desired=1, wanted_before=before(1, 4, 1, 4, 1))) == ["thrashing"]
-    assert codes(look(ready(1), desired=1, wanted_before=before(1, 2, 4, 6, 6, 3, 1))) == []
-    assert codes(look(ready(1), desired=1, wanted_before=before(1, 4, 1, 4, 1, every=600))) == [], (
+    assert codes(look(ready(1), desired=1, wanted_before=wanted(1, 4, 1, 4, 1))) == ["thrashing"]
+    assert codes(look(ready(1), desired=1, wanted_before=wanted(1, 4, 1, 4, 1, every=180))) == ["thrashing"]
+    assert codes(look(ready(1), desired=1, wanted_before=wanted(1, 4, 1, 4, 1, every=181))) == []
+    assert codes(look(ready(1), desired=1, wanted_before=wanted(1, 2, 4, 6, 6, 3, 1))) == []
+    assert codes(look(ready(1), desired=1, wanted_before=wanted(1, 4, 1, 4, 1, every=600))) == [], (
         "over an hour that is life"
     )
 
@@ -335,11 +304,13 @@ def test_of_workers_on_equal_nodes_goes_first_who_is_ready_for_a_shorter_time_or
     assert order_of(ready_at("a", 0), ready_at("again", 0, restarts=2)) == ["again", "a"]
 
 
+def test_a_worker_whose_node_has_not_spoken_yet_was_never_restarted() -> None:
+    bound = worker_pod("c", "bound", phase="Pending", ready=False)
+    assert order_of(bound, worker_pod("c", "young", phase="Pending", ready=False, created=NOW)) == ["young", "bound"]
+    heard = worker_pod("c", "heard", phase="Pending", ready=False, created=NOW, statuses=[container_status()])
+    assert order_of(bound, heard) == ["heard", "bound"]
+
+
 def test_a_cost_that_is_no_number_counts_as_none() -> None:
     odd = worker_pod("c", "odd", annotations={POD_DELETION_COST: "dear"})
     assert order_of(worker_pod("c", "a", cost=1), odd, worker_pod("c", "b", cost=-1)) == ["b", "odd", "a"]
-
-
-def test_loads_name_what_is_measured_with_its_target() -> None:
-    assert [load.words for load in loads(scaler(cpu=45), maximum=5)] == ["CPU 45 %, target 80 %"]
-    assert [load.words for load in loads(scaler(cpu=None), maximum=5)] == ["CPU not known, target 80 %"]

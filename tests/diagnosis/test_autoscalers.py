@@ -1,0 +1,160 @@
+"""What a person is told about an autoscaler: what it measures, and why it does not act."""
+
+from datetime import timedelta
+
+import pytest
+
+from grid.diagnosis.autoscalers import Load, explain_autoscaler, loads
+from grid.kube.objects import Autoscaler, RawObject
+from tests.dashboard.clustering import autoscaler, worker_pod
+from tests.diagnosis.situations import told
+from tests.diagnosis.snapshots import NOW, codes, look, member, on_demand, ready, scaler, starting
+from tests.support.builders import MOMENT, condition, decode, stamp
+from tests.support.golden import assert_golden
+
+NO_ANSWER = "unable to get metrics for resource cpu: no metrics returned from resource metrics API"
+NO_SERVER = (
+    "the HPA was unable to compute the replica count: failed to get cpu utilization: unable to get metrics for resource cpu: "
+    "unable to fetch metrics from resource metrics API: the server could not find the requested resource"
+)
+
+
+BROKEN = [
+    ("ScalingActive", "FailedGetResourceMetric", NO_SERVER, "metrics_missing", "operator"),
+    ("ScalingActive", "FailedGetResourceMetric", NO_ANSWER, "metrics_missing", "operator"),
+    (
+        "ScalingActive", "FailedGetResourceMetric", "did not receive metrics for targeted pods (pods might be unready)",
+        "metrics_missing", "operator",
+    ),
+    ("ScalingActive", "FailedGetResourceMetric", "missing request for cpu in container run of Pod w", "requests_missing", "admin"),
+    ("ScalingActive", "FailedGetResourceMetric", "what nobody foresaw", "scaling_inactive", "operator"),
+    ("ScalingActive", "FailedGetExternalMetric", "unable to get external metric", "demand_missing", "operator"),
+    ("ScalingActive", "AmbiguousSelector", "pods by selector app=web are controlled by multiple HPAs", "scaling_inactive", "operator"),
+    ("AbleToScale", "FailedGetScale", 'deployments.apps "absent" not found', "cannot_scale", "operator"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "reason", "message", "code", "who"), BROKEN)
+def test_an_autoscaler_that_cannot_act_says_why(kind: str, reason: str, message: str, code: str, who: str) -> None:
+    broken = scaler(condition(kind, "False", reason, message))
+    found = explain_autoscaler(broken, ready_since=None, now=NOW)
+    assert found is not None
+    assert (found.code, found.who, found.severity) == (code, who, "problem")
+    assert codes(look(ready(1), autoscaler=broken)) == [code]
+
+
+def test_the_whole_words_are_as_stored() -> None:
+    situations = [(kind, reason, message, MOMENT) for kind, reason, message, _, _ in BROKEN]
+    young = ("ScalingActive", "FailedGetResourceMetric", NO_ANSWER, NOW)
+    told_of = []
+    for kind, reason, message, at in (*situations, young):
+        found = explain_autoscaler(scaler(condition(kind, "False", reason, message, at=at)), ready_since=None, now=NOW)
+        assert found is not None
+        told_of.append(told(found))
+    assert_golden("words-of-autoscalers", "\n".join(told_of), ending="txt")
+
+
+@pytest.mark.parametrize(
+    "conditions",
+    [
+        [],
+        [condition("AbleToScale", "True", "ReadyForNewScale")],
+        [condition("AbleToScale", "True"), condition("ScalingActive", "True", "ValidMetricFound")],
+        [condition("ScalingActive", "False", "ScalingDisabled", "scaling is disabled since the replica count is zero")],
+        [condition("ScalingLimited", "True", "TooManyReplicas")],
+    ],
+)
+def test_an_autoscaler_that_acts_or_that_is_off_is_no_news(conditions: list[RawObject]) -> None:
+    assert explain_autoscaler(scaler(*conditions), ready_since=None, now=NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("message", "failing", "ready", "code"),
+    [
+        ("did not receive metrics for targeted pods (pods might be unready)", 30, 30, "not_measured_yet"),
+        ("did not receive metrics for targeted pods (pods might be unready)", 600, 30, "not_measured_yet"),
+        ("did not receive metrics for targeted pods (pods might be unready)", 600, 300, "metrics_missing"),
+        (NO_ANSWER, 600, 1, "not_measured_yet"),
+        (NO_ANSWER, 600, 300, "metrics_missing"),
+        (NO_ANSWER, 600, 120, "metrics_missing"),
+        (NO_ANSWER, 600, 119, "not_measured_yet"),
+        (NO_SERVER, 600, 1, "metrics_missing"),
+    ],
+)
+def test_a_worker_of_a_moment_ago_is_measured_soon(message: str, failing: int, ready: int, code: str) -> None:
+    """However long the autoscaler has failed before there was anything to measure."""
+    at, ready_since = NOW - timedelta(seconds=failing), NOW - timedelta(seconds=ready)
+    young = scaler(condition("ScalingActive", "False", "FailedGetResourceMetric", message, at=at))
+    found = explain_autoscaler(young, ready_since=ready_since, now=NOW)
+    assert found is not None
+    assert (found.code, found.severity) == (code, "wait" if code == "not_measured_yet" else "problem")
+    pod = worker_pod("c", "a")
+    for one in pod["status"]["conditions"]:
+        one["lastTransitionTime"] = stamp(ready_since)
+    assert codes(look([member(pod)], desired=1, autoscaler=young)) == [code]
+
+
+def test_an_autoscaler_that_does_not_say_since_when_has_just_begun() -> None:
+    timeless = {**condition("ScalingActive", "False", "FailedGetResourceMetric", NO_ANSWER), "lastTransitionTime": None}
+    found = explain_autoscaler(scaler(timeless), ready_since=None, now=NOW)
+    assert found is not None
+    assert found.code == "not_measured_yet"
+
+
+def test_without_a_ready_worker_missing_measurements_are_no_news() -> None:
+    broken = scaler(condition("ScalingActive", "False", "FailedGetResourceMetric", NO_SERVER))
+    assert "metrics_missing" not in codes(look([member(starting("a"))], autoscaler=broken))
+
+
+def test_a_cluster_of_fixed_size_is_not_asked_for_an_autoscaler() -> None:
+    broken = scaler(condition("ScalingActive", "False", "FailedGetResourceMetric", NO_SERVER))
+    assert codes(look(ready(1), autoscaler=broken, autoscales=False)) == []
+
+
+def test_what_the_framework_would_like_to_have_is_a_load_as_well() -> None:
+    (load,) = loads(on_demand(maximum=2, current=3, each="133334m"), maximum=3)
+    assert (load.now, load.against, load.is_over) == ("400 workers", "maximum 3 workers", True)
+    assert loads(on_demand(maximum=9, current=5, each="400"), maximum=9) == (
+        Load("Wanted by the framework", 9, 2000, is_demand=True),
+    )
+    (load,) = loads(on_demand(maximum=3, current=2, each="500m"), maximum=3)
+    assert (load.now, load.is_over) == ("1 worker", False)
+    (load,) = loads(on_demand(maximum=3, current=2), maximum=3)
+    assert (load.now, load.is_over) == ("not known", False)
+    (load,) = loads(on_demand(maximum=3, current=2, each="many"), maximum=3)
+    assert load.current is None
+
+
+def measures(*named: tuple[str, int | None, int | None]) -> Autoscaler:
+    """Each with its name, its target in percent, and what was measured."""
+    raw = autoscaler("c")
+    raw["spec"]["metrics"] = [
+        {"type": "Resource", "resource": {"name": name, "target": {"averageUtilization": target, "averageValue": "1"}}}
+        for name, target, _ in named
+    ]
+    raw["status"]["currentMetrics"] = [
+        {"type": "Resource", "resource": {"name": name, "current": {"averageUtilization": measured}}}
+        for name, _, measured in reversed(named)
+    ]
+    return decode(raw, Autoscaler)
+
+
+def test_loads_name_what_is_measured_with_its_target() -> None:
+    assert [load.words for load in loads(scaler(cpu=45), maximum=5)] == ["CPU 45 %, target 80 %"]
+    assert [load.words for load in loads(scaler(cpu=None), maximum=5)] == ["CPU not known, target 80 %"]
+    several = measures(("cpu", 80, 45), ("memory", 70, 90), ("hugepages", 50, None), ("ephemeral-storage", None, 3))
+    assert [load.words for load in loads(several, maximum=5)] == [
+        "CPU 45 %, target 80 %", "memory 90 %, target 70 %", "hugepages not known, target 50 %",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("current", "over"), [(None, False), (80, False), (88, False), (89, True)])
+def test_a_tenth_over_the_target_is_not_over(current: int | None, over: bool) -> None:
+    assert Load("CPU", 80, current).is_over is over
+
+
+def test_a_demand_that_is_not_known_is_told_with_the_maximum() -> None:
+    assert Load("Wanted by the framework", 3, None, is_demand=True).words == (
+        "Wanted by the framework not known, maximum 3 workers"
+    )
+    assert Load("Wanted by the framework", 3, 1, is_demand=True).words == "the framework would like to have 1 worker"

@@ -100,8 +100,8 @@ def _without_nodes(offer: PoolOffer) -> Diagnosis:
 
 def _of_node(allocatable: Mapping[str, str], gpu_resource: str) -> Amounts:
     """Return the node's amounts, counting only the tier's GPU resource, whatever its name."""
-    gpus = allocatable.get(gpu_resource, "0")
-    return amounts({"cpu": allocatable.get("cpu", "0"), "memory": allocatable.get("memory", "0"), "its/gpu": gpus})
+    counted = {"cpu": "cpu", "memory": "memory", gpu_resource: "its/gpu"}
+    return amounts({counted[name]: text for name, text in allocatable.items() if name in counted})
 
 
 def _fits(wanted: Amounts, node: Amounts) -> bool:

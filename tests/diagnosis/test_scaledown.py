@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from grid.diagnosis.requests import Amounts, amounts, pod_requests
-from grid.diagnosis.scaledown import ScaleDown, ScaleDownRules, scale_down
+from grid.diagnosis.requests import Amounts
+from grid.diagnosis.scaledown import ScaleDown, ScaleDownRules, busiest, scale_down
 from grid.kube.objects import Node, Pod
 from grid.watch.pools import NodeGroup
 from tests.support import builders
@@ -46,16 +46,16 @@ def test_a_mark_without_a_readable_time_gives_no_time(value: str) -> None:
 
 
 def test_an_idle_node_that_is_not_marked_yet_has_no_time() -> None:
-    assert answer(node()).verdict == "unneeded"
+    assert answer(node()) == ScaleDown("unneeded", "Lightly used; the autoscaler has not marked it yet.")
 
 
 def test_a_node_in_removal_says_so_before_anything_else() -> None:
     taint = {"key": "ToBeDeletedByClusterAutoscaler", "value": "1", "effect": "NoSchedule"}
-    assert answer(node(taints=[taint]), group=None).verdict == "removing"
+    assert answer(node(taints=[taint]), group=None) == ScaleDown("removing", "The autoscaler is removing it now.")
 
 
 def test_a_pool_without_a_group_is_not_the_autoscalers() -> None:
-    assert answer(node(), group=None).verdict == "unmanaged"
+    assert answer(node(), group=None) == ScaleDown("unmanaged", "The autoscaler does not manage this pool.")
 
 
 def test_requests_at_the_threshold_keep_a_node() -> None:
@@ -73,6 +73,24 @@ def test_on_a_node_with_gpus_only_gpus_count() -> None:
     gpu = node(extended={"nvidia.com/gpu": "1"})
     assert answer(gpu, pod(requests={"cpu": "4", "memory": "16Gi"})).verdict == "unneeded"
     assert answer(gpu, pod(requests={"nvidia.com/gpu": "1"})).sentence.startswith("Kept: 100 % of GPUs")
+
+
+@pytest.mark.parametrize(
+    ("requested", "allocatable", "expected"),
+    [
+        (Amounts(1900, 2**30), Amounts(4000, 2**34), ("CPU", 47.5)),
+        (Amounts(1000, 2**33), Amounts(4000, 2**34), ("memory", 50.0)),
+        (Amounts(2000, 2**33), Amounts(4000, 2**34), ("CPU", 50.0)),
+        (Amounts(4000, 2**34, 1), Amounts(4000, 2**34, 4), ("GPUs", 25.0)),
+        (Amounts(1000, 2**30), Amounts(), ("CPU", 0.0)),
+        (Amounts(1000, 2**30), Amounts(memory=2**34), ("memory", 6.25)),
+        (Amounts(1000, 2**30), Amounts(cpu=4000), ("CPU", 25.0)),
+    ],
+)
+def test_the_most_requested_resource_is_told_with_its_share_of_what_the_node_has(
+    requested: Amounts, allocatable: Amounts, expected: tuple[str, float]
+) -> None:
+    assert busiest(requested, allocatable) == expected
 
 
 def test_the_annotation_keeps_a_node() -> None:
@@ -120,17 +138,3 @@ def test_pods_that_do_not_matter_keep_nothing(case: dict[str, Any]) -> None:
     arguments = {"phase": "Running", **REPLICATED, **case}
     harmless = builders.decode(builders.pod("p", node="n", **arguments), Pod)
     assert answer(node(), harmless).verdict == "unneeded"
-
-
-def test_a_pod_asks_for_its_largest_step_and_its_sidecars() -> None:
-    def container(name: str, cpu: str, **more: str) -> dict[str, Any]:
-        return {"name": name, "resources": {"requests": {"cpu": cpu}}, **more}
-
-    init = [container("side", "100m", restartPolicy="Always"), container("setup", "2")]
-    spec = {"initContainers": init, "overhead": {"cpu": "50m"}}
-    assert pod_requests(pod(containers=[container("run", "500m")], spec=spec)).cpu == 2150
-    assert pod_requests(pod(containers=[container("run", "3")], spec=spec)).cpu == 3150
-
-
-def test_all_makes_of_gpus_are_counted_and_nonsense_counts_as_none() -> None:
-    assert amounts({"nvidia.com/gpu": "2", "amd.com/gpu": "1", "cpu": "many"}) == Amounts(cpu=0, memory=0, gpus=3)

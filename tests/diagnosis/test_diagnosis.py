@@ -1,0 +1,20 @@
+"""What all diagnoses are made of."""
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from grid.diagnosis.diagnosis import quoted, since
+from tests.support.builders import MOMENT
+
+
+@pytest.mark.parametrize(
+    ("moment", "seconds"),
+    [(MOMENT - timedelta(seconds=5), 5), (MOMENT, 0), (MOMENT + timedelta(seconds=5), 0), (None, 0)],
+)
+def test_what_another_clock_calls_later_was_just_now(moment: datetime | None, seconds: int) -> None:
+    assert since(moment, MOMENT) == timedelta(seconds=seconds)
+
+
+def test_evidence_is_said_once_in_its_order() -> None:
+    assert quoted(" b ", "", "a", "  ", "b") == ("b", "a")

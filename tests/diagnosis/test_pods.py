@@ -63,6 +63,7 @@ CASES = [
         "disrupted", "took this off its node",
     ),
     Case("refused", finished("Failed", reason="OutOfcpu"), "refused_by_node", "did not take"),
+    Case("failed with odd words", finished("Failed", reason="Odd", message="unheard of"), "failed", "does not say why"),
     Case("failed silently", finished("Failed"), "failed", "does not say why"),
     Case(
         "silent node",

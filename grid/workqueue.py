@@ -6,6 +6,7 @@ reads the present state when it begins can miss nothing.
 
 import asyncio
 import heapq
+import math
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
@@ -59,7 +60,7 @@ class WorkQueue:
     def add_later(self, key: str, seconds: float) -> None:
         """Add the key after a delay in seconds; of several delays of one key the earliest counts."""
         due = self._timer.monotonic() + seconds
-        if self._is_closed or self._due.get(key, due + 1) <= due:
+        if self._is_closed or self._due.get(key, math.inf) <= due:
             return
         self._due[key] = due
         heapq.heappush(self._delayed, (due, key))

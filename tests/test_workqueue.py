@@ -75,6 +75,13 @@ async def test_a_key_that_fails_comes_after_a_delay_that_grows_until_it_succeeds
 
 
 @virtual_time
+async def test_a_first_failure_is_waited_out_no_longer_than_the_back_off_says() -> None:
+    queue = WorkQueue(lambda: Backoff(first=0.2, longest=16, rng=random.Random(0)))
+    queue.succeeded("a")
+    assert 0.1 <= queue.retry("a") <= 0.2
+
+
+@virtual_time
 async def test_a_failure_is_retried_soon_although_a_distant_look_is_arranged_already() -> None:
     queue = queue_of()
     queue.add_later("a", 1200)

@@ -14,6 +14,7 @@ from dashboard.access import (
     Viewer,
     admin_required,
     may_administer,
+    may_manage_workspace,
     may_observe,
     may_operate,
     may_read_execution,
@@ -91,6 +92,13 @@ def test_an_owner_who_left_the_project_sees_the_execution_but_reads_nothing_of_i
     assert may_read_execution(people.operator, row)
     assert not may_read_execution(people.stranger, row)
     assert not may_read_execution(AnonymousUser(), row)
+
+
+def test_a_workspace_is_managed_by_its_owner_alone(people: People) -> None:
+    row = Row(owner_id=people.owner.pk, project_member_ids=frozenset({people.owner.pk, people.teammate.pk}))
+    assert may_manage_workspace(people.owner, row)
+    for somebody in (people.teammate, people.operator, people.admin, AnonymousUser()):
+        assert not may_manage_workspace(somebody, row)
 
 
 def test_a_viewer_is_the_person_as_a_value(people: People) -> None:

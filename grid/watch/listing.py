@@ -86,7 +86,7 @@ class Listing(Generic[T]):
             try:
                 version = await self._streamed()
             except (Rejected, _NoStreamingList, _Silence) as error:
-                logger.debug("reading the list in pages store=%s reason=%s", self._store.name, error)
+                logger.debug("reading the list in pages store=%s reason=%r", self._store.name, error)
                 if not isinstance(error, _Silence):
                     paged_seconds = self._timing.paged_seconds
             except TooManyRequests:
@@ -114,7 +114,7 @@ class Listing(Generic[T]):
             async with asyncio.timeout(self._timing.stream_start) as patience:
                 version, seen, changed = await self._initial_events(patience)
         except TimeoutError:
-            raise _Silence("no word that the list is complete") from None
+            raise _Silence from None
         for number, listed in enumerate(changed.values(), 1):
             self._store.apply(listed)
             if number % self._timing.lines_at_once == 0:
@@ -146,7 +146,7 @@ class Listing(Generic[T]):
                     patience.reschedule(min(heard + self._timing.stream_silence, latest))
                     self._store.mark_heard(self._clock())
         if loop.time() - began >= self._timing.stream_seconds:
-            raise _Silence("the stream had its time, and did not say that the list is complete")
+            raise _Silence
         raise ClusterUnavailable("The API server's list ended before it was complete.")
 
     def _note(self, event: Changed[T], seen: set[str], changed: dict[str, T]) -> None:
@@ -166,7 +166,7 @@ class Listing(Generic[T]):
         """The version of the list when this event ends it, else ""."""
         if isinstance(event, Bookmark):
             if not event.ends_list:
-                raise _NoStreamingList("a bookmark that does not end the list")
+                raise _NoStreamingList
             return event.resource_version
         if isinstance(event, Failed):
             raise error_of(event.code, Status(event.message))

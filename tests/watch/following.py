@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Set
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ from grid.watch.reflector import ListWatch, Reflector
 from grid.watch.store import Freshness, Store, announce
 from tests.support.builders import decode, pod
 from tests.support.cluster import FakeCluster
-from tests.support.virtual import cancelled, loop_time
+from tests.support.virtual import cancelled, loop_time, until
 
 ALL_PODS = ListWatch(PODS, Pod)
 
@@ -59,3 +59,20 @@ def cluster_of(*names: str, bookmark_seconds: float = 60.0) -> FakeCluster:
     for name in names:
         cluster.put(PODS, pod(name))
     return cluster
+
+
+def ways(cluster: FakeCluster) -> list[str]:
+    """How each list was asked for since the requests were last cleared."""
+    return [request.detail or "page" for request in cluster.requests if "list" in request.verb]
+
+
+async def lists_again(it: Following, *, equal: Set[str] | None = None) -> list[str]:
+    """How the next list is read, which a forgotten version brings about; the store then has what the cluster has, or these names."""
+    await until(lambda: it.cluster.open_watches == 1)
+    it.cluster.requests.clear()
+    it.cluster.compact()
+    it.cluster.drop_watch()
+    it.cluster.put(PODS, pod(f"new-{it.cluster.storage.version}"))
+    await until(lambda: it.is_equal() if equal is None else it.names() == equal, within=60)
+    await until(lambda: it.cluster.open_watches == 1, within=60)
+    return ways(it.cluster)

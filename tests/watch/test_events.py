@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grid.kube.objects import Event
-from grid.watch.events import EventStore
+from grid.watch.events import EventStore, topic_about
 from tests.support.builders import MOMENT, decode, event, node, pod
 
 POD = pod("p")
@@ -30,6 +30,12 @@ def test_events_of_an_object_come_oldest_first() -> None:
     for one in (an_event("late", minute=9), an_event("early"), an_event("other", about=pod("q"))):
         store.apply(one)
     assert names(store.about(kind="Pod", name="p", namespace="compute-grid")) == ["early", "late"]
+
+
+def test_an_event_is_published_to_the_topic_of_what_it_is_about() -> None:
+    topics = EventStore().topics(None, an_event("one"))
+    assert topic_about("Pod", "p", "compute-grid") in topics
+    assert topic_about("Pod", "q", "compute-grid") not in topics
 
 
 def test_events_of_an_earlier_object_of_the_same_name_are_told_apart_by_uid() -> None:

@@ -13,24 +13,7 @@ from grid.watch.listing import Timing
 from tests.support.builders import pod
 from tests.support.cluster import FakeCluster, Request
 from tests.support.virtual import passes, until, virtual_time
-from tests.watch.following import Following, cluster_of, following
-
-
-def ways(cluster: FakeCluster) -> list[str]:
-    """How each list was asked for since the requests were last cleared."""
-    return [request.detail or "page" for request in cluster.requests if "list" in request.verb]
-
-
-async def lists_again(it: Following) -> list[str]:
-    """How the next list is read, which a forgotten version brings about."""
-    await until(lambda: it.cluster.open_watches == 1)
-    it.cluster.requests.clear()
-    it.cluster.compact()
-    it.cluster.drop_watch()
-    it.cluster.put(PODS, pod(f"new-{it.cluster.storage.version}"))
-    await until(it.is_equal, within=60)
-    await until(lambda: it.cluster.open_watches == 1)
-    return ways(it.cluster)
+from tests.watch.following import cluster_of, following, lists_again, ways
 
 
 @virtual_time
@@ -114,6 +97,17 @@ async def test_a_server_without_streaming_lists_is_not_asked_again_at_each_list(
 
 
 @virtual_time
+@pytest.mark.parametrize(("how", "expected"), [("refused", ["page"]), ("ignored", ["stream", "page"])])
+async def test_a_server_that_only_said_nothing_is_asked_again_sooner(how: Any, expected: list[str]) -> None:
+    cluster = cluster_of("a")
+    cluster.streaming_lists = how
+    async with following(cluster) as it:
+        await until(lambda: cluster.open_watches == 1 and it.freshness().synced, within=15)
+        await passes(400)
+        assert await lists_again(it) == expected
+
+
+@virtual_time
 async def test_a_server_that_was_away_is_asked_again_because_it_may_be_newer() -> None:
     cluster = cluster_of("a")
     cluster.streaming_lists = "refused"
@@ -152,112 +146,36 @@ async def test_a_streaming_list_that_never_ends_is_given_up_although_it_is_never
     cluster = _Endless()
     cluster.put(PODS, pod("a"))
     async with following(cluster) as it:
-        await until(it.is_equal, within=330)
+        await passes(300)
+        assert ways(cluster) == []
+        await until(it.is_equal, within=30)
+        assert ways(cluster) == ["page"]
+
+
+@virtual_time
+async def test_a_streaming_list_that_the_server_ends_in_time_without_a_word_is_read_in_pages_at_once() -> None:
+    cluster = _Endless(lines=61)
+    cluster.put(PODS, pod("a"))
+    async with following(cluster) as it:
+        await until(it.is_equal, within=310)
         assert ways(cluster) == ["page"]
 
 
 class _Endless(FakeCluster):
+    """Streaming lists send an object every five seconds, and never say that these were all; after so many lines they end."""
+
+    def __init__(self, lines: int = 1000) -> None:
+        super().__init__()
+        self.lines = lines
+
     async def watch(self, *args: Any, initial_events: bool = False, **kwargs: Any) -> AsyncIterator[bytes]:
-        while initial_events:
+        for _ in range(self.lines if initial_events else 0):
             await passes(5)
             yield b'{"type":"ADDED","object":{"metadata":{"name":"a"}}}'
+        if initial_events:
+            return
         async for line in super().watch(*args, **kwargs):
             yield line
-
-
-class _Scripted(FakeCluster):
-    """Streaming lists are these lines, one list after the other; then as usual."""
-
-    def __init__(self, *scripts: tuple[bytes, ...]) -> None:
-        super().__init__()
-        self.scripts = list(scripts)
-
-    async def watch(self, *args: Any, initial_events: bool = False, **kwargs: Any) -> AsyncIterator[bytes]:
-        if initial_events and self.scripts:
-            self.requests.append(Request("list", PODS, detail="stream"))
-            for line in self.scripts.pop(0):
-                yield line
-            return
-        async for line in super().watch(*args, initial_events=initial_events, **kwargs):
-            yield line
-
-
-def event(kind: str, name: str, **metadata: str) -> bytes:
-    fields = ",".join(f'"{key}":"{value}"' for key, value in {"name": name, **metadata}.items())
-    return f'{{"type":"{kind}","object":{{"metadata":{{{fields}}}}}}}'.encode()
-
-
-def ends(version: int) -> bytes:
-    annotations = '{"k8s.io/initial-events-end":"true"}'
-    return (
-        f'{{"type":"BOOKMARK","object":{{"metadata":{{"resourceVersion":"{version}","annotations":{annotations}}}}}}}'
-    ).encode()
-
-
-@virtual_time
-async def test_what_is_changed_or_deleted_while_the_list_is_sent_is_taken_as_it_is_at_the_end() -> None:
-    cluster = _Scripted(
-        (
-            event("ADDED", "a", uid="1"),
-            event("ADDED", "b", uid="1"),
-            event("MODIFIED", "a", uid="2"),
-            event("DELETED", "b", uid="1"),
-            ends(1000),
-        )
-    )
-    async with following(cluster) as it:
-        await until(lambda: it.freshness().synced)
-        assert {key: one.metadata.uid for key, one in zip(it.store.keys(), it.store.values(), strict=True)} == {
-            "a": "2"
-        }
-
-
-@virtual_time
-async def test_an_object_changed_and_changed_back_while_the_list_is_sent_stays_as_it_is() -> None:
-    same = event("ADDED", "a", uid="1"), event("MODIFIED", "a", uid="2"), event("MODIFIED", "a", uid="1")
-    cluster = _Scripted((same[0], ends(1000)), (*same, ends(2000)))
-    async with following(cluster) as it:
-        await until(lambda: cluster.open_watches == 1)
-        cluster.compact()
-        cluster.drop_watch()
-        await until(lambda: ways(cluster) == ["stream", "stream"])
-        await passes(1)
-        assert [one.metadata.uid for one in it.store.values()] == ["1"]
-        assert it.store.version == 1, "which is no change"
-
-
-@virtual_time
-@pytest.mark.parametrize(
-    "code, message", [(410, "too old resource version"), (504, "Too large resource version: 7, current: 5")]
-)
-async def test_an_error_in_a_streaming_list_is_waited_out(code: int, message: str) -> None:
-    error = f'{{"type":"ERROR","object":{{"kind":"Status","code":{code},"message":"{message}"}}}}'.encode()
-    cluster = _Scripted((event("ADDED", "a"), error), (event("ADDED", "a"), error))
-    cluster.put(PODS, pod("b"))
-    async with following(cluster) as it:
-        await passes(0.1)
-        assert (len(it.store), cluster.count()) == (0, 1), "not again at once"
-        await until(it.is_equal, within=5)
-        assert ways(cluster) == ["stream"] * 3
-
-
-@virtual_time
-async def test_a_refusal_in_the_stream_is_a_refusal() -> None:
-    error = b'{"type":"ERROR","object":{"kind":"Status","code":422,"message":"sendInitialEvents is forbidden"}}'
-    cluster = _Scripted((error,))
-    cluster.put(PODS, pod("b"))
-    async with following(cluster) as it:
-        await until(it.is_equal, within=1)
-        assert ways(cluster) == ["stream", "page"]
-
-
-@virtual_time
-async def test_a_garbled_streaming_list_is_begun_anew_and_one_bad_object_is_skipped() -> None:
-    bad = b'{"type":"ADDED","object":{"metadata":{"name":"c","resourceVersion":"7"},"spec":{"priority":"very"}}}'
-    cluster = _Scripted((event("ADDED", "a"), b"<html>"), (event("ADDED", "b"), bad, ends(1000)))
-    async with following(cluster) as it:
-        await until(lambda: it.freshness().synced, within=5)
-        assert it.names() == {"b"}
 
 
 @virtual_time

@@ -3,7 +3,8 @@
 import pytest
 
 from grid.kube.objects import Node, Pod
-from grid.watch.store import Freshness, Store
+from grid.watch.hub import Hub, Topic
+from grid.watch.store import Freshness, Store, announce
 from tests.support.builders import decode, node, pod
 
 
@@ -50,6 +51,40 @@ def test_an_object_moves_between_index_values() -> None:
     assert [one.metadata.name for one in pods.by("node", "n1")] == ["b"]
     pods.discard("compute-grid/b")
     assert pods.by("node", "n1") == ()
+
+
+def test_listeners_are_told_what_was_and_what_is() -> None:
+    pods = store()
+    told: list[tuple[Pod | None, Pod | None]] = []
+    pods.subscribe(lambda old, new: told.append((old, new)))
+    here, there = a_pod("a", on="n1"), a_pod("a", on="n2")
+    pods.apply(here)
+    pods.apply(there)
+    pods.discard(there.metadata.key)
+    assert told == [(None, here), (here, there), (there, None)]
+
+
+def test_a_change_is_published_where_the_object_was_and_where_it_is() -> None:
+    pods, hub = store(), Told()
+    announce(pods, hub)
+    pods.apply(a_pod("a", on="n1"))
+    hub.topics.clear()
+    pods.apply(a_pod("a", on="n2"))
+    assert {("pods", "node", "n1"), ("pods", "node", "n2")} < hub.topics
+    hub.topics.clear()
+    pods.discard("compute-grid/a")
+    assert ("pods", "node", "n2") in hub.topics
+
+
+class Told(Hub):
+    """Keeps what was published."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.topics: set[Topic] = set()
+
+    def publish(self, topic: Topic) -> None:
+        self.topics.add(topic)
 
 
 def test_discarding_what_is_not_there_changes_nothing() -> None:

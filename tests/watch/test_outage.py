@@ -281,3 +281,30 @@ async def test_readers_are_told_when_the_cluster_goes_and_when_it_is_back() -> N
             assert it.freshness().error == "gone"
             assert await subscription.changed() == {"pods"}
             assert it.freshness().error == ""
+
+
+@virtual_time
+async def test_three_watches_in_a_row_that_end_too_soon_lead_to_a_list() -> None:
+    cluster = cluster_of("a")
+    async with following(cluster):
+        for drops in (3, 4):  # the first of the four is of a watch that lasted
+            await until(lambda: cluster.open_watches == 1)
+            cluster.requests.clear()
+            for _ in range(drops):
+                await until(lambda: cluster.open_watches == 1)
+                cluster.drop_watch()
+                await passes(0.1)
+            await until(lambda: cluster.open_watches == 1)
+            assert [request.verb for request in cluster.requests] == [*["watch"] * (drops - 1), "list", "watch"]
+            await passes(62)
+
+
+@virtual_time
+async def test_after_a_watch_that_broke_the_cluster_is_asked_before_another_is_trusted() -> None:
+    cluster = cluster_of("a")
+    async with following(cluster):
+        await passes(10)
+        cluster.requests.clear()
+        cluster.break_watch()
+        await passes(1)
+        assert [request.verb for request in cluster.requests] == ["list", "watch"]

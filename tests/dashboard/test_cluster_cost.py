@@ -15,7 +15,7 @@ from tests.dashboard import clustering
 from tests.dashboard.clustering import make_cluster, make_interval, minutes, waiting_worker
 from tests.dashboard.executing import make_project
 from tests.dashboard.test_cluster_viewmodel import NOW, OWNER, RECORD
-from tests.diagnosis.test_clusters import LEAVING, look, member, ready
+from tests.diagnosis.snapshots import LEAVING, look, member, ready
 from tests.support.builders import MOMENT, stamp
 
 

@@ -38,7 +38,7 @@ from grid.models import State
 from tests.dashboard import clustering, executing
 from tests.dashboard.clustering import autoscaler, head_pod, minutes, sample, waiting_worker, worker_pod
 from tests.dashboard.executing import entered
-from tests.diagnosis.test_clusters import LEAVING, look, member, pulling, ready, starting
+from tests.diagnosis.snapshots import LEAVING, look, member, pulling, ready, starting
 from tests.support.builders import MOMENT, condition, container_status, decode, stamp
 from tests.support.golden import assert_golden
 

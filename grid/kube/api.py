@@ -27,8 +27,8 @@ class Followable(Protocol):
         continue_token: str = "",
         metadata_only: bool = False,
     ) -> bytes:
-        """One page of a list as raw JSON, of each object only its metadata if that is enough. Raises Expired when the continue token is
-        too old."""
+        """Return one page of a list as raw JSON, of each object only its metadata if that is enough. Raise Expired when the
+        continue token is too old."""
         ...
 
     def watch(
@@ -88,13 +88,13 @@ class KubeApi(Followable, Protocol):
         follow: bool = False,
         timestamps: bool = False,
     ) -> AsyncIterator[bytes]:
-        """Chunks of a container's log, as they come."""
+        """Yield chunks of a container's log, as they come."""
         ...
 
     async def ask_sandbox(
         self, method: Literal["GET", "PATCH", "POST"], path: str, body: RawObject | None = None
     ) -> RawObject:
-        """What only the embedded cluster answers, below /sandbox/. Raises NotFound, or NotAllowed, on any other."""
+        """Ask what only the embedded cluster answers, below /sandbox/. Raises NotFound, or NotAllowed, on any other."""
         ...
 
     async def close(self) -> None: ...

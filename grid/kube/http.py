@@ -14,7 +14,7 @@ _MERGE_PATCH = "application/merge-patch+json"
 
 
 async def connect(*, kubeconfig: str = "", context: str = "") -> "HttpKubeApi":
-    """An API that has been spoken to once. Raises ClusterUnavailable or NotAllowed when that does not work."""
+    """Return an API that has been spoken to once. Raise ClusterUnavailable or NotAllowed when that does not work."""
     api = HttpKubeApi(CredentialSource(kubeconfig, context))
     try:
         await api.version()
@@ -28,7 +28,7 @@ class HttpKubeApi(Transport):
     """Ask a Kubernetes API server over HTTP."""
 
     async def version(self) -> RawObject:
-        """What the server says it is; the cheapest proof that it answers."""
+        """Return what the server says it is; the cheapest proof that it answers."""
         async with self._request("GET", "/version") as response:
             return decode_object(await response.read())
 

@@ -162,7 +162,7 @@ class Transport:
         read_seconds: float = 0.0,
         accept: str = _HEADERS["Accept"],
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """One successful response, being read. Refused credentials are read again once, and the request repeated."""
+        """Yield one successful response, to be read. Refused credentials are read again once, and the request repeated."""
         connection = await self._connected()
         data = None if body is None else msgspec.json.encode(body)
         timeout = aiohttp.ClientTimeout(
@@ -207,7 +207,7 @@ class Transport:
             raise
 
     async def _connected(self) -> _Connection:
-        """The connection; made at the first request, and again when requests failed and the kubeconfig was rewritten."""
+        """Return the connection, which is made at the first request, and again when requests failed and the kubeconfig was rewritten."""
         async with self._lock:
             known = self._connection
             if known is not None and self._suspect and self._source.signature() != known.signature:
@@ -218,7 +218,7 @@ class Transport:
             return self._connection
 
     async def _renewed(self, refused: _Connection) -> _Connection:
-        """After a 401: the credentials read again, or the same connection when that was done a moment ago."""
+        """Return, after a 401, a connection with the credentials read again, or the same one when that was done a moment ago."""
         async with self._lock:
             if self._connection is refused and self._clock() - refused.made_at >= _RELOAD_SECONDS:
                 self._connection = await self._connect()
@@ -246,7 +246,7 @@ def query_of(**given: str) -> dict[str, str]:
 
 
 async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-    """Whole lines, however the network has cut them; an unfinished last one is dropped, since its end is missing."""
+    """Yield whole lines, however the network has cut them; an unfinished last one is dropped, since its end is missing."""
     begun: list[bytes] = []
     size = 0
     async for chunk in response.content.iter_any():

@@ -65,7 +65,7 @@ def wrong_tier(
 
 
 def _closed_to(user: User) -> set[str]:
-    """The ids of the tiers that are kept for groups of which the user is in none."""
+    """Return the ids of the tiers that are kept for groups of which the user is in none."""
     kept = list(HardwareTier.groups.through.objects.values_list("hardwaretier_id", "group_id"))
     mine = set(user.groups.values_list("pk", flat=True)) if kept else set()
     return {tier for tier, _ in kept} - {tier for tier, group in kept if group in mine}

@@ -105,11 +105,11 @@ class _Line:
         return self.admitted == self._count
 
     def may_start(self, launch: QueuedUnit) -> bool:
-        """Whether it is among those that start when their turn comes; `launch` is in this line and has one part."""
+        """Return whether it is among those that start when their turn comes; `launch` is in this line and has one part."""
         return any((batch.tiers, batch.slots) == (launch.tiers, launch.slots) for batch in self._startable)
 
     def ends_with(self, launch: QueuedUnit) -> bool:
-        """Whether no other in this line was requested at the same time or later."""
+        """Return whether no other in this line was requested at the same time or later."""
         return sum(batch.waiting > 0 and batch.latest >= launch.requested_at for batch in self._batches) == 1
 
     def _wanted(self, places: Mapping[str, int]) -> Counter[str]:

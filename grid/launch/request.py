@@ -205,7 +205,7 @@ def _apart(request: LaunchRequest, cluster: ClusterRequest) -> Iterator[Problem]
 
 
 def _execution(request: LaunchRequest, stored: _Stored, id: str, now: datetime) -> Execution:
-    """What is frozen comes from the rows of this transaction and not from the form's. A cluster is given its own by `_make_cluster`."""
+    """Build the row. What is frozen comes from the rows of this transaction and not from the form's; `_make_cluster` adds a cluster's."""
     execution = Execution(
         id=id,
         kind=request.kind,

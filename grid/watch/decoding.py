@@ -116,7 +116,7 @@ class Codec(Generic[T]):
         return DecodedPage(raw.metadata.resource_version, raw.metadata.continue_token, self._chunks(raw.items))
 
     def line(self, line: bytes) -> Line[T]:
-        """One watch event. Never raises."""
+        """Decode one watch event; never raise."""
         reason = ""
         try:
             change = self._change.decode(line)

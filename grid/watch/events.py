@@ -25,17 +25,17 @@ def _object_key(kind: str, namespace: str, name: str) -> str:
 
 
 def topic_about(kind: str, name: str, namespace: str = "") -> Topic:
-    """The hub's topic of events about one object."""
+    """Return the hub's topic of events about one object."""
     return "events", "object", _object_key(kind, namespace, name)
 
 
 def age_order(event: Event) -> tuple[datetime, str]:
-    """Oldest first."""
+    """Sort by this key to have the oldest first."""
     return event.last_seen or _LONG_AGO, event.metadata.key
 
 
 def _drop_order(event: Event) -> tuple[bool, datetime, str]:
-    """The first in this order is the first to go."""
+    """Sort by this key, and the first is the first to go."""
     return event.type != "Normal", *age_order(event)
 
 
@@ -57,7 +57,7 @@ class EventStore(Store[Event]):
         self._per_object = per_object
 
     def about(self, *, kind: str, name: str, namespace: str = "", uid: str = "") -> Sequence[Event]:
-        """Events about one object, oldest first; with a `uid` only those about that very incarnation.
+        """Return the events about one object, oldest first; with a `uid` only those about that very incarnation.
 
         Nodes' events carry no namespace, and a kubelet's carry the node's name for a uid: both are understood.
         """
@@ -67,7 +67,7 @@ class EventStore(Store[Event]):
         return sorted(known, key=age_order)
 
     def from_component(self, component: str) -> Sequence[Event]:
-        """Events reported by one component, oldest first."""
+        """Return the events reported by one component, oldest first."""
         return sorted(self.by("component", component), key=age_order)
 
     def apply(self, changed: Event) -> bool:

@@ -53,7 +53,7 @@ class Subscription:
         return dirty
 
     def mark(self, topic: Topic) -> None:
-        """Called by the hub, from any thread."""
+        """Note that the topic has changed; the hub calls this from any thread."""
         if topic in self._dirty:
             return
         assert self._loop is not None, "only an entered subscription is known to its hub"
@@ -85,7 +85,7 @@ class Hub:
         return Subscription(self, topics)
 
     def is_watched(self, kind: str) -> bool:
-        """Whether anybody follows any topic of the kind, so that work for nobody can be left undone."""
+        """Return whether anybody follows any topic of the kind, so that work for nobody can be left undone."""
         return self._watched[kind] > 0
 
     def add(self, subscription: Subscription, topics: Collection[Topic]) -> None:

@@ -123,7 +123,7 @@ class Listing(Generic[T]):
         return version
 
     async def _initial_events(self, patience: asyncio.Timeout) -> tuple[str, set[str], dict[str, T]]:
-        """The version of the list, the keys of all objects in it, and those objects that are not in the store as they are."""
+        """Return the version of the list, the keys of all objects in it, and those objects that are not in the store as they are."""
         loop = asyncio.get_running_loop()
         latest = loop.time() + self._timing.stream_seconds + self._timing.grace_seconds
         began = heard = loop.time()
@@ -150,7 +150,7 @@ class Listing(Generic[T]):
         raise ClusterUnavailable("The API server's list ended before it was complete.")
 
     def _note(self, event: Changed[T], seen: set[str], changed: dict[str, T]) -> None:
-        """A server that catches up while it sends may change or delete what it sent before."""
+        """Take the event in: a server that catches up while it sends may change or delete what it sent before."""
         key = event.object.metadata.key
         if event.gone:
             seen.discard(key)
@@ -163,7 +163,7 @@ class Listing(Generic[T]):
             changed[key] = event.object
 
     def _ends(self, event: Line[T]) -> str:
-        """The version of the list when this event ends it, else ""."""
+        """Return the version of the list when this event ends it, else ""."""
         if isinstance(event, Bookmark):
             if not event.ends_list:
                 raise _NoStreamingList

@@ -76,7 +76,7 @@ class Reflector(Generic[T]):
         self._failing = False
 
     async def run(self) -> None:
-        """For ever: follow the cluster; after anything but a long, sound watch wait a little."""
+        """Follow the cluster for ever; wait a little after anything but a long, sound watch."""
         while True:
             delay = 0.0
             try:
@@ -146,7 +146,7 @@ class Reflector(Generic[T]):
         )
 
     async def _probe(self) -> None:
-        """One small question: does the cluster answer, and is it still the one whose versions we know?"""
+        """Ask one small question: does the cluster answer, and is it still the one whose versions we know?"""
         answer = self._codec.page(await self._list_page(1))
         if self._failing:
             self._listing.ask_again()
@@ -156,7 +156,7 @@ class Reflector(Generic[T]):
         self._recovered()
 
     def _must_not_go_back(self, version: str) -> None:
-        """Raises Expired when this is older than what we know: versions of one cluster are numbers that grow, and others cannot
+        """Raise Expired when this is older than what we know: versions of one cluster are numbers that grow, and others cannot
         be compared."""
         known = self._version
         if version.isdecimal() and known.isdecimal() and int(version) < int(known):
@@ -165,7 +165,7 @@ class Reflector(Generic[T]):
     # --- Watching ---
 
     async def _watch(self) -> bool:
-        """One watch, to its end. False when it was silent or garbled rather than closed."""
+        """Follow one watch to its end. Return False when it was silent or garbled rather than closed."""
         seconds = self._rng.randint(*self._timing.watch_seconds)
         watch = self._open(seconds, version=self._version)
         longest = seconds + self._timing.grace_seconds
@@ -192,7 +192,7 @@ class Reflector(Generic[T]):
         return True
 
     def _open(self, seconds: int, *, version: str) -> AsyncIterator[bytes]:
-        """A watch from that version, or without one a streaming list."""
+        """Open a watch from that version, or without one a streaming list."""
         return self._api.watch(
             self._feed.resource,
             resource_version=version,
@@ -204,7 +204,7 @@ class Reflector(Generic[T]):
         )
 
     def _take(self, line: Line[T]) -> bool:
-        """One event into the store; False when the stream can no longer be trusted."""
+        """Take one event into the store; return False when the stream can no longer be trusted."""
         if isinstance(line, Changed):
             meta = line.object.metadata
             if line.gone:

@@ -70,23 +70,23 @@ class Store(Generic[T]):
         return self._objects.get(key)
 
     def values(self) -> Collection[T]:
-        """All objects, in no order; a live view, so do not await while going through it."""
+        """Return all objects, in no order; it is a live view, so do not await while going through it."""
         return self._objects.values()
 
     def keys(self) -> Collection[str]:
-        """All keys, as a live view like `values`."""
+        """Return all keys, as a live view like `values`."""
         return self._objects.keys()
 
     def by(self, index: str, value: str) -> Sequence[T]:
-        """The objects with that value in the named index. Raises KeyError for an index that was not declared."""
+        """Return the objects with that value in the named index. Raise KeyError for an index that was not declared."""
         return tuple(self._indexes[index].get(value, {}).values())
 
     def counts(self, index: str) -> dict[str, int]:
-        """How many objects have each value in an index."""
+        """Return how many objects have each value in an index."""
         return {value: len(group) for value, group in self._indexes[index].items()}
 
     def values_of(self, index: str) -> Collection[str]:
-        """The values in an index, as a live view like `values`."""
+        """Return the values in an index, as a live view like `values`."""
         return self._indexes[index].keys()
 
     def subscribe(self, listener: Listener[T]) -> None:
@@ -94,7 +94,7 @@ class Store(Generic[T]):
         self._listeners.append(listener)
 
     def freshness(self, now: float) -> Freshness:
-        """`now` is the reflector's monotonic clock."""
+        """Return how far behind the store may be; `now` is the reflector's monotonic clock."""
         if self._heard_at is None:
             return Freshness(False, 0.0, self._error or "Not yet read from the cluster.")
         silent = max(0.0, now - self._heard_at)
@@ -107,7 +107,7 @@ class Store(Generic[T]):
     # --- The reflector's side ---
 
     def apply(self, changed: T) -> bool:
-        """Add or replace one object; False when it is what we had."""
+        """Add or replace one object; return False when it is what we had."""
         key = changed.metadata.key
         old = self._objects.get(key)
         if old is not None and old == changed:
@@ -122,7 +122,7 @@ class Store(Generic[T]):
         return True
 
     def discard(self, key: str) -> bool:
-        """Forget one object; False when it was not there."""
+        """Forget one object; return False when it was not there."""
         old = self._objects.pop(key, None)
         if old is None:
             return False
@@ -131,26 +131,26 @@ class Store(Generic[T]):
         return True
 
     def keep_only(self, keys: Collection[str]) -> int:
-        """Forget all others, as after a list; how many went."""
+        """Forget all others, as after a list; return how many went."""
         return sum(self.discard(key) for key in [key for key in self._objects if key not in keys])
 
     def replace(self, objects: Iterable[T]) -> int:
-        """Become exactly these objects, touching only what differs; how many changes that took."""
+        """Become exactly these objects, touching only what differs; return how many changes that took."""
         listed = {changed.metadata.key: changed for changed in objects}
         return self.keep_only(listed.keys()) + sum(self.apply(changed) for changed in listed.values())
 
     def mark_synced(self, now: float) -> None:
-        """A whole list has been taken in, or the watch has proved to be alive after one."""
+        """Note that a whole list has been taken in, or that the watch has proved to be alive after one."""
         self._synced = True
         self.mark_heard(now)
 
     def mark_heard(self, now: float) -> None:
-        """The cluster spoke: whatever was wrong is over."""
+        """Note that the cluster spoke: whatever was wrong is over."""
         self._heard_at = now
         self._error = ""
 
     def mark_failed(self, sentence: str) -> None:
-        """We are cut off, for the reason given; what we hold grows old from the last word heard."""
+        """Note that we are cut off, for the reason given; what we hold grows old from the last word heard."""
         self._error = sentence
 
     def topics(self, old: T | None, new: T | None) -> set[Topic]:

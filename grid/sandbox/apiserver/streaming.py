@@ -141,7 +141,7 @@ def _one_row(body: Object, obj: Object) -> Object:
 
 
 def _initial(records: Iterable[Record], interest: Interest) -> Iterator[bytes]:
-    """What exists as ADDED, in parts of about a quarter of a megabyte: made and sent so that others are served in between."""
+    """Yield what exists as ADDED, in parts of about a quarter of a megabyte: made and sent so that others are served in between."""
     lines: list[bytes] = []
     size = 0
     for record in records:

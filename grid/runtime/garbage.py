@@ -18,6 +18,8 @@ from typing import Any
 LOOK_SECONDS = 1.0
 LONGEST_REST_SECONDS = 60.0
 COUNT_SECONDS = 60.0  # between two counts of what is set aside; one takes some milliseconds
+# Python's own first two, and a full collection after two of the second generation instead of ten: it looks at 20,000 objects at most.
+THRESHOLDS = (700, 10, 2)
 LEAST_GROWTH = 100_000  # objects; looking at all again for fewer would be more pauses than they are worth
 
 
@@ -25,7 +27,9 @@ async def set_aside(
     is_synced: Callable[[], bool], *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 ) -> None:
     """Do so until cancelled; `is_synced` says that the first lists have come."""
+    thresholds = gc.get_threshold()
     try:
+        gc.set_threshold(*THRESHOLDS)
         _look_at_all()
         gc.disable()
         rested = 0.0
@@ -38,6 +42,7 @@ async def set_aside(
         await _look_at_all_after_growth(sleep)
     finally:
         gc.enable()
+        gc.set_threshold(*thresholds)
         if _set_survivors_aside in gc.callbacks:
             gc.callbacks.remove(_set_survivors_aside)
         gc.unfreeze()

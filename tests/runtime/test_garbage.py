@@ -19,6 +19,7 @@ class Knot:
 
 @asynccontextmanager
 async def setting_aside(*, is_synced: bool = True) -> AsyncIterator[None]:
+    thresholds = gc.get_threshold()
     task = asyncio.create_task(set_aside(lambda: is_synced))
     await asyncio.sleep(0)
     try:
@@ -27,6 +28,7 @@ async def setting_aside(*, is_synced: bool = True) -> AsyncIterator[None]:
         await cancelled(task)
         assert gc.isenabled()
         assert not gc.get_freeze_count()
+        assert gc.get_threshold() == thresholds
 
 
 @virtual_time
@@ -38,6 +40,24 @@ async def test_what_survives_a_full_collection_is_set_aside() -> None:
         assert gc.get_freeze_count() >= before + len(listed)
         gc.collect()
         assert not gc.get_objects(generation=2)
+
+
+@virtual_time
+async def test_a_full_collection_never_has_many_new_objects_to_look_at() -> None:
+    looked_at: list[int] = []
+
+    def count(phase: str, info: dict[str, int]) -> None:
+        if phase == "start" and info["generation"] == 2:
+            looked_at.append(sum(len(gc.get_objects(generation)) for generation in range(3)))
+
+    async with setting_aside():
+        gc.callbacks.append(count)
+        try:
+            kept: list[list[int]] = [[] for _ in range(200_000)]
+        finally:
+            gc.callbacks.remove(count)
+    assert len(kept) / 40_000 <= len(looked_at)
+    assert max(looked_at) <= 40_000
 
 
 @virtual_time

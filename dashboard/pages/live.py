@@ -11,6 +11,7 @@ from typing import Any
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.conf import settings
 from django.core.exceptions import SuspiciousOperation
+from django.db import DatabaseError
 from django.http import QueryDict
 
 from dashboard.access import Viewer
@@ -110,6 +111,11 @@ class LiveConsumer(AsyncWebsocketConsumer):
             await self.close(TOO_SLOW)
         except* OSError:
             logger.debug("browser is gone page=%s user=%s", self._page.name, viewer.username)
+        except* DatabaseError:
+            logger.warning(
+                "live page ended, the database does not answer page=%s user=%s", self._page.name, viewer.username
+            )
+            await self.close(INTERNAL_ERROR)
         except* Exception:
             logger.exception("live page failed page=%s user=%s", self._page.name, viewer.username)
             await self.close(INTERNAL_ERROR)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 
+from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.frames import Frame
 
@@ -103,6 +104,9 @@ class LimitedWebSocket(WebSocketsSansIOProtocol):  # type: ignore[misc] # uvicor
         return message
 
     async def send(self, message: Message) -> None:
+        """Send it. Raise OSError when the websocket was closed meanwhile, for example because the client answers no ping."""
+        if self.close_sent and message["type"] == "websocket.send":
+            raise ClientDisconnected
         await super().send(message)
         self._stay_paused()
         if message["type"] == "websocket.http.response.body" and not message.get("more_body", False):

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
 from datetime import datetime, timedelta
+from itertools import count
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from dashboard.access import Role, Viewer
 from dashboard.pages.executions import EXECUTIONS
 from dashboard.pages.feed import Feeds, Pace, rendered
 from dashboard.pages.infrastructure import INFRASTRUCTURE
-from dashboard.pages.live import FORBIDDEN, LOGGED_OUT, OTHER_ROLE, LiveConsumer, feeds
+from dashboard.pages.live import FORBIDDEN, INTERNAL_ERROR, LOGGED_OUT, OTHER_ROLE, LiveConsumer, feeds
 from dashboard.pages.page import LivePage
 from dashboard.pages.watching import SessionWatch, read_viewers, session_watch
 from dashboard.viewmodels.live import Fragment
@@ -279,6 +280,21 @@ async def test_a_database_that_fails_for_a_moment_closes_no_socket(people: Peopl
         await socket.message()
         assert await socket.is_silent()
         assert next(failures, None) is None
+
+
+async def test_a_database_that_stays_away_closes_the_socket_with_one_line_in_the_log(
+    people: People, runtime: Runtime, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def read(session_keys: Collection[str]) -> Mapping[str, Viewer]:
+        raise OperationalError("connection refused")
+
+    minutes = count(step=60)
+    watch = SessionWatch(read, seconds=0.01, monotonic=lambda: float(next(minutes)))
+    async with connected(PATH, people.operator, app=impatient(watch=watch)) as socket:
+        assert await socket.close_code() == INTERNAL_ERROR
+    [line] = [record for record in caplog.records if record.name == "dashboard.pages.live"]
+    assert "the database does not answer page=infrastructure" in line.getMessage()
+    assert line.exc_info is None
 
 
 async def test_an_open_page_is_no_use_of_a_session(people: People, runtime: Runtime) -> None:

@@ -231,6 +231,28 @@ async def test_a_client_that_answers_no_ping_is_taken_for_gone() -> None:
         assert b"keepalive ping timeout" in await client.rest()
 
 
+async def test_an_application_that_sends_to_a_client_taken_for_gone_is_told_that_it_is() -> None:
+    told: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
+
+    async def ticking(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            await App()(scope, receive, send)
+            return
+        await receive()
+        await send({"type": "websocket.accept"})
+        try:
+            while True:
+                await send({"type": "websocket.send", "text": "tick"})
+                await asyncio.sleep(0.01)
+        except Exception as error:
+            told.set_result(error)
+
+    async with serving(ticking, ping_seconds=0.1) as server:
+        client = await connected(server)
+        assert b"keepalive ping timeout" in await client.rest()
+        assert isinstance(await told, OSError)
+
+
 async def test_nothing_more_is_read_of_a_client_that_does_not_read_although_the_application_does() -> None:
     """Each of its pings would add an answer to what waits for it."""
     async with serving(App()) as server:

@@ -10,7 +10,7 @@ from django.utils.formats import number_format
 
 def preload() -> None:
     """Import all views, compile all templates and read the formats of numbers."""
-    assert get_resolver().url_patterns
+    _ = get_resolver().url_patterns
     number_format(1)
     for engine in engines.all():
         assert isinstance(engine, DjangoTemplates)

@@ -30,7 +30,7 @@ class Problem:
 
 
 class GridError(Exception):
-    """Root of all errors raised on purpose. `retry_after` is the seconds that the server asked to wait, or 0."""
+    """Root of all errors raised on purpose. `retry_after` is the seconds that a server asked to wait with 429, else 0."""
 
     retry_after = 0.0
 

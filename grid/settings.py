@@ -180,7 +180,7 @@ else:
         **DATABASES["default"].get("OPTIONS", {}),
     }
 # On PostgreSQL, how long a statement may take that pages, requests and the proxy wait for: nobody waits longer, and it would hold one of
-# few threads. The controller, commands and migrations have no such limit: cleaning up and changing tables may take their time.
+# few threads. So it is for the controller, whose steps are short. Commands and migrations have no limit: changing tables may take its time.
 STATEMENT_SECONDS = 30.0
 # Of a thread's connection, in seconds: opening one for each query costs more than most queries, and one that has failed, or is to
 # a file that another was put in place of, is left soon. A server's connection is tried before it is used again.

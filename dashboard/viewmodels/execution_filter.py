@@ -5,11 +5,12 @@ Filtering and sorting use cheap facts; a status is computed only where a filter 
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from dashboard.viewmodels.execution_entry import Entry
 from dashboard.viewmodels.execution_groups import Group
-from dashboard.viewmodels.executions_view import KINDS, TROUBLE, ExecutionsView, bounds
+from dashboard.viewmodels.executions_view import KINDS, TROUBLE, Bounds, ExecutionsView, bounds
 from dashboard.viewmodels.nodes import StatusLine
 from dashboard.viewmodels.states import STATES
 from grid.diagnosis.requests import Amounts
@@ -23,22 +24,12 @@ class GroupFilter:
     """A view's filter. `status_of` returns an entry's status in words, for filters that need it."""
 
     def __init__(self, view: ExecutionsView, status_of: StatusOf) -> None:
-        self._view = view
-        self._limits = bounds(view)
-        self._status_of = status_of
-        self._text = view.text.lower()
-        self._node = view.node.lower()
+        limits = bounds(view)
         self._chosen = [(value_of, wanted) for wanted, value_of in _chosen(view) if wanted]
-        self._fits = list(self._tests())
-
-    @property
-    def looks_at_statuses(self) -> bool:
-        """True when the matches depend on statuses, some of which change with time alone."""
-        return bool(self._text) or self._view.status == TROUBLE
-
-    @property
-    def looks_at_ages(self) -> bool:
-        return self._limits.age is not None
+        self._fits = list(_tests(view, limits, status_of))
+        # A text and "in trouble" depend on statuses, some of which change with time alone.
+        self.looks_at_statuses = bool(view.text) or view.status == TROUBLE
+        self.looks_at_ages = limits.age is not None
 
     def narrowed(self, group: Group, now: datetime) -> Group | None:
         """Return the group with its matching entries only; None without any."""
@@ -52,40 +43,42 @@ class GroupFilter:
             return group
         return Group(group.head, kept, group.has_head) if kept else None
 
-    def _tests(self) -> Iterator[Callable[[Entry, datetime], bool]]:
-        """Yield what this view asks of an entry, what is computed fastest first."""
-        limits, status = self._limits, self._view.status
-        if self._node:
-            yield lambda entry, now: self._node in entry.node.lower()
-        if status and status != TROUBLE:
-            yield lambda entry, now: entry.state == status
-        if any(limit is not None for limit in (limits.age, limits.restarts, limits.cpu, limits.memory, limits.gpus)):
-            yield self._within
-        if self._text:
-            yield lambda entry, now: self._mentions(entry)
-        if status == TROUBLE:
-            yield lambda entry, now: self._status_of(entry).severity == "problem"
 
-    def _within(self, entry: Entry, now: datetime) -> bool:
-        limits = self._limits
-        if limits.age is not None and now - (entry.since or now) < limits.age:
-            return False
-        if limits.restarts is not None and entry.restarts < limits.restarts:
-            return False
-        if limits.cpu is None and limits.memory is None and limits.gpus is None:
-            return True
-        asked = entry.requests
-        least = Amounts(limits.cpu or 0, limits.memory or 0, limits.gpus or 0)
-        return asked.at_least(least) == asked
+def _tests(view: ExecutionsView, limits: Bounds, status_of: StatusOf) -> Iterator[Callable[[Entry, datetime], bool]]:
+    """Yield what the view asks of an entry, what is computed fastest first."""
+    node, text, status = view.node.lower(), view.text.lower(), view.status
+    if node:
+        yield lambda entry, now: node in entry.node.lower()
+    if status and status != TROUBLE:
+        yield lambda entry, now: entry.state == status
+    if any(limit is not None for limit in (limits.age, limits.restarts, limits.cpu, limits.memory, limits.gpus)):
+        yield partial(_is_within, limits)
+    if text:
+        yield lambda entry, now: _mentions(entry, text, status_of)
+    if status == TROUBLE:
+        yield lambda entry, now: status_of(entry).severity == "problem"
 
-    def _mentions(self, entry: Entry) -> bool:
-        """Return whether the entry has the text. Cheap columns are searched first, so that a status is seldom computed."""
-        title = entry.row.title if entry.row else ""
-        pod_name = entry.pod.metadata.name if entry.pod else ""
-        kind, state = KINDS.get(entry.kind, entry.kind), STATES.get(entry.state, entry.state)
-        words = (entry.name, title, pod_name, entry.execution_id, kind, entry.tier, entry.user, entry.project, state)
-        cheap = " ".join((*words, entry.node)).lower()
-        return self._text in cheap or self._text in self._status_of(entry).note.lower()
+
+def _is_within(limits: Bounds, entry: Entry, now: datetime) -> bool:
+    if limits.age is not None and now - (entry.since or now) < limits.age:
+        return False
+    if limits.restarts is not None and entry.restarts < limits.restarts:
+        return False
+    if limits.cpu is None and limits.memory is None and limits.gpus is None:
+        return True
+    asked = entry.requests
+    least = Amounts(limits.cpu or 0, limits.memory or 0, limits.gpus or 0)
+    return asked.at_least(least) == asked
+
+
+def _mentions(entry: Entry, text: str, status_of: StatusOf) -> bool:
+    """Return whether the entry has the text. Cheap columns are searched first, so that a status is seldom computed."""
+    title = entry.row.title if entry.row else ""
+    pod_name = entry.pod.metadata.name if entry.pod else ""
+    kind, state = KINDS.get(entry.kind, entry.kind), STATES.get(entry.state, entry.state)
+    words = (entry.name, title, pod_name, entry.execution_id, kind, entry.tier, entry.user, entry.project, state)
+    cheap = " ".join((*words, entry.node)).lower()
+    return text in cheap or text in status_of(entry).note.lower()
 
 
 def _chosen(view: ExecutionsView) -> Iterable[tuple[str, Callable[[Entry], str]]]:

@@ -157,7 +157,7 @@ def _phase(pod: Pod, diagnosis: Diagnosis) -> Phase:
         return "ready"
     if not pod.spec.node_name and pod.status.phase == "Pending":
         return "node"
-    return "trouble" if diagnosis.severity == "problem" else "start"
+    return "trouble" if diagnosis.severity == "problem" or pod.status.phase == "Failed" else "start"
 
 
 def _head_words(cluster: ClusterSnapshot) -> str:

@@ -1,6 +1,6 @@
 """The controller's reads and writes in the database, as plain values and small transactions.
 
-Synchronous: the controller runs each function in Django's thread. See `lifecycle` for how two writers are kept apart.
+Synchronous: the controller runs each function in its own thread for the database. See `lifecycle` for how two writers are kept apart.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set

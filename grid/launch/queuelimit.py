@@ -53,13 +53,15 @@ def others_left(
             return None
         if not own.ends_with(launch):
             unclear.add(launch.user)
-    admitted = sum(line.admitted or 0 for user, line in lines.items() if user not in unclear)
+    # Of the unclear ones the snapshot alone counts: it may be a moment later than the numbers.
+    left = sum(batch.waiting for batch in batches if batch.user not in unclear)
+    left -= sum(line.admitted or 0 for user, line in lines.items() if user not in unclear)
     if unclear:
-        decided = admit(one_by_one(unclear)).admitted
-        if launch.execution_id in decided:
+        decisions = admit(one_by_one(unclear))
+        if launch.execution_id in decisions.admitted:
             return None
-        admitted += len(decided)
-    return sum(batch.waiting for batch in batches) - admitted
+        left += len(decisions.refused.keys() - {launch.execution_id})
+    return left
 
 
 def _batches_of(launch: QueuedUnit) -> list[Batch]:

@@ -18,7 +18,7 @@ from typing import Any
 LOOK_SECONDS = 1.0
 LONGEST_REST_SECONDS = 60.0
 COUNT_SECONDS = 60.0  # between two counts of what is set aside; one takes some milliseconds
-# Python's own first two, and a full collection after two of the second generation instead of ten: it looks at 20,000 objects at most.
+# Python's own first two, and a full collection after two of the second generation instead of ten: it looks at some 26,000 objects at most.
 THRESHOLDS = (700, 10, 2)
 LEAST_GROWTH = 100_000  # objects; looking at all again for fewer would be more pauses than they are worth
 

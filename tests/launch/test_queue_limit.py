@@ -118,6 +118,17 @@ def test_what_is_easy_to_miss_is_not(queue: str) -> None:
     assert Asked(snapshot, launch).answer() == by_admission(snapshot, launch)
 
 
+def test_whom_an_admission_takes_between_the_numbers_and_the_snapshot_is_not_counted() -> None:
+    """On PostgreSQL the snapshot waits for the locks of an admission that is under way, and then sees what it admitted."""
+    counted = tuple(waiting(f"e{place}", 1, "full", after=place) for place in range(6))
+    launch = waiting("launch", 1, "full", after=9)
+    later = Asked(QuotaSnapshot(counted[5:], (Holding(1, "full", 5, 5),), 5, {"full": 5}), launch)
+    numbers = batches(QuotaSnapshot(counted, (), 5, {"full": 5}))
+    asked = others_left(launch, numbers, slots_per_user=5, tier_maximum={"full": 5}, one_by_one=later.one_by_one)
+    assert later.users == {1}
+    assert asked == 1
+
+
 LINE = tuple(waiting(f"e{place}", 1 + place % 2, after=place) for place in range(8))
 NUMBERS = {
     "all have free slots": (QuotaSnapshot(LINE, (), 9), "small", None),

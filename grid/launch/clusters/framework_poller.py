@@ -190,11 +190,12 @@ class FrameworkPoller:
     async def _visit(self, http: aiohttp.ClientSession, id: str, is_asked: bool) -> None:
         visits = self._visits[id]
         visits.is_busy = True
-        failure = ""
+        failure, is_done = "", False
         try:
             await asyncio.sleep(visits.place)
             async with self._places, asyncio.timeout(VISIT_SECONDS):
                 failure = await self._look(http, id, visits, is_asked)
+            is_done = not failure
         except (GridError, TimeoutError) as error:
             failure = str(error) or "The cluster took too long to answer."
         except Exception as error:
@@ -206,6 +207,9 @@ class FrameworkPoller:
                     logger.exception("visiting a cluster failed execution=%s", id)
         finally:
             visits.is_busy = False
+            visits.is_at_rest = (
+                visits.is_at_rest and is_done
+            )  # else what could not be told would wait for the next sample
         self._tell(id, visits, failure)
 
     def _tell(self, id: str, visits: _Visits, failure: str) -> None:
@@ -237,7 +241,10 @@ class FrameworkPoller:
             visits.silences = visits.silences + 1 if failure else 0
             after = self._seen(id)
             seen = seen if after.pods == seen.pods else after  # with what was worked out about it already
-        visits.is_at_rest = report is not None and _is_at_rest(report, seen, spec)  # until something changes
+        is_current = visits.spec is spec  # else its row has changed meanwhile
+        visits.is_at_rest = (
+            report is not None and is_current and _is_at_rest(report, seen, spec)
+        )  # until something changes
         # The sample needs no cluster and comes first, so that an outage of the cluster leaves no gap in the chart.
         await self._sample(id, visits, spec, seen, report)
         if report is not None:

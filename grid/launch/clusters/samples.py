@@ -69,7 +69,7 @@ def sample_of(
 
 def record(taken: Sequence[TakenSample]) -> None:
     """Store the samples in one transaction. One that cannot be stored is dropped with a line in the log, and the others are stored. Raise
-    the error of a database that is full, read-only, busy or away; then nothing is stored."""
+    the error of a database that is full, read-only, busy or away before any is stored."""
     try:
         with transaction.atomic():
             ClusterSample.objects.bulk_create(_row(one) for one in taken)
@@ -86,8 +86,6 @@ def _record_alone(taken: TakenSample) -> None:
         with transaction.atomic():
             _row(taken).save(force_insert=True)
     except Exception as error:
-        if trouble_of(error):
-            raise
         logger.warning("a sample cannot be stored, it is dropped execution=%s reason=%s", taken.execution_id, error)
 
 

@@ -21,7 +21,6 @@ from grid.kube.resources import (
     NODES,
     POD_METRICS,
     PODS,
-    QUOTAS,
     REPLICA_SETS,
     SECRETS,
     SERVICE_ACCOUNTS,
@@ -48,7 +47,6 @@ from grid.sandbox.client.objects import (
     namespace_of,
     parse_time,
     reference_to,
-    split_key,
     uid_of,
 )
 
@@ -64,7 +62,6 @@ __all__ = [
     "NODES",
     "PODS",
     "POD_METRICS",
-    "QUOTAS",
     "REPLICA_SETS",
     "SECRETS",
     "SERVICES",
@@ -94,6 +91,5 @@ __all__ = [
     "namespace_of",
     "parse_time",
     "reference_to",
-    "split_key",
     "uid_of",
 ]

@@ -25,11 +25,6 @@ def key_of(obj: Mapping[str, Any]) -> str:
     return f"{namespace}/{name_of(obj)}" if namespace else name_of(obj)
 
 
-def split_key(key: str) -> tuple[str, str]:
-    namespace, _, name = key.rpartition("/")
-    return namespace, name
-
-
 def labels_of(obj: Mapping[str, Any]) -> dict[str, str]:
     return obj.get("metadata", {}).get("labels") or {}
 

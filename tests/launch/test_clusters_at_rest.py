@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 from django.db.models import F
 
+from grid.errors import ClusterUnavailable
 from grid.kube.resources import PODS
 from grid.launch import ledger
 from grid.launch.clusters import samples
@@ -56,6 +57,23 @@ async def test_a_demand_is_no_rest(shop: Shop, what: str) -> None:
     async with asking(world, controller):
         await passes(120)
     assert all(gap < 6 for gap in gaps(framework, execution, since=0))
+
+
+@in_world
+async def test_a_cluster_does_not_rest_before_it_has_been_told(shop: Shop) -> None:
+    world, execution, framework = World(), shop.launch_cluster(), FakeFramework()
+    controller = await running_clusters(world, framework, execution)
+    worker = name_of(world.workers_of(execution)[0])
+    async with asking(world, controller):
+        framework.holds[worker] = WorkerReport(tasks=1)
+        await passes(60)
+        framework.holds[worker] = WorkerReport(0)
+        world.cluster.fail_next(ClusterUnavailable("gone"), times=3, verb="patch")
+        since = loop_time()
+        await passes(20)
+    until_told = gaps(framework, execution, since=since)[:3]
+    assert len(until_told) == 3
+    assert all(gap < 6 for gap in until_told), until_told
 
 
 @pytest.mark.parametrize("change", ["pod", "revision"])

@@ -207,9 +207,8 @@ class FrameworkPoller:
                     logger.exception("visiting a cluster failed execution=%s", id)
         finally:
             visits.is_busy = False
-            visits.is_at_rest = (
-                visits.is_at_rest and is_done
-            )  # else what could not be told would wait for the next sample
+            # What could not be told must not wait for the next sample.
+            visits.is_at_rest = visits.is_at_rest and is_done
         self._tell(id, visits, failure)
 
     def _tell(self, id: str, visits: _Visits, failure: str) -> None:

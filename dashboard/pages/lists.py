@@ -83,17 +83,25 @@ class LiveList(ABC, Generic[T]):
         if not self.is_filled:
             self._missed.add(key)
             return False
+        return self._put(key, item, now)
+
+    def _put(self, key: str, item: T | None, now: datetime) -> bool:
         before = len(self.window), self.window.rows
         first = self.window.put(key, None if item is None else self.narrowed(item, now))
         shown_end = max((end for _, end in self._ends.values()), default=0)
         return first < shown_end or before != (len(self.window), self.window.rows)
 
-    def filled(self, now: datetime) -> set[str]:
-        """Finish the filling of the window, which is in order. Return the keys of items that changed meanwhile and have to be put."""
+    def filled(self, now: datetime) -> None:
+        """Finish the filling of the window, which is in order and up to date."""
         self.rechecked(now)
         self.is_filled = True
-        missed, self._missed = self._missed, set()
-        return missed
+
+    async def catch_up(self, items: Mapping[str, T], now: datetime, breath: Breath) -> None:
+        """Put what changed during the filling, in slices, and also what changes meanwhile."""
+        while self._missed:
+            key = self._missed.pop()
+            self._put(key, items.get(key), now)
+            await breath.take()
 
     def page(self, number: int) -> Page[T]:
         page, now = self.window.page(number, self._rows_per_page), asyncio.get_running_loop().time()
@@ -239,8 +247,8 @@ class LiveLists(ABC, Generic[T, L]):
                 new.window.end_run()
         for _ in new.window.merge_runs():
             await breath.take()
-        for key in new.filled(now):
-            new.put(key, self.items.get(key), now)
+        await new.catch_up(self.items, now, breath)
+        new.filled(now)
 
     def _process(self) -> None:
         """Process one slice of the dirty sources, and the rest after other tasks have run."""

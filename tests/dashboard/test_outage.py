@@ -7,7 +7,15 @@ import sys
 import psycopg
 import pytest
 from django.core.handlers.exception import response_for_exception
-from django.db import DatabaseError, InterfaceError, OperationalError, ProgrammingError, connection
+from django.db import (
+    DEFAULT_DB_ALIAS,
+    DatabaseError,
+    InterfaceError,
+    OperationalError,
+    ProgrammingError,
+    connection,
+    connections,
+)
 from django.http import HttpResponse
 from django.test import Client, RequestFactory
 from django.utils import timezone
@@ -76,7 +84,8 @@ def test_a_page_is_read_although_nobody_can_note_that_it_was(browser: Client, mo
     Session.objects.update(seen_at=timezone.now() - 2 * SEEN_PRECISION)
     setting = "PRAGMA query_only" if connection.vendor == "sqlite" else "SET default_transaction_read_only"
     with connection.cursor() as cursor:
-        monkeypatch.setattr(connection, "close_at", None)  # or it may be closed for its age, and the next one may write
+        # Or it may be closed for its age, and the next one may write. The proxy `connection` would lose what it had before.
+        monkeypatch.setattr(connections[DEFAULT_DB_ALIAS], "close_at", None)
         cursor.execute(f"{setting} = on")
         try:
             with pytest.raises(DatabaseError, match=r"read-?only"):

@@ -42,9 +42,9 @@ class Followable(Protocol):
         timeout_seconds: int = 300,
         initial_events: bool = False,
     ) -> AsyncIterator[bytes]:
-        """Raw watch events (bookmarks included), one JSON document each; ends when the server closes the stream.
+        """Yield raw watch events (bookmarks included), one JSON document each, until the server closes the stream.
 
-        With `initial_events` it is a streaming list: what exists comes first, as ADDED, and then a bookmark that says so. Raises
+        With `initial_events` it is a streaming list: what exists comes first, as ADDED, and then a bookmark that says so. Raise
         Rejected when the server has none."""
         ...
 

@@ -136,7 +136,7 @@ class CredentialSource:
 
 
 def host_of(url: str) -> str:
-    """Host and port for messages. Raises ClusterUnavailable for what is no address of an API server."""
+    """Return host and port for messages. Raise ClusterUnavailable for what is no address of an API server."""
     try:
         parts = urlsplit(url)
         port = parts.port

@@ -1,9 +1,7 @@
 import asyncio
 import threading
-from contextlib import suppress
 
 import pytest
-from django.db import DatabaseError
 
 from grid import database
 from grid.database import DatabaseThreads
@@ -14,17 +12,21 @@ from tests.test_database import endless
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
+def database_threads() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("database controller")]
+
+
 async def test_a_controller_that_has_to_end_waits_for_no_endless_query(monkeypatch: pytest.MonkeyPatch) -> None:
     begun = threading.Event()
 
     async def ask(target: LaunchTarget, threads: DatabaseThreads) -> None:
-        with suppress(DatabaseError):
-            await threads.run(endless, begun)
+        await threads.run(endless, begun)
 
     monkeypatch.setattr(controller, "_serve_data_plane", ask)
     monkeypatch.setattr(database, "CLOSING_SECONDS", 0.1)
     serving = asyncio.create_task(controller.serve([LaunchTarget("local", "compute-grid", str)]))
-    await asyncio.to_thread(begun.wait, 30)
+    assert await asyncio.to_thread(begun.wait, 30)
+    assert len(database_threads()) == 1
     serving.cancel()
-    async with asyncio.timeout(30):
-        await serving
+    await asyncio.wait_for(serving, 30)
+    assert not database_threads()

@@ -240,10 +240,8 @@ class FrameworkPoller:
             visits.silences = visits.silences + 1 if failure else 0
             after = self._seen(id)
             seen = seen if after.pods == seen.pods else after  # with what was worked out about it already
-        is_current = visits.spec is spec  # else its row has changed meanwhile
-        visits.is_at_rest = (
-            report is not None and is_current and _is_at_rest(report, seen, spec)
-        )  # until something changes
+        # Until something changes; its row may have done so meanwhile.
+        visits.is_at_rest = report is not None and visits.spec is spec and _is_at_rest(report, seen, spec)
         # The sample needs no cluster and comes first, so that an outage of the cluster leaves no gap in the chart.
         await self._sample(id, visits, spec, seen, report)
         if report is not None:

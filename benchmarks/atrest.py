@@ -10,13 +10,12 @@ the executions that were looked at and the queries that were made a minute.
 import argparse
 import asyncio
 import cProfile
-import os
-import tempfile
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from benchmarks.database import in_database
 
 if TYPE_CHECKING:
     from grid.models import Execution
@@ -28,16 +27,7 @@ NAMESPACE = "compute-grid"
 
 
 def main(options: argparse.Namespace) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ |= {"GRID_VAR": folder, "GRID_SECRET_KEY": "benchmark", "GRID_LOG_LEVEL": "WARNING"}
-        os.environ["DATABASE_URL"] = f"sqlite:///{Path(folder) / 'grid.sqlite3'}"
-        os.environ.setdefault("DJANGO_SETTINGS_MODULE", "grid.settings")
-        import django
-        from django.core.management import call_command
-
-        django.setup()
-        call_command("migrate", verbosity=0)
-        asyncio.run(measure(running(options.executions), options))
+    asyncio.run(measure(running(options.executions), options))
 
 
 def running(count: int) -> "Sequence[Execution]":
@@ -146,4 +136,5 @@ if __name__ == "__main__":
     parser.add_argument("executions", type=int, nargs="?", default=10_000)
     parser.add_argument("seconds", type=float, nargs="?", default=120.0)
     parser.add_argument("--profile", action="store_true")
-    main(parser.parse_args())
+    given = parser.parse_args()
+    in_database(lambda: main(given))

@@ -25,6 +25,7 @@ from typing import Any
 from asgiref.sync import sync_to_async
 
 from benchmarks import gateway
+from benchmarks.database import in_database
 from benchmarks.embedded import Request, Spent, client, embedded, process, requests
 from grid.sandbox.client import PODS, Client, Mirror, Object, condition_of
 
@@ -252,11 +253,8 @@ def launch(clusters: int, workers: int, *, on_demand: bool = False) -> list[str]
 
 
 def furnish(clusters: int) -> None:
-    from django.core.management import call_command
-
     from grid.models import Environment, HardwareTier, Project, User
 
-    call_command("migrate", verbosity=0)
     Environment.objects.create(id="dask", name="Dask", image="dask:1", kind="cluster", frameworks={"dask": "2026.8.0"})
     HardwareTier.objects.create(id="tiny", name="Tiny", node_pool="default", cores="250m", memory="256Mi")
     for number in range(-(-clusters // PER_USER)):
@@ -341,11 +339,6 @@ if __name__ == "__main__":
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as temporary:
         place = Path(temporary)
-        os.environ |= {"GRID_VAR": temporary, "GRID_SECRET_KEY": "benchmark", "GRID_LOG_LEVEL": "WARNING"}
-        os.environ |= {"DATABASE_URL": f"sqlite:///{place / 'grid.sqlite3'}", "DJANGO_SETTINGS_MODULE": "grid.settings"}
         with embedded(place, 1 + given.clusters * (1 + given.workers) // PODS_PER_NODE) as config:
             os.environ["KUBECONFIG"] = str(config)
-            import django
-
-            django.setup()
-            asyncio.run(main(given, place, config))
+            in_database(lambda: asyncio.run(main(given, place, config)))

@@ -14,7 +14,6 @@ import cProfile
 import json
 import os
 import sys
-import tempfile
 import time
 from collections import Counter
 from datetime import UTC, datetime
@@ -25,6 +24,7 @@ from aiohttp import web
 from asgiref.sync import sync_to_async
 
 from benchmarks.clusters import furnish, launch
+from benchmarks.database import in_database
 from benchmarks.embedded import process
 
 if TYPE_CHECKING:
@@ -39,16 +39,9 @@ SETTLED_SECONDS = 30.0  # after all have answered: what the first answers change
 
 
 def main(options: argparse.Namespace) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ |= {"GRID_VAR": folder, "GRID_SECRET_KEY": "benchmark", "GRID_LOG_LEVEL": "WARNING"}
-        os.environ["DATABASE_URL"] = f"sqlite:///{Path(folder) / 'grid.sqlite3'}"
-        os.environ.setdefault("DJANGO_SETTINGS_MODULE", "grid.settings")
-        import django
-
-        django.setup()
-        furnish(1)
-        (first,) = launch(1, WORKERS, on_demand=options.on_demand)
-        asyncio.run(measure(first, options, Path(folder)))
+    furnish(1)
+    (first,) = launch(1, WORKERS, on_demand=options.on_demand)
+    asyncio.run(measure(first, options, Path(os.environ["GRID_VAR"])))
 
 
 async def measure(first: str, options: argparse.Namespace, folder: Path) -> None:
@@ -186,4 +179,4 @@ if __name__ == "__main__":
     if given.heads:
         serve_heads(json.loads(given.heads.read_text()))
     else:
-        main(given)
+        in_database(lambda: main(given))

@@ -7,15 +7,14 @@ The database is a SQLite file, or the empty PostgreSQL database that DATABASE_UR
 1,000 ended executions (the baseline) and after ENDED, with ACTIVE that run or wait.
 """
 
-import os
 import statistics
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
+
+from benchmarks.database import in_database
 
 USERS, PROJECTS, TIERS = 1000, 200, 20
 FEW = 1000
@@ -23,23 +22,9 @@ CALLS = 20
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
 
 
-def in_database(work: Callable[[], None]) -> None:
-    """Do the work with the product set up on a database of its own."""
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ |= {"GRID_VAR": folder, "GRID_SECRET_KEY": "benchmark", "GRID_LOG_LEVEL": "WARNING"}
-        os.environ.setdefault("DATABASE_URL", f"sqlite:///{Path(folder) / 'grid.sqlite3'}")
-        os.environ.setdefault("DJANGO_SETTINGS_MODULE", "grid.settings")
-        import django
-
-        django.setup()
-        work()
-
-
 def measure(ended: int, active: int) -> None:
-    from django.core.management import call_command
     from django.db import connection
 
-    call_command("migrate", verbosity=0)
     people()
     executions(0, active, is_ended=False)
     executions(active, FEW, is_ended=True)

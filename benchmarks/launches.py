@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from benchmarks import history
+from benchmarks.database import in_database
 
 SLOTS = 25
 USERS = 40
@@ -129,4 +130,4 @@ if __name__ == "__main__":
     parser.add_argument("launches", type=int, nargs="?", default=1050)
     parser.add_argument("--history", type=int, default=0)
     given = parser.parse_args()
-    history.in_database(lambda: measure(given.launches, given.history))
+    in_database(lambda: measure(given.launches, given.history))

@@ -12,39 +12,25 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import time
-from pathlib import Path
 
+from benchmarks.database import in_database, set_up
 from benchmarks.history import NOW, executions, people
 
 SECONDS_BETWEEN = 0.1
 
 
 def main(active: int, changes: int) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        _set_up(folder)
-        from django.core.management import call_command
-        from django.db import connection
+    from django.db import connection
 
-        call_command("migrate", verbosity=0)
-        people()
-        executions(0, active, is_ended=False)
-        print(f"{connection.vendor}: {active:,} active, {changes} changes, {1 / SECONDS_BETWEEN:.0f} a second")
-        print(f"{'':8}{'p50':>8}{'p95':>8}{'p99':>8}   CPU of a change, ms")
-        for way in ("told", "asked"):
-            latencies, cpu = measured(way, active, changes)
-            at = [latencies[min(len(latencies) - 1, int(len(latencies) * share))] for share in (0.5, 0.95, 0.99)]
-            print(f"{way:8}{at[0]:8.1f}{at[1]:8.1f}{at[2]:8.1f}   {cpu / changes * 1000:.2f}")
-
-
-def _set_up(folder: str) -> None:
-    os.environ |= {"GRID_VAR": folder, "GRID_SECRET_KEY": "benchmark", "GRID_LOG_LEVEL": "WARNING"}
-    os.environ.setdefault("DATABASE_URL", f"sqlite:///{Path(folder) / 'grid.sqlite3'}")
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "grid.settings")
-    import django
-
-    django.setup()
+    people()
+    executions(0, active, is_ended=False)
+    print(f"{connection.vendor}: {active:,} active, {changes} changes, {1 / SECONDS_BETWEEN:.0f} a second")
+    print(f"{'':8}{'p50':>8}{'p95':>8}{'p99':>8}   CPU of a change, ms")
+    for way in ("told", "asked"):
+        latencies, cpu = measured(way, active, changes)
+        at = [latencies[min(len(latencies) - 1, int(len(latencies) * share))] for share in (0.5, 0.95, 0.99)]
+        print(f"{way:8}{at[0]:8.1f}{at[1]:8.1f}{at[2]:8.1f}   {cpu / changes * 1000:.2f}")
 
 
 def measured(way: str, active: int, changes: int) -> tuple[list[float], float]:
@@ -96,8 +82,8 @@ async def follow(way: str, changes: int) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["follow"]:
-        _set_up(os.environ["GRID_VAR"])
+        set_up(os.environ["GRID_VAR"])
         asyncio.run(follow(sys.argv[2], int(sys.argv[3])))
     else:
         numbers = [int(argument) for argument in sys.argv[1:]]
-        main(*numbers, *(2_000, 200)[len(numbers) :])
+        in_database(lambda: main(*numbers, *(2_000, 200)[len(numbers) :]))

@@ -12,20 +12,19 @@ import sys
 import time
 from datetime import timedelta
 
-from benchmarks.history import NOW, executions, in_database, people
+from benchmarks.database import in_database
+from benchmarks.history import NOW, executions, people
 
 LINES = 20
 
 
 def measure(old: int) -> None:
-    from django.core.management import call_command
     from django.db import connection
 
     from grid.launch.housekeeping import BATCH
     from grid.launch.retention import drop_executions
     from grid.models import DailyUsage, Execution
 
-    call_command("migrate", verbosity=0)
     people()
     executions(0, 2 * old, is_ended=True)
     what_hangs_on_them()

@@ -8,16 +8,14 @@ one second: in the threads of `grid.database`, and, as the baseline, in Django's
 """
 
 import asyncio
-import os
 import statistics
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.database import in_database
 from benchmarks.stage import log_in
 
 if TYPE_CHECKING:
@@ -27,20 +25,11 @@ CHECKS = 10
 
 
 def main(sockets: int, seconds: int) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ |= {"GRID_VAR": folder, "GRID_SECRET_KEY": "benchmark", "GRID_LOG_LEVEL": "WARNING"}
-        os.environ.setdefault("DATABASE_URL", f"sqlite:///{Path(folder) / 'grid.sqlite3'}")
-        os.environ.setdefault("DJANGO_SETTINGS_MODULE", "grid.settings")
-        import django
+    from django.db import connection
 
-        django.setup()
-        from django.core.management import call_command
-        from django.db import connection
-
-        call_command("migrate", verbosity=0)
-        keys = log_in(users(sockets))
-        print(f"{connection.vendor}: {sockets:,} sockets, each with a session of its own")
-        asyncio.run(measured(keys, seconds))
+    keys = log_in(users(sockets))
+    print(f"{connection.vendor}: {sockets:,} sockets, each with a session of its own")
+    asyncio.run(measured(keys, seconds))
 
 
 def users(number: int) -> Sequence["User"]:
@@ -123,4 +112,4 @@ def one_second() -> None:
 
 if __name__ == "__main__":
     numbers = [int(argument) for argument in sys.argv[1:]]
-    main(*numbers, *(1_000, 10)[len(numbers) :])
+    in_database(lambda: main(*numbers, *(1_000, 10)[len(numbers) :]))

@@ -7,7 +7,14 @@ from datetime import datetime, timedelta
 from dashboard.pages.execution_pods import explain
 from dashboard.viewmodels.execution_entry import Entry
 from dashboard.viewmodels.execution_groups import Group
-from dashboard.viewmodels.execution_lines import changes_with_time, entry_fragment, head_fragment, runs_well, status_of
+from dashboard.viewmodels.execution_lines import (
+    WELL,
+    changes_with_time,
+    entry_fragment,
+    head_fragment,
+    runs_well,
+    status_of,
+)
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.nodes import StatusLine
 from grid.metrics.usage import Usage
@@ -55,7 +62,7 @@ class ExecutionRows:
 
     def status(self, entry: Entry) -> StatusLine:
         """Return an entry's status for filters."""
-        return self._status(entry, self._runtime.clock())[0]
+        return WELL[0] if runs_well(entry) else self._status(entry, self._runtime.clock())[0]
 
     def forget(self, pod_key: str, execution_id: str) -> None:
         """Drop the pod's row, because an event about it came or went."""
@@ -87,8 +94,9 @@ class ExecutionRows:
         return fragment
 
     def _status(self, entry: Entry, now: datetime) -> tuple[StatusLine, str]:
-        is_explained = entry.pod is not None and not runs_well(entry)
-        return status_of(entry, explain(self._runtime, entry.pod, now) if is_explained and entry.pod else None)
+        if runs_well(entry):
+            return WELL
+        return status_of(entry, explain(self._runtime, entry.pod, now) if entry.pod is not None else None)
 
     def _used(self, entries: Sequence[Entry]) -> list[Usage]:
         usage = self._runtime.usage

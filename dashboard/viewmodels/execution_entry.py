@@ -85,7 +85,10 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def restarts(self) -> int:
-        return sum(status.restart_count for status in self.pod.status.container_statuses) if self.pod else 0
+        restarts = 0  # a loop, because each pod of a list is asked and `sum` takes three times as long
+        for status in self.pod.status.container_statuses if self.pod else ():
+            restarts += status.restart_count
+        return restarts
 
     @property
     def requests(self) -> Amounts:

@@ -16,6 +16,7 @@ from dashboard.viewmodels.states import STATES
 from grid.diagnosis.requests import Amounts
 
 StatusOf = Callable[[Entry], StatusLine]
+_Test = Callable[[Entry, datetime], bool]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _STATE_ORDER = {state: place for place, state in enumerate(STATES)}
 
@@ -26,7 +27,11 @@ class GroupFilter:
     def __init__(self, view: ExecutionsView, status_of: StatusOf) -> None:
         limits = bounds(view)
         self._chosen = [(value_of, wanted) for wanted, value_of in _chosen(view) if wanted]
-        self._fits = list(_tests(view, limits, status_of))
+        self._text = view.text.lower()
+        cheap = list(_cheap_tests(view, limits))
+        dear: list[_Test] = [partial(_is_in_trouble, status_of)] if view.status == TROUBLE else []
+        self._fits = [*cheap, *dear]
+        self._fits_with_text = [*cheap, _mentions(self._text, status_of), *dear]
         # A text and "in trouble" depend on statuses, some of which change with time alone.
         self.looks_at_statuses = bool(view.text) or view.status == TROUBLE
         self.looks_at_ages = limits.age is not None
@@ -36,49 +41,65 @@ class GroupFilter:
         for value_of, wanted in self._chosen:
             if value_of(group.head) != wanted:
                 return None
-        if not self._fits:
+        tests = self._fits
+        if self._text and self._text not in _shared_words(group.head):
+            tests = self._fits_with_text
+        if not tests:
             return group
-        kept = tuple(entry for entry in group.entries if all(fits(entry, now) for fits in self._fits))
+        kept = tuple(entry for entry in group.entries if all(fits(entry, now) for fits in tests))
         if len(kept) == len(group.entries):
             return group
         return Group(group.head, kept, group.has_head) if kept else None
 
 
-def _tests(view: ExecutionsView, limits: Bounds, status_of: StatusOf) -> Iterator[Callable[[Entry, datetime], bool]]:
-    """Yield what the view asks of an entry, what is computed fastest first."""
-    node, text, status = view.node.lower(), view.text.lower(), view.status
+def _cheap_tests(view: ExecutionsView, limits: Bounds) -> Iterator[_Test]:
+    """Yield what the view asks of an entry without its status, what is computed fastest first."""
+    node, status = view.node.lower(), view.status
     if node:
         yield lambda entry, now: node in entry.node.lower()
     if status and status != TROUBLE:
         yield lambda entry, now: entry.state == status
-    if any(limit is not None for limit in (limits.age, limits.restarts, limits.cpu, limits.memory, limits.gpus)):
-        yield partial(_is_within, limits)
-    if text:
-        yield lambda entry, now: _mentions(entry, text, status_of)
-    if status == TROUBLE:
-        yield lambda entry, now: status_of(entry).severity == "problem"
+    if limits.age is not None or limits.restarts is not None:
+        yield partial(_is_old_enough, limits)
+    if limits.cpu is not None or limits.memory is not None or limits.gpus is not None:
+        yield partial(_asks_for, Amounts(limits.cpu or 0, limits.memory or 0, limits.gpus or 0))
 
 
-def _is_within(limits: Bounds, entry: Entry, now: datetime) -> bool:
+def _is_old_enough(limits: Bounds, entry: Entry, now: datetime) -> bool:
     if limits.age is not None and now - (entry.since or now) < limits.age:
         return False
-    if limits.restarts is not None and entry.restarts < limits.restarts:
-        return False
-    if limits.cpu is None and limits.memory is None and limits.gpus is None:
-        return True
+    return limits.restarts is None or entry.restarts >= limits.restarts
+
+
+def _asks_for(least: Amounts, entry: Entry, now: datetime) -> bool:
     asked = entry.requests
-    least = Amounts(limits.cpu or 0, limits.memory or 0, limits.gpus or 0)
-    return asked.at_least(least) == asked
+    return asked.cpu >= least.cpu and asked.memory >= least.memory and asked.gpus >= least.gpus
 
 
-def _mentions(entry: Entry, text: str, status_of: StatusOf) -> bool:
-    """Return whether the entry has the text. Cheap columns are searched first, so that a status is seldom computed."""
-    title = entry.row.title if entry.row else ""
-    pod_name = entry.pod.metadata.name if entry.pod else ""
-    kind, state = KINDS.get(entry.kind, entry.kind), STATES.get(entry.state, entry.state)
-    words = (entry.name, title, pod_name, entry.execution_id, kind, entry.tier, entry.user, entry.project, state)
-    cheap = " ".join((*words, entry.node)).lower()
-    return text in cheap or text in status_of(entry).note.lower()
+def _is_in_trouble(status_of: StatusOf, entry: Entry, now: datetime) -> bool:
+    return status_of(entry).severity == "problem"
+
+
+def _shared_words(head: Entry) -> str:
+    """Return the words of a group that stand in all of its rows, in small letters."""
+    tier = "" if head.row and head.row.head_tier_name else head.tier
+    words = (head.name, head.execution_id, KINDS.get(head.kind, head.kind), tier, head.user, head.project)
+    return " ".join(words).lower()
+
+
+def _mentions(text: str, status_of: StatusOf) -> _Test:
+    """Return a test for the text in an entry's own words. Cheap ones are searched first, so that a status is seldom computed."""
+    states = {state for state, word in STATES.items() if text in word.lower()}
+
+    def mentions(entry: Entry, now: datetime) -> bool:
+        pod, row = entry.pod, entry.row
+        if pod is not None and (text in pod.metadata.name.lower() or text in pod.spec.node_name.lower()):
+            return True
+        if row is not None and row.head_tier_name and text in entry.tier.lower():
+            return True
+        return (bool(states) and entry.state in states) or text in status_of(entry).note.lower()
+
+    return mentions
 
 
 def _chosen(view: ExecutionsView) -> Iterable[tuple[str, Callable[[Entry], str]]]:

@@ -18,6 +18,7 @@ from grid.quantity import format_bytes, format_cores
 from grid.wording import plural
 
 REGION = "executions"
+WELL = state_status("running")  # of an entry that needs no explanation
 _FRAGMENTS = "dashboard/fragments/"
 
 
@@ -62,12 +63,9 @@ def changes_with_time(entry: Entry) -> bool:
 
 def runs_well(entry: Entry) -> bool:
     """Return whether the entry needs no explanation, because it runs and its pod is ready and was never restarted."""
-    return (
-        entry.state == "running"
-        and entry.pod is not None
-        and not changes_with_time(entry)
-        and pod_state(entry.pod) == "running"
-    )
+    if entry.pod is None or pod_state(entry.pod) != "running" or entry.restarts:
+        return False
+    return entry.is_member or entry.row is None or entry.row.state == "running"
 
 
 def entry_fragment(entry: Entry, status: tuple[StatusLine, str], usage: Usage | None, *, sees_all: bool) -> Fragment:

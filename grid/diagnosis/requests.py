@@ -30,8 +30,13 @@ class Amounts:
 
 def amounts(resources: Mapping[str, str]) -> Amounts:
     """Read a Kubernetes resource list; a quantity that cannot be read counts as 0."""
-    gpus = sum(_read(whole, text) for name, text in resources.items() if name.endswith("/gpu"))
-    return Amounts(_read(millicores, resources.get("cpu", "0")), _read(whole, resources.get("memory", "0")), gpus)
+    return _amounts(tuple(resources.items()))
+
+
+@lru_cache(maxsize=4096)  # a cluster's pods ask for the same few lists again and again
+def _amounts(resources: tuple[tuple[str, str], ...]) -> Amounts:
+    found, gpus = dict(resources), sum(_read(whole, text) for name, text in resources if name.endswith("/gpu"))
+    return Amounts(_read(millicores, found.get("cpu", "0")), _read(whole, found.get("memory", "0")), gpus)
 
 
 def total(each: Iterable[Amounts]) -> Amounts:
@@ -56,8 +61,12 @@ def pod_requests(pod: Pod) -> Amounts:
 
     An init container with restartPolicy Always is a sidecar: it runs beside those that come after it.
     """
-    running = total(amounts(container.resources.requests) for container in pod.spec.containers)
-    if not pod.spec.init_containers and not pod.spec.overhead:
+    containers = pod.spec.containers
+    is_simple = not pod.spec.init_containers and not pod.spec.overhead
+    if is_simple and len(containers) == 1:
+        return amounts(containers[0].resources.requests)
+    running = total(amounts(container.resources.requests) for container in containers)
+    if is_simple:
         return running
     sidecars, largest_step = Amounts(), Amounts()
     for container in pod.spec.init_containers:
@@ -70,7 +79,7 @@ def pod_requests(pod: Pod) -> Amounts:
     return (running + sidecars).at_least(largest_step) + amounts(pod.spec.overhead)
 
 
-@lru_cache(maxsize=4096)  # a cluster's pods ask for the same few quantities again and again
+@lru_cache(maxsize=4096)  # nodes' lists differ, but few of their quantities do
 def _read(parse: Callable[[str], int], text: str) -> int:
     try:
         return parse(text)

@@ -315,6 +315,25 @@ def test_a_cluster_stays_together_whatever_the_sort(sort: str) -> None:
     assert shapes[start : start + 4] == ["head", "member", "member", "member"]
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("features", ["head-z", "worker-a", "worker-b"]),
+        ("ALICE customer churn", ["head-z", "worker-a", "worker-b"]),
+        ("small", ["head-z"]),
+        ("large", ["worker-a", "worker-b"]),
+        ("worker-b", ["worker-b"]),
+        ("deploying", ["worker-a"]),
+        ("n1", ["head-z"]),
+        ("cannot be fetched", ["worker-b"]),
+        ("nothing has this", []),
+    ],
+)
+def test_text_is_searched_in_what_a_clusters_rows_share_and_in_each_row(text: str, expected: list[str]) -> None:
+    found = lines(source(DASK, pods=DASK_PODS, explained={"cluster-c1-worker-b": BAD}), f"text={text}")
+    assert [one.pod_name.removeprefix("cluster-c1-") for one in found[1:]] == expected
+
+
 def test_a_filter_keeps_the_cluster_above_the_workers_that_fit() -> None:
     found = lines(source(DASK, pods=DASK_PODS), "node=n2")
     assert [(one.shape, one.pod_name) for one in found] == [("head", ""), ("member", "cluster-c1-worker-b")]

@@ -29,6 +29,7 @@ class _Known:
     entry: Entry
     usage: Usage | None
     made_at: datetime
+    changes_with_time: bool
     fragment: Fragment
 
 
@@ -37,6 +38,7 @@ class _Rows:
     """A group's rows, which are valid until `good_until`, because some texts change with time."""
 
     group: Group
+    used: Sequence[Usage]
     usage_version: int
     good_until: datetime
     fragments: Sequence[Fragment]
@@ -53,11 +55,13 @@ class ExecutionRows:
         last, usage_version = self._groups.get((group.key, sees_all)), self._runtime.usage.version
         if last is not None and last.group is group and last.usage_version == usage_version and now < last.good_until:
             return last.fragments
-        found = [self._row(entry, sees_all, now) for entry in group.entries]
+        known = [self._row(entry, sees_all, now) for entry in group.entries]
+        found, used = [one.fragment for one in known], [one.usage for one in known if one.usage is not None]
         if group.has_head:
-            found.insert(0, head_fragment(group, self._used(group.entries)))
-        good_for = GOOD_FOR if any(map(changes_with_time, group.entries)) else FOR_EVER
-        self._groups[group.key, sees_all] = _Rows(group, usage_version, now + good_for, found)
+            is_as_before = last is not None and last.group is group and last.used == used
+            found.insert(0, last.fragments[0] if last is not None and is_as_before else head_fragment(group, used))
+        good_for = GOOD_FOR if any(one.changes_with_time for one in known) else FOR_EVER
+        self._groups[group.key, sees_all] = _Rows(group, used, usage_version, now + good_for, found)
         return found
 
     def status(self, entry: Entry) -> StatusLine:
@@ -78,31 +82,25 @@ class ExecutionRows:
                 if key not in kept:
                     self._known.pop(key, None)
 
-    def _row(self, entry: Entry, sees_all: bool, now: datetime) -> Fragment:
+    def _row(self, entry: Entry, sees_all: bool, now: datetime) -> _Known:
         usage = self._runtime.usage.pod(entry.pod.metadata.key) if entry.pod is not None else None
         known = self._known.setdefault(_key(entry), {})
         last = known.get(sees_all)
         if (
             last is not None
-            and last.usage is usage
+            and last.usage == usage
             and _is_same(last.entry, entry)
-            and (not changes_with_time(entry) or timedelta() <= now - last.made_at < GOOD_FOR)
+            and (not last.changes_with_time or timedelta() <= now - last.made_at < GOOD_FOR)
         ):
-            return last.fragment
+            return last
         fragment = entry_fragment(entry, self._status(entry, now), usage, sees_all=sees_all)
-        known[sees_all] = _Known(entry, usage, now, fragment)
-        return fragment
+        new = known[sees_all] = _Known(entry, usage, now, changes_with_time(entry), fragment)
+        return new
 
     def _status(self, entry: Entry, now: datetime) -> tuple[StatusLine, str]:
         if runs_well(entry):
             return WELL
         return status_of(entry, explain(self._runtime, entry.pod, now) if entry.pod is not None else None)
-
-    def _used(self, entries: Sequence[Entry]) -> list[Usage]:
-        usage = self._runtime.usage
-        return [
-            used for one in entries if one.pod is not None and (used := usage.pod(one.pod.metadata.key)) is not None
-        ]
 
 
 def _key(entry: Entry) -> tuple[str, str]:

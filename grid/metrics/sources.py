@@ -7,8 +7,7 @@ when it has one that is failing.
 import asyncio
 import logging
 import math
-from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any, Protocol
 
@@ -49,7 +48,6 @@ class _Consumed(Slim, frozen=True, kw_only=True):
 
 class _Metrics(Slim, frozen=True, kw_only=True):
     metadata: Metadata
-    timestamp: datetime | None = None
     usage: dict[str, str] = {}
     containers: tuple[_Consumed, ...] = ()
 
@@ -65,9 +63,8 @@ _DECODED_AT_ONCE = 500
 class MetricsApi:
     """metrics.k8s.io, as served by metrics-server or the embedded cluster."""
 
-    def __init__(self, api: KubeApi, *, clock: Callable[[], datetime]) -> None:
+    def __init__(self, api: KubeApi) -> None:
         self._api = api
-        self._clock = clock
 
     async def measure(self) -> Measured:
         try:
@@ -99,7 +96,6 @@ class MetricsApi:
             return Usage(
                 cpu_millicores=sum(millicores(part.get("cpu", "0")) for part in parts),
                 memory_bytes=sum(whole(part.get("memory", "0")) for part in parts),
-                at=measured.timestamp or self._clock(),
             )
         except ValueError as error:
             logger.warning("unreadable usage skipped object=%s reason=%s", measured.metadata.key, error)
@@ -112,8 +108,7 @@ class Prometheus:
     `base_url` may carry a user and password; no message ever shows it.
     """
 
-    def __init__(self, base_url: str, *, clock: Callable[[], datetime]) -> None:
-        self._clock = clock
+    def __init__(self, base_url: str) -> None:
         # No retries inside the library: the poller's own rhythm is the right one.
         self._client = PrometheusConnect(url=base_url.rstrip("/"), timeout=PROMETHEUS_SECONDS, retry=0)
 
@@ -135,12 +130,10 @@ class Prometheus:
         return measured
 
     def _merged(self, cpu: Mapping[str, Decimal], memory: Mapping[str, Decimal]) -> dict[str, Usage]:
-        now = self._clock()
         return {
             key: Usage(
                 cpu_millicores=math.ceil(cpu.get(key, Decimal(0)) * 1000),
                 memory_bytes=math.ceil(memory.get(key, Decimal(0))),
-                at=now,
             )
             for key in cpu.keys() | memory.keys()
         }

@@ -6,17 +6,15 @@ source of metrics is normal: then everything here is None and `unavailable` says
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 
 import msgspec
 
 
 class Usage(msgspec.Struct, frozen=True, gc=False):
-    """One measurement; `at` is when it was taken. Each round brings one for each pod, so the garbage collector does not track them."""
+    """One measurement. Each round brings one for each pod, so the garbage collector does not track them."""
 
     cpu_millicores: int
     memory_bytes: int
-    at: datetime
 
 
 @dataclass(frozen=True, slots=True)

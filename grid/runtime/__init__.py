@@ -159,7 +159,7 @@ async def start_runtime() -> Runtime:
     apis = {id: api_of(id) for id in await database.background.run(data_planes)}
     runtime = new_runtime(apis, feed=feed_of())
     servers: list[DemandServer | MetricsEndpoint] = []
-    lives = lives_of(runtime, partial(_usage_source, clock=runtime.clock))
+    lives = lives_of(runtime, _usage_source)
     lives["garbage"] = partial(set_aside, lambda: runtime.freshness().synced)
     if settings.DEMAND_PORT:
         demand, demand_lives = _demand_of(runtime)
@@ -177,10 +177,8 @@ async def start_runtime() -> Runtime:
     return runtime
 
 
-def _usage_source(api: KubeApi, *, clock: Callable[[], datetime]) -> UsageSource:
-    if settings.PROMETHEUS_URL:
-        return Prometheus(settings.PROMETHEUS_URL, clock=clock)
-    return MetricsApi(api, clock=clock)
+def _usage_source(api: KubeApi) -> UsageSource:
+    return Prometheus(settings.PROMETHEUS_URL) if settings.PROMETHEUS_URL else MetricsApi(api)
 
 
 def _demand_of(runtime: Runtime) -> tuple[DemandServer, dict[str, Life]]:

@@ -75,11 +75,10 @@ async def group_targets(stage: Stage, default: int, gpu: int) -> None:
 
 
 async def usage(stage: Stage, nodes: dict[str, list[int]], pods: dict[str, list[int]] | None = None) -> None:
-    """Millicores and MiB by name, measured at once."""
-    now = datetime.now(UTC)
+    """Millicores and MiB by name."""
 
     def each(measured: dict[str, list[int]]) -> dict[str, Usage]:
-        return {name: Usage(cpu, memory * 2**20, now) for name, (cpu, memory) in measured.items()}
+        return {name: Usage(cpu, memory * 2**20) for name, (cpu, memory) in measured.items()}
 
     stage.measured = Measured(each(nodes), each(pods or {}))
     stage.runtime.usage.replace(stage.measured)

@@ -88,7 +88,7 @@ def test_a_cell_says_all_of_its_worker_and_leads_to_its_pod(
     people: People, running: Execution, runtime: Runtime
 ) -> None:
     pod = f"{NAMESPACE}/cluster-{running.pk}-worker-6468bd54f7-bbbbb"
-    runtime.usage.replace(Measured({}, {pod: Usage(1660, 2 * 2**30, MOMENT)}))
+    runtime.usage.replace(Measured({}, {pod: Usage(1660, 2 * 2**30)}))
     page = text(people.owner, running)
     label = "worker bbbbb: ready, on node-a, CPU 83 % of its request, memory 25 %, 1 task"
     assert f'href="/pods/{pod}/" title="{label}" aria-label="{label}"' in page

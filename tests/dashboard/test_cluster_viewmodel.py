@@ -80,7 +80,7 @@ LOOKS: dict[str, ClusterSnapshot] = {
 
 
 def used(key: str) -> Usage | None:
-    return Usage(1660, 2 * 2**30, MOMENT) if key.endswith(("busy", "r000")) else None
+    return Usage(1660, 2 * 2**30) if key.endswith(("busy", "r000")) else None
 
 
 def cells(seen: ClusterSnapshot) -> list[Fragment]:

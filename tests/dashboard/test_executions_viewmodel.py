@@ -297,8 +297,8 @@ def test_head_and_workers_are_rows_of_their_own_below_their_cluster() -> None:
 
 def test_what_is_used_stands_at_each_pod_and_summed_at_the_cluster() -> None:
     used = {
-        f"{builders.NAMESPACE}/cluster-c1-head-z": Usage(250, 2**30, MOMENT),
-        f"{builders.NAMESPACE}/cluster-c1-worker-b": Usage(1500, 2**31, MOMENT),
+        f"{builders.NAMESPACE}/cluster-c1-head-z": Usage(250, 2**30),
+        f"{builders.NAMESPACE}/cluster-c1-worker-b": Usage(1500, 2**31),
     }
     found = lines(source(DASK, pods=DASK_PODS, used=used))
     assert [(one.used_cpu, one.used_memory) for one in found] == [

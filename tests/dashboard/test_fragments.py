@@ -31,7 +31,7 @@ from tests.support.builders import MOMENT, decode
 from tests.support.golden import assert_golden
 
 NOW = MOMENT + timedelta(hours=3)
-USAGE = Usage(cpu_millicores=1500, memory_bytes=6 * 2**30, at=NOW)
+USAGE = Usage(cpu_millicores=1500, memory_bytes=6 * 2**30)
 KEPT = ScaleDown("kept", "Kept: the pool is at its minimum of 1.")
 
 

@@ -4,7 +4,6 @@ reason when not."""
 import html
 import tempfile
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import pytest
@@ -86,7 +85,7 @@ def test_with_one_right_missing_it_is_ready_and_its_pages_say_which(admin_client
 
     @virtual_time
     async def follow(runtime: Runtime) -> None:
-        lives = lives_of(runtime, partial(MetricsApi, clock=runtime.clock))
+        lives = lives_of(runtime, MetricsApi)
         del lives["executions"]  # the database is the test's
         tasks = started(lives)
         await until(lambda: runtime.pods.freshness(0).synced and sentence in runtime.events.freshness(0).error)

@@ -145,7 +145,7 @@ def apply(runtime: Runtime, what: str, change: Any, number: int) -> None:
         case "node gone":
             runtime.nodes.discard(change)
         case "usage":
-            used = Usage(100 * change, change * 2**20, MOMENT)
+            used = Usage(100 * change, change * 2**20)
             runtime.usage.replace(Measured({"n0": used}, {f"{NAMESPACE}/run-d": used}))
             runtime.hub.publish("usage")
 

@@ -9,7 +9,7 @@ from grid.kube.objects import Pod
 from grid.labels import KEYS
 from grid.metrics.usage import Usage
 from tests.dashboard.executing import ROW, pod_of
-from tests.support.builders import MOMENT, decode
+from tests.support.builders import decode
 
 
 def test_runs_are_merged_in_steps_into_one_order() -> None:
@@ -28,5 +28,5 @@ def test_what_there_is_for_each_pod_is_not_tracked_by_the_garbage_collector() ->
     group = group_of(ROW, [decode(pod_of(ROW.id, name="workspace-1-0"), Pod)], KEYS)
     assert group is not None
     gc.collect()
-    kept = (group, *group.entries, group.entries, Usage(cpu_millicores=1, memory_bytes=1, at=MOMENT))
+    kept = (group, *group.entries, group.entries, Usage(cpu_millicores=1, memory_bytes=1))
     assert not any(map(gc.is_tracked, kept))

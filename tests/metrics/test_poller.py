@@ -4,7 +4,6 @@ import asyncio
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
 
 from grid.errors import ClusterUnavailable
 from grid.metrics.poller import UsagePoller
@@ -12,7 +11,7 @@ from grid.metrics.sources import NoMetrics
 from grid.metrics.usage import Measured, Usage, UsageStore
 from tests.support.virtual import cancelled, passes, virtual_time
 
-USAGE = Usage(100, 200, datetime(2026, 3, 4, tzinfo=UTC))
+USAGE = Usage(100, 200)
 
 
 class Scripted:

@@ -1,7 +1,5 @@
 """Both sources of usage, against what they really answer."""
 
-from datetime import UTC, datetime
-
 import pytest
 from aiohttp import web
 
@@ -11,9 +9,6 @@ from grid.metrics.sources import NODE_CPU, NODE_MEMORY, POD_CPU, POD_MEMORY, Met
 from grid.metrics.usage import Usage
 from tests.support.cluster import FakeCluster
 from tests.support.http_server import Answer, serving
-
-NOW = datetime(2026, 3, 4, 9, 0, tzinfo=UTC)
-TAKEN = datetime(2026, 3, 4, 8, 59, 45, tzinfo=UTC)
 
 
 def measuring_cluster() -> FakeCluster:
@@ -35,22 +30,22 @@ def measuring_cluster() -> FakeCluster:
 
 
 async def test_the_metrics_api_gives_nodes_and_the_sum_of_a_pods_containers() -> None:
-    measured = await MetricsApi(measuring_cluster(), clock=lambda: NOW).measure()
-    assert measured.nodes == {"n1": Usage(1500, 2 * 2**30, TAKEN)}
-    assert measured.pods == {"ns/p1": Usage(251, 101 * 2**20, TAKEN)}
+    measured = await MetricsApi(measuring_cluster()).measure()
+    assert measured.nodes == {"n1": Usage(1500, 2 * 2**30)}
+    assert measured.pods == {"ns/p1": Usage(251, 101 * 2**20)}
 
 
 async def test_a_cluster_without_metrics_server_is_a_normal_state_with_a_sentence() -> None:
     cluster = FakeCluster()
     cluster.unserved = {NODE_METRICS, POD_METRICS}
     with pytest.raises(NoMetrics, match="metrics-server is not installed"):
-        await MetricsApi(cluster, clock=lambda: NOW).measure()
+        await MetricsApi(cluster).measure()
 
 
 async def test_one_unreadable_quantity_is_skipped() -> None:
     cluster = measuring_cluster()
     cluster.put(NODE_METRICS, {"metadata": {"name": "bad"}, "usage": {"cpu": "lots"}})
-    measured = await MetricsApi(cluster, clock=lambda: NOW).measure()
+    measured = await MetricsApi(cluster).measure()
     assert set(measured.nodes) == {"n1"}
 
 
@@ -74,16 +69,16 @@ async def test_prometheus_gives_nodes_and_pods() -> None:
         }
     )
     async with serving(answer) as server:
-        measured = await Prometheus(f"{server.url}/base/", clock=lambda: NOW).measure()
-    assert measured.nodes == {"n1": Usage(1235, 2147483648, NOW)}
-    assert measured.pods == {"ns/p1": Usage(250, 105_000_000, NOW)}
+        measured = await Prometheus(f"{server.url}/base/").measure()
+    assert measured.nodes == {"n1": Usage(1235, 2147483648)}
+    assert measured.pods == {"ns/p1": Usage(250, 105_000_000)}
 
 
 async def test_a_prometheus_that_knows_no_containers_says_what_it_must_scrape() -> None:
     nothing = prometheus_answering({NODE_CPU: [], NODE_MEMORY: [], POD_CPU: [], POD_MEMORY: []})
     async with serving(nothing) as server:
         with pytest.raises(NoMetrics, match="cAdvisor"):
-            await Prometheus(f"{server.url}/base", clock=lambda: NOW).measure()
+            await Prometheus(f"{server.url}/base").measure()
 
 
 @pytest.mark.parametrize(
@@ -108,7 +103,7 @@ async def test_a_failing_prometheus_is_an_outage_without_its_text(response: web.
 
     async with serving(answer) as server:
         with pytest.raises(ClusterUnavailable) as raised:
-            await Prometheus(server.url.replace("//", "//user:secret@"), clock=lambda: NOW).measure()
+            await Prometheus(server.url.replace("//", "//user:secret@")).measure()
     assert "secret" not in str(raised.value)
     assert calls <= 4, "each of the four queries once, no retries inside"
 
@@ -117,4 +112,4 @@ async def test_a_prometheus_that_is_not_there_is_an_outage() -> None:
     async with serving(prometheus_answering({})) as server:
         address = server.url
     with pytest.raises(ClusterUnavailable):
-        await Prometheus(address, clock=lambda: NOW).measure()
+        await Prometheus(address).measure()

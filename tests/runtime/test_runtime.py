@@ -1,7 +1,6 @@
 """The runtime as a whole: starting without a cluster, following one, stopping, and its lifespan in the server."""
 
 import asyncio
-from functools import partial
 from typing import Any
 
 import pytest
@@ -72,7 +71,7 @@ async def test_it_follows_what_pages_read_and_nothing_more() -> None:
     ):
         cluster.put(resource, obj)
     runtime = new_runtime({LOCAL: cluster}, monotonic=loop_time)
-    lives = lives_of(runtime, partial(MetricsApi, clock=runtime.clock))
+    lives = lives_of(runtime, MetricsApi)
     del lives["executions"]  # of the database
     tasks = started(lives)
     running = StartedRuntime(runtime, tasks)

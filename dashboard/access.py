@@ -18,6 +18,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest
 
 from grid.models import User
+from grid.sessions import SessionUser
 
 _View = TypeVar("_View", bound=Callable[..., Any])
 
@@ -88,19 +89,17 @@ def viewer_of(user: AnyUser) -> Viewer | None:
     return Viewer(id=user.pk, username=user.get_username(), role=role_of(user))
 
 
-def viewers_of(users: Collection[User]) -> dict[int, Viewer]:
-    """Return the active users among these as plain values by id, in one query."""
+def viewers_of(users: Collection[SessionUser]) -> dict[int, Viewer]:
+    """Return the users of sessions as viewers by id, in one query."""
     groups: dict[int, list[str]] = {}
     members = User.groups.through.objects.filter(user__in={user.pk for user in users}, group__name__in=GROUPS)
     for user_id, name in members.values_list("user_id", "group__name"):
         groups.setdefault(user_id, []).append(name)
 
-    def role(user: User) -> Role:
+    def role(user: SessionUser) -> Role:
         return Role.ADMIN if user.is_superuser else _highest(groups.get(user.pk, ()))
 
-    return {
-        user.pk: Viewer(id=user.pk, username=user.get_username(), role=role(user)) for user in users if user.is_active
-    }
+    return {user.pk: Viewer(id=user.pk, username=user.username, role=role(user)) for user in users}
 
 
 def _highest(groups: Iterable[str]) -> Role:

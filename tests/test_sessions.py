@@ -14,7 +14,7 @@ from pytest_django import DjangoAssertNumQueries, Settings
 from grid import centralconfig
 from grid.accounts import DEMO_GROUP
 from grid.models import Session, User
-from grid.sessions import SessionStore, purge, stored_key, touch, valid_users
+from grid.sessions import SessionStore, SessionUser, purge, stored_key, touch, valid_users
 from tests.conftest import People
 
 IDLE, ABSOLUTE = timedelta(hours=12), timedelta(days=7)
@@ -29,6 +29,10 @@ def log_in(user: User, **extra: Any) -> Client:
 
 def cookie(client: Client) -> str:
     return client.cookies[django_settings.SESSION_COOKIE_NAME].value
+
+
+def in_session(user: User) -> SessionUser:
+    return SessionUser(user.pk, user.username, user.is_superuser)
 
 
 def key_of(client: Client) -> str:
@@ -62,7 +66,7 @@ def test_a_session_ends_when_it_is_idle_or_old(
     session: Client, people: People, created: timedelta, seen: timedelta, alive: bool
 ) -> None:
     age(session, created=created, seen=seen)
-    assert valid_users([key_of(session)]) == ({key_of(session): people.owner} if alive else {})
+    assert valid_users([key_of(session)]) == ({key_of(session): in_session(people.owner)} if alive else {})
     assert is_logged_in(session) is alive
 
 
@@ -109,7 +113,7 @@ def test_many_sessions_are_checked_in_two_queries(
     keys = [key_of(client) for client in clients]
     with django_assert_num_queries(2):
         assert valid_users([*keys, "unknown"]) == dict(
-            zip(keys, (people.owner, people.teammate, people.owner), strict=True)
+            zip(keys, map(in_session, (people.owner, people.teammate, people.owner)), strict=True)
         )
     with django_assert_num_queries(0):
         assert valid_users([]) == {}

@@ -69,6 +69,10 @@ class ExecutionLists(LiveLists[Group, ExecutionList]):
         audience = "observers" if may_observe(viewer) else viewer.id
         return await self.known_or((audience, replace(view, page=1)), lambda: ExecutionList(viewer, view, self.rows))
 
+    def are_restless(self, groups: Iterable[Group]) -> bool:
+        """Return whether time alone may change the status of one of these."""
+        return any(group.key in self._restless for group in groups)
+
     def _now(self) -> datetime:
         return self.runtime.clock()
 

@@ -15,6 +15,8 @@ from grid.runtime import Runtime
 from grid.runtime.executions import ExecutionRow
 from grid.watch.hub import Topic
 
+QUIET_SECONDS = 20.0  # less than a list is kept without a request
+
 
 def visible_rows(runtime: Runtime, viewer: Viewer) -> list[ExecutionRow]:
     """Return the executions that the viewer may see, by role and user id: 20,000 single checks would block the event loop."""
@@ -60,6 +62,11 @@ class ExecutionsPage(LivePage[ExecutionsView, ExecutionList]):
             view,
             lambda group: lists.rows.of(group, sees_all=sees_all, now=now),
         )
+
+    def tick(self, runtime: Runtime, viewer: Viewer, view: ExecutionsView, executions: ExecutionList) -> float:
+        if executions.changes_with_time or self._lists_in(runtime).are_restless(executions.page(view.page).items):
+            return self.tick_seconds
+        return QUIET_SECONDS
 
     def _lists_in(self, runtime: Runtime) -> ExecutionLists:
         if self._lists is None or self._lists.runtime is not runtime:

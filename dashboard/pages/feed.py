@@ -72,11 +72,10 @@ class Feed:
     ) -> None:
         """Build a feed; `usage_delay` returns the seconds after which it takes in a new round of measurements."""
         self.version = 0
-        self.latest = Shown.of(())
+        self.latest = Shown.of((), page.regions)
         self._page, self._runtime, self._viewer, self._view = page, runtime, viewer, view
         self._pace, self._turns, self._usage_delay = pace, turns, usage_delay
         self._newer = asyncio.Event()
-        self._fragments: list[Fragment] = []
         self._messages: dict[int, str] = {}
         self._rendering = asyncio.Lock()
         self._behind = 0.0  # seconds by which the latest update was late
@@ -101,14 +100,18 @@ class Feed:
             return known, newest, state
 
     async def _rendered_in_slices(self, lacking: Sequence[PageUpdate]) -> str:
-        parts, made, breath = rendered.message_parts(lacking, now=self._runtime.clock()), list[str](), Breath()
-        while True:
+        made, breath, is_whole = list[str](), Breath(), False
+        parts = rendered.message_parts(lacking, now=self._runtime.clock())
+        while not is_whole:
             with self._turns.counted():
-                part = next(parts, None)
-            if part is None:
-                return "".join(made)
-            made.append(part)
+                for part in parts:
+                    made.append(part)
+                    if breath.is_used_up:
+                        break
+                else:
+                    is_whole = True
             await breath.take()
+        return "".join(made)
 
     async def run(self) -> None:
         """Wait for a turn, update, publish, wait for a change or the next tick, and repeat; never return."""
@@ -117,23 +120,24 @@ class Feed:
         with self._runtime.hub.subscribe(()) as subscription:
             while True:
                 await self._turns.take(due)
-                looked_at, rest, tick = loop.time(), self._pace.least, self._page.tick_seconds
+                looked_at, rest = loop.time(), self._pace.least
                 self._behind = looked_at - due
                 try:
-                    read_seconds = await self._look(subscription)
+                    read_seconds, tick = await self._look(subscription)
                     if self._page.reads_database:
                         rest = max(rest, self._pace.rest_factor * read_seconds)
                 except Exception:
                     logger.exception("page not computed, trying again page=%s", self._page.name)
-                    self._publish([*self._fragments, freshness_fragment(broken_view())])
+                    self._publish(self.latest.with_single(freshness_fragment(broken_view())))
                     await asyncio.sleep(self._pace.after_failure)
                     due = loop.time()
                     continue
                 await self._rest(loop.time() + min(rest, tick))
                 due = await self._until_due(subscription, looked_at + tick)
 
-    async def _look(self, subscription: Subscription) -> float:
-        """Publish the present state and follow the topics that it depends on. Return the seconds that the page's `read` took."""
+    async def _look(self, subscription: Subscription) -> tuple[float, float]:
+        """Publish the present state and follow the topics that it depends on. Return the seconds that the page's `read` took, and those
+        after which the page is to be updated without a change."""
         loop = asyncio.get_running_loop()
         began = loop.time()
         facts = await self._page.read(self._runtime, self._viewer, self._view)
@@ -145,8 +149,8 @@ class Feed:
             if self._page.reads_database:
                 for topic in added:
                     subscription.mark(topic)  # it may have changed while the database was read, so update once more
-            self._publish([*fragments, self._freshness(now)])
-        return waited
+            self._publish(Shown.of([*fragments, self._freshness(now)], self._page.regions))
+            return waited, self._page.tick(self._runtime, self._viewer, self._view, facts)
 
     async def _rest(self, until: float) -> None:
         """Pause updates until then, but keep publishing the freshness."""
@@ -154,7 +158,7 @@ class Feed:
         while (left := until - loop.time()) > 0:
             await asyncio.sleep(min(left, self._pace.freshness))
             if left > self._pace.freshness:
-                self._publish([*self._fragments, self._freshness(self._runtime.clock())])
+                self._publish_freshness()
 
     async def _until_due(self, subscription: Subscription, tick_at: float) -> float:
         """Wait until a topic has changed or `tick_at` has come, and keep publishing the freshness. Return the loop's time at the end."""
@@ -166,15 +170,18 @@ class Feed:
                         break
                     tick_at = min(tick_at, loop.time() + self._usage_delay())
             except TimeoutError:
-                self._publish([*self._fragments, self._freshness(self._runtime.clock())])
+                self._publish_freshness()
         return loop.time()
 
     def _freshness(self, now: datetime) -> Fragment:
         return freshness_fragment(freshness_view(self._runtime.freshness(), now=now, busy_seconds=self._behind))
 
-    def _publish(self, fragments: list[Fragment]) -> None:
-        self._fragments = fragments[:-1]
-        new = Shown.of(fragments, self._page.regions)
+    def _publish_freshness(self) -> None:
+        fragment = self._freshness(self._runtime.clock())
+        if self.latest.singles.get(fragment.id) != fragment:
+            self._publish(self.latest.with_single(fragment))
+
+    def _publish(self, new: Shown) -> None:
         if self.version and new == self.latest:
             return
         self.latest = new

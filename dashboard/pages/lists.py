@@ -35,9 +35,13 @@ class Breath:
         self._loop = asyncio.get_running_loop()
         self._began = self._loop.time()
 
+    @property
+    def is_used_up(self) -> bool:
+        return self._loop.time() - self._began > SLICE_SECONDS
+
     async def take(self) -> bool:
         """Yield if the slice is used up. Return True when other tasks have run."""
-        if self._loop.time() - self._began <= SLICE_SECONDS:
+        if not self.is_used_up:
             return False
         await asyncio.sleep(0)
         self._began = self._loop.time()

@@ -21,7 +21,7 @@ class LivePage(ABC, Generic[View, Facts]):
     returns.
 
     An update calls `read`, which may await, then `fragments` and `topics`, which may not, so that both see the same moment. The page is
-    updated when one of the topics changes, and every `tick_seconds` for values that change with time alone. `regions` names the
+    updated when one of the topics changes, and after `tick` for values that change with time alone. `regions` names the
     containers with ordered children, so that empty ones are included.
     """
 
@@ -57,6 +57,10 @@ class LivePage(ABC, Generic[View, Facts]):
     @abstractmethod
     def topics(self, runtime: Runtime, viewer: Viewer, view: View, facts: Facts) -> Collection[Topic]:
         """Return the hub's topics on which the present fragments depend, and no others: each one wakes the page."""
+
+    def tick(self, runtime: Runtime, viewer: Viewer, view: View, facts: Facts) -> float:
+        """Return the seconds after which the page is updated though no topic has changed."""
+        return self.tick_seconds
 
     def audience(self, viewer: Viewer) -> Hashable:
         """Return the viewer's part that `fragments` depends on: viewers with equal audiences share one computation."""

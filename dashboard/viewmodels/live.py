@@ -55,6 +55,10 @@ class Shown:
                 singles[fragment.id] = fragment
         return cls(singles=singles, regions={region: tuple(children) for region, children in ordered.items()})
 
+    def with_single(self, fragment: Fragment) -> "Shown":
+        """Return the same with this single fragment, which replaces the one with its id."""
+        return Shown({**self.singles, fragment.id: fragment}, self.regions)
+
 
 def everything(new: Shown) -> list[PageUpdate]:
     """Return updates that set the full state, whatever the browser shows."""
@@ -83,6 +87,10 @@ def _region_changes(region: str, old: Sequence[Fragment], new: Sequence[Fragment
         return []
     if not old or not new:
         return [PageUpdate("fill", region, tuple(new))]
+    if [fragment.id for fragment in old] == [
+        fragment.id for fragment in new
+    ]:  # in most changes, and found in a tenth of the time
+        return [PageUpdate("replace", two.id, (two,)) for one, two in zip(old, new, strict=True) if one != two]
     before = {fragment.id: position for position, fragment in enumerate(old)}
     staying = _longest_ordered([fragment.id for fragment in new if fragment.id in before], before)
     removals = [PageUpdate("remove", fragment.id) for fragment in old if fragment.id not in staying]

@@ -133,14 +133,15 @@ class LiveConsumer(AsyncWebsocketConsumer):
                     await self.send(text_data=message)
 
     async def _watch_session(self, runtime: Runtime, admitted: Viewer, view: Any, session_key: str) -> None:
-        while True:
-            viewer = await self._watch.viewer(session_key)
-            if viewer is None:
-                raise SessionEnded
-            if not self._page.still_allowed(runtime, viewer, view):
-                raise NotAllowed
-            if viewer != admitted:
-                raise RoleChanged
+        def holds(viewer: Viewer) -> bool:
+            return viewer == admitted and self._page.still_allowed(runtime, viewer, view)
+
+        viewer = await self._watch.viewer(session_key, holds)
+        if viewer is None:
+            raise SessionEnded
+        if not self._page.still_allowed(runtime, viewer, view):
+            raise NotAllowed
+        raise RoleChanged
 
     async def _say_goodbye(self, code: int) -> None:
         """Replace the element that holds the connection, so that the browser does not reconnect again and again, and close."""

@@ -3,12 +3,13 @@
 import asyncio
 import logging
 import time
-from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass
 
 from django.db import DatabaseError, OperationalError
 
 from dashboard.access import Viewer, viewers_of
+from dashboard.pages.lists import Breath
 from grid import database
 from grid.sessions import stored_key, valid_users
 
@@ -36,8 +37,18 @@ async def _read_in_thread(session_keys: Collection[str]) -> Mapping[str, Viewer]
     return await database.background.run(read_viewers, session_keys)
 
 
+@dataclass(slots=True, eq=False)
+class _Question:
+    """Somebody who waits for the first reading after the one numbered `after` in which the session's user is not the one that `holds`."""
+
+    session_key: str
+    holds: Callable[[Viewer], bool]
+    after: int
+    answer: "asyncio.Future[Viewer | None]"
+
+
 class SessionWatch:
-    """Reads the sessions every `seconds` while there are requests, in one task for all of them."""
+    """Reads the sessions every `seconds` while somebody asks, in one task for all who do: only those whose answer is another are woken."""
 
     def __init__(
         self,
@@ -51,30 +62,48 @@ class SessionWatch:
         self._seconds = seconds
         self._answer_seconds = answer_seconds
         self._monotonic = monotonic
-        self._asked_for: Counter[str] = Counter()
+        self._questions: set[_Question] = set()
         self._readings = 0
-        self._reading: asyncio.Task[tuple[int, Mapping[str, Viewer]]] | None = None
+        self._reading: asyncio.Task[None] | None = None
         self._unanswered: asyncio.Future[Mapping[str, Viewer]] | None = None  # its thread still waits for the database
 
-    async def viewer(self, session_key: str) -> Viewer | None:
-        """Return the session's user at the next reading; None when it has ended. Raise DatabaseError after 30 seconds without a reading."""
-        self._asked_for[session_key] += 1
-        before = self._readings
+    async def viewer(self, session_key: str, holds: Callable[[Viewer], bool] = lambda viewer: False) -> Viewer | None:
+        """Return the session's user at the next reading in which `holds` is not true of the user; None when the session has ended. Raise
+        DatabaseError after 30 seconds without a reading."""
+        # A reading that has already begun is too old: it may lack the session, or have another role.
+        question = _Question(session_key, holds, self._readings, asyncio.get_running_loop().create_future())
+        self._questions.add(question)
+        if self._reading is None or self._reading.done():
+            self._reading = asyncio.create_task(self._read_on(), name="watch sessions")
         try:
-            while True:
-                if self._reading is None or self._reading.done():
-                    self._reading = asyncio.create_task(self._next_reading(), name="watch sessions")
-                reading, found = await asyncio.shield(self._reading)
-                # A reading that had already begun is too old: it may lack the session, or have another role.
-                if reading > before:
-                    return found.get(session_key)
+            return await question.answer
         finally:
-            self._asked_for[session_key] -= 1
-            if not self._asked_for[session_key]:
-                del self._asked_for[session_key]
-            if not self._asked_for and self._reading is not None:
+            self._questions.discard(question)
+            if not self._questions and self._reading is not None:
                 self._reading.cancel()
                 self._reading = None
+
+    async def _read_on(self) -> None:
+        """Read and answer until cancelled; end with an error for all who ask."""
+        try:
+            while True:
+                reading, found = await self._next_reading()
+                breath = Breath()
+                for question in list(self._questions):
+                    if reading > question.after and not question.answer.done():
+                        self._decide(question, found.get(question.session_key))
+                        await breath.take()
+        except Exception as error:
+            for question in self._questions:
+                if not question.answer.done():
+                    question.answer.set_exception(error)
+
+    def _decide(self, question: _Question, viewer: Viewer | None) -> None:
+        try:
+            if viewer is None or not question.holds(viewer):
+                question.answer.set_result(viewer)
+        except Exception as error:
+            question.answer.set_exception(error)
 
     async def _next_reading(self) -> tuple[int, Mapping[str, Viewer]]:
         """Return the reading's number, and the users by key."""
@@ -87,7 +116,7 @@ class SessionWatch:
                         await asyncio.wait({self._unanswered})  # another reading would take another thread
                     self._readings += 1
                     reading = self._readings
-                    return reading, await self._answer(set(self._asked_for))
+                    return reading, await self._answer({question.session_key for question in self._questions})
             except (DatabaseError, TimeoutError) as error:
                 if self._monotonic() - start > _PATIENCE_SECONDS:
                     raise OperationalError("The database does not answer.") from error

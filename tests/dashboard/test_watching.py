@@ -94,6 +94,33 @@ async def test_a_database_that_never_answers_counts_as_one_that_fails() -> None:
     await asyncio.sleep(0.01)
 
 
+async def test_who_is_still_who_they_were_is_told_nothing_until_that_changes() -> None:
+    role = [Role.PRACTITIONER]
+    readings = 0
+
+    async def read(session_keys: Collection[str]) -> dict[str, Viewer]:
+        nonlocal readings
+        readings += 1
+        return {key: Viewer(1, "alice", role[0]) for key in session_keys}
+
+    watch = SessionWatch(read, seconds=0.001)
+    waiting = asyncio.create_task(watch.viewer("alive", lambda viewer: viewer.role is Role.PRACTITIONER))
+    while readings < 5:
+        await asyncio.sleep(0.001)
+    assert not waiting.done()
+    role[0] = Role.OPERATOR
+    assert await waiting == Viewer(1, "alice", Role.OPERATOR)
+
+
+async def test_an_error_in_one_question_is_no_error_of_the_others() -> None:
+    watch = SessionWatch(Sessions().read, seconds=0.001)
+    answers = await asyncio.gather(
+        watch.viewer("alive-1"), watch.viewer("alive-2", lambda viewer: bool(1 / 0)), return_exceptions=True
+    )
+    assert answers[0] == ALICE
+    assert isinstance(answers[1], ZeroDivisionError)
+
+
 async def test_nothing_is_read_and_no_task_runs_when_nobody_asks_any_more() -> None:
     sessions = Sessions()
     watch = SessionWatch(sessions.read, seconds=60)

@@ -78,6 +78,7 @@ class Feed:
         self._newer = asyncio.Event()
         self._messages: dict[int, str] = {}
         self._rendering = asyncio.Lock()
+        self._is_broken = False  # the page could not be made
         self._behind = 0.0  # seconds by which the latest update was late
 
     async def after(self, version: int) -> None:
@@ -128,11 +129,12 @@ class Feed:
                         rest = max(rest, self._pace.rest_factor * read_seconds)
                 except Exception:
                     logger.exception("page not computed, trying again page=%s", self._page.name)
-                    self._publish(self.latest.with_single(freshness_fragment(broken_view())))
+                    self._is_broken = True
+                    self._publish(self.latest.with_single(self._freshness(self._runtime.clock())))
                     await asyncio.sleep(self._pace.after_failure)
                     due = loop.time()
                     continue
-                await self._rest(loop.time() + min(rest, tick))
+                await asyncio.sleep(min(rest, tick))
                 due = await self._until_due(subscription, looked_at + tick)
 
     async def _look(self, subscription: Subscription) -> tuple[float, float]:
@@ -149,34 +151,32 @@ class Feed:
             if self._page.reads_database:
                 for topic in added:
                     subscription.mark(topic)  # it may have changed while the database was read, so update once more
+            self._is_broken = False
             self._publish(Shown.of([*fragments, self._freshness(now)], self._page.regions))
             return waited, self._page.tick(self._runtime, self._viewer, self._view, facts)
 
-    async def _rest(self, until: float) -> None:
-        """Pause updates until then, but keep publishing the freshness."""
-        loop = asyncio.get_running_loop()
-        while (left := until - loop.time()) > 0:
-            await asyncio.sleep(min(left, self._pace.freshness))
-            if left > self._pace.freshness:
-                self._publish_freshness()
-
     async def _until_due(self, subscription: Subscription, tick_at: float) -> float:
-        """Wait until a topic has changed or `tick_at` has come, and keep publishing the freshness. Return the loop's time at the end."""
+        """Wait until a topic has changed or `tick_at` has come. Return the loop's time at the end."""
         loop = asyncio.get_running_loop()
-        while (now := loop.time()) < tick_at:
+        while True:
             try:
-                async with asyncio.timeout(min(self._pace.freshness, tick_at - now)):
+                async with asyncio.timeout_at(tick_at):
                     if await subscription.changed() != {self._runtime.usage.name}:
                         break
-                    tick_at = min(tick_at, loop.time() + self._usage_delay())
             except TimeoutError:
-                self._publish_freshness()
+                break
+            tick_at = min(tick_at, loop.time() + self._usage_delay())
         return loop.time()
 
     def _freshness(self, now: datetime) -> Fragment:
+        if self._is_broken:
+            return freshness_fragment(broken_view())
         return freshness_fragment(freshness_view(self._runtime.freshness(), now=now, busy_seconds=self._behind))
 
-    def _publish_freshness(self) -> None:
+    def publish_freshness(self) -> None:
+        """Publish how far the page is behind, if that has changed; what else it shows stays as it is."""
+        if not self.version:
+            return
         fragment = self._freshness(self._runtime.clock())
         if self.latest.singles.get(fragment.id) != fragment:
             self._publish(self.latest.with_single(fragment))
@@ -200,6 +200,7 @@ class Feeds:
         self._feeds: dict[Hashable, tuple[Feed, asyncio.Task[None]]] = {}
         self._joined: dict[Hashable, int] = {}
         self._numbers = count()
+        self._freshness: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
         return len(self._feeds)
@@ -212,6 +213,8 @@ class Feeds:
             delay = partial(self._usage_delay, next(self._numbers))
             feed = Feed(page, runtime, viewer, view, pace=self._pace, turns=self._turns, usage_delay=delay)
             self._feeds[key] = feed, asyncio.create_task(feed.run(), name=f"feed {page.name}")
+            if self._freshness is None:
+                self._freshness = asyncio.create_task(self._publish_freshness(), name="freshness of feeds")
         self._joined[key] = self._joined.get(key, 0) + 1
         try:
             yield self._feeds[key][0]
@@ -220,6 +223,17 @@ class Feeds:
             if not self._joined[key]:
                 del self._joined[key]
                 self._feeds.pop(key)[1].cancel()
+                if not self._feeds and self._freshness is not None:
+                    self._freshness.cancel()
+                    self._freshness = None
+
+    async def _publish_freshness(self) -> None:
+        while True:
+            await asyncio.sleep(self._pace.freshness)
+            breath = Breath()
+            for feed, _ in list(self._feeds.values()):
+                feed.publish_freshness()
+                await breath.take()
 
     def _usage_delay(self, number: int) -> float:
         # Multiples of the golden ratio, without their whole parts, are spread evenly however many there are.

@@ -4,7 +4,7 @@ A full collection looks at everything that it tracks, on the loop: modules and t
 a thousand open pages 350,000. So what survives one is set aside, and the next looks only at what has come since.
 
 What is set aside is freed only when nothing refers to it any more; if it dies in a cycle, it stays. Therefore all is looked at again
-when twice as much has been set aside as was there the last time.
+when the process has allocated a quarter more than the last time. Counting what is set aside itself would take 100 ms.
 
 While the first lists come the collector rests: they bring millions of objects that stay, and going through those again and again takes
 a fifth of the time. Not for longer than a minute, because the cluster may be away, and what dies in a cycle meanwhile is kept.
@@ -12,23 +12,24 @@ a fifth of the time. Not for longer than a minute, because the cluster may be aw
 
 import asyncio
 import gc
+import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 LOOK_SECONDS = 1.0
 LONGEST_REST_SECONDS = 60.0
-COUNT_SECONDS = 60.0  # between two looks whether so much may have been set aside
-# Python's own first two, and a full collection after two of the second generation instead of ten: it looks at MOST_AT_ONCE objects.
-THRESHOLDS = (700, 10, 2)
-MOST_AT_ONCE = 26_000
-LEAST_GROWTH = 100_000  # objects; looking at all again for fewer would be more pauses than they are worth
+COUNT_SECONDS = 60.0  # between two looks whether so much has been allocated
+# A thousand pages have a few thousand objects at work at any time, which a collection after each 700 would look at again and again:
+# a tenth of the process's time. Each third collection is a full one, of at most 15,000 objects.
+THRESHOLDS = (5_000, 0, 0)
+LEAST_GROWTH = 1_000_000  # blocks, some 80 MB; looking at all again for fewer would be more pauses than they are worth
 
 
 async def set_aside(
     is_synced: Callable[[], bool], *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 ) -> None:
     """Do so until cancelled; `is_synced` says that the first lists have come."""
-    thresholds, survivors = gc.get_threshold(), _Survivors()
+    thresholds = gc.get_threshold()
     try:
         gc.set_threshold(*THRESHOLDS)
         _look_at_all()
@@ -39,26 +40,23 @@ async def set_aside(
             rested += LOOK_SECONDS
         gc.freeze()  # before it is looked at for the first time: that would be the longest pause of all
         gc.enable()
-        gc.callbacks.append(survivors.set_aside)
-        await _look_at_all_after_growth(survivors, sleep)
+        gc.callbacks.append(_set_survivors_aside)
+        await _look_at_all_after_growth(sleep)
     finally:
         gc.enable()
         gc.set_threshold(*thresholds)
-        if survivors.set_aside in gc.callbacks:
-            gc.callbacks.remove(survivors.set_aside)
+        if _set_survivors_aside in gc.callbacks:
+            gc.callbacks.remove(_set_survivors_aside)
         gc.unfreeze()
 
 
-async def _look_at_all_after_growth(survivors: "_Survivors", sleep: Callable[[float], Awaitable[None]]) -> None:
-    before = gc.get_freeze_count()
+async def _look_at_all_after_growth(sleep: Callable[[float], Awaitable[None]]) -> None:
+    before = sys.getallocatedblocks()
     while True:
         await sleep(COUNT_SECONDS)
-        if survivors.most <= before + LEAST_GROWTH:
-            continue  # counting takes up to 90 ms at 50,000 pods
-        survivors.most = 0
-        if gc.get_freeze_count() > 2 * before + LEAST_GROWTH:
+        if sys.getallocatedblocks() > before + max(LEAST_GROWTH, before // 4):
             _look_at_all()
-            before = gc.get_freeze_count()
+            before = sys.getallocatedblocks()
 
 
 def _look_at_all() -> None:
@@ -69,13 +67,6 @@ def _look_at_all() -> None:
     gc.collect()
 
 
-class _Survivors:
-    """Sets aside what survives a full collection; `most` is how much that can have been, since somebody set it to 0."""
-
-    def __init__(self) -> None:
-        self.most = 0
-
-    def set_aside(self, phase: str, info: dict[str, Any]) -> None:
-        if phase == "stop" and info["generation"] == 2:
-            gc.freeze()
-            self.most += MOST_AT_ONCE
+def _set_survivors_aside(phase: str, info: dict[str, Any]) -> None:
+    if phase == "stop" and info["generation"] == 2:
+        gc.freeze()

@@ -1,8 +1,9 @@
 """Rows of executions in words, each rendered once for all lists that show it, and again only when it has changed."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+import msgspec
 
 from dashboard.pages.execution_pods import explain
 from dashboard.viewmodels.execution_entry import Entry
@@ -24,8 +25,7 @@ FOR_EVER = timedelta(days=365)
 GOOD_FOR = timedelta(seconds=5)  # for texts that mention a waiting time
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
+class _Known(msgspec.Struct, frozen=True, gc=False):
     entry: Entry
     usage: Usage | None
     made_at: datetime
@@ -33,8 +33,7 @@ class _Known:
     fragment: Fragment
 
 
-@dataclass(frozen=True, slots=True)
-class _Rows:
+class _Rows(msgspec.Struct, frozen=True, gc=False):
     """A group's rows, which are valid until `good_until`, because some texts change with time."""
 
     group: Group
@@ -56,13 +55,13 @@ class ExecutionRows:
         if last is not None and last.group is group and last.usage_version == usage_version and now < last.good_until:
             return last.fragments
         known = [self._row(entry, sees_all, now) for entry in group.entries]
-        found, used = [one.fragment for one in known], [one.usage for one in known if one.usage is not None]
+        found, used = [one.fragment for one in known], tuple(one.usage for one in known if one.usage is not None)
         if group.has_head:
             is_as_before = last is not None and last.group is group and last.used == used
             found.insert(0, last.fragments[0] if last is not None and is_as_before else head_fragment(group, used))
         good_for = GOOD_FOR if any(one.changes_with_time for one in known) else FOR_EVER
-        self._groups[group.key, sees_all] = _Rows(group, used, usage_version, now + good_for, found)
-        return found
+        rows = self._groups[group.key, sees_all] = _Rows(group, used, usage_version, now + good_for, tuple(found))
+        return rows.fragments
 
     def status(self, entry: Entry) -> StatusLine:
         """Return an entry's status for filters."""

@@ -4,6 +4,7 @@ from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+import msgspec
 from django.conf import settings
 
 from dashboard.pages.lists import LiveList, LiveLists
@@ -143,7 +144,7 @@ class NodeLists(LiveLists[NodeSums, NodeList]):
             one, usage = self.items.get(name), self.runtime.usage.node(name)
             used = None if usage is None else Amounts(usage.cpu_millicores, usage.memory_bytes)
             if one is not None and used != one.used:
-                yield name, replace(one, used=used)
+                yield name, msgspec.structs.replace(one, used=used)
         self._usage_version = version
 
     def _candidates(self, asked: NodeList) -> Collection[tuple[str, NodeSums]]:

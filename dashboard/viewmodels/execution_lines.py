@@ -1,8 +1,9 @@
 """Puts the rows of the Executions page into words; pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
+
+import msgspec
 
 from dashboard.viewmodels.element_ids import element_id
 from dashboard.viewmodels.execution_entry import Entry, pod_state
@@ -22,8 +23,7 @@ WELL = state_status("running")  # of an entry that needs no explanation
 _FRAGMENTS = "dashboard/fragments/"
 
 
-@dataclass(frozen=True, slots=True)
-class ExecutionLine:
+class ExecutionLine(msgspec.Struct, frozen=True, gc=False):
     """One row. `shape` is "single" for a pod or waiting execution on its own, else "head" or "member" of a group."""
 
     shape: str

@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
 
+import msgspec
+
 from dashboard.viewmodels.element_ids import element_id
 from dashboard.viewmodels.events import EventLine, event_line
 from dashboard.viewmodels.listing import EmptyState, Paging
@@ -67,8 +69,7 @@ class InfrastructureView:
         return "?" + urlencode(parts)
 
 
-@dataclass(frozen=True, slots=True)
-class NodeRow:
+class NodeRow(msgspec.Struct, frozen=True, gc=False):
     name: str
     pool: str
     is_platform: bool

@@ -9,9 +9,10 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import msgspec
 
-@dataclass(frozen=True, slots=True)
-class Fragment:
+
+class Fragment(msgspec.Struct, frozen=True, gc=False):
     """One HTML element with a stable id: `template` renders it from `context`, a frozen view-model (`x` in the template).
 
     `region` is the id of the container whose children are ordered; "" for a single element.

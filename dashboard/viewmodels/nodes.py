@@ -1,9 +1,10 @@
 """Puts a node into words and numbers: its kind, its status, its requested and used resources."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
+
+import msgspec
 
 from dashboard.viewmodels.format import percent
 from grid.diagnosis.requests import Amounts, amounts, has_ended, pod_requests, total
@@ -22,8 +23,7 @@ _PRESSURES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class StatusLine:
+class StatusLine(msgspec.Struct, frozen=True, gc=False):
     """A status in a short `word`; `note` adds the cause or is ""."""
 
     severity: Severity
@@ -31,8 +31,7 @@ class StatusLine:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
+class Share(msgspec.Struct, frozen=True, gc=False):
     """One resource of a node or a pool: the requested and used parts of allocatable; `used` is "" without metrics."""
 
     name: str
@@ -43,8 +42,7 @@ class Share:
     used_percent: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class NodeSums:
+class NodeSums(msgspec.Struct, frozen=True, gc=False):
     """A node's values for rows, pools and sorting, computed once for each change."""
 
     node: Node

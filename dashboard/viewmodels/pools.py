@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+import msgspec
+
 from dashboard.viewmodels.element_ids import element_id
 from dashboard.viewmodels.format import percent
 from dashboard.viewmodels.live import Fragment
@@ -19,8 +21,7 @@ _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _NOTHING = Amounts()
 
 
-@dataclass(frozen=True, slots=True)
-class Tile:
+class Tile(msgspec.Struct, frozen=True, gc=False):
     """One node as a small square, filled by its requested share in tenths; `name` is "" for a node that may be added."""
 
     name: str
@@ -29,8 +30,7 @@ class Tile:
     title: str
 
 
-@dataclass(frozen=True, slots=True)
-class PoolCard:
+class PoolCard(msgspec.Struct, frozen=True, gc=False):
     name: str
     is_platform: bool
     sizes: str

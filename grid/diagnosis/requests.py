@@ -1,8 +1,9 @@
 """The resources that a pod requests of its node, as the scheduler and the autoscaler count them; pure."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
+
+import msgspec
 
 from grid.kube.objects import Pod
 from grid.quantity import millicores, whole
@@ -10,8 +11,7 @@ from grid.quantity import millicores, whole
 _ENDED = ("Succeeded", "Failed")
 
 
-@dataclass(frozen=True, slots=True)
-class Amounts:
+class Amounts(msgspec.Struct, frozen=True, gc=False):
     """Amounts of CPU in thousandths of a core, memory in bytes, and GPUs of all resource names."""
 
     cpu: int = 0

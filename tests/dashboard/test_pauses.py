@@ -3,13 +3,18 @@
 import gc
 import random
 
+from dashboard.pages.execution_rows import ExecutionRows
 from dashboard.viewmodels.execution_groups import group_of
+from dashboard.viewmodels.nodes import node_sums
 from dashboard.viewmodels.window import MERGED_AT_ONCE, OrderedWindow
-from grid.kube.objects import Pod
+from grid.kube.resources import NODES, PODS
 from grid.labels import KEYS
 from grid.metrics.usage import Usage
 from tests.dashboard.executing import ROW, pod_of
-from tests.support.builders import decode
+from tests.support import builders
+from tests.support.builders import MOMENT
+from tests.support.cluster import FakeCluster
+from tests.support.runtime import runtime_of
 
 
 def test_runs_are_merged_in_steps_into_one_order() -> None:
@@ -25,8 +30,17 @@ def test_runs_are_merged_in_steps_into_one_order() -> None:
 
 
 def test_what_there_is_for_each_pod_is_not_tracked_by_the_garbage_collector() -> None:
-    group = group_of(ROW, [decode(pod_of(ROW.id, name="workspace-1-0"), Pod)], KEYS)
+    cluster = FakeCluster()
+    cluster.put(PODS, pod_of(ROW.id, name="workspace-1-0", node="n1"))
+    cluster.put(NODES, builders.node("n1"))
+    runtime = runtime_of(cluster, now=MOMENT)
+    group = group_of(ROW, list(runtime.pods.values()), KEYS)
+    node = node_sums(next(iter(runtime.nodes.values())), list(runtime.pods.values()), None)
     assert group is not None
+    rows = ExecutionRows(runtime).of(group, sees_all=True, now=MOMENT)
     gc.collect()
-    kept = (group, *group.entries, group.entries, Usage(cpu_millicores=1, memory_bytes=1))
+    kept = (group, *group.entries, group.entries, Usage(cpu_millicores=1, memory_bytes=1), rows, node, node.requested)
     assert not any(map(gc.is_tracked, kept))
+    for row in rows:
+        assert not gc.is_tracked(row)
+        assert not gc.is_tracked(row.context)

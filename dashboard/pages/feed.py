@@ -6,12 +6,10 @@ newest state and skips the states between, so it gets fewer updates, never older
 
 import asyncio
 import logging
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
-from itertools import count
 from typing import Any
 
 from dashboard.access import Viewer
@@ -27,7 +25,6 @@ from grid.watch.hub import Subscription
 logger = logging.getLogger(__name__)
 
 rendered = RenderedFragments()
-_GOLDEN_RATIO = 0.618
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +65,12 @@ class Feed:
         *,
         pace: Pace,
         turns: Turns,
-        usage_delay: Callable[[], float] = lambda: 0.0,
     ) -> None:
-        """Build a feed; `usage_delay` returns the seconds after which it takes in a new round of measurements."""
         self.version = 0
         self.latest = Shown.of((), page.regions)
         self._page, self._runtime, self._viewer, self._view = page, runtime, viewer, view
-        self._pace, self._turns, self._usage_delay = pace, turns, usage_delay
+        self._pace, self._turns = pace, turns
+        self._measured: Subscription | None = None  # of what shows measurements
         self._newer = asyncio.Event()
         self._messages: dict[int, str] = {}
         self._rendering = asyncio.Lock()
@@ -147,7 +143,9 @@ class Feed:
         with self._turns.counted():
             now = self._runtime.clock()
             fragments = self._page.fragments(self._runtime, self._viewer, self._view, facts, now)
-            added = subscription.follow(self._page.topics(self._runtime, self._viewer, self._view, facts))
+            topics = set(self._page.topics(self._runtime, self._viewer, self._view, facts))
+            self._measured = subscription if self._runtime.usage.name in topics else None
+            added = subscription.follow(topics - {self._runtime.usage.name})
             if self._page.reads_database:
                 for topic in added:
                     subscription.mark(topic)  # it may have changed while the database was read, so update once more
@@ -157,21 +155,22 @@ class Feed:
 
     async def _until_due(self, subscription: Subscription, tick_at: float) -> float:
         """Wait until a topic has changed or `tick_at` has come. Return the loop's time at the end."""
-        loop = asyncio.get_running_loop()
-        while True:
-            try:
-                async with asyncio.timeout_at(tick_at):
-                    if await subscription.changed() != {self._runtime.usage.name}:
-                        break
-            except TimeoutError:
-                break
-            tick_at = min(tick_at, loop.time() + self._usage_delay())
-        return loop.time()
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(tick_at):
+                await subscription.changed()
+        return asyncio.get_running_loop().time()
 
     def _freshness(self, now: datetime) -> Fragment:
         if self._is_broken:
             return freshness_fragment(broken_view())
         return freshness_fragment(freshness_view(self._runtime.freshness(), now=now, busy_seconds=self._behind))
+
+    def take_in_measurements(self) -> bool:
+        """Make the page due, because there is a new round of measurements. Return False when it shows none."""
+        if self._measured is None:
+            return False
+        self._measured.mark(self._runtime.usage.name)
+        return True
 
     def publish_freshness(self) -> None:
         """Publish how far the page is behind, if that has changed; what else it shows stays as it is."""
@@ -199,8 +198,7 @@ class Feeds:
         self._turns = turns or Turns()
         self._feeds: dict[Hashable, tuple[Feed, asyncio.Task[None]]] = {}
         self._joined: dict[Hashable, int] = {}
-        self._numbers = count()
-        self._freshness: asyncio.Task[None] | None = None
+        self._common: list[asyncio.Task[None]] = []  # what is done for all feeds together
 
     def __len__(self) -> int:
         return len(self._feeds)
@@ -210,11 +208,13 @@ class Feeds:
         """Yield the feed for the viewer's audience and the view; it starts when the first websocket joins and stops with the last."""
         key = (page.name, id(runtime), page.audience(viewer), view)
         if key not in self._feeds:
-            delay = partial(self._usage_delay, next(self._numbers))
-            feed = Feed(page, runtime, viewer, view, pace=self._pace, turns=self._turns, usage_delay=delay)
+            feed = Feed(page, runtime, viewer, view, pace=self._pace, turns=self._turns)
             self._feeds[key] = feed, asyncio.create_task(feed.run(), name=f"feed {page.name}")
-            if self._freshness is None:
-                self._freshness = asyncio.create_task(self._publish_freshness(), name="freshness of feeds")
+            if not self._common:
+                self._common = [
+                    asyncio.create_task(self._publish_freshness(), name="freshness of feeds"),
+                    asyncio.create_task(self._take_in_measurements(runtime), name="measurements of feeds"),
+                ]
         self._joined[key] = self._joined.get(key, 0) + 1
         try:
             yield self._feeds[key][0]
@@ -223,9 +223,10 @@ class Feeds:
             if not self._joined[key]:
                 del self._joined[key]
                 self._feeds.pop(key)[1].cancel()
-                if not self._feeds and self._freshness is not None:
-                    self._freshness.cancel()
-                    self._freshness = None
+                if not self._feeds:
+                    for task in self._common:
+                        task.cancel()
+                    self._common = []
 
     async def _publish_freshness(self) -> None:
         while True:
@@ -235,6 +236,12 @@ class Feeds:
                 feed.publish_freshness()
                 await breath.take()
 
-    def _usage_delay(self, number: int) -> float:
-        # Multiples of the golden ratio, without their whole parts, are spread evenly however many there are.
-        return min(self._pace.usage_spread, self._pace.usage_apart * len(self)) * (number * _GOLDEN_RATIO % 1)
+    async def _take_in_measurements(self, runtime: Runtime) -> None:
+        with runtime.hub.subscribe({runtime.usage.name}) as rounds:
+            while True:
+                await rounds.changed()
+                feeds = [feed for feed, _ in self._feeds.values()]
+                apart = min(self._pace.usage_apart, self._pace.usage_spread / len(feeds))
+                for feed in feeds:
+                    if feed.take_in_measurements():
+                        await asyncio.sleep(apart)

@@ -1,6 +1,7 @@
 """The controller's own loops, with real reflectors on the fake cluster and virtual time."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from grid.centralconfig import MAXIMUM_EXECUTIONS_PER_USER
-from grid.kube.resources import PODS
+from grid.kube.resources import AUTOSCALERS, EVENTS, PODS
 from grid.launch import ledger
 from grid.launch.context import LaunchTarget
 from grid.launch.controller import ROUND_SECONDS, Controller, to_reconcile
@@ -70,6 +71,19 @@ async def test_rows_and_pods_are_followed_within_a_second_or_two(shop: Shop) -> 
         await until(lambda: in_state(execution, "stopping"), within=2)
         world.behave()
         await until(lambda: in_state(execution, "stopped"), within=2)
+
+
+@in_world
+async def test_it_opens_one_watch_for_each_kind_however_many_executions_there_are(shop: Shop) -> None:
+    world = World()
+    for second in range(3):
+        shop.launch(after=second)
+    async with running(world):
+        await until(lambda: len(world.pods()) == 3, within=10)
+        kinds = {PODS, EVENTS, AUTOSCALERS}
+        assert Counter(watch.resource for watch in world.cluster.storage.watches) == dict.fromkeys(kinds, 1)
+        asked = Counter(request.resource for request in world.cluster.requests if request.verb == "watch")
+        assert asked == dict.fromkeys(kinds, 1)
 
 
 @in_world

@@ -1,11 +1,19 @@
 """The runtime as a whole: starting without a cluster, following one, stopping, and its lifespan in the server."""
 
 import asyncio
+from collections import Counter
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
+from django.http import QueryDict
 
-from grid.kube.resources import CONFIG_MAPS, EVENTS, NODES, PODS
+from dashboard.access import Role, Viewer
+from dashboard.pages.executions import ExecutionsPage
+from dashboard.pages.feed import Feeds
+from dashboard.pages.infrastructure import InfrastructurePage, ScaleDownAnswers
+from grid.diagnosis.scaledown import ScaleDownRules
+from grid.kube.resources import AUTOSCALERS, CONFIG_MAPS, EVENTS, NODES, PODS
 from grid.metrics.sources import MetricsApi
 from grid.models.dataplane import LOCAL
 from grid.runtime import (
@@ -83,6 +91,38 @@ async def test_it_follows_what_pages_read_and_nothing_more() -> None:
     assert {request.verb for request in cluster.requests} == {"list", "watch"}
     await running.stop()
     assert cluster.closed
+
+
+@virtual_time
+async def test_it_opens_one_watch_for_each_kind_however_many_pages_are_open() -> None:
+    cluster = FakeCluster()
+    cluster.put(NODES, node("n1"))
+    runtime = new_runtime({LOCAL: cluster}, monotonic=loop_time)
+    lives = lives_of(runtime, MetricsApi)
+    del lives["executions"]  # of the database
+    running = StartedRuntime(runtime, started(lives))
+    answers, operator = ScaleDownAnswers(standard_rules), Viewer(1, "olga", Role.OPERATOR)
+    executions, infrastructure, feeds = ExecutionsPage(), InfrastructurePage(answers), Feeds()
+    with ExitStack() as stack:
+        opened = [
+            stack.enter_context(feeds.joined(page, runtime, operator, page.view(QueryDict(f"text={number}"))))
+            for page in (executions, infrastructure)
+            for number in range(50)
+        ]
+        assert len(feeds) == 100
+        await until(lambda: runtime.freshness().synced and all(feed.version for feed in opened))
+        cluster.put(PODS, pod("p", node="n1"))
+        await passes(10)
+        kinds = {PODS, NODES, EVENTS, CONFIG_MAPS, AUTOSCALERS}
+        assert Counter(watch.resource for watch in cluster.storage.watches) == dict.fromkeys(kinds, 1)
+        asked = Counter(request.resource for request in cluster.requests if request.verb == "watch")
+        assert asked == dict.fromkeys(kinds, 1)
+        assert len(runtime.pods) == 1
+    await running.stop()
+
+
+async def standard_rules() -> ScaleDownRules:
+    return ScaleDownRules(threshold_percent=50, unneeded_seconds=600)
 
 
 @virtual_time

@@ -60,7 +60,8 @@ class RenderedFragments:
     def message_parts(self, changes: Iterable[PageUpdate], *, now: datetime) -> Iterator[str]:
         """Yield the pieces of such a message, of which none takes longer than one fragment."""
         for change in changes:
-            yield f'<hx-partial hx-target="[id=&quot;{change.target}&quot;]" hx-swap="{_SWAPS[change.kind]}">'
+            begun = f'<hx-partial hx-target="[id=&quot;{change.target}&quot;]" hx-swap="{_SWAPS[change.kind]}">'
             for fragment in change.fragments:
-                yield self.html(fragment, now=now)
-            yield "</hx-partial>"
+                yield begun + self.html(fragment, now=now)
+                begun = ""
+            yield f"{begun}</hx-partial>"

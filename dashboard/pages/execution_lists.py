@@ -67,7 +67,8 @@ class ExecutionLists(LiveLists[Group, ExecutionList]):
 
     async def list_of(self, viewer: Viewer, view: ExecutionsView) -> ExecutionList:
         audience = "observers" if may_observe(viewer) else viewer.id
-        return await self.known_or((audience, replace(view, page=1)), lambda: ExecutionList(viewer, view, self.rows))
+        first = view if view.page == 1 else replace(view, page=1)
+        return await self.known_or((audience, first), lambda: ExecutionList(viewer, view, self.rows))
 
     def are_restless(self, groups: Iterable[Group]) -> bool:
         """Return whether time alone may change the status of one of these."""

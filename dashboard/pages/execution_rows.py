@@ -46,12 +46,13 @@ class _Rows(msgspec.Struct, frozen=True, gc=False):
 class ExecutionRows:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
+        self._usage = runtime.usage
         self._groups: dict[tuple[str, bool], _Rows] = {}
         self._known: dict[tuple[str, str], dict[bool, _Known]] = {}  # by execution and pod, then by `sees_all`
 
     def of(self, group: Group, *, sees_all: bool, now: datetime) -> Sequence[Fragment]:
         """Return a group's rows; a cluster's own row is the first."""
-        last, usage_version = self._groups.get((group.key, sees_all)), self._runtime.usage.version
+        last, usage_version = self._groups.get((group.key, sees_all)), self._usage.version
         if last is not None and last.group is group and last.usage_version == usage_version and now < last.good_until:
             return last.fragments
         known = [self._row(entry, sees_all, now) for entry in group.entries]
@@ -82,7 +83,7 @@ class ExecutionRows:
                     self._known.pop(key, None)
 
     def _row(self, entry: Entry, sees_all: bool, now: datetime) -> _Known:
-        usage = self._runtime.usage.pod(entry.pod.metadata.key) if entry.pod is not None else None
+        usage = self._usage.pod(entry.pod.metadata.key) if entry.pod is not None else None
         known = self._known.setdefault(_key(entry), {})
         last = known.get(sees_all)
         if (

@@ -5,6 +5,7 @@ depends on the changes and on the rows shown only. A cluster's pods stay togethe
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 
 from dashboard.viewmodels.execution_filter import sorting
 from dashboard.viewmodels.execution_groups import Group
@@ -50,10 +51,16 @@ def _paging(window: OrderedWindow[Group], page: Page[Group], view: ExecutionsVie
         sentence = f"{page.before + 1:,} to {page.end:,} of {sentence}"
     paging = Paging(
         sentence,
-        previous=view.query(page=page.number - 1) if page.number > 1 else "",
-        next=view.query(page=page.number + 1) if page.has_next else "",
+        previous=_link(view, page.number - 1) if page.number > 1 else "",
+        next=_link(view, page.number + 1) if page.has_next else "",
     )
     return Fragment("executions-paging", f"{_FRAGMENTS}paging.html", paging)
+
+
+# Each open page asks with each update, and encoding takes as long as twenty rows that are known.
+@lru_cache(maxsize=5000)
+def _link(view: ExecutionsView, number: int) -> str:
+    return view.query(page=number)
 
 
 def choices(rows: Iterable[ExecutionRow], view: ExecutionsView) -> Choices:

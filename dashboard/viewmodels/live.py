@@ -7,6 +7,8 @@ children are ordered. `changes` compares what a browser has with what it should 
 from bisect import bisect_left
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 from typing import Literal
 
 import msgspec
@@ -49,11 +51,11 @@ class Shown:
         """Group the fragments by region; `regions` names the page's regions, so that empty ones are included."""
         singles: dict[str, Fragment] = {}
         ordered: dict[str, list[Fragment]] = {region: [] for region in sorted(regions)}
-        for fragment in fragments:
-            if fragment.region:
-                ordered.setdefault(fragment.region, []).append(fragment)
+        for region, some in groupby(fragments, key=attrgetter("region")):
+            if region:
+                ordered.setdefault(region, []).extend(some)
             else:
-                singles[fragment.id] = fragment
+                singles.update((fragment.id, fragment) for fragment in some)
         return cls(singles=singles, regions={region: tuple(children) for region, children in ordered.items()})
 
     def with_single(self, fragment: Fragment) -> "Shown":
@@ -91,7 +93,8 @@ def _region_changes(region: str, old: Sequence[Fragment], new: Sequence[Fragment
     if [fragment.id for fragment in old] == [
         fragment.id for fragment in new
     ]:  # in most changes, and found in a tenth of the time
-        return [PageUpdate("replace", two.id, (two,)) for one, two in zip(old, new, strict=True) if one != two]
+        pairs = zip(old, new, strict=True)
+        return [PageUpdate("replace", now.id, (now,)) for was, now in pairs if was is not now and was != now]
     before = {fragment.id: position for position, fragment in enumerate(old)}
     staying = _longest_ordered([fragment.id for fragment in new if fragment.id in before], before)
     removals = [PageUpdate("remove", fragment.id) for fragment in old if fragment.id not in staying]

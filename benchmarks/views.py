@@ -20,7 +20,7 @@ from benchmarks.screens import Screen, change_rows, opened, say
 from benchmarks.stage import NAMESPACE, Stage, add_size, cookie, log_in, people, stage, title
 
 _SETTLE_SECONDS = 5.0
-_SORTS = ("age", "name", "-name", "kind", "user", "project", "tier", "-age", "-kind", "-user", "-project", "-tier")
+SORTS = ("age", "name", "-name", "kind", "user", "project", "tier", "-age", "-kind", "-user", "-project", "-tier")
 _OPERATORS = 20
 
 
@@ -48,7 +48,7 @@ def different(names: Sequence[str], own: Sequence[str], all_seeing: Sequence[str
     """Views without end. No two are the same to the server, to which operators are one, as long as people and orders suffice."""
     for number in count():
         person, turn = number % len(names), number % 4
-        order = _SORTS[(number // len(names) + person) % len(_SORTS)]
+        order = SORTS[(number // len(names) + person) % len(SORTS)]
         if turn == 3:
             query = {"user": names[person], "sort": order}
             yield Screen("executions", f"?{urlencode(query)}", cookie(all_seeing[number % len(all_seeing)]))

@@ -229,7 +229,7 @@ def filled(size: int) -> "tuple[Runtime, dict[str, RawObject]]":
             runtime.pods.apply(decode(pod, Pod))
         raw[pods[-1]["metadata"]["name"]] = pods[-1]
     record_simulated(runtime.pods.values(), with_clusters=True, now=now)
-    runtime.usage.replace(Measured({}, dict.fromkeys(runtime.pods.keys(), Usage(250, 2**30, now))))
+    runtime.usage.replace(Measured({}, dict.fromkeys(runtime.pods.keys(), Usage(250, 2**30))))
     return runtime, raw
 
 
@@ -238,6 +238,7 @@ def people(number: int) -> "list[tuple[Viewer, ExecutionsView]]":
     from dashboard.access import Role, Viewer, viewers_of
     from dashboard.viewmodels.executions_view import ExecutionsView
     from grid.models import Membership, Project, User
+    from grid.sessions import SessionUser
 
     owners = list(User.objects.exclude(username=UNWATCHED).order_by("pk"))
     members = [User(username=f"member-{each}", password="!") for each in range(number - len(owners))]
@@ -247,7 +248,8 @@ def people(number: int) -> "list[tuple[Viewer, ExecutionsView]]":
         Membership(project=projects[place % len(projects)], user=user, role="contributor")
         for place, user in enumerate(User.objects.filter(username__startswith="member-").order_by("pk"))
     )
-    viewers = viewers_of(User.objects.exclude(username=UNWATCHED).order_by("pk"))
+    users = User.objects.exclude(username=UNWATCHED).order_by("pk")
+    viewers = viewers_of([SessionUser(user.pk, user.username, user.is_superuser) for user in users])
     operator = Viewer(0, "operator", Role.OPERATOR)
     found = []
     for place, viewer in enumerate(list(viewers.values())[:number]):

@@ -90,9 +90,8 @@ def _region_changes(region: str, old: Sequence[Fragment], new: Sequence[Fragment
         return []
     if not old or not new:
         return [PageUpdate("fill", region, tuple(new))]
-    if [fragment.id for fragment in old] == [
-        fragment.id for fragment in new
-    ]:  # in most changes, and found in a tenth of the time
+    # Nearly always none comes, goes or moves, which is seen in a tenth of the time.
+    if [fragment.id for fragment in old] == [fragment.id for fragment in new]:
         pairs = zip(old, new, strict=True)
         return [PageUpdate("replace", now.id, (now,)) for was, now in pairs if was is not now and was != now]
     before = {fragment.id: position for position, fragment in enumerate(old)}

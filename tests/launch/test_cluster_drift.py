@@ -14,6 +14,7 @@ from grid.kube.resources import (
     NETWORK_POLICIES,
     PODS,
     SERVICES,
+    Resource,
 )
 from grid.labels import APP_COMPONENT, HEAD, KEYS, WORKER
 from grid.launch.apply import find_pods
@@ -322,3 +323,20 @@ async def test_what_cannot_be_made_again_is_told(shop: Shop) -> None:
     (line,) = notes(execution, "not_made_again")
     assert "does not allow to make it again: exceeded quota" in line.message
     assert len(notes(execution, "made_again")) == 1
+
+
+@in_world
+async def test_an_audit_reads_whole_objects_only_where_it_compares_their_specs(shop: Shop) -> None:
+    world, execution = World(), shop.launch_cluster()
+    controller = world.controller()
+    await to_running(world, controller, execution)
+    whole, list_page = set(), world.cluster.list_page
+
+    async def noted(resource: Resource, **options: Any) -> bytes:
+        if not options["metadata_only"]:
+            whole.add(resource)
+        return await list_page(resource, **options)
+
+    world.cluster.list_page = noted  # type: ignore[method-assign]
+    await controller.audit()
+    assert whole == {DEPLOYMENTS}

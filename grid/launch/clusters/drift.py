@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
+
 from grid.errors import NotAllowed, Rejected
 from grid.kube.objects import RawObject
 from grid.kube.resources import (
@@ -32,6 +34,21 @@ logger = logging.getLogger(__name__)
 
 _KINDS = (DEPLOYMENTS, SERVICES, AUTOSCALERS, NETWORK_POLICIES, DISRUPTION_BUDGETS)
 SELECTOR = f"{MANAGED_BY}={MANAGER}"
+
+
+class _Named(msgspec.Struct, frozen=True):
+    name: str
+
+
+class _Sized(msgspec.Struct, frozen=True):
+    replicas: int | None = None
+
+
+class _Audited(msgspec.Struct):
+    """All that the audit reads of an object, because it reads those of all clusters each minute; only Deployments have a number."""
+
+    metadata: _Named
+    spec: _Sized = _Sized()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +104,14 @@ class DriftRepair:
         found: dict[tuple[Resource, str], int | None] = {}
         for resource in _KINDS if self._kept else ():
             listed = await apply.list_all(
-                self._context.api, resource, objects.Listed, namespace=self._context.namespace, label_selector=SELECTOR
+                self._context.api,
+                resource,
+                _Audited,
+                namespace=self._context.namespace,
+                label_selector=SELECTOR,
+                metadata_only=resource != DEPLOYMENTS,
             )
-            found |= {(resource, one.metadata.name): one.spec.get("replicas") for one in listed}
+            found |= {(resource, one.metadata.name): one.spec.replicas for one in listed}
         wrong = {
             id
             for id, kept in self._kept.items()

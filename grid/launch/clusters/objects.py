@@ -31,10 +31,7 @@ ENDING_GRACE_SECONDS = 15
 
 
 class Listed(msgspec.Struct):
-    """An object of a list; `spec` is read only of Deployments."""
-
     metadata: Metadata
-    spec: dict[str, Any] = {}
 
 
 async def create_all(api: KubeApi, spec: ExecutionSpec, *, namespace: str, storage: Storage) -> str:

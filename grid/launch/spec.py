@@ -5,6 +5,7 @@ already launched, and a retry after months builds the same objects.
 """
 
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
@@ -187,6 +188,7 @@ def pod_columns(tier: TierSpec) -> dict[str, Any]:
     }
 
 
+@lru_cache(maxsize=4096)  # of each running cluster with every look
 def base_url(address: str) -> str:
     """Return the path of an execution's address: `/`, or `/w/<id>/` where all share one origin."""
     return urlsplit(address).path or "/"

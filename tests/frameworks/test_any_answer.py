@@ -11,6 +11,7 @@ import aiohttp
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from yarl import URL
 
 from grid.launch.frameworks import framework, ray_report
 from grid.launch.frameworks.base import ClusterReport, FrameworkSilent, WorkerPod
@@ -102,8 +103,8 @@ class Head:
     def __init__(self, answers: Mapping[str, bytes]) -> None:
         self._answers = answers
 
-    def get(self, url: str, **_: object) -> Said:
-        return Said(next(body for end, body in self._answers.items() if url.endswith(end)))
+    def get(self, url: str | URL, **_: object) -> Said:
+        return Said(next(body for end, body in self._answers.items() if str(url).endswith(end)))
 
 
 async def ask(name: str, answers: Mapping[str, bytes]) -> ClusterReport | None:

@@ -19,7 +19,7 @@ from grid.runtime import demand
 from tests.launch.conftest import NOW, Shop
 from tests.launch.test_framework_poller import FakeFramework, asking, copies, name_of, running_clusters
 from tests.launch.world import World, in_world
-from tests.support.builders import NAMESPACE
+from tests.support.builders import NAMESPACE, condition
 from tests.support.fulldatabase import full_database
 from tests.support.virtual import loop_time, passes
 
@@ -132,6 +132,20 @@ async def test_the_chart_of_a_cluster_at_rest_has_no_gap_and_knows_that_no_task_
     assert 39 <= len(found) <= 45
     assert all(after.at - before.at <= timedelta(seconds=16) for before, after in itertools.pairwise(found))
     assert {(one.ready, one.wanted, one.pending_tasks) for one in found} == {(2, 2, 0)}
+
+
+@in_world
+async def test_a_worker_of_a_cluster_at_rest_that_fails_and_recovers_is_in_the_chart(shop: Shop) -> None:
+    world, execution, framework = World(), shop.launch_cluster(), FakeFramework()
+    controller = await running_clusters(world, framework, execution)
+    worker = world.workers_of(execution)[0]
+    async with asking(world, controller):
+        for status in ("True", "False", "True"):
+            conditions = [condition("Ready", status)]
+            world.cluster.put(PODS, {**worker, "status": {**worker["status"], "conditions": conditions}})
+            await passes(60)
+    ready = ClusterSample.objects.filter(execution=execution).order_by("at").values_list("ready", flat=True)
+    assert [number for number, _ in itertools.groupby(ready)] == [2, 1, 2]
 
 
 @in_world

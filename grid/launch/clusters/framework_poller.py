@@ -69,6 +69,7 @@ class _Visits:
     silences: int = 0  # in a row
     asked_at: float = float("-inf")
     spec: ExecutionSpec | None = None  # read when it is needed first
+    seen: ObservedCluster | None = None  # until one of its pods changes, with what was worked out about them
 
     def lacks_sample(self, now: float) -> bool:
         # Half a round early rather than half a round late, so that the mean comes out.
@@ -185,7 +186,7 @@ class FrameworkPoller:
     def _pod_changed(self, before: Pod | None, after: Pod | None) -> None:
         for pod in (before, after):
             if pod is not None and (visits := self._visits.get(execution_of(pod))) is not None:
-                visits.is_at_rest = False
+                visits.is_at_rest, visits.seen = False, None
 
     async def _visit(self, http: aiohttp.ClientSession, id: str, is_asked: bool) -> None:
         visits = self._visits[id]
@@ -225,7 +226,7 @@ class FrameworkPoller:
         """Poll the head, publish the answer, and take a sample; return a sentence when any of it failed."""
         failure, report = visits.failure, None  # a head that is not polled stays failed
         spec = visits.spec = visits.spec or parse_spec(visits.stored)
-        seen = self._seen(id)
+        seen = self._seen(id, visits)
         head = seen.head
         if is_asked and head is not None and is_up(head):
             visits.asked_at = self._context.monotonic()
@@ -238,8 +239,7 @@ class FrameworkPoller:
                 if not visits.failure:
                     logger.exception("asking a head failed execution=%s", id)
             visits.silences = visits.silences + 1 if failure else 0
-            after = self._seen(id)
-            seen = seen if after.pods == seen.pods else after  # with what was worked out about it already
+            seen = self._seen(id, visits)
         # Until something changes; its row may have done so meanwhile.
         visits.is_at_rest = report is not None and visits.spec is spec and _is_at_rest(report, seen, spec)
         # The sample needs no cluster and comes first, so that an outage of the cluster leaves no gap in the chart.
@@ -249,8 +249,9 @@ class FrameworkPoller:
             await self._note_demand(id, spec, report)
         return failure
 
-    def _seen(self, id: str) -> ObservedCluster:
-        return ObservedCluster(self._context.pods.by("execution", id))
+    def _seen(self, id: str, visits: _Visits) -> ObservedCluster:
+        visits.seen = visits.seen or ObservedCluster(self._context.pods.by("execution", id))
+        return visits.seen
 
     async def _ask(
         self, http: aiohttp.ClientSession, head: Pod, spec: ExecutionSpec, seen: ObservedCluster

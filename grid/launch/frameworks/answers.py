@@ -3,14 +3,23 @@
 Callers pass `allow_redirects=False`, so that nobody leads the controller to addresses that only the controller can reach.
 """
 
+from functools import lru_cache
+
 import aiohttp
 import msgspec
+from yarl import URL
 
 from grid.launch.frameworks.base import FrameworkSilent
 
 LONGEST = 8 * 2**20
 # What msgspec raises for a body that is not the expected JSON, is no text, or is nested too deeply.
 UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+@lru_cache(maxsize=4096)  # reading one takes as long as a tenth of asking
+def parsed(url: str) -> URL:
+    """Return an URL that no user code has a part in, which could make it any length, as the session takes it."""
+    return URL(url)
 
 
 async def body_of(response: aiohttp.ClientResponse, *, of: str, longest: int = LONGEST) -> bytes:

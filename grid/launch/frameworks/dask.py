@@ -11,7 +11,7 @@ from typing import Any
 import aiohttp
 import msgspec
 
-from grid.launch.frameworks.answers import UNREADABLE, body_of
+from grid.launch.frameworks.answers import UNREADABLE, body_of, parsed
 from grid.launch.frameworks.base import (
     LOCAL_PATH,
     POD_IP,
@@ -111,7 +111,7 @@ class Dask:
     ) -> ClusterReport:
         try:
             url = f"http://{head_ip}:{_UI.number}{spec.base_url}{_REPORT}"
-            async with http.get(url, allow_redirects=False, raise_for_status=True) as answer:
+            async with http.get(parsed(url), allow_redirects=False, raise_for_status=True) as answer:
                 said = msgspec.json.decode(await body_of(answer, of="Dask's scheduler's"), type=_Report)
         except TimeoutError as error:
             raise FrameworkSilent("Dask's scheduler did not answer in time.") from error

@@ -14,7 +14,7 @@ from pathlib import Path
 import aiohttp
 
 from grid.launch.frameworks import ray_report
-from grid.launch.frameworks.answers import body_of
+from grid.launch.frameworks.answers import body_of, parsed
 from grid.launch.frameworks.base import (
     LOCAL_PATH,
     POD_IP,
@@ -195,6 +195,6 @@ def _cluster(spec: ExecutionSpec) -> ClusterSpec:
 
 
 async def _get(http: aiohttp.ClientSession, url: str) -> object:
-    async with http.get(url, allow_redirects=False, raise_for_status=True) as answer:
+    async with http.get(parsed(url), allow_redirects=False, raise_for_status=True) as answer:
         found: object = json.loads(await body_of(answer, of="Ray's dashboard's", longest=_LONGEST_ANSWER))
         return found

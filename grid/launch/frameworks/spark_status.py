@@ -14,8 +14,9 @@ from urllib.parse import quote
 
 import aiohttp
 import msgspec
+from yarl import URL
 
-from grid.launch.frameworks.answers import UNREADABLE, body_of
+from grid.launch.frameworks.answers import UNREADABLE, body_of, parsed
 from grid.launch.frameworks.base import ClusterReport, FrameworkSilent, WorkerPod, WorkerReport
 
 _MOST_APPLICATIONS = 20
@@ -86,7 +87,7 @@ async def ask(http: aiohttp.ClientSession, url: str, cores: int, workers: Sequen
     started = asyncio.get_running_loop().time()
     try:
         async with asyncio.timeout(limit):
-            master = await _get(http, f"{url}/json/", Master)
+            master = await _get(http, parsed(f"{url}/json/"), Master)
     except TimeoutError as error:
         raise FrameworkSilent(f"The Spark master did not answer within {limit:g} seconds.") from error
     spent = asyncio.get_running_loop().time() - started
@@ -138,7 +139,7 @@ async def _driver(http: aiohttp.ClientSession, url: str, application: str, secon
     return Driver(executors, stages)
 
 
-async def _get(http: aiohttp.ClientSession, url: str, kind: type[T]) -> T:
+async def _get(http: aiohttp.ClientSession, url: str | URL, kind: type[T]) -> T:
     try:
         async with http.get(url, allow_redirects=False) as response:
             if response.status != 200:

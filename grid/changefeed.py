@@ -14,6 +14,7 @@ import random
 import secrets
 import sqlite3
 import threading
+import time
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ from grid.triggers import CHANNEL, TABLE
 logger = logging.getLogger(__name__)
 
 PERIOD_SECONDS = 0.05
+IDENTITY_SECONDS = 1.0  # between two looks whether the file is still the same
 SOUND_SECONDS = 5.0  # a feed that is lost sooner does not count as recovered
 PROBE_SECONDS = 60.0  # a feed that was silent this long is probed
 ANSWER_SECONDS = 5.0
@@ -106,9 +108,13 @@ class SqliteFeed:
                 # The version is read first: a write between the two reads changes it again.
                 version, last = _data_version(connection), _newest(connection)
                 tell({EVERYTHING})
-                while not ended.wait(self._period):
-                    if _identity(self._path) != file:
-                        raise FeedLost("the database's file was replaced by another")
+                looked_at = time.monotonic()
+                while not ended.is_set():
+                    time.sleep(self._period)  # waiting for the event costs more, and does so twenty times a second
+                    if time.monotonic() - looked_at >= IDENTITY_SECONDS:
+                        looked_at = time.monotonic()
+                        if _identity(self._path) != file:
+                            raise FeedLost("the database's file was replaced by another")
                     now = _data_version(connection)
                     if now != version:
                         version, (last, found) = now, _written(connection, last)

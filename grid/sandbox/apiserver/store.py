@@ -142,6 +142,20 @@ def with_version(obj: Object, version: int) -> Object:
     return obj
 
 
+def _opened(path: Path) -> sqlite3.Connection:
+    database = sqlite3.connect(path, isolation_level=None)
+    # WAL with NORMAL survives the death of the process without a disk flush for each change.
+    database.execute("PRAGMA journal_mode=WAL")
+    database.execute("PRAGMA synchronous=NORMAL")
+    database.executescript(_SCHEMA)
+    return database
+
+
+def _version_in(database: sqlite3.Connection) -> int:
+    version: int = database.execute("SELECT version FROM counter").fetchone()[0]
+    return version
+
+
 Listener = Callable[[StoreEvent], None]
 
 
@@ -155,7 +169,7 @@ class _Resource:
 
 
 class ObjectStore:
-    """All objects and their recent history. With `path` None, everything is in memory only."""
+    """All objects and their recent history. With `path` None there is no database: everything is in memory only."""
 
     def __init__(
         self,
@@ -174,22 +188,23 @@ class ObjectStore:
         self._marks: deque[tuple[float, int]] = deque()
         self._decoded = Decoded(most_decoded)
         self._resources: dict[str, _Resource] = {}
-        self._database = sqlite3.connect(path or ":memory:", isolation_level=None)
-        # WAL with NORMAL survives the death of the process without a disk flush for each change.
-        self._database.execute("PRAGMA journal_mode=WAL")
-        self._database.execute("PRAGMA synchronous=NORMAL")
-        self._database.executescript(_SCHEMA)
-        self.version: int = self._database.execute("SELECT version FROM counter").fetchone()[0]
+        self._database = None if path is None else _opened(path)
+        self.version: int = 1 if self._database is None else _version_in(self._database)
         self._taken = self.version  # versions up to this one are reserved on the disk for objects that are not kept
         self._opened_at = self.version  # earlier changes are unknown
-        for resource, key, version, data in self._database.execute("SELECT resource, key, version, data FROM objects"):
+        if self._database is not None:
+            self._read(self._database)
+        self.compacted = self.version  # older states cannot be listed any more
+
+    def _read(self, database: sqlite3.Connection) -> None:
+        for resource, key, version, data in database.execute("SELECT resource, key, version, data FROM objects"):
             self._of(resource).records[key] = Record(key, None, bytes(data), version, cache=self._decoded)
         for found in self._resources.values():
             found.keys = sorted(found.records)
-        self.compacted = self.version  # older states cannot be listed any more
 
     def close(self) -> None:
-        self._database.close()
+        if self._database is not None:
+            self._database.close()
 
     def _of(self, resource: str) -> _Resource:
         if resource not in self._resources:
@@ -327,17 +342,19 @@ class ObjectStore:
 
     def _commit(self, version: int, statement: str, values: tuple[object, ...]) -> None:
         """Execute the statement and store the version in one transaction. Raise `Failure` when that fails; then nothing is changed."""
-        try:
-            self._database.execute("BEGIN IMMEDIATE")
-            self._database.execute(statement, values)
-            self._database.execute("UPDATE counter SET version = max(version, ?)", (version,))
-            self._database.execute("COMMIT")
-        except sqlite3.Error as problem:
-            # A full disk ends some transactions itself; others fail only when they commit, and stay open.
-            if self._database.in_transaction:
-                self._database.execute("ROLLBACK")
-            self._troubles.are_why(problem)
-            raise not_stored(self._path, problem) from problem
+        database = self._database
+        if database is not None:
+            try:
+                database.execute("BEGIN IMMEDIATE")
+                database.execute(statement, values)
+                database.execute("UPDATE counter SET version = max(version, ?)", (version,))
+                database.execute("COMMIT")
+            except sqlite3.Error as problem:
+                # A full disk ends some transactions itself; others fail only when they commit, and stay open.
+                if database.in_transaction:
+                    database.execute("ROLLBACK")
+                self._troubles.are_why(problem)
+                raise not_stored(self._path, problem) from problem
         self.version = version
 
     def _happened(self, found: _Resource, change: StoreEvent) -> None:

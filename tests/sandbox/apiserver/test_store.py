@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +135,14 @@ def test_listeners_hear_every_change_in_order_until_they_leave() -> None:
     leave()
     store.put("pods", "b", obj("b"))
     assert heard == [("a", True), ("a", False)]
+
+
+def test_a_store_without_a_file_may_be_used_by_any_thread() -> None:
+    store = ObjectStore()
+    with ThreadPoolExecutor(1) as other:
+        version = other.submit(lambda: store.put("pods", "a", obj("a")).version).result()
+    assert (names(store), store.version) == (["a"], version)
+    store.close()
 
 
 def test_a_failed_write_changes_nothing() -> None:

@@ -276,3 +276,16 @@ async def test_identity_stays(space: Space, name: str, change: Object) -> None:
     # A wrong uid is refused and a wrong time is overlooked; neither is taken.
     assert (await space.patch("configmaps", name, {"metadata": change})).status in (200, 409, 422)
     assert (await space.get("configmaps", name)).ok(200) == made
+
+
+async def test_two_services_cannot_have_one_address(space: Space) -> None:
+    def service(name: str, **spec: str) -> Object:
+        ports = [{"port": 80, "protocol": "TCP"}]
+        return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": {"ports": ports, **spec}}
+
+    taken = (await space.create("services", service("a"))).ok(201)["spec"]["clusterIP"]
+    refusal = (await space.create("services", service("b", clusterIP=taken))).refused(422, "Invalid")
+    assert problems(refusal) == {("spec.clusterIPs", INVALID)}
+    assert "provided IP is already allocated" in refusal["message"]
+    (await space.delete("services", "a")).ok(200)
+    assert (await space.create("services", service("b", clusterIP=taken))).ok(201)["spec"]["clusterIP"] == taken

@@ -6,7 +6,7 @@ import ipaddress
 
 from grid.sandbox.apiserver import quota
 from grid.sandbox.apiserver.kinds import NAMESPACES, PODS, Object, ServedKind
-from grid.sandbox.apiserver.status import StatusCause, forbidden, not_found
+from grid.sandbox.apiserver.status import StatusCause, forbidden, invalid, not_found, wrong
 from grid.sandbox.apiserver.store import ObjectStore
 
 _SERVICE_NETWORK = ipaddress.ip_network("10.96.0.0/16")
@@ -32,6 +32,7 @@ def admit(store: ObjectStore, kind: ServedKind, namespace: str, obj: Object) -> 
     if kind is PODS:
         _admit_pod(store, namespace, obj)
     elif kind.resource == "services":
+        _check_address(store, obj)
         _give_address(store, obj)
 
 
@@ -53,6 +54,16 @@ def _admit_pod(store: ObjectStore, namespace: str, pod: Object) -> None:
         if priority_class not in PRIORITY_CLASSES:
             raise forbidden(PODS, name, f"no PriorityClass with name {priority_class} was found")
         spec["priority"] = PRIORITY_CLASSES[priority_class]
+
+
+def _check_address(store: ObjectStore, service: Object) -> None:
+    """Raise `Failure` when the client asks for an address that another Service has."""
+    wanted = service["spec"].get("clusterIP")
+    if wanted in (None, "", "None"):
+        return
+    if any(record.obj["spec"].get("clusterIP") == wanted for record in store.records("services")):
+        problem = f"failed to allocate IP {wanted}: provided IP is already allocated"
+        raise invalid("Service", "", service["metadata"]["name"], [wrong("spec.clusterIPs", [wanted], problem)])
 
 
 def _give_address(store: ObjectStore, service: Object) -> None:

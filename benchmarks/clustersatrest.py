@@ -122,18 +122,22 @@ def copy_rows(first: str, count: int) -> None:
 
 def copy_objects(cluster: "FakeCluster", first: str, count: int) -> dict[str, Any]:
     """Make the objects of these clusters, and return what each head answers, by its address: its workers have joined and are idle."""
-    from grid.kube.resources import PODS
+    from grid.kube import resources
+    from grid.kube.resources import PODS, Resource
     from grid.labels import APP_COMPONENT, HEAD
 
-    found = {resource: json.dumps(cluster.storage.of(resource)) for resource in list(cluster.storage._objects)}
-    uids = f"{cluster.storage._number:08x}-"
+    known = [one for one in vars(resources).values() if isinstance(one, Resource)]
+    found = {resource: json.dumps(cluster.objects(resource)) for resource in known}
+    uids = [obj["metadata"]["uid"] for resource in known for obj in cluster.objects(resource)]
     answers: dict[str, Any] = {}
     for number in range(count):
         id = first if number == 0 else _id(number)
         address = f"127.77.{number // 250}.{number % 250 + 1}"
         workers: dict[str, Any] = {}
         for resource, text in found.items():
-            for obj in json.loads(text.replace(first, id).replace(uids, f"{number + 1000:08x}-" if number else uids)):
+            for uid in uids if number else ():
+                text = text.replace(uid, f"{number:08x}{uid[8:]}")
+            for obj in json.loads(text.replace(first, id)):
                 meta = obj["metadata"]
                 if id not in json.dumps(obj):
                     continue  # not of the cluster
@@ -156,7 +160,7 @@ def told(cluster: "FakeCluster") -> int:
     from grid.kube.resources import PODS
     from grid.labels import KEYS
 
-    return sum(KEYS.worker_report in pod["metadata"].get("annotations", {}) for pod in cluster.storage.of(PODS))
+    return sum(KEYS.worker_report in pod["metadata"].get("annotations", {}) for pod in cluster.objects(PODS))
 
 
 def serve_heads(answers: dict[str, Any]) -> None:

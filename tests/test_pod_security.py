@@ -92,5 +92,5 @@ def test_both_namespaces_of_deploy_are_restricted() -> None:
 async def test_a_namespace_that_the_controller_makes_is_restricted() -> None:
     api = FakeCluster()
     await ensure_namespace(api, "grid")
-    (made,) = api.objects(NAMESPACES)
+    made = await api.get(NAMESPACES, "grid")
     assert made["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"

@@ -46,8 +46,7 @@ class Deployments:
         for _ in range(0 if self.refused else spec["replicas"] - len(pods)):
             self._make(replica_set)
         for pod in sorted(pods, key=_goes_first)[: max(0, len(pods) - spec["replicas"])]:
-            storage = self._cluster.storage  # a controller's delete is no request of the product's
-            storage.delete(PODS, storage.find(PODS, pod["metadata"]["name"], NAMESPACE), None)
+            self._cluster.server.delete(PODS, pod["metadata"]["name"], NAMESPACE)
 
     def _make(self, replica_set: RawObject) -> None:
         self._made += 1

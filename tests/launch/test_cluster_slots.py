@@ -62,11 +62,10 @@ class Kubernetes:
             self.world.cluster.remove(PODS, gone["metadata"]["name"], namespace=NAMESPACE)
 
     def evict(self, number: int) -> None:
-        storage = self.world.cluster.storage
         for taken in [one for one in self.workers() if one not in self.ending()][:number]:
             name = taken["metadata"]["name"]
             self.evicted.add(name)
-            storage.delete(PODS, storage.find(PODS, name, NAMESPACE), None)
+            self.world.cluster.server.delete(PODS, name, NAMESPACE)
 
     async def look(self) -> None:
         before = self.replicas

@@ -9,12 +9,14 @@ from grid.centralconfig import (
     OVER_QUOTA_TIMEOUT,
     PREPARING_TIMEOUT,
 )
+from grid.errors import ClusterUnavailable
 from grid.kube.resources import CONFIG_MAPS, PODS, SECRETS, VOLUME_CLAIMS
 from grid.launch.request import request_stop
 from grid.models import LifecycleEntry
 from tests.launch.conftest import Shop
 from tests.launch.world import World, fresh, in_world, states_of, to_running
 from tests.support.builders import NAMESPACE
+from tests.support.virtual import passes
 
 Configure = Callable[[Any, int], None]
 
@@ -59,8 +61,11 @@ async def test_a_job_ends_by_itself_and_its_log_is_kept(shop: Shop) -> None:
     await to_running(world, controller)
     world.cluster.set_log(execution.object_name, ["epoch 1", "done\x00"], namespace=NAMESPACE, container="run")
     world.behave()
+    world.cluster.fail_next(ClusterUnavailable("busy"), verb="delete")  # a pod that has ended would be gone at once
     await world.step(controller)
     assert (fresh(execution).state, execution.slots_freed_at) == ("finishing", None)
+    await passes(2)
+    await world.step(controller)
     await until_gone(world, controller)
     fresh(execution)
 

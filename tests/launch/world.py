@@ -15,7 +15,7 @@ from django.db import connections
 
 from grid.kube.api import KubeApi
 from grid.kube.objects import Autoscaler, Event, Pod, RawObject
-from grid.kube.resources import AUTOSCALERS, DEPLOYMENTS, EVENTS, NAMESPACES, PODS, Resource
+from grid.kube.resources import AUTOSCALERS, DEPLOYMENTS, EVENTS, PODS
 from grid.labels import APP_COMPONENT, HEAD, KEYS, WORKER
 from grid.launch.context import LaunchTarget
 from grid.launch.controller import Controller
@@ -103,7 +103,6 @@ class World:
     def __post_init__(self) -> None:
         self.cluster = FakeCluster(clock=lambda: self.now)
         self.deployments = Deployments(self.cluster)
-        self.cluster.put(*_namespace())
 
     def controller(
         self,
@@ -238,10 +237,6 @@ class World:
         concerned = {**pod, "kind": about}
         name = f"{pod['metadata']['name']}.{reason.lower()}"
         self.cluster.put(EVENTS, event(name, about=concerned, reason=reason, message=message, count=count, kind=kind))
-
-
-def _namespace() -> tuple[Resource, RawObject]:
-    return NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
 
 
 def states_of(execution: Execution) -> list[str]:

@@ -1,27 +1,27 @@
-"""A cluster in memory: `KubeApi` with the promises of a real API server, and with faults on command.
+"""A cluster in memory: the embedded API server without HTTP, as a `KubeApi`, and with faults on command.
 
-Resource versions grow with each change; lists come in pages of one snapshot; watches replay from a version, send
-bookmarks, and answer 410 for a forgotten one; a stale replace is a Conflict; deleting an owner deletes what it owns; a pod
-bound to a node lingers with a deletion timestamp until `remove` (the kubelet's part), as in real life; a Service gets an address.
-`tests/support/storage.py` keeps it. Faults: `available = False`, `fail_next`, `drop_watch`, `lose_events`, `compact`, `inject`.
+What is kept, refused, selected, defaulted, listed and collected is the embedded server's own doing (`tests/support/apiserver.py`). Here is
+what tests need beside: requests are counted, what a test puts is not checked, and a watch runs on the loop's time, which
+may be virtual. Faults: `available = False`, `fail_next`, `drop_watch`, `lose_events`, `compact`, `inject`.
 """
 
 import asyncio
-import copy
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
-from grid.errors import ClusterUnavailable, Conflict, Expired, GridError, NotAllowed, NotFound, Problem, Rejected
+from grid.errors import ClusterUnavailable, GridError, NotAllowed, NotFound, Problem, Rejected
 from grid.kube.api import Propagation
 from grid.kube.objects import RawObject
 from grid.kube.resources import PODS, SERVICES, Resource
-from tests.support.patching import merged
-from tests.support.selection import Matcher, matcher
-from tests.support.storage import Storage, Watch
+from grid.sandbox.apiserver.deletion import DeleteOptions
+from grid.sandbox.apiserver.status import expired
+from grid.sandbox.apiserver.store import event_line
+from grid.sandbox.apiserver.streaming import END_OF_LIST, bookmark
+from tests.support.apiserver import BareServer, OpenWatch, kind_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +63,8 @@ class FakeCluster:
         self.closed = False
         self.sandbox: RawObject | None = None  # how its population is; None of any other cluster
         self.asked_of_sandbox: list[tuple[str, str, RawObject | None]] = []
-        self.storage = Storage(clock)
-        self._pages: dict[str, tuple[int, list[RawObject]]] = {}
+        self.server = BareServer(clock)
+        self.watches: list[OpenWatch] = []
         self._failures: list[tuple[GridError, str]] = []
         self._available = True
         self._logs: dict[tuple[str, str, str, bool], list[bytes]] = {}
@@ -73,17 +73,14 @@ class FakeCluster:
 
     def put(self, resource: Resource, obj: RawObject) -> RawObject:
         """Create or replace without any check; returns the stored object (a copy)."""
-        obj = copy.deepcopy(obj)
-        return copy.deepcopy(self.storage.store(resource, obj, self.storage.same(resource, obj)))
+        return self.server.put(resource, obj)
 
     def remove(self, resource: Resource, name: str, *, namespace: str = "") -> None:
         """Gone at once, with everything that it owns; also how a lingering pod ends."""
-        obj = self.storage.find(resource, name, namespace)
-        self.storage.erase(resource, obj)
-        self.storage.cascade(obj)
+        self.server.remove(resource, name, namespace)
 
     def objects(self, resource: Resource) -> list[RawObject]:
-        return [copy.deepcopy(obj) for obj in self.storage.of(resource)]
+        return self.server.objects(resource)
 
     def set_log(
         self, pod: str, lines: Sequence[str], *, namespace: str, container: str = "", previous: bool = False
@@ -99,7 +96,7 @@ class FakeCluster:
         """False: every call fails and open watches break, until it is True again."""
         self._available = up
         if not up:
-            self.storage.end_watches(ClusterUnavailable("The cluster does not answer: connection refused."))
+            self._end_watches(ClusterUnavailable("The cluster does not answer: connection refused."))
 
     def fail_next(self, error: GridError, times: int = 1, *, verb: str = "") -> None:
         """The next `times` calls (of that verb, when given) raise `error`."""
@@ -108,40 +105,39 @@ class FakeCluster:
     def heal(self) -> None:
         """Nothing fails or is lost from now on."""
         self._failures.clear()
-        self.storage.to_lose = 0
+        self.server.store.to_lose = 0
         self.available = True
 
     def drop_watch(self) -> None:
         """Every open watch ends as when the server closes the stream."""
-        self.storage.end_watches(None)
+        self._end_watches(None)
 
     def break_watch(self) -> None:
         """Every open watch ends as when the connection breaks; new ones work."""
-        self.storage.end_watches(ClusterUnavailable("The connection to the API server broke."))
+        self._end_watches(ClusterUnavailable("The connection to the API server broke."))
 
     def lose_events(self, count: int) -> None:
         """The next `count` changes reach no watch, not even one that resumes; only a list shows them."""
-        self.storage.to_lose += count
+        self.server.store.to_lose += count
 
     def compact(self) -> None:
         """Forget all history: a watch or a page from any version known so far gets 410. Open watches go on."""
-        self.storage.compact()
-        self._pages.clear()
+        self.server.store.forget_everything()
 
     def become(self, other: "FakeCluster") -> None:
         """Another cluster takes over the address: its objects and its (lower) versions; open watches break."""
-        self.storage.end_watches(ClusterUnavailable("The connection broke."))
-        self.storage.become(other.storage)
+        self._end_watches(ClusterUnavailable("The connection broke."))
+        self.server = other.server
 
     def bookmark(self) -> None:
-        for watch in self.storage.watches:
-            watch.queue.put_nowait(self._bookmark(watch.resource))
+        for watch in self.watches:
+            watch.add(self._bookmark(watch.resource))
 
     def inject(self, resource: Resource, line: bytes) -> None:
         """Send exactly these bytes to the open watches of that resource."""
-        for watch in self.storage.watches:
+        for watch in self.watches:
             if watch.resource == resource:
-                watch.queue.put_nowait(line)
+                watch.add(line)
 
     def count(self, verb: str = "", resource: Resource | None = None) -> int:
         """How many calls were made, of that verb and resource when given."""
@@ -151,7 +147,7 @@ class FakeCluster:
 
     @property
     def open_watches(self) -> int:
-        return len(self.storage.watches)
+        return len(self.watches)
 
     # --- KubeApi: reading ---
 
@@ -169,29 +165,8 @@ class FakeCluster:
         if self.list_seconds:
             await asyncio.sleep(self.list_seconds)
         self._request("list", resource, namespace, detail=continue_token)
-        if continue_token:
-            if continue_token not in self._pages:
-                raise Expired("The provided continue parameter is too old to display a consistent list result.")
-            version, items = self._pages[continue_token]
-        else:
-            fits = _fits(namespace, label_selector, field_selector)
-            version, items = self.storage.version, [obj for obj in self.storage.of(resource) if fits(obj)]
-        page, rest = (items[:limit], items[limit:]) if limit else (items, [])
-        metadata: dict[str, Any] = {"resourceVersion": str(version)}
-        if rest:
-            metadata |= {"continue": f"page-{version}-{len(rest)}", "remainingItemCount": len(rest)}
-            self._pages[metadata["continue"]] = (version, rest)
-        if metadata_only:
-            head = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
-            return msgspec.json.encode(head | {"items": [{"metadata": item["metadata"]} for item in page]})
-        return msgspec.json.encode(
-            {
-                "kind": f"{resource.kind}List",
-                "apiVersion": resource.api_version,
-                "metadata": metadata,
-                "items": [{k: v for k, v in item.items() if k not in ("kind", "apiVersion")} for item in page],
-            }
-        )
+        query = _query(label_selector, field_selector) | {"limit": str(limit), "continue": continue_token}
+        return self.server.page(resource, namespace, query, metadata_only=metadata_only)
 
     async def watch(
         self,
@@ -212,13 +187,14 @@ class FakeCluster:
             self._request("list", resource, namespace, detail="stream")
         else:
             self._request("watch", resource, namespace, detail=resource_version)
-        since = int(resource_version or self.storage.version)
-        if since < self.storage.forgotten:
-            message = f"too old resource version: {since} ({self.storage.forgotten})"
-            status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Expired", "code": 410}
-            yield msgspec.json.encode({"type": "ERROR", "object": status | {"message": message}})
+        store = self.server.store
+        since, floor = int(resource_version or store.version), store.floor(kind_of(resource).stored)
+        if since < min(floor, store.version):
+            status = expired(f"too old resource version: {since} ({floor})").body()
+            yield event_line("ERROR", msgspec.json.encode(status))
             return
-        watch = self.storage.open_watch(resource, _fits(namespace, label_selector, field_selector), since)
+        watch = self.server.watch(resource, namespace, _query(label_selector, field_selector), since)
+        self.watches.append(watch)
         deadline = asyncio.get_running_loop().time() + timeout_seconds
         try:
             if not resource_version:
@@ -227,50 +203,36 @@ class FakeCluster:
             async for line in self._lines(watch, deadline):
                 yield line
         finally:
-            if watch in self.storage.watches:
-                self.storage.watches.remove(watch)
+            if watch in self.watches:
+                self.watches.remove(watch)
+                watch.close()
 
     async def get(self, resource: Resource, name: str, *, namespace: str = "") -> RawObject:
         self._request("get", resource, namespace, name)
-        return copy.deepcopy(self.storage.find(resource, name, namespace))
+        return self.server.find(resource, name, namespace).fresh()
 
     # --- KubeApi: writing ---
 
     async def create(
         self, resource: Resource, body: RawObject, *, namespace: str = "", dry_run: bool = False
     ) -> RawObject:
-        obj = copy.deepcopy(body)
-        meta = obj.setdefault("metadata", {})
+        meta = body.get("metadata") or {}
         if resource.namespaced:
-            namespace = meta.setdefault("namespace", namespace)
-        if "name" not in meta and "generateName" in meta:
-            meta["name"] = f"{meta['generateName']}{self.storage.made:05d}"
+            namespace = namespace or meta.get("namespace", "") or "default"
         self._request("create", resource, namespace, meta.get("name", ""), "dry run" if dry_run else "")
-        if not meta.get("name") or (resource.namespaced and not namespace):
-            raise Rejected([Problem("metadata.name", "name or generateName is required, and a namespace")])
-        if self.storage.same(resource, obj) is not None:
-            raise Conflict(f'{resource.plural} "{meta["name"]}" already exists')
-        if dry_run:
-            return obj
-        if resource == SERVICES and self.gives_addresses:
-            self._give_address(obj.setdefault("spec", {}))
-        return copy.deepcopy(self.storage.store(resource, obj, None))
+        made = self.server.create(resource, body, namespace, dry_run=dry_run)
+        if resource != SERVICES or self.gives_addresses:
+            return made
+        kept = {key: value for key, value in made["spec"].items() if key not in ("clusterIP", "clusterIPs")}
+        return self.put(SERVICES, {**made, "spec": kept})
 
     async def replace(self, resource: Resource, name: str, body: RawObject, *, namespace: str = "") -> RawObject:
         self._request("replace", resource, namespace, name)
-        old = self.storage.find(resource, name, namespace)
-        _check_version(resource, old, body.get("metadata", {}))
-        obj = copy.deepcopy(body)
-        obj["metadata"] = {**obj.get("metadata", {}), "name": name}
-        if namespace and resource.namespaced:
-            obj["metadata"]["namespace"] = namespace
-        return copy.deepcopy(self.storage.store(resource, obj, old))
+        return self.server.replace(resource, name, body, namespace)
 
     async def patch(self, resource: Resource, name: str, body: RawObject, *, namespace: str = "") -> RawObject:
         self._request("patch", resource, namespace, name)
-        old = self.storage.find(resource, name, namespace)
-        _check_version(resource, old, body.get("metadata") or {})
-        return copy.deepcopy(self.storage.store(resource, merged(copy.deepcopy(old), copy.deepcopy(body)), old))
+        return self.server.patch(resource, name, body, namespace)
 
     async def delete(
         self,
@@ -283,12 +245,7 @@ class FakeCluster:
         uid: str = "",
     ) -> None:
         self._request("delete", resource, namespace, name)
-        obj = self.storage.find(resource, name, namespace)
-        if uid and obj["metadata"]["uid"] != uid:
-            raise Conflict(f'the UID in the precondition ({uid}) does not match that of {resource.plural} "{name}"')
-        self.storage.delete(resource, obj, grace_seconds)
-        if propagation != "Orphan":
-            self.storage.cascade(obj)
+        self.server.delete(resource, name, namespace, DeleteOptions(grace_seconds, propagation or "", uid))
 
     async def logs(
         self,
@@ -302,7 +259,7 @@ class FakeCluster:
         timestamps: bool = False,
     ) -> AsyncIterator[bytes]:
         self._request("logs", PODS, namespace, pod, container)
-        self.storage.find(PODS, pod, namespace)
+        self.server.find(PODS, pod, namespace)
         lines = self._logs.get((namespace, pod, container, previous), [])
         for line in lines[-tail_lines:] if tail_lines else lines:
             yield line
@@ -317,7 +274,7 @@ class FakeCluster:
 
     async def close(self) -> None:
         self.closed = True
-        self.storage.end_watches(None)
+        self._end_watches(None)
 
     # --- Inside ---
 
@@ -334,64 +291,47 @@ class FakeCluster:
         if resource in self.forbidden:
             raise NotAllowed(self.forbidden[resource])
 
-    def _give_address(self, spec: RawObject) -> None:
-        taken = {one.get("spec", {}).get("clusterIP") for one in self.storage.of(SERVICES)}
-        if spec.get("clusterIP") in taken - {None}:
-            raise Rejected([Problem("spec.clusterIPs", "provided IP is already allocated")])
-        if not spec.get("clusterIP"):
-            spec["clusterIP"] = next(ip for ip in (f"10.96.0.{n}" for n in range(10, 250)) if ip not in taken)
+    def _end_watches(self, how: GridError | None) -> None:
+        for watch in self.watches:
+            watch.end(how)
+        self.watches.clear()
 
-    async def _lines(self, watch: Watch, deadline: float) -> AsyncIterator[bytes]:
+    async def _lines(self, watch: OpenWatch, deadline: float) -> AsyncIterator[bytes]:
         loop = asyncio.get_running_loop()
         while (left := deadline - loop.time()) > 0:
-            try:
-                async with asyncio.timeout(min(left, self.bookmark_seconds)):
-                    line = await watch.queue.get()
-            except TimeoutError:
-                yield self._bookmark(watch.resource)
+            if not watch.ended:
+                await watch.wait(min(left, self.bookmark_seconds))
+            lines = watch.take()
+            for line in lines:
+                yield line
+            if lines:
                 continue
-            if isinstance(line, GridError):
-                raise line
-            if line is None:
+            if watch.how is not None:
+                raise watch.how
+            if watch.ended:
                 return
-            yield line
+            yield self._bookmark(watch.resource)
 
-    async def _initial(self, watch: Watch) -> AsyncIterator[bytes]:
+    async def _initial(self, watch: OpenWatch) -> AsyncIterator[bytes]:
         """What exists now; with the bookmark that ends it where streaming lists are known, and cut short when the watch is."""
-        metadata: RawObject = {"annotations": {"k8s.io/initial-events-end": "true"}}
-        end = self._bookmark(watch.resource, metadata)
-        for obj in [obj for obj in self.storage.of(watch.resource) if watch.fits(obj)]:
+        end = bookmark(kind_of(watch.resource), self.server.store.version, END_OF_LIST)
+        for record in list(self.server.store.records(watch.interest.resource, prefix=watch.interest.prefix)):
+            if not watch.interest.matches(record):
+                continue
             if self.list_seconds:
                 await asyncio.sleep(self.list_seconds)
-            if watch not in self.storage.watches:
+            if watch.ended:
                 return
-            yield msgspec.json.encode({"type": "ADDED", "object": obj})
+            yield event_line("ADDED", record.raw)
         if self.streaming_lists == "served":
             yield end
 
-    def _bookmark(self, resource: Resource, metadata: RawObject | None = None) -> bytes:
-        obj = {
-            "kind": resource.kind,
-            "apiVersion": resource.api_version,
-            "metadata": {"resourceVersion": str(self.storage.version), "creationTimestamp": None} | (metadata or {}),
-        }
-        return msgspec.json.encode({"type": "BOOKMARK", "object": obj})
+    def _bookmark(self, resource: Resource) -> bytes:
+        return bookmark(kind_of(resource), self.server.store.version)
 
 
-def _fits(namespace: str, label_selector: str, field_selector: str) -> Matcher:
-    try:
-        selected = matcher(label_selector, field_selector)
-    except ValueError as error:
-        raise Rejected([Problem("", str(error))]) from error
-    return lambda obj: (not namespace or obj["metadata"].get("namespace") == namespace) and selected(obj)
-
-
-def _check_version(resource: Resource, old: RawObject, meta: RawObject) -> None:
-    if any(meta.get(key) not in ("", None, old["metadata"][key]) for key in ("resourceVersion", "uid")):
-        raise Conflict(
-            f'Operation cannot be fulfilled on {resource.plural} "{old["metadata"]["name"]}": '
-            "the object has been modified; please apply your changes to the latest version and try again"
-        )
+def _query(label_selector: str, field_selector: str) -> dict[str, str]:
+    return {"labelSelector": label_selector, "fieldSelector": field_selector}
 
 
 def decoded(lines: Sequence[bytes]) -> Iterator[RawObject]:

@@ -72,7 +72,7 @@ async def lists_again(it: Following, *, equal: Set[str] | None = None) -> list[s
     it.cluster.requests.clear()
     it.cluster.compact()
     it.cluster.drop_watch()
-    it.cluster.put(PODS, pod(f"new-{it.cluster.storage.version}"))
+    it.cluster.put(PODS, pod(f"new-{it.cluster.server.store.version}"))
     await until(lambda: it.is_equal() if equal is None else it.names() == equal, within=60)
     await until(lambda: it.cluster.open_watches == 1, within=60)
     return ways(it.cluster)

@@ -23,7 +23,7 @@ async def test_a_streaming_list_is_one_request_and_the_watch_goes_on_from_its_ve
         await until(lambda: cluster.open_watches == 1)
         assert it.is_equal()
         assert it.freshness().synced
-        version = cluster.storage.version
+        version = cluster.server.store.version
         assert [(request.verb, request.detail) for request in cluster.requests] == [
             ("list", "stream"),
             ("watch", str(version)),

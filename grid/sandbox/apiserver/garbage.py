@@ -124,6 +124,10 @@ class Janitor:
                 self._wake.set()
                 await asyncio.sleep(_RETRY_SECONDS)
 
+    @property
+    def has_work(self) -> bool:
+        return bool(self._suspects or self._uncounted)
+
     def work(self) -> None:
         """Examine every suspect once."""
         self._each(self._suspects, self._look_at)

@@ -1,4 +1,4 @@
-"""LIST: selection, pages and versions. The result is records and list metadata; the server encodes them.
+"""LIST: selection, pages and versions. The result is records and list metadata, and their JSON.
 
 A page's continue token holds the version of the first page, and all pages show that version, from history. When the
 history is gone the answer is 410 with a token that continues with the present state instead, as Kubernetes gives
@@ -24,6 +24,8 @@ from grid.sandbox.apiserver.status import (
     unsupported,
 )
 from grid.sandbox.apiserver.store import ObjectStore, Record
+from grid.sandbox.apiserver.tables import partial
+from grid.sandbox.apiserver.views import outgoing
 
 _TOO_OLD = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue "
@@ -77,6 +79,29 @@ def list_page(store: ObjectStore, target: ResourcePath, query: Mapping[str, str]
             raise expired(_TOO_OLD, _write_token(_LATEST, after.removeprefix(target.prefix)))
         raise expired("The resourceVersion for the provided list is too old.")
     return _collect(store, target, selection, _Range(shown, after, limit, exact_name(query.get("fieldSelector", ""))))
+
+
+def encoded(kind: ServedKind, page: ListPage) -> bytes:
+    """Return the list as JSON; its items do not repeat the kind."""
+    if kind.view_of:
+        items = [msgspec.json.encode(item(outgoing(kind, record.obj))) for record in page.records]
+    else:
+        # Every stored object begins with its kind.
+        start = len(msgspec.json.encode({"kind": kind.kind, "apiVersion": kind.api_version}))
+        items = [b"{" + record.raw[start:] for record in page.records]
+    head = {"kind": f"{kind.kind}List", "apiVersion": kind.api_version, "metadata": page.metadata}
+    return msgspec.json.encode(head)[:-1] + b',"items":[' + b",".join(items) + b"]}"
+
+
+def encoded_metadata(page: ListPage) -> bytes:
+    """Return the list as JSON, of each object only its metadata."""
+    head = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": page.metadata}
+    return msgspec.json.encode({**head, "items": [partial(record.obj) for record in page.records]})
+
+
+def item(obj: Object) -> Object:
+    """Return the object as an item of a list."""
+    return {key: value for key, value in obj.items() if key not in ("kind", "apiVersion")}
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,7 +124,7 @@ class Registry:
             metadata["generateName"] = given["generateName"]
         if kind.namespaced:
             metadata["namespace"] = namespace
-        metadata["uid"] = str(uuid.UUID(int=self._rng.getrandbits(128), version=4))
+        metadata["uid"] = self.new_uid()
         metadata["resourceVersion"] = ""
         if kind.counts_generations:
             metadata["generation"] = 1
@@ -133,6 +133,9 @@ class Registry:
             if given.get(name):
                 metadata[name] = given[name]
         return metadata
+
+    def new_uid(self) -> str:
+        return str(uuid.UUID(int=self._rng.getrandbits(128), version=4))
 
     def _furnish(self, namespace: str) -> None:
         """Create the objects that Kubernetes' controllers put into each new namespace."""

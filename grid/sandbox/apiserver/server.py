@@ -37,9 +37,8 @@ from grid.sandbox.apiserver.furnishing import furnish
 from grid.sandbox.apiserver.garbage import Janitor
 from grid.sandbox.apiserver.identity import KUBELET_CLIENT, Identity, Tokens, kubeconfig
 from grid.sandbox.apiserver.interruptions import Interruptions, end_connections
-from grid.sandbox.apiserver.kinds import Object
 from grid.sandbox.apiserver.kubelets import Kubelets
-from grid.sandbox.apiserver.listing import list_page, parse_version
+from grid.sandbox.apiserver.listing import encoded, encoded_metadata, item, list_page, parse_version
 from grid.sandbox.apiserver.paths import ResourcePath, UnknownGroup, parse_path
 from grid.sandbox.apiserver.registry import Mutation, Registry, timestamp
 from grid.sandbox.apiserver.schema import type_of
@@ -251,19 +250,8 @@ class ApiServer:
             include = request.query.get("includeObject", "Metadata")
             return json_answer({**table(kind, objects, include=include, now=self.clock()), "metadata": page.metadata})
         if form.transform:
-            items = [partial(record.obj) for record in page.records]
-            head = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1"}
-            return json_answer({**head, "metadata": page.metadata, "items": items})
-        if kind.view_of:
-            raws = [msgspec.json.encode(_item(outgoing(kind, record.obj))) for record in page.records]
-        else:
-            # Items of a list do not repeat the kind, with which every stored object begins.
-            start = len(msgspec.json.encode({"kind": kind.kind, "apiVersion": kind.api_version}))
-            raws = [b"{" + record.raw[start:] for record in page.records]
-        head_text = msgspec.json.encode(
-            {"kind": f"{kind.kind}List", "apiVersion": kind.api_version, "metadata": page.metadata}
-        )
-        body = head_text[:-1] + b',"items":[' + b",".join(raws) + b"]}"
+            return web.Response(body=encoded_metadata(page), content_type=JSON)
+        body = encoded(kind, page)
         if form.yaml:
             return json_answer(msgspec.json.decode(body), form=form)
         return web.Response(body=body, content_type=JSON)
@@ -357,7 +345,7 @@ class ApiServer:
         for record in page.records:
             if self.store.get(target.kind.stored, record.key) is not None:
                 self.registry.delete(target.kind, record.key, options)
-        items = [_item(outgoing(target.kind, record.obj)) for record in page.records]
+        items = [item(outgoing(target.kind, record.obj)) for record in page.records]
         head = {"kind": f"{target.kind.kind}List", "apiVersion": target.kind.api_version, "metadata": page.metadata}
         return json_answer({**head, "items": items})
 
@@ -386,10 +374,6 @@ class ApiServer:
         if kind.view_of or form.yaml:
             return json_answer(outgoing(kind, record.obj), code, form=form)
         return web.Response(body=record.raw, status=code, content_type=JSON)
-
-
-def _item(obj: Object) -> Object:
-    return {key: value for key, value in obj.items() if key not in ("kind", "apiVersion")}
 
 
 def _warned(response: web.StreamResponse, validation: FieldValidation) -> web.StreamResponse:

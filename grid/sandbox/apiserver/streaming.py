@@ -4,7 +4,7 @@ client disconnects.
 
 import asyncio
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from time import monotonic
@@ -14,7 +14,7 @@ from aiohttp import web
 
 from grid.sandbox.apiserver.bodies import JSON, Form, parse_bool, parse_int
 from grid.sandbox.apiserver.interruptions import Line
-from grid.sandbox.apiserver.kinds import Object
+from grid.sandbox.apiserver.kinds import Object, ServedKind
 from grid.sandbox.apiserver.listing import selection_of
 from grid.sandbox.apiserver.paths import ResourcePath
 from grid.sandbox.apiserver.selectors import exact_name
@@ -27,7 +27,7 @@ from grid.sandbox.apiserver.watching import Interest, View, Watch
 _SHORTEST_DEFAULT, _LONGEST_DEFAULT = 1800.0, 3600.0
 _BEFORE_THE_END = 2.0  # a last bookmark comes this long before the time is over
 _PART_BYTES = 2**18
-_END_OF_LIST = "k8s.io/initial-events-end"
+END_OF_LIST = {"k8s.io/initial-events-end": "true"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ async def stream_watch(
     watch = Watch(store, interest, after=store.version if start.initial else start.after)
     try:
         records = list(store.records(interest.resource, prefix=interest.prefix)) if start.initial else []
-        end = _bookmark(target, store.version, {_END_OF_LIST: "true"}) if start.initial and start.announce_end else b""
+        end = bookmark(target.kind, store.version, END_OF_LIST) if start.initial and start.announce_end else b""
         await response.prepare(request)
         for part in _initial(records, interest):
             await response.write(part)
@@ -156,11 +156,11 @@ def _initial(records: Iterable[Record], interest: Interest) -> Iterator[bytes]:
         yield b"".join(lines)
 
 
-def _bookmark(target: ResourcePath, version: int, annotations: dict[str, str] | None = None) -> bytes:
+def bookmark(kind: ServedKind, version: int, annotations: Mapping[str, str] | None = None) -> bytes:
     metadata: Object = {"resourceVersion": str(version), "creationTimestamp": None}
     if annotations:
         metadata["annotations"] = annotations
-    body = {"kind": target.kind.kind, "apiVersion": target.kind.api_version, "metadata": metadata}
+    body = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata}
     return event_line("BOOKMARK", msgspec.json.encode(body))
 
 
@@ -174,7 +174,7 @@ class _Bookmarks:
 
     def line(self, version: int) -> bytes:
         self.due = monotonic() + self._seconds
-        return _bookmark(self._target, version)
+        return bookmark(self._target.kind, version)
 
 
 async def _follow(

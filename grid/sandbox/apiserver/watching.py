@@ -59,11 +59,14 @@ class Watch:
             self.overflowed = True
         self._ready.set()
 
-    def drain(self) -> bytes:
-        """Return everything buffered since the last call."""
+    def take(self) -> list[bytes]:
+        """Return the lines buffered since the last call."""
         lines, self._lines, self._buffered = self._lines, [], 0
         self._ready.clear()
-        return b"".join(lines)
+        return lines
+
+    def drain(self) -> bytes:
+        return b"".join(self.take())
 
     async def wait(self, seconds: float) -> None:
         """Return when something is buffered or the time is over."""

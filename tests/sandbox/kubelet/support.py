@@ -85,11 +85,15 @@ _RESOURCES = {one.path(): one for one in vars(resources).values() if isinstance(
 _PATH = re.compile(r"((?:/api|/apis/[^/]+)/v1)(?:/namespaces/([^/]+))?(/[^/]+)(?:/([^/]+))?(?:/([^/]+))?")
 
 
+CLAIM_SPEC: Object = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+
+
 class FakeApi:
     """A `FakeCluster` that is asked by paths. `down` makes every request fail."""
 
     def __init__(self) -> None:
         self.cluster = FakeCluster()
+        self.cluster.put(resources.NAMESPACES, {"metadata": {"name": "kube-node-lease"}})
         self.list_page, self.watch = self.cluster.list_page, self.cluster.watch
         self.writes: list[tuple[str, str]] = []
 
@@ -119,9 +123,9 @@ class FakeApi:
 
     async def patch(self, path: str, body: object, *, kind: PatchKind = "merge") -> Object:
         self.writes.append(("patch", path))
-        resource, namespace, name, _ = _place(path)
+        resource, namespace, name, subresource = _place(path)
         assert isinstance(body, dict)
-        return await self.cluster.patch(resource, name, body, namespace=namespace)
+        return self.cluster.server.patch(resource, name, body, namespace, subresource=subresource)
 
     async def delete(
         self, path: str, *, grace_seconds: int | None = None, propagation: Propagation | None = None, uid: str = ""
@@ -131,6 +135,12 @@ class FakeApi:
         await self.cluster.delete(resource, name, namespace=namespace, grace_seconds=grace_seconds, uid=uid)
 
     # For tests
+
+    def bind_claim(self, name: str, **meta: Any) -> None:
+        """A claim as the controller that gives out volumes leaves it."""
+        named = {"name": name, "namespace": "default", **meta}
+        claim = {"metadata": named, "spec": CLAIM_SPEC, "status": {"phase": "Bound"}}
+        self.cluster.put(resources.VOLUME_CLAIMS, claim)
 
     @property
     def down(self) -> bool:

@@ -12,7 +12,7 @@ from grid.sandbox.client import Object
 from grid.sandbox.kubelet.environment import ConfigError, DownwardFacts, environment_of, expand
 from grid.sandbox.kubelet.process_runtime import checked_name
 from grid.sandbox.kubelet.volumes import mount_places
-from tests.sandbox.kubelet.support import World, pod
+from tests.sandbox.kubelet.support import CLAIM_SPEC, World, eventually, pod
 
 
 class Sources:
@@ -193,8 +193,7 @@ async def test_a_missing_config_map_keeps_the_pod_waiting_with_an_event(world: W
 
 
 async def test_a_claim_s_files_outlive_the_pod_that_wrote_them(world: World) -> None:
-    claim = {"metadata": {"name": "project"}, "spec": {}, "status": {"phase": "Bound"}}
-    await world.api.create("/api/v1/namespaces/default/persistentvolumeclaims", claim)
+    world.api.bind_claim("project")
     volumes = [{"name": "p", "persistentVolumeClaim": {"claimName": "project"}}]
     mount = {"volumeMounts": [{"name": "p", "mountPath": "/mnt/project", "subPath": "work"}]}
     await world.run(pod("writer", "echo kept > /mnt/project/file", container=mount, volumes=volumes))
@@ -221,7 +220,7 @@ def test_a_sub_path_cannot_leave_its_volume(sub_path: str, tmp_path: Any) -> Non
 
 
 async def test_an_ephemeral_volume_goes_with_its_pod(world: World) -> None:
-    volumes: list[Any] = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}]
+    volumes: list[Any] = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": CLAIM_SPEC}}}]
     mount = {"volumeMounts": [{"name": "scratch", "mountPath": "/mnt/local"}]}
     created = await world.run(
         pod("work", "echo big > /mnt/local/x; cat /mnt/local/x", container=mount, volumes=volumes)
@@ -229,24 +228,18 @@ async def test_an_ephemeral_volume_goes_with_its_pod(world: World) -> None:
     told = 'MountVolume.SetUp failed for volume "scratch" : persistentvolumeclaim "work-scratch" not found'
     assert await world.event("work", "FailedMount") == told
     owner = {"kind": "Pod", "name": "work", "uid": created["metadata"]["uid"], "controller": True}
-    claim = {
-        "metadata": {"name": "work-scratch", "ownerReferences": [owner]},
-        "spec": {},
-        "status": {"phase": "Bound"},
-    }
-    await world.api.create("/api/v1/namespaces/default/persistentvolumeclaims", claim)
+    world.api.bind_claim("work-scratch", ownerReferences=[owner])
     world.clock.jump(5)
     await world.phase("work", "Succeeded")
     assert world.log("work") == "big"
     assert list(world.directory.rglob("scratch/x"))
     await world.delete("work")
     await world.gone("work")
-    assert not list(world.directory.rglob("scratch"))
+    await eventually(lambda: not list(world.directory.rglob("scratch")), "its files go")
 
 
 async def test_another_s_claim_is_never_taken_for_an_ephemeral_volume(world: World) -> None:
-    claim = {"metadata": {"name": "work-scratch"}, "spec": {}, "status": {"phase": "Bound"}}
-    await world.api.create("/api/v1/namespaces/default/persistentvolumeclaims", claim)
-    volumes: list[Any] = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}]
+    world.api.bind_claim("work-scratch")
+    volumes: list[Any] = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": CLAIM_SPEC}}}]
     await world.run(pod("work", "true", volumes=volumes))
     assert (await world.event("work", "FailedMount")).endswith('"work-scratch" was not created for this pod')

@@ -15,7 +15,7 @@ from grid.sandbox.kubelet import Fleet, FleetSettings, allocatable_of
 from grid.sandbox.kubelet.addresses import AddressBook, NoAddressLeft
 from grid.sandbox.kubelet.localvolumes import LocalVolumes
 from grid.sandbox.pools import NodePool, PoolTaint
-from tests.sandbox.kubelet.support import FakeApi, JumpClock, eventually, pod, running
+from tests.sandbox.kubelet.support import CLAIM_SPEC, FakeApi, JumpClock, eventually, pod, running
 from tests.sandbox.support import running as running_part
 
 POOLS = (
@@ -261,7 +261,7 @@ async def test_a_claim_on_a_foreign_server_gets_a_volume_that_goes_with_it(
     claims = "/api/v1/namespaces/default/persistentvolumeclaims"
     spec = {"resources": {"requests": {"storage": "5Gi"}}, "accessModes": ["ReadWriteMany"]}
     mine = await api.create(claims, {"metadata": {"name": "project"}, "spec": spec})
-    await api.create(claims, {"metadata": {"name": "other"}, "spec": {"storageClassName": "fast"}})
+    await api.create(claims, {"metadata": {"name": "other"}, "spec": {**CLAIM_SPEC, "storageClassName": "fast"}})
     async with running_part(LocalVolumes(api, tmp_path, clock=clock)):
         path = f"/api/v1/persistentvolumes/pvc-{mine['metadata']['uid']}"
         await eventually(lambda: path in api.objects, "the volume is made")

@@ -29,8 +29,7 @@ async def test_a_pod_that_writes_more_than_its_limit_is_evicted(world: World, po
 
 
 async def test_a_pod_within_its_limits_goes_on_whatever_it_keeps_in_claims(world: World) -> None:
-    claim = {"metadata": {"name": "kept"}, "spec": {}, "status": {"phase": "Bound"}}
-    await world.api.create("/api/v1/namespaces/default/persistentvolumeclaims", claim)
+    world.api.bind_claim("kept")
     volumes = [
         {"name": "kept", "persistentVolumeClaim": {"claimName": "kept"}},
         {"name": "scratch", "emptyDir": {"sizeLimit": "2Mi"}},

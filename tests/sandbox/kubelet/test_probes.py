@@ -107,8 +107,7 @@ async def test_hooks_run_after_the_start_and_before_the_end(world: World) -> Non
         "postStart": {"exec": {"command": ["sh", "-c", "echo post > /v/hooks"]}},
         "preStop": {"exec": {"command": ["sh", "-c", "echo pre >> /v/hooks; touch /v/stop"]}},
     }
-    claim = {"metadata": {"name": "keep"}, "spec": {}, "status": {"phase": "Bound"}}
-    await world.api.create("/api/v1/namespaces/default/persistentvolumeclaims", claim)
+    world.api.bind_claim("keep")
     container = {"lifecycle": lifecycle, "volumeMounts": [{"name": "v", "mountPath": "/v"}]}
     volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "keep"}}]
     script = "trap 'echo term >> /v/hooks; exit' TERM; echo up; while :; do sleep 0.05; done"

@@ -81,7 +81,7 @@ async def test_it_opens_one_watch_for_each_kind_however_many_executions_there_ar
     async with running(world):
         await until(lambda: len(world.pods()) == 3, within=10)
         kinds = {PODS, EVENTS, AUTOSCALERS}
-        assert Counter(watch.resource for watch in world.cluster.storage.watches) == dict.fromkeys(kinds, 1)
+        assert Counter(watch.resource for watch in world.cluster.watches) == dict.fromkeys(kinds, 1)
         asked = Counter(request.resource for request in world.cluster.requests if request.verb == "watch")
         assert asked == dict.fromkeys(kinds, 1)
 

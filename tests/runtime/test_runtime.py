@@ -114,7 +114,7 @@ async def test_it_opens_one_watch_for_each_kind_however_many_pages_are_open() ->
         cluster.put(PODS, pod("p", node="n1"))
         await passes(10)
         kinds = {PODS, NODES, EVENTS, CONFIG_MAPS, AUTOSCALERS}
-        assert Counter(watch.resource for watch in cluster.storage.watches) == dict.fromkeys(kinds, 1)
+        assert Counter(watch.resource for watch in cluster.watches) == dict.fromkeys(kinds, 1)
         asked = Counter(request.resource for request in cluster.requests if request.verb == "watch")
         assert asked == dict.fromkeys(kinds, 1)
         assert len(runtime.pods) == 1

@@ -35,10 +35,15 @@ class Stage:
     async def pod(self, name: str, port: int, *, ready: str = "True") -> None:
         body = {
             "metadata": {"name": name, "labels": {"app": "head"}},
-            "spec": {"containers": [{"name": "run", "ports": [{"name": "comm", "containerPort": port}]}]},
-            "status": {"phase": "Running", "podIP": "127.0.0.1", "conditions": [{"type": "Ready", "status": ready}]},
+            "spec": {
+                "containers": [
+                    {"name": "run", "image": "python:3.11", "ports": [{"name": "comm", "containerPort": port}]}
+                ]
+            },
         }
         await self.api.create("/api/v1/namespaces/default/pods", body)
+        status = {"phase": "Running", "podIP": "127.0.0.1", "conditions": [{"type": "Ready", "status": ready}]}
+        await self.api.patch(f"/api/v1/namespaces/default/pods/{name}/status", {"status": status})
 
     async def ready(self, name: str, status: str) -> None:
         conditions = [{"type": "Ready", "status": status}]

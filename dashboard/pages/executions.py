@@ -1,6 +1,6 @@
 """The Executions page, live: all running and waiting executions that the viewer may see."""
 
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from datetime import datetime
 
 from django.http import QueryDict
@@ -18,10 +18,10 @@ from grid.watch.hub import Topic
 QUIET_SECONDS = 20.0  # less than a list is kept without a request
 
 
-def visible_rows(runtime: Runtime, viewer: Viewer) -> list[ExecutionRow]:
-    """Return the executions that the viewer may see, by role and user id: 20,000 single checks would block the event loop."""
+def rows_to_choose_from(runtime: Runtime, viewer: Viewer) -> Iterable[ExecutionRow]:
+    """Return executions that the viewer may see, among which each of their owners, projects and tiers occurs."""
     if may_observe(viewer):
-        return list(runtime.executions.values())
+        return runtime.executions.one_of_each()
     return [row for row in runtime.executions.seen_by(viewer.id) if may_see_execution(viewer, row)]
 
 

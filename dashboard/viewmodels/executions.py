@@ -64,7 +64,7 @@ def _link(view: ExecutionsView, number: int) -> str:
 
 
 def choices(rows: Iterable[ExecutionRow], view: ExecutionsView) -> Choices:
-    """Return the choices of the filter's lists."""
+    """Return the choices of the filter's lists: each tier, user and project of the rows."""
     rows = list(rows)
     return Choices(
         tiers=offered(((row.tier_id, row.tier_name) for row in rows), view.tier),

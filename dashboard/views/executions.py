@@ -18,7 +18,7 @@ from dashboard.access import Viewer, may_see_execution, viewer_of
 from dashboard.cluster_records import read_samples
 from dashboard.history import ended_choices, ended_page
 from dashboard.pages.execution import EXECUTION, ExecutionView, execution_fragments, person
-from dashboard.pages.executions import EXECUTIONS, visible_rows
+from dashboard.pages.executions import EXECUTIONS, rows_to_choose_from
 from dashboard.records import read_record
 from dashboard.viewmodels.execution import ExecutionRecord
 from dashboard.viewmodels.executions import choices
@@ -60,7 +60,7 @@ async def executions(request: HttpRequest) -> HttpResponse:
             "now": get_runtime().clock(),
         }
         return await sync_to_async(render)(request, "dashboard/executions_ended.html", context)
-    context["choices"] = choices(visible_rows(get_runtime(), viewer), view)
+    context["choices"] = choices(rows_to_choose_from(get_runtime(), viewer), view)
     context["states"] = {**ACTIVE_STATES, TROUBLE: "In trouble"}
     asked = QueryDict(view.query().removeprefix("?"))  # without the empty fields that a form sends along
     answer = await live_page(request, EXECUTIONS, "dashboard/executions.html", query=asked, context=context)

@@ -125,6 +125,7 @@ class ActiveExecutions:
         self._rows: dict[str, ExecutionRow] = {}
         self._of_owner: dict[int, dict[str, ExecutionRow]] = {}
         self._of_project: dict[str, dict[str, ExecutionRow]] = {}
+        self._of_tier: dict[str, dict[str, ExecutionRow]] = {}
         self._roles_in: dict[str, Mapping[int, str]] = {}  # by project, from its row that was read last
         self._listeners: list[RowListener] = []
         self._roles: object = None
@@ -158,6 +159,11 @@ class ActiveExecutions:
         for project, roles in self._roles_in.items():
             if user_id in roles:
                 yield from (row for row in self._of_project[project].values() if row.owner_id != user_id)
+
+    def one_of_each(self) -> Iterator[ExecutionRow]:
+        """Yield rows among which each owner, project and tier of any row occurs: far fewer than all rows."""
+        for index in (self._of_owner, self._of_project, self._of_tier):
+            yield from (next(iter(rows.values())) for rows in index.values())
 
     def subscribe(self, listener: RowListener) -> None:
         """Call `listener` with the old and the new row after each change; None stands for a row that did not exist, or is gone."""
@@ -232,16 +238,19 @@ class ActiveExecutions:
         old = self._rows.get(id)
         if old is not None and new is not None and old == new:
             self._rows[id] = self._of_owner[new.owner_id][id] = self._of_project[new.project_id][id] = new
+            self._of_tier[new.tier_id][id] = new
             return False
         self._rows.pop(id, None)
         if old is not None:
             _take_out(self._of_owner, old.owner_id, id)
+            _take_out(self._of_tier, old.tier_id, id)
             if _take_out(self._of_project, old.project_id, id):
                 del self._roles_in[old.project_id]
         if new is not None:
             self._rows[id] = new
             self._of_owner.setdefault(new.owner_id, {})[id] = new
             self._of_project.setdefault(new.project_id, {})[id] = new
+            self._of_tier.setdefault(new.tier_id, {})[id] = new
             self._roles_in[new.project_id] = new.project_roles
         if old is None and new is None:
             return False

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
@@ -62,6 +63,27 @@ def test_a_row_of_a_cluster_has_its_framework_and_the_tier_of_its_head(people: P
     launch(people, kind="cluster", head_tier=head, framework="dask", workers_minimum=1, workers_maximum=2)
     (row,) = read_rows(NOW)
     assert (row.framework, row.head_tier_name, row.tier_name) == ("dask", "For heads", "Small")
+
+
+def test_few_rows_tell_each_owner_project_and_tier(people: People) -> None:
+    first, _, other = launch(people), launch(people), launch(people, title="Other")
+    executions = ActiveExecutions(Hub(), clock=lambda: NOW)
+    row = next(row for row in read_rows(NOW) if row.id == first.pk)
+    changed = replace(row, id=other.pk, owner_id=people.teammate.pk, owner_username="bob", tier_id="large")
+
+    def told() -> tuple[set[str], set[str], set[str]]:
+        rows = list(executions.one_of_each())
+        return {row.owner_username for row in rows}, {row.project_id for row in rows}, {row.tier_id for row in rows}
+
+    executions.replace(read_rows(NOW))
+    assert told() == ({"alice"}, {"fraud"}, {"small"})
+    assert len(list(executions.one_of_each())) == 3
+    executions.replace([*(row for row in read_rows(NOW) if row.id != other.pk), changed])
+    assert told() == ({"alice", "bob"}, {"fraud"}, {"small", "large"})
+    executions.replace([changed])
+    assert told() == ({"bob"}, {"fraud"}, {"large"})
+    executions.replace([])
+    assert told() == (set(), set(), set())
 
 
 def test_reading_costs_few_queries_however_many_there_are(people: People) -> None:

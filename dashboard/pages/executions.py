@@ -1,6 +1,7 @@
 """The Executions page, live: all running and waiting executions that the viewer may see."""
 
 from collections.abc import Collection, Hashable, Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from django.http import QueryDict
@@ -8,6 +9,7 @@ from django.http import QueryDict
 from dashboard.access import Viewer, may_observe, may_see_execution
 from dashboard.pages.execution_lists import ExecutionList, ExecutionLists
 from dashboard.pages.page import LivePage
+from dashboard.viewmodels.execution_groups import Group
 from dashboard.viewmodels.executions import page_fragments
 from dashboard.viewmodels.executions_view import ExecutionsView
 from dashboard.viewmodels.live import Fragment
@@ -23,6 +25,11 @@ def rows_to_choose_from(runtime: Runtime, viewer: Viewer) -> Iterable[ExecutionR
     if may_observe(viewer):
         return runtime.executions.one_of_each()
     return [row for row in runtime.executions.seen_by(viewer.id) if may_see_execution(viewer, row)]
+
+
+def _may_still_see(runtime: Runtime, viewer: Viewer, group: Group) -> bool:
+    row = runtime.executions.get(group.head.execution_id)
+    return may_observe(viewer) or (row is not None and may_see_execution(viewer, row))
 
 
 class ExecutionsPage(LivePage[ExecutionsView, ExecutionList]):
@@ -46,6 +53,9 @@ class ExecutionsPage(LivePage[ExecutionsView, ExecutionList]):
     async def read(self, runtime: Runtime, viewer: Viewer, view: ExecutionsView) -> ExecutionList:
         return await self._lists_in(runtime).list_of(viewer, view)
 
+    async def read_in_time(self, runtime: Runtime, viewer: Viewer, view: ExecutionsView) -> ExecutionList:
+        return await self._lists_in(runtime).list_in_time(viewer, view)
+
     def topics(
         self, runtime: Runtime, viewer: Viewer, view: ExecutionsView, executions: ExecutionList
     ) -> Collection[Topic]:
@@ -55,12 +65,16 @@ class ExecutionsPage(LivePage[ExecutionsView, ExecutionList]):
         self, runtime: Runtime, viewer: Viewer, view: ExecutionsView, executions: ExecutionList, now: datetime
     ) -> Sequence[Fragment]:
         lists, sees_all = self._lists_in(runtime), may_observe(viewer)
-        lists.catch_up()
+        progress, page = lists.progress_of(executions), executions.page(view.page)
+        if progress is not None:
+            # Changes come into such a list only when it is whole, and one of them may have ended the viewer's access.
+            page = replace(page, items=[group for group in page.items if _may_still_see(runtime, viewer, group)])
         return page_fragments(
             executions.window,
-            executions.page(view.page),
+            page,
             view,
             lambda group: lists.rows.of(group, sees_all=sees_all, now=now),
+            progress,
         )
 
     def tick(self, runtime: Runtime, viewer: Viewer, view: ExecutionsView, executions: ExecutionList) -> float:

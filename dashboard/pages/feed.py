@@ -47,7 +47,7 @@ async def current_fragments(
     page: LivePage[Any, Any], runtime: Runtime, viewer: Viewer, view: Hashable
 ) -> list[Fragment]:
     """Return all fragments of a page for its first paint; the freshness is the last."""
-    facts = await page.read(runtime, viewer, view)
+    facts = await page.read_in_time(runtime, viewer, view)
     now = runtime.clock()
     fragments = page.fragments(runtime, viewer, view, facts, now)
     return [*fragments, freshness_fragment(freshness_view(runtime.freshness(), now=now, is_followed=False))]
@@ -103,7 +103,7 @@ class Feed:
             with self._turns.counted():
                 for part in parts:
                     made.append(part)
-                    if breath.is_used_up:
+                    if breath.is_due():
                         break
                 else:
                     is_whole = True

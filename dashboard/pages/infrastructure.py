@@ -68,11 +68,10 @@ class InfrastructurePage(LivePage[InfrastructureView, NodeList]):
         return "observers"
 
     async def read(self, runtime: Runtime, viewer: Viewer, view: InfrastructureView) -> NodeList:
-        rules = await self._answers.rules()
-        if self._lists is None or self._lists.runtime is not runtime:
-            self._lists = NodeLists(runtime, rules)
-        self._lists.rules = rules
-        return await self._lists.list_of(view)
+        return await (await self._lists_in(runtime)).list_of(view)
+
+    async def read_in_time(self, runtime: Runtime, viewer: Viewer, view: InfrastructureView) -> NodeList:
+        return await (await self._lists_in(runtime)).list_in_time(view)
 
     def topics(self, runtime: Runtime, viewer: Viewer, view: InfrastructureView, nodes: NodeList) -> Collection[Topic]:
         status, autoscaler = runtime.config_maps.name, (runtime.events.name, "component", AUTOSCALER)
@@ -82,13 +81,21 @@ class InfrastructurePage(LivePage[InfrastructureView, NodeList]):
         self, runtime: Runtime, viewer: Viewer, view: InfrastructureView, nodes: NodeList, now: datetime
     ) -> Sequence[Fragment]:
         lists = nodes.lists
-        lists.catch_up()
+        progress = lists.progress_of(nodes)
+        is_counted = progress is None or progress.total is not None
         return [
-            totals(lists.pools),
-            *lists.cards(),
-            *node_rows(nodes.window, nodes.page(view.page), view, lists.row),
+            totals(lists.pools, is_final=is_counted),
+            *(lists.cards() if is_counted else ()),
+            *node_rows(nodes.window, nodes.page(view.page), view, lists.row, progress),
             *activity(runtime.events.from_component(AUTOSCALER)),
         ]
+
+    async def _lists_in(self, runtime: Runtime) -> NodeLists:
+        rules = await self._answers.rules()
+        if self._lists is None or self._lists.runtime is not runtime:
+            self._lists = NodeLists(runtime, rules)
+        self._lists.rules = rules
+        return self._lists
 
 
 SCALE_DOWN = ScaleDownAnswers()

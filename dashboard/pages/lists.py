@@ -2,7 +2,8 @@
 
 A change marks one source (an execution, a node) as dirty. Its items are rebuilt and put into the lists that may hold them, and only lists
 whose shown page or numbers may differ wake their pages. A list is filled when it is first requested, in slices between which other tasks
-run, and is dropped when it has not been requested for a while.
+run, and is dropped when it has not been requested for a while. A websocket waits until its list is whole; a first paint waits for
+`FIRST_PAINT_SECONDS` at most, and then says how far the list is (`progress_of`).
 """
 
 import asyncio
@@ -10,9 +11,11 @@ import logging
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Generic, TypeVar
 
+from dashboard.viewmodels.listing import Progress
 from dashboard.viewmodels.window import OrderedWindow, Page
 from grid.watch.hub import Hub, Topic, call_soon
 
@@ -21,6 +24,10 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 SLICE_SECONDS = 0.01  # of work on the event loop before other tasks run
+FIRST_PAINT_SECONDS = 0.08  # for which a first paint waits for its list
+REST_SECONDS = (
+    0.03  # between two slices while nobody waits for a list, so that the page that gave up waiting is rendered and sent
+)
 AFTER_FAILURE_SECONDS = 3.0
 MOST_DIRTY = 1_000  # without lists, more dirty sources than this are processed at once
 KEPT_SECONDS = 30.0  # how long a list is kept without a request
@@ -29,23 +36,21 @@ RECHECK = timedelta(seconds=5)  # for items that change with time alone: by ages
 
 
 class Breath:
-    """Yields to other tasks, in work of unknown length, whenever it has taken a slice of time."""
+    """Yields to other tasks, in work of unknown length, whenever it has taken a slice of time, and for as long as `rest` says."""
 
-    def __init__(self) -> None:
+    def __init__(self, rest: Callable[[], float] = lambda: 0.0) -> None:
+        self._rest = rest
         self._loop = asyncio.get_running_loop()
         self._began = self._loop.time()
 
-    @property
-    def is_used_up(self) -> bool:
+    def is_due(self) -> bool:
         return self._loop.time() - self._began > SLICE_SECONDS
 
-    async def take(self) -> bool:
-        """Yield if the slice is used up. Return True when other tasks have run."""
-        if not self.is_used_up:
-            return False
-        await asyncio.sleep(0)
-        self._began = self._loop.time()
-        return True
+    async def take(self) -> None:
+        """Yield if the slice is used up."""
+        if self.is_due():
+            await asyncio.sleep(self._rest())
+            self._began = self._loop.time()
 
 
 class LiveList(ABC, Generic[T]):
@@ -56,7 +61,8 @@ class LiveList(ABC, Generic[T]):
         self.topic: Topic = ""
         self.asked_at = 0.0
         self.is_filled = False
-        self.tried = asyncio.Event()  # to fill it
+        self.progress = Progress()  # of the filling
+        self.filling: asyncio.Task[None] | None = None
         self._rows_per_page = rows_per_page
         self._ends: dict[int, tuple[float, int]] = {}  # by recently requested page: the time, and its end in items
         self._missed: set[str] = set()  # keys of items that changed during the filling
@@ -141,6 +147,8 @@ class LiveLists(ABC, Generic[T, L]):
         self._made = 0
         self._forget_at = 0.0
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._filling = 0  # lists
+        self._waiting = 0  # requests and websockets, until their list is whole
         self._slicing = asyncio.Lock()  # so that the slices of concurrent requests do not add up
 
     @abstractmethod
@@ -170,38 +178,79 @@ class LiveLists(ABC, Generic[T, L]):
         """Do what else is due when an item has been added, changed or removed."""
 
     async def known_or(self, key: Hashable, new: Callable[[], L]) -> L:
-        """Return the list with that key, up to date; or what `new` returns, filled, when there is none."""
-        loop = asyncio.get_running_loop()
-        if self._loop is not loop:
-            self._loop, self._is_processing = loop, False  # a loop that has ended does not process any more
-        self._forget_unused(loop.time())
-        while (known := self._lists.get(key)) is not None and not known.is_filled:
-            await known.tried.wait()  # the filling task may be cancelled, and then the list is dropped
-        if known is None:
-            known = new()
-            await self._make(key, known)
-        known.asked_at = loop.time()
-        await self._bring_up_to_date(known)
+        """Return the list with that key, whole and up to date; `new` makes an empty one when there is none."""
+        known = self._known_or_begun(key, new)
+        await self._whole(known)
         return known
 
-    def catch_up(self) -> None:
+    async def known_in_time(self, key: Hashable, new: Callable[[], L]) -> L:
+        """Return the list with that key after at most `FIRST_PAINT_SECONDS`; `progress_of` tells whether it is whole then."""
+        known = self._known_or_begun(key, new)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FIRST_PAINT_SECONDS):
+                await self._whole(known)
+        return known
+
+    def progress_of(self, asked: L) -> Progress | None:
+        """Return how far the list is; None when it is whole, and then the latest changes are in it."""
+        if not asked.is_filled:
+            return asked.progress
+        if len(self._dirty) > MOST_DIRTY:
+            return Progress()
+        self._catch_up()
+        return None
+
+    def _catch_up(self) -> None:
         """Rebuild the items of all dirty sources now."""
         while self._dirty:
             self._take_in(next(iter(self._dirty)))
 
-    async def _make(self, key: Hashable, new: L) -> None:
-        self._made += 1
-        new.topic = (self._kind, "list", str(self._made))
-        new.asked_at = float("inf")  # not dropped before it is filled
-        self._lists[key] = new
-        self._buckets[new.bucket].add(new)
+    def _known_or_begun(self, key: Hashable, new: Callable[[], L]) -> L:
+        """Return the list with that key, or an empty one that a task begins to fill, whoever goes on waiting for it."""
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._enter(loop)
+        self._forget_unused(loop.time())
+        known = self._lists.get(key)
+        if known is None:
+            self._made += 1
+            known = self._lists[key] = new()
+            known.topic = (self._kind, "list", str(self._made))
+            known.asked_at = float("inf")  # not dropped before it is filled
+            self._buckets[known.bucket].add(known)
+            known.filling = loop.create_task(self._fill_or_forget(key, known), name=f"fill {self._kind}")
+        elif known.is_filled:
+            known.asked_at = loop.time()
+        return known
+
+    def _enter(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Use the loop from now on. The former one has ended, and with it the tasks that filled lists."""
+        self._loop, self._is_processing, self._slicing = loop, False, asyncio.Lock()
+        for key in [key for key, known in self._lists.items() if not known.is_filled]:
+            self._forget(key)
+
+    async def _whole(self, asked: L) -> None:
+        self._waiting += 1
+        try:
+            if not asked.is_filled and asked.filling is not None:
+                await asyncio.shield(asked.filling)
+            await self._bring_up_to_date(asked)
+        finally:
+            self._waiting -= 1
+
+    def _rest(self) -> float:
+        return REST_SECONDS if self._filling and not self._waiting else 0.0
+
+    async def _fill_or_forget(self, key: Hashable, new: L) -> None:
+        self._filling += 1
         try:
             await self._fill(new)
         except BaseException:
             self._forget(key)
             raise
         finally:
-            new.tried.set()
+            self._filling -= 1
+        new.asked_at = asyncio.get_running_loop().time()
 
     async def _bring_up_to_date(self, asked: L) -> None:
         await self._caught_up()
@@ -220,7 +269,7 @@ class LiveLists(ABC, Generic[T, L]):
     async def _caught_up(self) -> None:
         while self._dirty:
             self._start_processing()
-            await asyncio.sleep(0)
+            await asyncio.sleep(self._rest())
 
     def mark_all(self, sources: Iterable[str]) -> None:
         """Mark all existing sources as dirty, before there is a list."""
@@ -243,12 +292,14 @@ class LiveLists(ABC, Generic[T, L]):
             await self._fill_in_slices(new)
 
     async def _fill_in_slices(self, new: L) -> None:
-        now, breath = self._now(), Breath()
-        for key, item in self._candidates(new):
+        now, breath, candidates = self._now(), Breath(self._rest), self._candidates(new)
+        for number, (key, item) in enumerate(candidates, start=1):
             if (narrowed := new.narrowed(item, now)) is not None:
                 new.window.append(key, narrowed)
-            if await breath.take():
+            if breath.is_due():
                 new.window.end_run()
+                new.progress = Progress(number, len(candidates))
+                await breath.take()
         for _ in new.window.merge_runs():
             await breath.take()
         await new.catch_up(self.items, now, breath)
@@ -263,7 +314,7 @@ class LiveLists(ABC, Generic[T, L]):
             self._take_in(next(iter(self._dirty)))
         self._is_processing = bool(self._dirty)
         if self._is_processing:
-            loop.call_soon(self._process)
+            loop.call_later(self._rest(), self._process)
 
     def _take_in(self, source: str) -> None:
         """Rebuild one source's items. A failure is logged and tried again later, and delays no other source."""

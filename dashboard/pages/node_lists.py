@@ -81,6 +81,9 @@ class NodeLists(LiveLists[NodeSums, NodeList]):
     async def list_of(self, view: InfrastructureView) -> NodeList:
         return await self.known_or(replace(view, page=1), lambda: NodeList(view, self))
 
+    async def list_in_time(self, view: InfrastructureView) -> NodeList:
+        return await self.known_in_time(replace(view, page=1), lambda: NodeList(view, self))
+
     def groups(self) -> Mapping[str, NodeGroup]:
         """Return the autoscaler's node groups, parsed again when its status has changed."""
         if self._groups_version != self.runtime.config_maps.version:

@@ -48,6 +48,11 @@ class LivePage(ABC, Generic[View, Facts]):
     async def read(self, runtime: Runtime, viewer: Viewer, view: View) -> Facts:
         """Return what has to be awaited: reads of the database, through `grid.database.pages`, and long computations."""
 
+    async def read_in_time(self, runtime: Runtime, viewer: Viewer, view: View) -> Facts:
+        """Return what `read` returns, for a first paint, which must not wait long. A page whose `read` may take long overrides this, and
+        its `fragments` then say what is not whole yet."""
+        return await self.read(runtime, viewer, view)
+
     @abstractmethod
     def fragments(
         self, runtime: Runtime, viewer: Viewer, view: View, facts: Facts, now: datetime

@@ -11,13 +11,14 @@ from dashboard.viewmodels.execution_filter import sorting
 from dashboard.viewmodels.execution_groups import Group
 from dashboard.viewmodels.execution_lines import REGION
 from dashboard.viewmodels.executions_view import Choices, ExecutionsView, offered
-from dashboard.viewmodels.listing import EmptyState, Paging
+from dashboard.viewmodels.listing import EmptyState, Paging, Progress, none_so_far, unfinished
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.window import OrderedWindow, Page
 from grid.runtime.executions import ExecutionRow
 from grid.wording import plural
 
 ROWS_PER_PAGE = 200
+PAGING = "executions-paging"
 _FRAGMENTS = "dashboard/fragments/"
 
 
@@ -32,9 +33,14 @@ def page_fragments(
     page: Page[Group],
     view: ExecutionsView,
     rows_of: Callable[[Group], Sequence[Fragment]],
+    progress: Progress | None = None,
 ) -> list[Fragment]:
-    """Return the page's rows for the region "executions", and the paging line. `rows_of` puts a group into words."""
+    """Return the page's rows for the region "executions", and the paging line. `rows_of` puts a group into words. With `progress`, the list
+    is not whole yet."""
     fragments = [fragment for group in page.items for fragment in rows_of(group)]
+    if progress is not None:
+        line = unfinished(PAGING, "execution", progress, found=len(window), reload=view.query())
+        return [*(fragments or [none_so_far("executions-none", REGION)]), line]
     if not fragments:
         empty = EmptyState("No execution matches.", "Clear the filter to see all that you may see.")
         if not view.is_filtered:
@@ -54,7 +60,7 @@ def _paging(window: OrderedWindow[Group], page: Page[Group], view: ExecutionsVie
         previous=_link(view, page.number - 1) if page.number > 1 else "",
         next=_link(view, page.number + 1) if page.has_next else "",
     )
-    return Fragment("executions-paging", f"{_FRAGMENTS}paging.html", paging)
+    return Fragment(PAGING, f"{_FRAGMENTS}paging.html", paging)
 
 
 # Each open page asks with each update, and encoding takes as long as twenty rows that are known.

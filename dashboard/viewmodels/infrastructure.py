@@ -13,7 +13,7 @@ import msgspec
 
 from dashboard.viewmodels.element_ids import element_id
 from dashboard.viewmodels.events import EventLine, event_line
-from dashboard.viewmodels.listing import EmptyState, Paging
+from dashboard.viewmodels.listing import EmptyState, Paging, Progress, none_so_far, unfinished
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.nodes import NodeSums, Share, StatusLine, created_at, instance_type, shares
 from dashboard.viewmodels.window import OrderedWindow, Page
@@ -23,6 +23,7 @@ from grid.kube.objects import Event
 from grid.wording import plural
 
 ROWS_PER_PAGE = 50
+PAGING = "nodes-paging"
 EVENTS_SHOWN = 20
 _FRAGMENTS = "dashboard/fragments/"
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
@@ -93,9 +94,15 @@ def node_rows(
     page: Page[NodeSums],
     view: InfrastructureView,
     row_of: Callable[[NodeSums], Fragment],
+    progress: Progress | None = None,
 ) -> list[Fragment]:
-    """Return the page's rows for the region "nodes", and the paging line. `row_of` puts a node into words."""
-    rows = [row_of(one) for one in page.items] or [_no_rows(view)]
+    """Return the page's rows for the region "nodes", and the paging line. `row_of` puts a node into words. With `progress`, the list is not
+    whole yet."""
+    rows = [row_of(one) for one in page.items]
+    if progress is not None:
+        line = unfinished(PAGING, "node", progress, found=len(window), reload=view.query())
+        return [*(rows or [none_so_far("nodes-none", "nodes")]), line]
+    rows = rows or [_no_rows(view)]
     sentence = plural(len(window), "node")
     if page.number > 1 or page.has_next:
         sentence = f"{page.before + 1:,} to {page.end:,} of {sentence}"
@@ -104,7 +111,7 @@ def node_rows(
         previous=view.query(page=page.number - 1) if page.number > 1 else "",
         next=view.query(page=page.number + 1) if page.has_next else "",
     )
-    return [*rows, Fragment("nodes-paging", f"{_FRAGMENTS}paging.html", paging)]
+    return [*rows, Fragment(PAGING, f"{_FRAGMENTS}paging.html", paging)]
 
 
 def activity(events: Sequence[Event]) -> list[Fragment]:

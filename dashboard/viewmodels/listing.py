@@ -2,6 +2,11 @@
 
 from dataclasses import dataclass
 
+from dashboard.viewmodels.live import Fragment
+from grid.wording import plural
+
+_FRAGMENTS = "dashboard/fragments/"
+
 
 @dataclass(frozen=True, slots=True)
 class Paging:
@@ -18,3 +23,33 @@ class EmptyState:
 
     headline: str
     advice: str
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a list is that is not whole yet. `total` is the number of objects to look at; None until it is known."""
+
+    looked_at: int = 0
+    total: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """The line that stands in place of the paging line until the list is whole; `reload` is the page's own link."""
+
+    sentence: str
+    reload: str
+
+
+def unfinished(id: str, noun: str, progress: Progress, *, found: int, reload: str) -> Fragment:
+    """Return the line of a list of `noun`s, of which so many have been found so far."""
+    sentence = f"Still reading the {noun}s; this list is not complete yet."
+    if progress.total is not None:
+        sentence = f"Looked at {progress.looked_at:,} of {plural(progress.total, noun)} so far and found {found:,}."
+    return Fragment(id, f"{_FRAGMENTS}unfinished.html", Unfinished(sentence, reload))
+
+
+def none_so_far(id: str, region: str) -> Fragment:
+    """Return the row of a list that is not whole yet, in which nothing has been found so far."""
+    empty = EmptyState("None found so far.", "The rest is still being searched.")
+    return Fragment(id, f"{_FRAGMENTS}empty_row.html", empty, region=region)

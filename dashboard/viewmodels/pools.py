@@ -80,7 +80,9 @@ class PoolSums:
             self.used += one.used.times(sign)
 
 
-def totals(pools: Mapping[str, PoolSums]) -> Fragment:
+def totals(pools: Mapping[str, PoolSums], *, is_final: bool = True) -> Fragment:
+    if not is_final:
+        return Fragment("totals", f"{_FRAGMENTS}totals.html", Totals("The nodes are still being counted."))
     platform = sum(pool.platform for pool in pools.values())
     compute = sum(map(len, pools.values())) - platform
     sentence = f"{plural(compute, 'compute node')} and {plural(platform, 'platform node')}"

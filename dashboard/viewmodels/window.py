@@ -4,7 +4,7 @@ A change takes two binary searches and moves the pointers behind the positions: 
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import merge
 from itertools import islice
@@ -55,7 +55,7 @@ class OrderedWindow(Generic[T]):
         return iter(self._items.values())
 
     def append(self, key: str, item: T) -> None:
-        """Add a new item without ordering it; iterate over `merge_runs` before calling any other method."""
+        """Add a new item without ordering it; end the run before calling `page`, and iterate over `merge_runs` before `put`."""
         self._items[key] = item
         self._positions[key] = self._sort_key(item), key
         self._runs[-1].append(self._positions[key])
@@ -108,7 +108,7 @@ class OrderedWindow(Generic[T]):
         """Return the page with that number, or the last one. Items are never split; a page is full when the next item would exceed it."""
         reached, before, rows = 1, 0, 0
         items: list[T] = []
-        for _, key in reversed(self._order) if self._is_reversed else self._order:
+        for _, key in self._in_reading_order():
             height = self._height(self._items[key])
             if items and rows + height > rows_per_page:
                 if reached == number:
@@ -117,3 +117,9 @@ class OrderedWindow(Generic[T]):
             items.append(self._items[key])
             rows += height
         return Page(reached, items, before, has_next=False)
+
+    def _in_reading_order(self) -> Iterable[_Position]:
+        if any(self._runs):  # not merged yet: a page needs the first of each only
+            runs = map(reversed, self._runs) if self._is_reversed else self._runs
+            return merge(*runs, reverse=self._is_reversed)
+        return reversed(self._order) if self._is_reversed else self._order

@@ -13,6 +13,7 @@ from dashboard.viewmodels.infrastructure import (
     activity,
     node_row,
 )
+from dashboard.viewmodels.listing import Progress, none_so_far, unfinished
 from dashboard.viewmodels.live import Fragment, PageUpdate
 from dashboard.viewmodels.node import node_facts
 from dashboard.viewmodels.nodes import NodeSums, node_sums
@@ -97,6 +98,15 @@ def test_a_node_in_each_state(name: str) -> None:
     assert_golden(f"node-row-{name}", look(row))
 
 
+@pytest.mark.parametrize(
+    ("name", "progress"), [("begun", Progress()), ("half-way", Progress(looked_at=12_000, total=44_441))]
+)
+def test_a_list_that_is_not_whole_yet(name: str, progress: Progress) -> None:
+    shown = unfinished("executions-paging", "execution", progress, found=345, reload="?text=train")
+    none = none_so_far("executions-none", "executions")
+    assert_golden(f"unfinished-{name}", "\n".join(map(look, (shown, none))))
+
+
 def test_a_pool_in_each_state() -> None:
     nodes = [
         sums("busy", running(requests={"cpu": "3", "memory": "4Gi"})),
@@ -117,6 +127,7 @@ def test_totals_and_empty_lists() -> None:
     [no_match, _] = rows_of_nodes([sums()], InfrastructureView(text="other"), lambda _: KEPT)
     assert_golden("nodes-no-match", look(no_match))
     assert_golden("activity-none", look(activity([])[0]))
+    assert_golden("totals-unfinished", look(totals({}, is_final=False)))
     assert_golden("events-none", look(history([])[0]))
     assert_golden("pods-none", look(pod_rows([])[0]))
 

@@ -3,6 +3,8 @@
 import gc
 import random
 
+import pytest
+
 from dashboard.pages.execution_rows import ExecutionRows
 from dashboard.viewmodels.execution_groups import group_of
 from dashboard.viewmodels.nodes import node_sums
@@ -27,6 +29,21 @@ def test_runs_are_merged_in_steps_into_one_order() -> None:
     assert sum(1 for _ in window.merge_runs()) == 3
     assert list(window.page(1, len(numbers)).items) == sorted(numbers, reverse=True)
     assert window.put("7.5", 7) == len(numbers) - 7
+
+
+@pytest.mark.parametrize("is_reversed", [False, True])
+def test_a_page_of_runs_that_are_not_merged_is_in_order(is_reversed: bool) -> None:
+    window, numbers = OrderedWindow[int](sort_key=lambda number: number, is_reversed=is_reversed), list(range(90))
+    random.Random(1).shuffle(numbers)
+    for place, number in enumerate(numbers):
+        window.append(str(number), number)
+        if place % 10 == 9:
+            window.end_run()
+    expected = sorted(numbers, reverse=is_reversed)
+    assert list(window.page(2, 20).items) == expected[20:40]
+    merging = window.merge_runs()
+    next(merging)
+    assert list(window.page(2, 20).items) == expected[20:40]
 
 
 def test_what_there_is_for_each_pod_is_not_tracked_by_the_garbage_collector() -> None:

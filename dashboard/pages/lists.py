@@ -25,9 +25,8 @@ T = TypeVar("T")
 
 SLICE_SECONDS = 0.01  # of work on the event loop before other tasks run
 FIRST_PAINT_SECONDS = 0.08  # for which a first paint waits for its list
-REST_SECONDS = (
-    0.03  # between two slices while nobody waits for a list, so that the page that gave up waiting is rendered and sent
-)
+# Between two slices while nobody waits for a list, so that the page that gave up waiting is rendered and sent.
+REST_SECONDS = 0.03
 AFTER_FAILURE_SECONDS = 3.0
 MOST_DIRTY = 1_000  # without lists, more dirty sources than this are processed at once
 KEPT_SECONDS = 30.0  # how long a list is kept without a request

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Collection, Mapping
+from itertools import count
 
 import pytest
 from django.conf import settings
@@ -96,17 +97,16 @@ async def test_a_database_that_never_answers_counts_as_one_that_fails() -> None:
 
 async def test_who_is_still_who_they_were_is_told_nothing_until_that_changes() -> None:
     role = [Role.PRACTITIONER]
-    readings = 0
+    readings, fifth = count(1), asyncio.Event()
 
     async def read(session_keys: Collection[str]) -> dict[str, Viewer]:
-        nonlocal readings
-        readings += 1
+        if next(readings) == 5:
+            fifth.set()
         return {key: Viewer(1, "alice", role[0]) for key in session_keys}
 
     watch = SessionWatch(read, seconds=0.001)
     waiting = asyncio.create_task(watch.viewer("alive", lambda viewer: viewer.role is Role.PRACTITIONER))
-    while readings < 5:
-        await asyncio.sleep(0.001)
+    await fifth.wait()
     assert not waiting.done()
     role[0] = Role.OPERATOR
     assert await waiting == Viewer(1, "alice", Role.OPERATOR)

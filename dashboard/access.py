@@ -7,11 +7,11 @@ value, read from the database once per request or connection.
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import wraps
 from typing import Any, Protocol, TypeVar
 
+import msgspec
 from asgiref.sync import sync_to_async
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.core.exceptions import PermissionDenied
@@ -46,8 +46,7 @@ PERMISSIONS = {
 GROUPS = {"operators": Role.OPERATOR, "auditors": Role.AUDITOR}
 
 
-@dataclass(frozen=True, slots=True)
-class Viewer:
+class Viewer(msgspec.Struct, frozen=True, gc=False):
     """A logged-in user as a plain value, safe to keep and to use on the event loop, where the database must not be queried."""
 
     id: int

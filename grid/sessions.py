@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+import msgspec
 from django.conf import settings
 from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.auth.signals import user_logged_in
@@ -134,8 +135,7 @@ def note_browser(sender: type[User], request: HttpRequest, user: User, **kwargs:
     request.session[_AGENT] = "".join(one for one in agent if one.isprintable())[:_AGENT_LENGTH]
 
 
-@dataclass(frozen=True, slots=True)
-class SessionUser:
+class SessionUser(msgspec.Struct, frozen=True, gc=False):
     """The user of a session that holds, whose account is therefore active."""
 
     pk: int

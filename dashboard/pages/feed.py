@@ -14,7 +14,7 @@ from typing import Any
 
 from dashboard.access import Viewer
 from dashboard.fragments import RenderedFragments
-from dashboard.pages.lists import Breath
+from dashboard.pages.lists import SLICE_SECONDS, Breath
 from dashboard.pages.page import LivePage
 from dashboard.pages.turns import Turns
 from dashboard.viewmodels.freshness import broken_view, freshness_fragment, freshness_view
@@ -65,11 +65,13 @@ class Feed:
         *,
         pace: Pace,
         turns: Turns,
+        slicing: asyncio.Lock,
     ) -> None:
+        """Build a feed. `slicing` is held for one slice of rendering, so that those of many feeds do not add up to one long wait."""
         self.version = 0
         self.latest = Shown.of((), page.regions)
         self._page, self._runtime, self._viewer, self._view = page, runtime, viewer, view
-        self._pace, self._turns = pace, turns
+        self._pace, self._turns, self._slicing = pace, turns, slicing
         self._measured: Subscription | None = None  # of what shows measurements
         self._newer = asyncio.Event()
         self._messages: dict[int, str] = {}
@@ -97,17 +99,18 @@ class Feed:
             return known, newest, state
 
     async def _rendered_in_slices(self, lacking: Sequence[PageUpdate]) -> str:
-        made, breath, is_whole = list[str](), Breath(), False
+        loop, made, is_whole = asyncio.get_running_loop(), list[str](), False
         parts = rendered.message_parts(lacking, now=self._runtime.clock())
         while not is_whole:
-            with self._turns.counted():
-                for part in parts:
-                    made.append(part)
-                    if breath.is_due():
-                        break
-                else:
-                    is_whole = True
-            await breath.take()
+            async with self._slicing:
+                until = loop.time() + SLICE_SECONDS
+                with self._turns.counted():
+                    for part in parts:
+                        made.append(part)
+                        if loop.time() > until:
+                            break
+                    else:
+                        is_whole = True
         return "".join(made)
 
     async def run(self) -> None:
@@ -199,6 +202,7 @@ class Feeds:
         self._feeds: dict[Hashable, tuple[Feed, asyncio.Task[None]]] = {}
         self._joined: dict[Hashable, int] = {}
         self._common: list[asyncio.Task[None]] = []  # what is done for all feeds together
+        self._slicing = asyncio.Lock()
 
     def __len__(self) -> int:
         return len(self._feeds)
@@ -208,13 +212,14 @@ class Feeds:
         """Yield the feed for the viewer's audience and the view; it starts when the first websocket joins and stops with the last."""
         key = (page.name, id(runtime), page.audience(viewer), view)
         if key not in self._feeds:
-            feed = Feed(page, runtime, viewer, view, pace=self._pace, turns=self._turns)
-            self._feeds[key] = feed, asyncio.create_task(feed.run(), name=f"feed {page.name}")
             if not self._common:
+                self._slicing = asyncio.Lock()  # of the loop that runs now
                 self._common = [
                     asyncio.create_task(self._publish_freshness(), name="freshness of feeds"),
                     asyncio.create_task(self._take_in_measurements(runtime), name="measurements of feeds"),
                 ]
+            feed = Feed(page, runtime, viewer, view, pace=self._pace, turns=self._turns, slicing=self._slicing)
+            self._feeds[key] = feed, asyncio.create_task(feed.run(), name=f"feed {page.name}")
         self._joined[key] = self._joined.get(key, 0) + 1
         try:
             yield self._feeds[key][0]
@@ -241,7 +246,7 @@ class Feeds:
             while True:
                 await rounds.changed()
                 feeds = [feed for feed, _ in self._feeds.values()]
-                apart = min(self._pace.usage_apart, self._pace.usage_spread / len(feeds))
+                apart = min(self._pace.usage_apart, self._pace.usage_spread / max(1, len(feeds)))
                 for feed in feeds:
                     if feed.take_in_measurements():
                         await asyncio.sleep(apart)

@@ -20,8 +20,8 @@ LOOK_SECONDS = 1.0
 LONGEST_REST_SECONDS = 60.0
 COUNT_SECONDS = 60.0  # between two looks whether so much has been allocated
 # A thousand pages have a few thousand objects at work at any time, which a collection after each 700 would look at again and again:
-# a tenth of the process's time. Each third collection is a full one, of at most 15,000 objects.
-THRESHOLDS = (5_000, 0, 0)
+# a tenth of the process's time. Each third collection is a full one, so that none has many to look at.
+THRESHOLDS = (2_000, 0, 0)
 LEAST_GROWTH = 1_000_000  # blocks, some 80 MB; looking at all again for fewer would be more pauses than they are worth
 
 

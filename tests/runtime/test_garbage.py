@@ -35,8 +35,8 @@ async def setting_aside(*, is_synced: bool = True) -> AsyncIterator[None]:
 @virtual_time
 async def test_what_survives_a_full_collection_is_set_aside() -> None:
     async with setting_aside():
-        listed: list[list[int]] = [[] for _ in range(10_000)]
         before = gc.get_freeze_count()
+        listed: list[list[int]] = [[] for _ in range(10_000)]
         gc.collect()
         assert gc.get_freeze_count() >= before + len(listed)
         gc.collect()

@@ -78,7 +78,7 @@ class ExecutionsPage(LivePage[ExecutionsView, ExecutionList]):
         )
 
     def tick(self, runtime: Runtime, viewer: Viewer, view: ExecutionsView, executions: ExecutionList) -> float:
-        if executions.changes_with_time or self._lists_in(runtime).are_restless(executions.page(view.page).items):
+        if executions.changes_with_time or self._lists_in(runtime).are_restless(executions.shown(view.page).items):
             return self.tick_seconds
         return QUIET_SECONDS
 

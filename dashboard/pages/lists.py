@@ -63,7 +63,7 @@ class LiveList(ABC, Generic[T]):
         self.progress = Progress()  # of the filling
         self.filling: asyncio.Task[None] | None = None
         self._rows_per_page = rows_per_page
-        self._ends: dict[int, tuple[float, int]] = {}  # by recently requested page: the time, and its end in items
+        self._pages: dict[int, tuple[float, Page[T]]] = {}  # by number, as they were requested recently, with the time
         self._missed: set[str] = set()  # keys of items that changed during the filling
         self._rechecked_at: datetime | None = None
         self._rechecked_for: Hashable = None
@@ -97,7 +97,8 @@ class LiveList(ABC, Generic[T]):
     def _put(self, key: str, item: T | None, now: datetime) -> bool:
         before = len(self.window), self.window.rows
         first = self.window.put(key, None if item is None else self.narrowed(item, now))
-        shown_end = max((end for _, end in self._ends.values()), default=0)
+        # One more, because an item right after the page makes a next page.
+        shown_end = max((page.end + 1 for _, page in self._pages.values()), default=0)
         return first < shown_end or before != (len(self.window), self.window.rows)
 
     def filled(self, now: datetime) -> None:
@@ -114,9 +115,13 @@ class LiveList(ABC, Generic[T]):
 
     def page(self, number: int) -> Page[T]:
         page, now = self.window.page(number, self._rows_per_page), asyncio.get_running_loop().time()
-        self._ends = {one: (at, end) for one, (at, end) in self._ends.items() if now - at < KEPT_SECONDS}
-        self._ends[number] = now, page.end + 1  # one more, because an item right after the page makes a next page
+        self._pages = {one: (at, known) for one, (at, known) in self._pages.items() if now - at < KEPT_SECONDS}
+        self._pages[number] = now, page
         return page
+
+    def shown(self, number: int) -> Page[T]:
+        """Return what `page` returned last for that number."""
+        return self._pages[number][1]
 
     def is_due_for_recheck(self, now: datetime) -> bool:
         """Return whether time or `basis` may have changed the list's items since the last recheck."""

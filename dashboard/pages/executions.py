@@ -8,6 +8,7 @@ from django.http import QueryDict
 
 from dashboard.access import Viewer, may_observe, may_see_execution
 from dashboard.pages.execution_lists import ExecutionList, ExecutionLists
+from dashboard.pages.lists import BEHIND_SECONDS
 from dashboard.pages.page import LivePage
 from dashboard.viewmodels.execution_groups import Group
 from dashboard.viewmodels.executions import page_fragments
@@ -66,9 +67,10 @@ class ExecutionsPage(LivePage[ExecutionsView, ExecutionList]):
     ) -> Sequence[Fragment]:
         lists, sees_all = self._lists_in(runtime), may_observe(viewer)
         progress, page = lists.progress_of(executions), executions.page(view.page)
-        if progress is not None:
-            # Changes come into such a list only when it is whole, and one of them may have ended the viewer's access.
-            page = replace(page, items=[group for group in page.items if _may_still_see(runtime, viewer, group)])
+        if lists.is_behind(executions):
+            # One of the changes that are not in it yet may have ended the viewer's access, or the execution itself.
+            present = [group for group in page.items if group.key in lists.items]
+            page = replace(page, items=[group for group in present if _may_still_see(runtime, viewer, group)])
         return page_fragments(
             executions.window,
             page,
@@ -78,7 +80,10 @@ class ExecutionsPage(LivePage[ExecutionsView, ExecutionList]):
         )
 
     def tick(self, runtime: Runtime, viewer: Viewer, view: ExecutionsView, executions: ExecutionList) -> float:
-        if executions.changes_with_time or self._lists_in(runtime).are_restless(executions.shown(view.page).items):
+        lists = self._lists_in(runtime)
+        if lists.is_behind(executions):
+            return BEHIND_SECONDS
+        if executions.changes_with_time or lists.are_restless(executions.shown(view.page).items):
             return self.tick_seconds
         return QUIET_SECONDS
 

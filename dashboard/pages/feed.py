@@ -17,7 +17,7 @@ from dashboard.fragments import RenderedFragments
 from dashboard.pages.lists import SLICE_SECONDS, Breath
 from dashboard.pages.page import LivePage
 from dashboard.pages.turns import Turns
-from dashboard.viewmodels.freshness import broken_view, freshness_fragment, freshness_view
+from dashboard.viewmodels.freshness import SMALL_DELAY, broken_view, freshness_fragment, freshness_view
 from dashboard.viewmodels.live import Fragment, PageUpdate, Shown, changes, everything
 from grid.runtime import Runtime
 from grid.watch.hub import Subscription
@@ -65,13 +65,14 @@ class Feed:
         *,
         pace: Pace,
         turns: Turns,
-        slicing: asyncio.Lock,
+        slices: asyncio.Lock,
     ) -> None:
-        """Build a feed. `slicing` is held for one slice of rendering, so that those of many feeds do not add up to one long wait."""
+        """Build a feed. `slices` is held for one slice of rendering, so that those of many feeds do not add up to one long wait."""
         self.version = 0
         self.latest = Shown.of((), page.regions)
-        self._page, self._runtime, self._viewer, self._view = page, runtime, viewer, view
-        self._pace, self._turns, self._slicing = pace, turns, slicing
+        self.runtime = runtime
+        self._page, self._viewer, self._view = page, viewer, view
+        self._pace, self._turns, self._slices = pace, turns, slices
         self._measured: Subscription | None = None  # of what shows measurements
         self._newer = asyncio.Event()
         self._messages: dict[int, str] = {}
@@ -100,9 +101,9 @@ class Feed:
 
     async def _rendered_in_slices(self, lacking: Sequence[PageUpdate]) -> str:
         loop, made, is_whole = asyncio.get_running_loop(), list[str](), False
-        parts = rendered.message_parts(lacking, now=self._runtime.clock())
+        parts = rendered.message_parts(lacking, now=self.runtime.clock())
         while not is_whole:
-            async with self._slicing:
+            async with self._slices:
                 until = loop.time() + SLICE_SECONDS
                 with self._turns.counted():
                     for part in parts:
@@ -111,13 +112,15 @@ class Feed:
                             break
                     else:
                         is_whole = True
+                if not is_whole:
+                    await asyncio.sleep(0)  # still holding the lock, which would not yield when nobody waits for it
         return "".join(made)
 
     async def run(self) -> None:
         """Wait for a turn, update, publish, wait for a change or the next tick, and repeat; never return."""
         loop = asyncio.get_running_loop()
         due = loop.time()
-        with self._runtime.hub.subscribe(()) as subscription:
+        with self.runtime.hub.subscribe(()) as subscription:
             while True:
                 await self._turns.take(due)
                 looked_at, rest = loop.time(), self._pace.least
@@ -129,7 +132,7 @@ class Feed:
                 except Exception:
                     logger.exception("page not computed, trying again page=%s", self._page.name)
                     self._is_broken = True
-                    self._publish(self.latest.with_single(self._freshness(self._runtime.clock())))
+                    self._publish(self.latest.with_single(self._freshness(self.runtime.clock())))
                     await asyncio.sleep(self._pace.after_failure)
                     due = loop.time()
                     continue
@@ -141,20 +144,22 @@ class Feed:
         after which the page is to be updated without a change."""
         loop = asyncio.get_running_loop()
         began = loop.time()
-        facts = await self._page.read(self._runtime, self._viewer, self._view)
+        facts = await self._page.read(self.runtime, self._viewer, self._view)
         waited = loop.time() - began
         with self._turns.counted():
-            now = self._runtime.clock()
-            fragments = self._page.fragments(self._runtime, self._viewer, self._view, facts, now)
-            topics = set(self._page.topics(self._runtime, self._viewer, self._view, facts))
-            self._measured = subscription if self._runtime.usage.name in topics else None
-            added = subscription.follow(topics - {self._runtime.usage.name})
+            now = self.runtime.clock()
+            fragments = self._page.fragments(self.runtime, self._viewer, self._view, facts, now)
+            topics = set(self._page.topics(self.runtime, self._viewer, self._view, facts))
+            self._measured = subscription if self.runtime.usage.name in topics else None
+            added = subscription.follow(topics - {self.runtime.usage.name})
             if self._page.reads_database:
                 for topic in added:
                     subscription.mark(topic)  # it may have changed while the database was read, so update once more
             self._is_broken = False
             self._publish(Shown.of([*fragments, self._freshness(now)], self._page.regions))
-            return waited, self._page.tick(self._runtime, self._viewer, self._view, facts)
+            tick = self._page.tick(self.runtime, self._viewer, self._view, facts)
+            # "Behind" is said until the next look, which may be in time again.
+            return waited, min(tick, self._page.tick_seconds) if self._behind >= SMALL_DELAY else tick
 
     async def _until_due(self, subscription: Subscription, tick_at: float) -> float:
         """Wait until a topic has changed or `tick_at` has come. Return the loop's time at the end."""
@@ -166,20 +171,22 @@ class Feed:
     def _freshness(self, now: datetime) -> Fragment:
         if self._is_broken:
             return freshness_fragment(broken_view())
-        return freshness_fragment(freshness_view(self._runtime.freshness(), now=now, busy_seconds=self._behind))
+        return freshness_fragment(freshness_view(self.runtime.freshness(), now=now, busy_seconds=self._behind))
 
-    def take_in_measurements(self) -> bool:
-        """Make the page due, because there is a new round of measurements. Return False when it shows none."""
-        if self._measured is None:
-            return False
-        self._measured.mark(self._runtime.usage.name)
-        return True
+    @property
+    def shows_measurements(self) -> bool:
+        return self._measured is not None
+
+    def take_in_measurements(self) -> None:
+        """Make the page due, because there is a new round of measurements."""
+        if self._measured is not None:
+            self._measured.mark(self.runtime.usage.name)
 
     def publish_freshness(self) -> None:
         """Publish how far the page is behind, if that has changed; what else it shows stays as it is."""
         if not self.version:
             return
-        fragment = self._freshness(self._runtime.clock())
+        fragment = self._freshness(self.runtime.clock())
         if self.latest.singles.get(fragment.id) != fragment:
             self._publish(self.latest.with_single(fragment))
 
@@ -201,8 +208,8 @@ class Feeds:
         self._turns = turns or Turns()
         self._feeds: dict[Hashable, tuple[Feed, asyncio.Task[None]]] = {}
         self._joined: dict[Hashable, int] = {}
-        self._common: list[asyncio.Task[None]] = []  # what is done for all feeds together
-        self._slicing = asyncio.Lock()
+        self._common: dict[Hashable, asyncio.Task[None]] = {}  # what is done for many feeds together
+        self._slices = asyncio.Lock()
 
     def __len__(self) -> int:
         return len(self._feeds)
@@ -213,12 +220,12 @@ class Feeds:
         key = (page.name, id(runtime), page.audience(viewer), view)
         if key not in self._feeds:
             if not self._common:
-                self._slicing = asyncio.Lock()  # of the loop that runs now
-                self._common = [
-                    asyncio.create_task(self._publish_freshness(), name="freshness of feeds"),
-                    asyncio.create_task(self._take_in_measurements(runtime), name="measurements of feeds"),
-                ]
-            feed = Feed(page, runtime, viewer, view, pace=self._pace, turns=self._turns, slicing=self._slicing)
+                self._slices = asyncio.Lock()  # of the loop that runs now
+                self._common["freshness"] = asyncio.create_task(self._publish_freshness(), name="freshness of feeds")
+            if id(runtime) not in self._common:
+                work = self._take_in_measurements(runtime)
+                self._common[id(runtime)] = asyncio.create_task(work, name="measurements of feeds")
+            feed = Feed(page, runtime, viewer, view, pace=self._pace, turns=self._turns, slices=self._slices)
             self._feeds[key] = feed, asyncio.create_task(feed.run(), name=f"feed {page.name}")
         self._joined[key] = self._joined.get(key, 0) + 1
         try:
@@ -229,24 +236,30 @@ class Feeds:
                 del self._joined[key]
                 self._feeds.pop(key)[1].cancel()
                 if not self._feeds:
-                    for task in self._common:
+                    for task in self._common.values():
                         task.cancel()
-                    self._common = []
+                    self._common = {}
 
     async def _publish_freshness(self) -> None:
         while True:
             await asyncio.sleep(self._pace.freshness)
             breath = Breath()
             for feed, _ in list(self._feeds.values()):
-                feed.publish_freshness()
+                try:
+                    feed.publish_freshness()
+                except Exception:
+                    logger.exception("freshness of a page not published, trying again")
                 await breath.take()
 
     async def _take_in_measurements(self, runtime: Runtime) -> None:
+        loop = asyncio.get_running_loop()
         with runtime.hub.subscribe({runtime.usage.name}) as rounds:
             while True:
                 await rounds.changed()
-                feeds = [feed for feed, _ in self._feeds.values()]
+                began = loop.time()
+                feeds = [feed for feed, _ in self._feeds.values() if feed.runtime is runtime]
+                feeds = [feed for feed in feeds if feed.shows_measurements]
                 apart = min(self._pace.usage_apart, self._pace.usage_spread / max(1, len(feeds)))
-                for feed in feeds:
-                    if feed.take_in_measurements():
-                        await asyncio.sleep(apart)
+                for number, feed in enumerate(feeds):
+                    await asyncio.sleep(max(0.0, began + number * apart - loop.time()))
+                    feed.take_in_measurements()

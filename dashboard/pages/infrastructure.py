@@ -2,11 +2,13 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Hashable, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from django.http import QueryDict
 
 from dashboard.access import Viewer, may_observe
+from dashboard.pages.lists import BEHIND_SECONDS
 from dashboard.pages.node_lists import NodeList, NodeLists
 from dashboard.pages.page import LivePage
 from dashboard.viewmodels.infrastructure import InfrastructureView, activity, node_rows
@@ -83,12 +85,18 @@ class InfrastructurePage(LivePage[InfrastructureView, NodeList]):
         lists = nodes.lists
         progress = lists.progress_of(nodes)
         is_counted = progress is None or progress.total is not None
+        page = nodes.page(view.page)
+        if lists.is_behind(nodes):
+            page = replace(page, items=[one for one in page.items if one.node.metadata.name in lists.items])
         return [
             totals(lists.pools, is_final=is_counted),
             *(lists.cards() if is_counted else ()),
-            *node_rows(nodes.window, nodes.page(view.page), view, lists.row, progress),
+            *node_rows(nodes.window, page, view, lists.row, progress),
             *activity(runtime.events.from_component(AUTOSCALER)),
         ]
+
+    def tick(self, runtime: Runtime, viewer: Viewer, view: InfrastructureView, nodes: NodeList) -> float:
+        return BEHIND_SECONDS if nodes.lists.is_behind(nodes) else self.tick_seconds
 
     async def _lists_in(self, runtime: Runtime) -> NodeLists:
         rules = await self._answers.rules()

@@ -29,6 +29,7 @@ FIRST_PAINT_SECONDS = 0.08  # for which a first paint waits for its list
 REST_SECONDS = 0.03
 AFTER_FAILURE_SECONDS = 3.0
 MOST_DIRTY = 1_000  # without lists, more dirty sources than this are processed at once
+BEHIND_SECONDS = 1.0  # until a page is looked at again whose list is not whole
 KEPT_SECONDS = 30.0  # how long a list is kept without a request
 FORGET_SECONDS = 1.0  # between two looks for such lists
 RECHECK = timedelta(seconds=5)  # for items that change with time alone: by ages and waiting times
@@ -204,6 +205,10 @@ class LiveLists(ABC, Generic[T, L]):
         self._catch_up()
         return None
 
+    def is_behind(self, asked: L) -> bool:
+        """Return whether the list may hold items that are gone or have changed."""
+        return not asked.is_filled or bool(self._dirty)
+
     def _catch_up(self) -> None:
         """Rebuild the items of all dirty sources now."""
         while self._dirty:
@@ -249,8 +254,11 @@ class LiveLists(ABC, Generic[T, L]):
         self._filling += 1
         try:
             await self._fill(new)
-        except BaseException:
-            self._forget(key)
+        except BaseException as error:
+            if self._lists.get(key) is new:  # else another loop has begun anew
+                self._forget(key)
+            if isinstance(error, Exception):
+                logger.exception("list not filled kind=%s", self._kind)  # perhaps nobody waits for it any more
             raise
         finally:
             self._filling -= 1

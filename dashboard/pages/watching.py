@@ -39,7 +39,7 @@ async def _read_in_thread(session_keys: Collection[str]) -> Mapping[str, Viewer]
 
 @dataclass(slots=True, eq=False)
 class _Question:
-    """Somebody who waits for the first reading after the one numbered `after` in which the session's user is not the one that `holds`."""
+    """Somebody who waits for a reading with a number above `after` in which the session has ended or `holds` is not true of its user."""
 
     session_key: str
     holds: Callable[[Viewer], bool]
@@ -48,7 +48,7 @@ class _Question:
 
 
 class SessionWatch:
-    """Reads the sessions every `seconds` while somebody asks, in one task for all who do: only those whose answer is another are woken."""
+    """Reads the sessions every `seconds` while somebody asks, in one task for all who do. It wakes only those whose session has changed."""
 
     def __init__(
         self,

@@ -9,7 +9,7 @@ from dashboard.viewmodels.live import Fragment
 from grid.watch.store import Freshness
 
 FRAGMENT_ID = "freshness"
-_SMALL_DELAY = 2.0  # seconds; a shorter delay is not worth a message
+SMALL_DELAY = 2.0  # seconds; a shorter delay is not worth a message
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +31,14 @@ def freshness_view(
         return FreshnessView(
             "starting", "Reading the cluster", freshness.error or "This page fills as the answer comes."
         )
-    if not freshness.error and behind < _SMALL_DELAY and busy_seconds >= _SMALL_DELAY:
+    if not freshness.error and behind < SMALL_DELAY and busy_seconds >= SMALL_DELAY:
         return FreshnessView(
             "behind",
             "Behind",
             f"The dashboard is busy: what you see is up to {_counting(busy_seconds)} old. It catches up by itself; "
             "if that lasts, tell an operator: more web processes help.",
         )
-    if not freshness.error and behind < _SMALL_DELAY:
+    if not freshness.error and behind < SMALL_DELAY:
         return (
             FreshnessView("live", "Live") if is_followed else FreshnessView("snapshot", f"As of {clock_time(now)} UTC")
         )

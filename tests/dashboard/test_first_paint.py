@@ -247,3 +247,58 @@ async def answered(user: User, path: str) -> str:
         answer = await client.get(path)
     assert answer.status_code == 200
     return str(answer.content.decode())
+
+
+@virtual_time
+async def test_what_goes_while_a_list_is_filled_is_neither_shown_nor_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow_filling(monkeypatch, 0.05)
+    runtime, page, view = filled_runtime(), ExecutionsPage(), ExecutionsView()
+    partial = await page.read_in_time(runtime, OPERATOR, view)
+    assert not partial.is_filled
+    gone = next(iter(partial.window))
+    assert gone.head.row is not None
+    runtime.executions.replace([row for row in runtime.executions.values() if row.id != gone.head.row.id])
+    await passes(0.04)
+    assert not any(gone.head.row.id in one.id for one in page.fragments(runtime, OPERATOR, view, partial, MOMENT))
+    whole = await page.read(runtime, OPERATOR, view)
+    page.fragments(runtime, OPERATOR, view, whole, MOMENT)
+    lists = page._lists_in(runtime)
+    assert {key for key, _ in lists.rows._groups} == set(lists.items)
+
+
+@virtual_time
+async def test_a_node_that_goes_while_its_list_is_filled_is_neither_shown_nor_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    slow_filling(monkeypatch, 0.05)
+    runtime, page, view = filled_runtime(), InfrastructurePage(ScaleDownAnswers(rules)), InfrastructureView()
+    runtime.nodes.replace(decode(builders.node(f"n{number}"), Node) for number in range(COUNT))
+    partial = await page.read_in_time(runtime, OPERATOR, view)
+    assert not partial.is_filled
+    gone = next(iter(partial.window)).node.metadata.name
+    runtime.nodes.discard(gone)
+    await passes(0.04)
+    page.fragments(runtime, OPERATOR, view, partial, MOMENT)
+    whole = await page.read(runtime, OPERATOR, view)
+    page.fragments(runtime, OPERATOR, view, whole, MOMENT)
+    lists = await page._lists_in(runtime)
+    assert set(lists._rows) == set(lists.items)
+    assert gone not in lists.items
+
+
+def test_a_filling_that_a_former_loop_left_behind_ends_without_harm_to_the_list_of_now(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    slow_filling(monkeypatch, 0.05)
+    page, view = ExecutionsPage(), ExecutionsView()
+    with asyncio.Runner() as former:
+        runtime = former.run(made_in_loop())
+        assert not former.run(page.read_in_time(runtime, OPERATOR, view)).is_filled
+        with asyncio.Runner() as present:
+            whole = present.run(page.read(runtime, OPERATOR, view))
+            former.close()  # cancels its filling
+            assert whole in page._lists_in(runtime)._lists.values()
+
+
+async def made_in_loop() -> Runtime:
+    return filled_runtime()

@@ -1,23 +1,30 @@
-"""A page on which time alone changes something is looked at again soon; any other rests until something is changed."""
+"""When pages are looked at again, and what is done for all of them together: their freshness, their measurements, slices of rendering."""
 
 import asyncio
+from collections.abc import Iterator
 
 import pytest
 
 from dashboard.access import Role, Viewer
+from dashboard.pages import feed as feed_module
 from dashboard.pages.execution_lists import ExecutionList
 from dashboard.pages.executions import ExecutionsPage
-from dashboard.pages.feed import Feeds
+from dashboard.pages.feed import Feed, Feeds
+from dashboard.pages.turns import Turns
 from dashboard.viewmodels.executions_view import ExecutionsView
+from dashboard.viewmodels.freshness import FreshnessView
+from dashboard.viewmodels.live import Shown
 from grid.kube.objects import RawObject
 from grid.kube.resources import PODS
+from grid.metrics.usage import Measured, Usage
 from grid.models.dataplane import LOCAL
 from grid.runtime import Runtime, new_runtime
+from grid.watch.store import Freshness
 from tests.dashboard.executing import pod_of
-from tests.support.builders import container_status
+from tests.support.builders import NAMESPACE, container_status
 from tests.support.cluster import FakeCluster
 from tests.support.runtime import fill
-from tests.support.virtual import loop_time, virtual_time
+from tests.support.virtual import cancelled, loop_time, virtual_time
 
 OPERATOR = Viewer(id=1, username="olga", role=Role.OPERATOR)
 RESTING = pod_of("e1", name="run-e1", node="n1", phase="Running", ready=True)
@@ -73,3 +80,130 @@ async def test_a_page_that_rests_shows_a_change_at_once() -> None:
         fill(runtime, cluster)
         await feed.after(version)
         assert loop_time() - began < 0.1
+
+
+def runtime_with(count: int = 1) -> Runtime:
+    cluster = FakeCluster()
+    for number in range(count):
+        cluster.put(PODS, pod_of(f"e{number}", name=f"run-e{number}", node="n1", phase="Running", ready=True))
+    runtime = new_runtime({LOCAL: cluster}, monotonic=loop_time)
+    fill(runtime, cluster)
+    return runtime
+
+
+class LateOnce(Turns):
+    """The first turn comes three seconds late."""
+
+    is_late = True
+
+    async def take(self, due: float) -> None:
+        if self.is_late:
+            self.is_late = False
+            await asyncio.sleep(3)
+        await super().take(due)
+
+
+def freshness_of(feed: Feed) -> FreshnessView:
+    view = feed.latest.singles["freshness"].context
+    assert isinstance(view, FreshnessView)
+    return view
+
+
+@virtual_time
+async def test_a_page_that_was_late_once_is_looked_at_soon_and_is_not_called_behind_any_more() -> None:
+    runtime = runtime_with()
+    with Feeds(turns=LateOnce()).joined(ExecutionsPage(), runtime, OPERATOR, ExecutionsView()) as feed:
+        await feed.after(0)
+        assert freshness_of(feed).state == "behind"
+        await asyncio.sleep(6)
+        runtime.pods.mark_synced(loop_time())
+        assert freshness_of(feed).headline != "Behind"
+
+
+class Burst(ExecutionsPage):
+    """After a look at the list 1,200 changes come."""
+
+    is_due = False
+
+    async def read(self, runtime: Runtime, viewer: Viewer, view: ExecutionsView) -> ExecutionList:
+        executions = await super().read(runtime, viewer, view)
+        if self.is_due:
+            self.is_due = False
+            for number in range(1200):
+                self._lists_in(runtime).mark(f"gone-{number}")
+        return executions
+
+
+@virtual_time
+async def test_a_list_that_many_changes_have_overtaken_is_called_whole_again_soon() -> None:
+    page, runtime = Burst(), runtime_with()
+    with Feeds().joined(page, runtime, OPERATOR, ExecutionsView()) as feed:
+        await feed.after(0)
+
+        def said() -> str:
+            return str(feed.latest.singles["executions-paging"].context)
+
+        page.is_due = True
+        while "Still reading" not in said():
+            await feed.after(feed.version)
+        began = loop_time()
+        while "Still reading" in said():
+            await feed.after(feed.version)
+        assert loop_time() - began < 2
+
+
+@virtual_time
+async def test_one_failure_does_not_end_the_freshness_of_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers: Iterator[Freshness | ValueError] = iter([Freshness(True, 0.0, ""), ValueError("once")])
+
+    def freshness(runtime: Runtime) -> Freshness:
+        answer = next(answers, Freshness(True, 100.0, "The API server is away."))
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(Runtime, "freshness", freshness)
+    with Feeds().joined(ExecutionsPage(), runtime_with(), OPERATOR, ExecutionsView()) as feed:
+        await feed.after(0)
+        assert freshness_of(feed).state == "live"
+        await asyncio.sleep(3)
+        assert freshness_of(feed).state == "behind"
+
+
+@virtual_time
+async def test_pages_of_each_runtime_get_its_own_measurements() -> None:
+    one, other, feeds = runtime_with(), runtime_with(), Feeds()
+    page, view = ExecutionsPage(), ExecutionsView()
+    with (
+        feeds.joined(page, one, OPERATOR, view) as first,
+        feeds.joined(ExecutionsPage(), other, OPERATOR, view) as feed,
+    ):
+        await asyncio.sleep(1)
+        versions = first.version, feed.version
+        other.usage.replace(Measured({}, {f"{NAMESPACE}/run-e0": Usage(1, 2)}))
+        other.hub.publish(other.usage.name)
+        await asyncio.sleep(0.5)
+        assert (first.version, feed.version) == (versions[0], versions[1] + 1)
+
+
+@virtual_time
+async def test_others_run_between_two_slices_of_a_rendering_although_nobody_waits_for_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(feed_module, "SLICE_SECONDS", -1.0)  # each piece is a slice
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    with Feeds().joined(ExecutionsPage(), runtime_with(30), OPERATOR, ExecutionsView()) as feed:
+        await feed.after(0)
+        beside = asyncio.create_task(others())
+        before = turns
+        message, _, _ = await feed.message(0, Shown.of(()))
+        assert message.count("<tr") == 30
+        assert turns - before >= 30
+        await cancelled(beside)

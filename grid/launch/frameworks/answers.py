@@ -18,7 +18,7 @@ UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 @lru_cache(maxsize=4096)  # reading one takes as long as a tenth of asking
 def parsed(url: str) -> URL:
-    """Return an URL that no user code has a part in, which could make it any length, as the session takes it."""
+    """Return the URL as aiohttp takes it. Not for URLs of which user code chooses a part: they could be of any length and number."""
     return URL(url)
 
 

@@ -71,11 +71,12 @@ class Lab:
     async def start(self) -> None:
         for manifest in build(workspace(), namespace="default", token=TOKEN):
             body = json.loads(json.dumps(manifest.body))
-            if manifest.resource == VOLUME_CLAIMS:
-                body["status"] = {"phase": "Bound"}
             if manifest.resource == PODS:
-                body["spec"]["nodeName"], body["status"] = NODE, {"phase": "Pending"}
-            await self.world.api.create(manifest.resource.path(namespace="default"), body)
+                body["spec"]["nodeName"] = NODE
+            made = await self.world.api.create(manifest.resource.path(namespace="default"), body)
+            if manifest.resource == VOLUME_CLAIMS:
+                status = VOLUME_CLAIMS.path("default", made["metadata"]["name"], "status")
+                await self.world.api.patch(status, {"status": {"phase": "Bound"}})
         await self.world.ready("workspace-abc")
         self.url = f"http://{self.world.api.status('workspace-abc')['podIP']}:8888/"
 

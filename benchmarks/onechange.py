@@ -101,7 +101,7 @@ class Screens:
         self.pods: set[str] = set()
         self.tasks: list[asyncio.Task[None]] = []
         self._runtime = runtime
-        self._page = type("WithoutTicks", (ExecutionsPage,), {"tick_seconds": _NEVER})()
+        self._page = type("WithoutTicks", (ExecutionsPage,), {"tick": lambda *_: _NEVER})()
         self._feeds = Feeds(Pace(freshness=_NEVER))
 
     def open(self, viewer: "Viewer", view: "ExecutionsView") -> None:

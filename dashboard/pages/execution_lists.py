@@ -21,11 +21,6 @@ from grid.runtime import Runtime
 from grid.runtime.executions import TOPIC, ExecutionRow
 
 
-def _key(viewer: Viewer, view: ExecutionsView) -> Hashable:
-    first = view if view.page == 1 else replace(view, page=1)
-    return "observers" if may_observe(viewer) else viewer.id, first
-
-
 class ExecutionList(LiveList[Group]):
     """One view for one user, or for all users who see every execution."""
 
@@ -70,11 +65,10 @@ class ExecutionLists(LiveLists[Group, ExecutionList]):
         runtime.executions.subscribe(self._execution_changed)
         runtime.events.subscribe(self._event_changed)
 
-    async def list_of(self, viewer: Viewer, view: ExecutionsView) -> ExecutionList:
-        return await self.known_or(_key(viewer, view), lambda: ExecutionList(viewer, view, self.rows))
-
-    async def list_in_time(self, viewer: Viewer, view: ExecutionsView) -> ExecutionList:
-        return await self.known_in_time(_key(viewer, view), lambda: ExecutionList(viewer, view, self.rows))
+    async def list_of(self, viewer: Viewer, view: ExecutionsView, *, within: float | None = None) -> ExecutionList:
+        audience = "observers" if may_observe(viewer) else viewer.id
+        first = view if view.page == 1 else replace(view, page=1)
+        return await self.known_or((audience, first), lambda: ExecutionList(viewer, view, self.rows), within=within)
 
     def are_restless(self, groups: Iterable[Group]) -> bool:
         """Return whether time alone may change the status of one of these."""

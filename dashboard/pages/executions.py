@@ -8,7 +8,7 @@ from django.http import QueryDict
 
 from dashboard.access import Viewer, may_observe, may_see_execution
 from dashboard.pages.execution_lists import ExecutionList, ExecutionLists
-from dashboard.pages.lists import BEHIND_SECONDS
+from dashboard.pages.lists import BEHIND_SECONDS, FIRST_PAINT_SECONDS
 from dashboard.pages.page import LivePage
 from dashboard.viewmodels.execution_groups import Group
 from dashboard.viewmodels.executions import page_fragments
@@ -55,7 +55,7 @@ class ExecutionsPage(LivePage[ExecutionsView, ExecutionList]):
         return await self._lists_in(runtime).list_of(viewer, view)
 
     async def read_in_time(self, runtime: Runtime, viewer: Viewer, view: ExecutionsView) -> ExecutionList:
-        return await self._lists_in(runtime).list_in_time(viewer, view)
+        return await self._lists_in(runtime).list_of(viewer, view, within=FIRST_PAINT_SECONDS)
 
     def topics(
         self, runtime: Runtime, viewer: Viewer, view: ExecutionsView, executions: ExecutionList

@@ -8,7 +8,7 @@ from datetime import datetime
 from django.http import QueryDict
 
 from dashboard.access import Viewer, may_observe
-from dashboard.pages.lists import BEHIND_SECONDS
+from dashboard.pages.lists import BEHIND_SECONDS, FIRST_PAINT_SECONDS
 from dashboard.pages.node_lists import NodeList, NodeLists
 from dashboard.pages.page import LivePage
 from dashboard.viewmodels.infrastructure import InfrastructureView, activity, node_rows
@@ -73,7 +73,7 @@ class InfrastructurePage(LivePage[InfrastructureView, NodeList]):
         return await (await self._lists_in(runtime)).list_of(view)
 
     async def read_in_time(self, runtime: Runtime, viewer: Viewer, view: InfrastructureView) -> NodeList:
-        return await (await self._lists_in(runtime)).list_in_time(view)
+        return await (await self._lists_in(runtime)).list_of(view, within=FIRST_PAINT_SECONDS)
 
     def topics(self, runtime: Runtime, viewer: Viewer, view: InfrastructureView, nodes: NodeList) -> Collection[Topic]:
         status, autoscaler = runtime.config_maps.name, (runtime.events.name, "component", AUTOSCALER)

@@ -182,17 +182,14 @@ class LiveLists(ABC, Generic[T, L]):
     def _replaced(self, key: str, old: T | None, new: T | None) -> None:
         """Do what else is due when an item has been added, changed or removed."""
 
-    async def known_or(self, key: Hashable, new: Callable[[], L]) -> L:
-        """Return the list with that key, whole and up to date; `new` makes an empty one when there is none."""
-        known = self._known_or_begun(key, new)
-        await self._whole(known)
-        return known
+    async def known_or(self, key: Hashable, new: Callable[[], L], *, within: float | None = None) -> L:
+        """Return the list with that key, whole and up to date; `new` makes an empty one when there is none.
 
-    async def known_in_time(self, key: Hashable, new: Callable[[], L]) -> L:
-        """Return the list with that key after at most `FIRST_PAINT_SECONDS`; `progress_of` tells whether it is whole then."""
+        With `within`, it is returned after at most so many seconds, and `progress_of` tells whether it is whole then.
+        """
         known = self._known_or_begun(key, new)
         with suppress(TimeoutError):
-            async with asyncio.timeout(FIRST_PAINT_SECONDS):
+            async with asyncio.timeout(within):
                 await self._whole(known)
         return known
 

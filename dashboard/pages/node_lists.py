@@ -78,11 +78,8 @@ class NodeLists(LiveLists[NodeSums, NodeList]):
         runtime.nodes.subscribe(self._node_changed)
         runtime.pods.subscribe(self._pod_changed)
 
-    async def list_of(self, view: InfrastructureView) -> NodeList:
-        return await self.known_or(replace(view, page=1), lambda: NodeList(view, self))
-
-    async def list_in_time(self, view: InfrastructureView) -> NodeList:
-        return await self.known_in_time(replace(view, page=1), lambda: NodeList(view, self))
+    async def list_of(self, view: InfrastructureView, *, within: float | None = None) -> NodeList:
+        return await self.known_or(replace(view, page=1), lambda: NodeList(view, self), within=within)
 
     def groups(self) -> Mapping[str, NodeGroup]:
         """Return the autoscaler's node groups, parsed again when its status has changed."""

@@ -71,6 +71,8 @@ class InfrastructureView:
 
 
 class NodeRow(msgspec.Struct, frozen=True, gc=False):
+    """A node's row in words."""
+
     name: str
     pool: str
     is_platform: bool

@@ -54,8 +54,9 @@ async def _look_at_all_after_growth(sleep: Callable[[float], Awaitable[None]]) -
     before = sys.getallocatedblocks()
     while True:
         await sleep(COUNT_SECONDS)
-        before = min(before, sys.getallocatedblocks())
-        if sys.getallocatedblocks() > before + max(LEAST_GROWTH, before // 4):
+        now = sys.getallocatedblocks()
+        before = min(before, now)
+        if now > before + max(LEAST_GROWTH, before // 4):
             _look_at_all()
             before = sys.getallocatedblocks()
 

@@ -17,7 +17,14 @@ from dashboard.fragments import RenderedFragments
 from dashboard.pages.lists import SLICE_SECONDS, Breath
 from dashboard.pages.page import LivePage
 from dashboard.pages.turns import Turns
-from dashboard.viewmodels.freshness import SMALL_DELAY, broken_view, freshness_fragment, freshness_view
+from dashboard.viewmodels.freshness import (
+    FRAGMENT_ID,
+    LIVE,
+    SMALL_DELAY,
+    broken_view,
+    freshness_fragment,
+    freshness_view,
+)
 from dashboard.viewmodels.live import Fragment, PageUpdate, Shown, changes, everything
 from grid.runtime import Runtime
 from grid.watch.hub import Subscription
@@ -136,8 +143,7 @@ class Feed:
                     await asyncio.sleep(self._pace.after_failure)
                     due = loop.time()
                     continue
-                await asyncio.sleep(min(rest, tick))
-                due = await self._until_due(subscription, looked_at + tick)
+                due = await self._until_due(subscription, looked_at + tick, not_before=loop.time() + min(rest, tick))
 
     async def _look(self, subscription: Subscription) -> tuple[float, float]:
         """Publish the present state and follow the topics that it depends on. Return the seconds that the page's `read` took, and those
@@ -156,17 +162,26 @@ class Feed:
                 for topic in added:
                     subscription.mark(topic)  # it may have changed while the database was read, so update once more
             self._is_broken = False
-            self._publish(Shown.of([*fragments, self._freshness(now)], self._page.regions))
+            self._publish(Shown.of([*fragments, self._freshness_until_told(now)], self._page.regions))
             tick = self._page.tick(self.runtime, self._viewer, self._view, facts)
             # "Behind" is said until the next look, which may be in time again.
             return waited, min(tick, self._page.tick_seconds) if self._behind >= SMALL_DELAY else tick
 
-    async def _until_due(self, subscription: Subscription, tick_at: float) -> float:
-        """Wait until a topic has changed or `tick_at` has come. Return the loop's time at the end."""
+    async def _until_due(self, subscription: Subscription, tick_at: float, *, not_before: float) -> float:
+        """Wait until a topic has changed or `tick_at` has come, and then for the end of the rest. Return the loop's time at the end."""
+        loop = asyncio.get_running_loop()
         with suppress(TimeoutError):
             async with asyncio.timeout_at(tick_at):
                 await subscription.changed()
-        return asyncio.get_running_loop().time()
+        if loop.time() < not_before:
+            await asyncio.sleep(not_before - loop.time())
+            subscription.taken()  # the coming look sees what has changed meanwhile
+        return loop.time()
+
+    def _freshness_until_told(self, now: datetime) -> Fragment:
+        """Return the freshness. That of a page which was live at the last look is told by `publish_freshness`, once a second."""
+        was_live = self.latest.singles.get(FRAGMENT_ID) == LIVE
+        return LIVE if was_live and self._behind < SMALL_DELAY else self._freshness(now)
 
     def _freshness(self, now: datetime) -> Fragment:
         if self._is_broken:

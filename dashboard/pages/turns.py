@@ -28,11 +28,15 @@ class Turns:
         self._saved_at = 0.0
         self._waiting: list[tuple[float, int, asyncio.Future[None]]] = []
         self._number = count()
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.Handle | None = None
 
     async def take(self, due: float) -> None:
         """Wait for the turn of a page that has been due since `due` on the loop's clock."""
-        turn = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        if self._timer is None and self._has_time():
+            self._timer = loop.call_soon(self._give)  # so that of many pages that are due now only one is next
+            return
+        turn = loop.create_future()
         heapq.heappush(self._waiting, (due, next(self._number), turn))
         self._arrange()
         try:
@@ -54,15 +58,21 @@ class Turns:
     def _arrange(self) -> None:
         """Schedule the next turn for when there is time: after the callbacks that are ready now, such as the previous page's work."""
         if self._timer is None and self._waiting:
-            wait = 0.0 if self._in_hand >= 0 else max(LEAST_SECONDS, -self._in_hand / self._share)
-            self._timer = asyncio.get_running_loop().call_later(wait, self._give)
+            loop = asyncio.get_running_loop()
+            if self._in_hand >= 0:
+                self._timer = loop.call_soon(self._give)
+            else:
+                self._timer = loop.call_later(max(LEAST_SECONDS, -self._in_hand / self._share), self._give)
 
-    def _give(self) -> None:
-        self._timer = None
+    def _has_time(self) -> bool:
         now = asyncio.get_running_loop().time()
         self._in_hand = min(IN_HAND_SECONDS, self._in_hand + max(0.0, now - self._saved_at) * self._share)
         self._saved_at = now
-        while self._in_hand >= 0 and self._waiting:
+        return self._in_hand >= 0
+
+    def _give(self) -> None:
+        self._timer = None
+        while self._waiting and self._has_time():
             _, _, turn = heapq.heappop(self._waiting)
             if not turn.done():  # its page may have been left meanwhile
                 turn.set_result(None)

@@ -21,6 +21,9 @@ class FreshnessView:
     detail: str = ""
 
 
+_LIVE = FreshnessView("live", "Live")
+
+
 def freshness_view(
     freshness: Freshness, *, now: datetime, is_followed: bool = True, busy_seconds: float = 0.0
 ) -> FreshnessView:
@@ -39,9 +42,7 @@ def freshness_view(
             "if that lasts, tell an operator: more web processes help.",
         )
     if not freshness.error and behind < SMALL_DELAY:
-        return (
-            FreshnessView("live", "Live") if is_followed else FreshnessView("snapshot", f"As of {clock_time(now)} UTC")
-        )
+        return _LIVE if is_followed else FreshnessView("snapshot", f"As of {clock_time(now)} UTC")
     return FreshnessView(
         "behind",
         "The cluster does not answer",
@@ -62,6 +63,9 @@ def broken_view() -> FreshnessView:
 
 def freshness_fragment(view: FreshnessView) -> Fragment:
     return Fragment(FRAGMENT_ID, "dashboard/fragments/freshness.html", view)
+
+
+LIVE = freshness_fragment(_LIVE)
 
 
 def _counting(seconds: float) -> str:

@@ -48,6 +48,10 @@ class Subscription:
     async def changed(self) -> set[Topic]:
         """Wait until a topic is dirty; the topics that became dirty since the last call."""
         await self._event.wait()
+        return self.taken()
+
+    def taken(self) -> set[Topic]:
+        """Return the topics that became dirty since the last call, without waiting."""
         self._event.clear()
         dirty, self._dirty = self._dirty, set()
         return dirty

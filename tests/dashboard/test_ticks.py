@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 
+import msgspec
 import pytest
 
 from dashboard.access import Role, Viewer
@@ -20,7 +21,7 @@ from grid.metrics.usage import Measured, Usage
 from grid.models.dataplane import LOCAL
 from grid.runtime import Runtime, new_runtime
 from grid.watch.store import Freshness
-from tests.dashboard.executing import pod_of
+from tests.dashboard.executing import ROW, pod_of
 from tests.support.builders import NAMESPACE, container_status
 from tests.support.cluster import FakeCluster
 from tests.support.runtime import fill
@@ -82,6 +83,22 @@ async def test_a_page_that_rests_shows_a_change_at_once() -> None:
         assert loop_time() - began < 0.1
 
 
+@virtual_time
+async def test_changes_within_the_rest_after_a_look_are_seen_by_one_look() -> None:
+    page, runtime = Counted(), runtime_with()
+    with Feeds().joined(page, runtime, OPERATOR, ExecutionsView()):
+        await asyncio.sleep(1)
+        before = page.looks
+        for number in range(15):
+            [pod] = runtime.pods.values()
+            other = msgspec.structs.replace(pod.metadata, uid=f"uid-{number}")
+            runtime.pods.apply(msgspec.structs.replace(pod, metadata=other))
+            await asyncio.sleep(0.001)
+        assert page.looks == before + 1
+        await asyncio.sleep(1)
+        assert page.looks == before + 2
+
+
 def runtime_with(count: int = 1) -> Runtime:
     cluster = FakeCluster()
     for number in range(count):
@@ -92,7 +109,7 @@ def runtime_with(count: int = 1) -> Runtime:
 
 
 class LateOnce(Turns):
-    """The first turn comes three seconds late."""
+    """One turn comes three seconds late: the next, while `is_late`."""
 
     is_late = True
 
@@ -118,6 +135,19 @@ async def test_a_page_that_was_late_once_is_looked_at_soon_and_is_not_called_beh
         await asyncio.sleep(6)
         runtime.pods.mark_synced(loop_time())
         assert freshness_of(feed).headline != "Behind"
+
+
+@virtual_time
+async def test_a_page_that_was_live_says_that_it_is_behind_with_the_look_that_is_late() -> None:
+    runtime, turns = runtime_with(), LateOnce()
+    turns.is_late = False
+    with Feeds(turns=turns).joined(ExecutionsPage(), runtime, OPERATOR, ExecutionsView()) as feed:
+        await feed.after(0)
+        assert freshness_of(feed).state == "live"
+        turns.is_late, version = True, feed.version
+        runtime.executions.replace([ROW])
+        await feed.after(version)
+        assert freshness_of(feed).headline == "Behind"
 
 
 class Burst(ExecutionsPage):

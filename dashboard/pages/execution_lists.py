@@ -1,14 +1,15 @@
 """The lists of executions on open pages. A group is rebuilt when one of its pods, its row, or an event about it has changed."""
 
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import lru_cache
 
 from django.conf import settings
 
 from dashboard.access import Viewer, may_observe, may_see_execution
 from dashboard.pages.execution_pods import id_of, pods_of
-from dashboard.pages.execution_rows import ExecutionRows
+from dashboard.pages.execution_rows import ExecutionRows, Rows
 from dashboard.pages.lists import LiveList, LiveLists
 from dashboard.viewmodels.execution_filter import GroupFilter
 from dashboard.viewmodels.execution_groups import Group, group_of, orphan_groups
@@ -24,10 +25,11 @@ from grid.runtime.executions import TOPIC, ExecutionRow
 class ExecutionList(LiveList[Group]):
     """One view for one user, or for all users who see every execution."""
 
-    def __init__(self, viewer: Viewer, view: ExecutionsView, rows: ExecutionRows) -> None:
+    def __init__(self, viewer: Viewer, view: ExecutionsView, filter: GroupFilter) -> None:
         super().__init__(window_of(view), ROWS_PER_PAGE)
         self.viewer = viewer
-        self.filter = GroupFilter(view, rows.status)
+        self.filter = filter
+        self.rows: dict[int, Sequence[Rows]] = {}  # as they were shown last, by page
         self._view = view
         self._sees_all = may_observe(viewer)
 
@@ -58,6 +60,7 @@ class ExecutionLists(LiveLists[Group, ExecutionList]):
         self.runtime = runtime
         self.rows = ExecutionRows(runtime)
         self._labels = Keys.under(settings.LABEL_PREFIX)
+        self._filter = lru_cache(maxsize=1_000)(lambda view: GroupFilter(view, self.rows.status))
         self._restless: set[str] = set()  # groups whose status changes with time
         self.mark_all(row.id for row in runtime.executions.values())
         self.mark_all(runtime.pods.values_of("execution"))
@@ -68,7 +71,10 @@ class ExecutionLists(LiveLists[Group, ExecutionList]):
     async def list_of(self, viewer: Viewer, view: ExecutionsView, *, within: float | None = None) -> ExecutionList:
         audience = "observers" if may_observe(viewer) else viewer.id
         first = view if view.page == 1 else replace(view, page=1)
-        return await self.known_or((audience, first), lambda: ExecutionList(viewer, view, self.rows), within=within)
+        return await self.known_or((audience, first), lambda: self._empty(viewer, first), within=within)
+
+    def _empty(self, viewer: Viewer, view: ExecutionsView) -> ExecutionList:
+        return ExecutionList(viewer, view, self._filter(replace(view, sort="age", descending=False)))
 
     def are_restless(self, groups: Iterable[Group]) -> bool:
         """Return whether time alone may change the status of one of these."""
@@ -127,5 +133,5 @@ class ExecutionLists(LiveLists[Group, ExecutionList]):
                 about = event.involved_object
                 pod = self.runtime.pods.get(f"{about.namespace}/{about.name}")
                 if pod is not None and (id := id_of(pod)):
-                    self.rows.forget(pod.metadata.key, id)
+                    self.rows.forget(id, pod.metadata.name)
                     self.mark(id)

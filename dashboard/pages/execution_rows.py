@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from itertools import chain, repeat
 
 import msgspec
 
@@ -28,73 +29,95 @@ GOOD_FOR = timedelta(seconds=5)  # for texts that mention a waiting time
 class _Known(msgspec.Struct, frozen=True, gc=False):
     entry: Entry
     usage: Usage | None
+    usage_version: int
     made_at: datetime
     changes_with_time: bool
     fragment: Fragment
 
 
-class _Rows(msgspec.Struct, frozen=True, gc=False):
-    """A group's rows, which are valid until `good_until`, because some texts change with time."""
+class Rows(msgspec.Struct, frozen=True, gc=False):
+    """A group's rows, a cluster's own first. They are valid until `good_until`, because some texts change with time."""
 
-    group: Group
+    group: Group | None
     used: Sequence[Usage]
     usage_version: int
     good_until: datetime
     fragments: Sequence[Fragment]
 
 
+_NO_ROWS = Rows(None, (), 0, datetime.max, ())
+
+
 class ExecutionRows:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._usage = runtime.usage
-        self._groups: dict[tuple[str, bool], _Rows] = {}
-        self._known: dict[tuple[str, str], dict[bool, _Known]] = {}  # by execution and pod, then by `sees_all`
+        self._groups: dict[
+            str, dict[tuple[int, ...], Rows]
+        ] = {}  # by key, then by `sees_all` and the ids of its entries
+        self._known: dict[
+            str, dict[tuple[str, bool], _Known]
+        ] = {}  # by execution, then by the pod's name and `sees_all`
 
-    def of(self, group: Group, *, sees_all: bool, now: datetime) -> Sequence[Fragment]:
-        """Return a group's rows; a cluster's own row is the first."""
-        last, usage_version = self._groups.get((group.key, sees_all)), self._usage.version
-        if last is not None and last.group is group and last.usage_version == usage_version and now < last.good_until:
-            return last.fragments
-        known = [self._row(entry, sees_all, now) for entry in group.entries]
+    def of_page(self, groups: Sequence[Group], known: Sequence[Rows], *, sees_all: bool, now: datetime) -> list[Rows]:
+        """Return the rows of a page's groups. `known` is what was returned for the page before, or empty."""
+        version = self._usage.version
+        return [
+            last
+            if last.group is group and last.usage_version == version and now < last.good_until
+            else self.of(group, sees_all=sees_all, now=now)
+            for last, group in zip(chain(known, repeat(_NO_ROWS)), groups, strict=False)
+        ]
+
+    def of(self, group: Group, *, sees_all: bool, now: datetime) -> Rows:
+        """Return a group's rows."""
+        # Lists with different filters show different entries of an execution, but the same objects.
+        of_execution, key = self._groups.setdefault(group.key, {}), (sees_all, *map(id, group.entries))
+        last, version = of_execution.get(key), self._usage.version
+        if last is not None and last.usage_version == version and now < last.good_until:
+            return last
+        rows_known = self._known.setdefault(group.head.execution_id, {})
+        known = [self._row(entry, rows_known, sees_all, now) for entry in group.entries]
         found, used = [one.fragment for one in known], tuple(one.usage for one in known if one.usage is not None)
         if group.has_head:
-            is_as_before = last is not None and last.group is group and last.used == used
+            is_as_before = last is not None and last.used == used
             found.insert(0, last.fragments[0] if last is not None and is_as_before else head_fragment(group, used))
         good_for = GOOD_FOR if any(one.changes_with_time for one in known) else FOR_EVER
-        rows = self._groups[group.key, sees_all] = _Rows(group, used, usage_version, now + good_for, tuple(found))
-        return rows.fragments
+        rows = of_execution[key] = Rows(group, used, version, now + good_for, tuple(found))
+        return rows
 
     def status(self, entry: Entry) -> StatusLine:
         """Return an entry's status for filters."""
         return WELL[0] if runs_well(entry) else self._status(entry, self._runtime.clock())[0]
 
-    def forget(self, pod_key: str, execution_id: str) -> None:
+    def forget(self, execution_id: str, pod_name: str) -> None:
         """Drop the pod's row, because an event about it came or went."""
-        self._known.pop((execution_id, pod_key), None)
+        if (known := self._known.get(execution_id)) is not None:
+            known.pop((pod_name, False), None)
+            known.pop((pod_name, True), None)
 
     def forget_unless_in(self, old: Group | None, new: Group | None) -> None:
         """Drop the rows of the old group, and those of its entries that the new one does not have."""
-        if old is not None:
-            for sees_all in (False, True):
-                self._groups.pop((old.key, sees_all), None)
-            kept = set() if new is None else {_key(entry) for entry in new.entries}
-            for key in map(_key, old.entries):
-                if key not in kept:
-                    self._known.pop(key, None)
+        if old is None or self._groups.pop(old.key, None) is None:
+            return  # no page shows it
+        kept = set() if new is None else {_pod_name(entry) for entry in new.entries}
+        for name in map(_pod_name, old.entries):
+            if name not in kept:
+                self.forget(old.head.execution_id, name)
+        if not self._known.get(old.head.execution_id):
+            self._known.pop(old.head.execution_id, None)
 
-    def _row(self, entry: Entry, sees_all: bool, now: datetime) -> _Known:
-        usage = self._usage.pod(entry.pod.metadata.key) if entry.pod is not None else None
-        known = self._known.setdefault(_key(entry), {})
-        last = known.get(sees_all)
-        if (
-            last is not None
-            and last.usage == usage
-            and _is_same(last.entry, entry)
-            and (not last.changes_with_time or timedelta() <= now - last.made_at < GOOD_FOR)
-        ):
+    def _row(self, entry: Entry, known: dict[tuple[str, bool], _Known], sees_all: bool, now: datetime) -> _Known:
+        key, version = (_pod_name(entry), sees_all), self._usage.version
+        last = known.get(key)
+        if last is not None and last.usage_version == version:
+            usage = last.usage
+        else:
+            usage = self._usage.pod(entry.pod.metadata.key) if entry.pod is not None else None
+        if last is not None and last.usage == usage and _is_same(last.entry, entry) and _is_good(last, now):
             return last
         fragment = entry_fragment(entry, self._status(entry, now), usage, sees_all=sees_all)
-        new = known[sees_all] = _Known(entry, usage, now, changes_with_time(entry), fragment)
+        new = known[key] = _Known(entry, usage, version, now, changes_with_time(entry), fragment)
         return new
 
     def _status(self, entry: Entry, now: datetime) -> tuple[StatusLine, str]:
@@ -103,8 +126,12 @@ class ExecutionRows:
         return status_of(entry, explain(self._runtime, entry.pod, now) if entry.pod is not None else None)
 
 
-def _key(entry: Entry) -> tuple[str, str]:
-    return entry.execution_id, entry.pod.metadata.key if entry.pod is not None else ""
+def _pod_name(entry: Entry) -> str:
+    return entry.pod.metadata.name if entry.pod is not None else ""
+
+
+def _is_good(known: _Known, now: datetime) -> bool:
+    return not known.changes_with_time or timedelta() <= now - known.made_at < GOOD_FOR
 
 
 def _is_same(one: Entry, other: Entry) -> bool:

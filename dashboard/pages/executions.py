@@ -71,13 +71,10 @@ class ExecutionsPage(LivePage[ExecutionsView, ExecutionList]):
             # One of the changes that are not in it yet may have ended the viewer's access, or the execution itself.
             present = [group for group in page.items if group.key in lists.items]
             page = replace(page, items=[group for group in present if _may_still_see(runtime, viewer, group)])
-        return page_fragments(
-            executions.window,
-            page,
-            view,
-            lambda group: lists.rows.of(group, sees_all=sees_all, now=now),
-            progress,
-        )
+        known = lists.rows.of_page(page.items, executions.rows.get(page.number, ()), sees_all=sees_all, now=now)
+        executions.rows[page.number] = known
+        rows = [fragment for each in known for fragment in each.fragments]
+        return page_fragments(executions.window, page, view, rows, progress)
 
     def tick(self, runtime: Runtime, viewer: Viewer, view: ExecutionsView, executions: ExecutionList) -> float:
         lists = self._lists_in(runtime)

@@ -65,6 +65,7 @@ class LiveList(ABC, Generic[T]):
         self.filling: asyncio.Task[None] | None = None
         self._rows_per_page = rows_per_page
         self._pages: dict[int, tuple[float, Page[T]]] = {}  # by number, as they were requested recently, with the time
+        self._shown_end = 0  # up to where a change may be seen on one of these
         self._missed: set[str] = set()  # keys of items that changed during the filling
         self._rechecked_at: datetime | None = None
         self._rechecked_for: Hashable = None
@@ -98,9 +99,7 @@ class LiveList(ABC, Generic[T]):
     def _put(self, key: str, item: T | None, now: datetime) -> bool:
         before = len(self.window), self.window.rows
         first = self.window.put(key, None if item is None else self.narrowed(item, now))
-        # One more, because an item right after the page makes a next page.
-        shown_end = max((page.end + 1 for _, page in self._pages.values()), default=0)
-        return first < shown_end or before != (len(self.window), self.window.rows)
+        return first < self._shown_end or before != (len(self.window), self.window.rows)
 
     def filled(self, now: datetime) -> None:
         """Finish the filling of the window, which is in order and up to date."""
@@ -118,6 +117,8 @@ class LiveList(ABC, Generic[T]):
         page, now = self.window.page(number, self._rows_per_page), asyncio.get_running_loop().time()
         self._pages = {one: (at, known) for one, (at, known) in self._pages.items() if now - at < KEPT_SECONDS}
         self._pages[number] = now, page
+        # One more, because an item right after the page makes a next page.
+        self._shown_end = max(known.end + 1 for _, known in self._pages.values())
         return page
 
     def shown(self, number: int) -> Page[T]:
@@ -188,10 +189,16 @@ class LiveLists(ABC, Generic[T, L]):
         With `within`, it is returned after at most so many seconds, and `progress_of` tells whether it is whole then.
         """
         known = self._known_or_begun(key, new)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(within):
-                await self._whole(known)
+        if not self._is_up_to_date(known):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(within):
+                    await self._whole(known)
         return known
+
+    def _is_up_to_date(self, asked: L) -> bool:
+        if not asked.is_filled or self._dirty or next(iter(self._measured_anew()), None) is not None:
+            return False
+        return not asked.is_due_for_recheck(self._now())
 
     def progress_of(self, asked: L) -> Progress | None:
         """Return how far the list is; None when it is whole, and then the latest changes are in it."""

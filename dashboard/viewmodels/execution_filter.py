@@ -3,9 +3,9 @@
 Filtering and sorting use cheap facts; a status is computed only where a filter needs it.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from dashboard.viewmodels.execution_entry import Entry
@@ -22,7 +22,7 @@ _STATE_ORDER = {state: place for place, state in enumerate(STATES)}
 
 
 class GroupFilter:
-    """A view's filter. `status_of` returns an entry's status in words, for filters that need it."""
+    """A view's filter, for all lists that have it. `status_of` returns an entry's status in words, for filters that need it."""
 
     def __init__(self, view: ExecutionsView, status_of: StatusOf) -> None:
         limits = bounds(view)
@@ -35,21 +35,29 @@ class GroupFilter:
         # A text and "in trouble" depend on statuses, some of which change with time alone.
         self.looks_at_statuses = bool(view.text) or view.status == TROUBLE
         self.looks_at_ages = limits.age is not None
+        self._last: tuple[Group | None, datetime, Group | None] = None, _EPOCH, None
 
     def narrowed(self, group: Group, now: datetime) -> Group | None:
         """Return the group with its matching entries only; None without any."""
+        asked, then, answer = self._last
+        if group is not asked or now != then:  # each list asks about a changed group, one after the other
+            answer = self._narrowed(group, now)
+            self._last = group, now, answer
+        return answer
+
+    def _narrowed(self, group: Group, now: datetime) -> Group | None:
         for value_of, wanted in self._chosen:
             if value_of(group.head) != wanted:
                 return None
         tests = self._fits
         if self._text and self._text not in _shared_words(group.head):
             tests = self._fits_with_text
-        if not tests:
-            return group
-        kept = tuple(entry for entry in group.entries if all(fits(entry, now) for fits in tests))
+        kept: Sequence[Entry] = group.entries
+        for fits in tests:
+            kept = [entry for entry in kept if fits(entry, now)]
         if len(kept) == len(group.entries):
             return group
-        return Group(group.head, kept, group.has_head) if kept else None
+        return Group(group.head, tuple(kept), group.has_head) if kept else None
 
 
 def _cheap_tests(view: ExecutionsView, limits: Bounds) -> Iterator[_Test]:
@@ -114,10 +122,26 @@ def _chosen(view: ExecutionsView) -> Iterable[tuple[str, Callable[[Entry], str]]
 
 def sorting(view: ExecutionsView) -> tuple[Callable[[Group], Any], bool]:
     """Return a sort key, and whether the list is read from its end. Equal groups come newest first in both directions."""
-    column = _SORT_KEYS[view.sort]
     is_reversed = view.descending if view.sort != "age" else not view.descending
-    direction = 1 if is_reversed else -1
-    return lambda group: (column(group), direction * _seconds(group.head.since), group.head.name), is_reversed
+    return _sort_key(view.sort, is_reversed), is_reversed
+
+
+class _SortKey:
+    """The key of one order, for all lists that have it; it remembers the last, because a changed group is put into one after the other."""
+
+    def __init__(self, sort: str, is_reversed: bool) -> None:
+        self._column, self._direction = _SORT_KEYS[sort], 1 if is_reversed else -1
+        self._last: tuple[Group | None, Any] = None, None
+
+    def __call__(self, group: Group) -> Any:
+        last, key = self._last
+        if last is not group:
+            key = self._column(group), self._direction * _seconds(group.head.since), group.head.name
+            self._last = group, key
+        return key
+
+
+_sort_key = cache(_SortKey)
 
 
 def _seconds(moment: datetime | None) -> float:

@@ -4,7 +4,7 @@ The list is kept in order while it changes (`window`), and rows are put into wor
 depends on the changes and on the rows shown only. A cluster's pods stay together below their execution, whatever the sort.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from dashboard.viewmodels.execution_filter import sorting
@@ -32,21 +32,20 @@ def page_fragments(
     window: OrderedWindow[Group],
     page: Page[Group],
     view: ExecutionsView,
-    rows_of: Callable[[Group], Sequence[Fragment]],
+    rows: Sequence[Fragment],
     progress: Progress | None = None,
 ) -> list[Fragment]:
-    """Return the page's rows for the region "executions", and the paging line. `rows_of` puts a group into words. With `progress`, the list
-    is not whole yet."""
-    fragments = [fragment for group in page.items for fragment in rows_of(group)]
+    """Return the page's rows for the region "executions", or what stands in their place, and the paging line. With `progress`, the list is
+    not whole yet."""
     if progress is not None:
         line = unfinished(PAGING, "execution", progress, found=len(window), reload=view.query())
-        return [*(fragments or [none_so_far("executions-none", REGION)]), line]
-    if not fragments:
+        return [*(rows or [none_so_far("executions-none", REGION)]), line]
+    if not rows:
         empty = EmptyState("No execution matches.", "Clear the filter to see all that you may see.")
         if not view.is_filtered:
             empty = EmptyState("Nothing is running or waiting.", "Launch something, or look at what has ended.")
-        fragments = [Fragment("executions-none", f"{_FRAGMENTS}executions_none.html", empty, region=REGION)]
-    return [*fragments, _paging(window, page, view)]
+        rows = [Fragment("executions-none", f"{_FRAGMENTS}executions_none.html", empty, region=REGION)]
+    return [*rows, _paging(window, page, view)]
 
 
 def _paging(window: OrderedWindow[Group], page: Page[Group], view: ExecutionsView) -> Fragment:

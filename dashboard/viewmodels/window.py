@@ -42,6 +42,9 @@ class OrderedWindow(Generic[T]):
         self._positions: dict[str, _Position] = {}
         self._order: list[_Position] = []
         self._runs: list[list[_Position]] = [[]]  # appended and not in order yet; all but the last are sorted
+        self._cut: dict[
+            tuple[int, int], Page[T]
+        ] = {}  # by number and rows per page, since the order or a height has changed
         self.rows = 0
 
     def __len__(self) -> int:
@@ -56,6 +59,7 @@ class OrderedWindow(Generic[T]):
 
     def append(self, key: str, item: T) -> None:
         """Add a new item without ordering it; end the run before calling `page`, and iterate over `merge_runs` before `put`."""
+        self._cut.clear()
         self._items[key] = item
         self._positions[key] = self._sort_key(item), key
         self._runs[-1].append(self._positions[key])
@@ -95,7 +99,18 @@ class OrderedWindow(Generic[T]):
                 first = min(first, self._place(position))
             self._items[key] = item
         self.rows += more_rows
+        if position != old_position or more_rows:
+            self._cut.clear()
+        elif item is not None:
+            self._exchange(first, item)
         return first
+
+    def _exchange(self, place: int, item: T) -> None:
+        for key, page in self._cut.items():
+            if page.before <= place < page.end:
+                items = list(page.items)
+                items[place - page.before] = item
+                self._cut[key] = Page(page.number, items, page.before, page.has_next)
 
     def _take_out(self, position: _Position) -> None:
         del self._order[bisect_left(self._order, position)], self._items[position[1]], self._positions[position[1]]
@@ -106,6 +121,13 @@ class OrderedWindow(Generic[T]):
 
     def page(self, number: int, rows_per_page: int) -> Page[T]:
         """Return the page with that number, or the last one. Items are never split; a page is full when the next item would exceed it."""
+        if (known := self._cut.get((number, rows_per_page))) is not None:
+            return known
+        page = self._page(number, rows_per_page)
+        self._cut[page.number, rows_per_page] = page
+        return page
+
+    def _page(self, number: int, rows_per_page: int) -> Page[T]:
         reached, before, rows = 1, 0, 0
         items: list[T] = []
         for _, key in self._in_reading_order():

@@ -52,4 +52,5 @@ def execution_rows(source: Source, view: ExecutionsView, now: datetime) -> list[
     window, wanted = window_of(view), GroupFilter(view, lambda entry: source.status(entry)[0])
     for group in [*filter(None, groups), *orphan_groups(source.orphans, source.keys)]:
         window.put(group.key, wanted.narrowed(group, now))
-    return page_fragments(window, window.page(view.page, ROWS_PER_PAGE), view, source.rows_of)
+    page = window.page(view.page, ROWS_PER_PAGE)
+    return page_fragments(window, page, view, [row for group in page.items for row in source.rows_of(group)])

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from itertools import count
 from typing import Any
 
 import pytest
@@ -241,18 +242,20 @@ def test_a_window_is_the_sorted_list_and_tells_from_where_it_differs(
         after = expected()
         assert before[:first] == after[:first]
         assert window.rows == sum(one.height for one in after)
+        assert read_by_pages(window, per_page) == after  # each time, because pages are kept between changes
+
+
+def read_by_pages(window: OrderedWindow[Item], per_page: int) -> list[Item]:
     read: list[Item] = []
-    number = 1
-    while True:
+    for number in count(1):
         page = window.page(number, per_page)
         assert page.before == len(read)
         assert len(page.items) <= 1 or sum(one.height for one in page.items) <= per_page
         read += page.items
         if not page.has_next:
+            assert window.page(number + 5, per_page) == page
             break
-        number += 1
-    assert read == expected()
-    assert window.page(number + 5, per_page) == page
+    return read
 
 
 @virtual_time

@@ -54,7 +54,7 @@ def test_what_there_is_for_each_pod_is_not_tracked_by_the_garbage_collector() ->
     group = group_of(ROW, list(runtime.pods.values()), KEYS)
     node = node_sums(next(iter(runtime.nodes.values())), list(runtime.pods.values()), None)
     assert group is not None
-    rows = ExecutionRows(runtime).of(group, sees_all=True, now=MOMENT)
+    rows = ExecutionRows(runtime).of(group, sees_all=True, now=MOMENT).fragments
     gc.collect()
     kept = (group, *group.entries, group.entries, Usage(cpu_millicores=1, memory_bytes=1), rows, node, node.requested)
     assert not any(map(gc.is_tracked, kept))

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
 from asgiref.sync import sync_to_async
 
 from grid.kube.objects import RawObject
@@ -11,6 +12,7 @@ from grid.labels import KEYS
 from grid.models import Environment, Execution, ExecutionLog, HardwareTier, LifecycleEntry, Project, User, Workspace
 from grid.runtime.executions import read_rows
 from tests.browser.server import Stage
+from tests.dashboard.filling import slow_filling
 from tests.support import builders
 from tests.support.frozen import on_tier
 
@@ -215,3 +217,13 @@ async def working_day(stage: Stage) -> None:
 
 async def write_log(stage: Stage, name: str, text: str) -> None:
     stage.cluster.set_log(name, [text], namespace=builders.NAMESPACE, container="run")
+
+
+_slowed = pytest.MonkeyPatch()
+
+
+async def slow_lists(stage: Stage, seconds: float) -> None:
+    """From now on a list looks at one execution in that many seconds while it is filled; 0 ends that."""
+    _slowed.undo()
+    if seconds:
+        slow_filling(_slowed, seconds)

@@ -118,6 +118,30 @@ def test_everything_works_without_javascript(stage: StageProcess, visit: Visit) 
     expect(page.locator("tbody")).to_contain_text("No ended execution matches.")
 
 
+def test_a_list_that_takes_long_says_how_far_it_is_and_becomes_whole_by_itself(
+    stage: StageProcess, visit: Visit
+) -> None:
+    stage.play(executing.working_day)
+    stage.play(executing.slow_lists, seconds=0.3)
+    try:
+        plain = visit("olga-operator", "/executions/?sort=name", javascript=False, width=390)
+        expect(plain.locator("#executions-paging")).to_contain_text(
+            re.compile(r"Looked at \d of \d+ executions so far")
+        )
+        page = visit("olga-operator", "/executions/?sort=-name")
+        assert serious(page) == []
+        if folder := os.environ.get("GRID_SCREENSHOTS"):
+            for shown in (plain, page):
+                shown.screenshot(path=Path(folder) / f"unfinished-{shown.viewport_size['width']}.png")  # type: ignore[index]
+        follow(page)
+        expect(page.locator("#executions-paging")).to_have_text(re.compile(r"^\s*\d+ executions, \d+ rows\s*$"))
+        not_reloaded(page)
+    finally:
+        stage.play(executing.slow_lists, seconds=0)
+    plain.get_by_role("link", name="Reload to see the whole list").click()
+    expect(plain.locator("#executions-paging")).not_to_contain_text("so far")
+
+
 def test_the_log_follows_its_program(stage: StageProcess, visit: Visit) -> None:
     stage.play(executing.working_day)
     page = visit("alice", PAGES["log"])

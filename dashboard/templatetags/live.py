@@ -1,10 +1,12 @@
 """Tags of live pages: `{% fragment "id" %}`, `{% fragments "region" %}`, and times that go on by themselves in the browser."""
 
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, Protocol
 
 from django import template
 from django.template import Context
+from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
@@ -62,6 +64,25 @@ def sort_header(view: SortedView, column: str, title: str, css: str = "") -> Saf
     state = format_html(' aria-sort="{}"', "descending" if view.descending else "ascending") if is_current else ""
     link = view.query(sort=column, descending=descending, page=1)
     return format_html('<th scope="col" class="{}"{}><a href="{}">{}</a></th>', css, state, link, title)
+
+
+# Finding the addresses took a third of a row's rendering, and the same rows are rendered again and again.
+@register.filter
+@lru_cache(maxsize=20_000)
+def execution_url(id: str) -> str:
+    return reverse("execution", args=[id])
+
+
+@register.filter
+@lru_cache(maxsize=20_000)
+def pod_url(namespace: str, name: str) -> str:
+    return reverse("pod", args=[namespace, name])
+
+
+@register.filter
+@lru_cache(maxsize=20_000)
+def node_url(name: str) -> str:
+    return reverse("node", args=[name])
 
 
 @register.filter

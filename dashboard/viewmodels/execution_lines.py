@@ -3,13 +3,11 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-import msgspec
-
 from dashboard.viewmodels.element_ids import element_id
 from dashboard.viewmodels.execution_entry import Entry, pod_state
 from dashboard.viewmodels.execution_groups import Group
 from dashboard.viewmodels.executions_view import KINDS
-from dashboard.viewmodels.live import Fragment
+from dashboard.viewmodels.live import Fragment, ViewModel
 from dashboard.viewmodels.nodes import StatusLine
 from dashboard.viewmodels.states import state_status
 from grid.diagnosis.diagnosis import Diagnosis
@@ -23,7 +21,7 @@ WELL = state_status("running")  # of an entry that needs no explanation
 _FRAGMENTS = "dashboard/fragments/"
 
 
-class ExecutionLine(msgspec.Struct, frozen=True, gc=False):
+class ExecutionLine(ViewModel, frozen=True, gc=False):
     """One row. `shape` is "single" for a pod or waiting execution on its own, else "head" or "member" of a group."""
 
     shape: str

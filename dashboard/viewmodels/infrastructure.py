@@ -9,12 +9,10 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
 
-import msgspec
-
 from dashboard.viewmodels.element_ids import element_id
 from dashboard.viewmodels.events import EventLine, event_line
 from dashboard.viewmodels.listing import EmptyState, Paging, Progress, none_so_far, unfinished
-from dashboard.viewmodels.live import Fragment
+from dashboard.viewmodels.live import Fragment, ViewModel
 from dashboard.viewmodels.nodes import NodeSums, Share, StatusLine, created_at, instance_type, shares
 from dashboard.viewmodels.window import OrderedWindow, Page
 from grid.diagnosis.requests import Amounts
@@ -70,7 +68,7 @@ class InfrastructureView:
         return "?" + urlencode(parts)
 
 
-class NodeRow(msgspec.Struct, frozen=True, gc=False):
+class NodeRow(ViewModel, frozen=True, gc=False):
     """A node's row in words."""
 
     name: str

@@ -14,6 +14,14 @@ from typing import Literal
 import msgspec
 
 
+class ViewModel(msgspec.Struct, frozen=True, gc=False):
+    """What a template shows, of a kind that pages have hundreds of."""
+
+    def __getitem__(self, name: str) -> object:
+        """Return an attribute: Django's templates ask for an item first, and its absence would take longer than all else of the lookup."""
+        return getattr(self, name)
+
+
 class Fragment(msgspec.Struct, frozen=True, gc=False):
     """One HTML element with a stable id: `template` renders it from `context`, a frozen view-model (`x` in the template).
 

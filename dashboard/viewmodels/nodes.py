@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from dashboard.viewmodels.format import percent
+from dashboard.viewmodels.live import ViewModel
 from grid.diagnosis.requests import Amounts, amounts, has_ended, pod_requests, total
 from grid.kube.objects import Node, Pod
 from grid.labels import INSTANCE_TYPE, NODE_POOL, PLATFORM_NODE, PLATFORM_POOL
@@ -23,7 +24,7 @@ _PRESSURES = {
 }
 
 
-class StatusLine(msgspec.Struct, frozen=True, gc=False):
+class StatusLine(ViewModel, frozen=True, gc=False):
     """A status in a short `word`; `note` adds the cause or is ""."""
 
     severity: Severity
@@ -31,7 +32,7 @@ class StatusLine(msgspec.Struct, frozen=True, gc=False):
     note: str = ""
 
 
-class Share(msgspec.Struct, frozen=True, gc=False):
+class Share(ViewModel, frozen=True, gc=False):
     """One resource of a node or a pool: the requested and used parts of allocatable; `used` is "" without metrics."""
 
     name: str

@@ -4,11 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-import msgspec
-
 from dashboard.viewmodels.element_ids import element_id
 from dashboard.viewmodels.format import percent
-from dashboard.viewmodels.live import Fragment
+from dashboard.viewmodels.live import Fragment, ViewModel
 from dashboard.viewmodels.nodes import NodeSums, Severity, Share, created_at, shares
 from dashboard.viewmodels.window import OrderedWindow
 from grid.diagnosis.requests import Amounts
@@ -21,7 +19,7 @@ _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _NOTHING = Amounts()
 
 
-class Tile(msgspec.Struct, frozen=True, gc=False):
+class Tile(ViewModel, frozen=True, gc=False):
     """One node as a small square, filled by its requested share in tenths; `name` is "" for a node that may be added."""
 
     name: str
@@ -30,7 +28,7 @@ class Tile(msgspec.Struct, frozen=True, gc=False):
     title: str
 
 
-class PoolCard(msgspec.Struct, frozen=True, gc=False):
+class PoolCard(ViewModel, frozen=True, gc=False):
     name: str
     is_platform: bool
     sizes: str

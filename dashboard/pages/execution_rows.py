@@ -52,12 +52,10 @@ class ExecutionRows:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._usage = runtime.usage
-        self._groups: dict[
-            str, dict[tuple[int, ...], Rows]
-        ] = {}  # by key, then by `sees_all` and the ids of its entries
-        self._known: dict[
-            str, dict[tuple[str, bool], _Known]
-        ] = {}  # by execution, then by the pod's name and `sees_all`
+        # By the group's key, then by `sees_all` and the ids of the entries.
+        self._groups: dict[str, dict[tuple[int, ...], Rows]] = {}
+        # By execution, then by the pod's name and `sees_all`.
+        self._known: dict[str, dict[tuple[str, bool], _Known]] = {}
 
     def of_page(self, groups: Sequence[Group], known: Sequence[Rows], *, sees_all: bool, now: datetime) -> list[Rows]:
         """Return the rows of a page's groups. `known` is what was returned for the page before, or empty."""
@@ -98,14 +96,18 @@ class ExecutionRows:
 
     def forget_unless_in(self, old: Group | None, new: Group | None) -> None:
         """Drop the rows of the old group, and those of its entries that the new one does not have."""
-        if old is None or self._groups.pop(old.key, None) is None:
-            return  # no page shows it
+        if old is None:
+            return
+        self._groups.pop(old.key, None)
+        id = old.head.execution_id
+        if id not in self._known:
+            return  # no page has shown it
         kept = set() if new is None else {_pod_name(entry) for entry in new.entries}
         for name in map(_pod_name, old.entries):
             if name not in kept:
-                self.forget(old.head.execution_id, name)
-        if not self._known.get(old.head.execution_id):
-            self._known.pop(old.head.execution_id, None)
+                self.forget(id, name)
+        if not self._known[id]:
+            del self._known[id]
 
     def _row(self, entry: Entry, known: dict[tuple[str, bool], _Known], sees_all: bool, now: datetime) -> _Known:
         key, version = (_pod_name(entry), sees_all), self._usage.version
@@ -114,7 +116,14 @@ class ExecutionRows:
             usage = last.usage
         else:
             usage = self._usage.pod(entry.pod.metadata.key) if entry.pod is not None else None
-        if last is not None and last.usage == usage and _is_same(last.entry, entry) and _is_good(last, now):
+        if (
+            last is not None
+            and last.usage == usage
+            and last.entry.pod is entry.pod
+            and last.entry.row is entry.row
+            and last.entry.is_member == entry.is_member
+            and (not last.changes_with_time or timedelta() <= now - last.made_at < GOOD_FOR)
+        ):
             return last
         fragment = entry_fragment(entry, self._status(entry, now), usage, sees_all=sees_all)
         new = known[key] = _Known(entry, usage, version, now, changes_with_time(entry), fragment)
@@ -128,11 +137,3 @@ class ExecutionRows:
 
 def _pod_name(entry: Entry) -> str:
     return entry.pod.metadata.name if entry.pod is not None else ""
-
-
-def _is_good(known: _Known, now: datetime) -> bool:
-    return not known.changes_with_time or timedelta() <= now - known.made_at < GOOD_FOR
-
-
-def _is_same(one: Entry, other: Entry) -> bool:
-    return one.row is other.row and one.pod is other.pod and one.is_member == other.is_member

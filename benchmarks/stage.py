@@ -120,9 +120,15 @@ def stage(options: argparse.Namespace) -> Iterator[Stage]:
 
         django.setup()
         with process([*MANAGE, "web", f"--port={port}"], log=folder / "web.log") as web:
+            began = time.monotonic()
             _wait(lambda: _is_fresh(url), web, folder / "web.log")
+            ready = Stage(full, url, f"http://127.0.0.1:{port + 1}/metrics", psutil.Process(web.pid))
+            wait = ready.longest_wait() * 1000
+            print(
+                f"all lists read {time.monotonic() - began:.1f} s after its start; longest wait for the loop {wait:.0f} ms"
+            )
             try:
-                yield Stage(full, url, f"http://127.0.0.1:{port + 1}/metrics", psutil.Process(web.pid))
+                yield ready
             finally:
                 _say_problems(folder / "web.log")
 

@@ -12,6 +12,7 @@ no pool of connections beside the pool of threads.
 """
 
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable, Collection
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
@@ -26,6 +27,9 @@ P = ParamSpec("P")
 T = TypeVar("T")
 Application = Callable[[Any, Any, Any], Awaitable[None]]
 
+# A thread that computes keeps Python's lock for so long while the event loop waits for it, and the loop gives it up at each 16 kB that it
+# decrypts. With Python's own 5 ms, while a thread reads all executions, 256 kB of a first list keep the loop for a tenth of a second.
+SWITCH_SECONDS = 0.0002
 CLOSING_SECONDS = 2.0  # between two times that what is under way is cancelled, and before the first
 
 
@@ -128,6 +132,7 @@ _ALL = (requests, pages, background)
 
 
 def open_threads() -> None:
+    sys.setswitchinterval(SWITCH_SECONDS)
     for threads in _ALL:
         threads.open()
 

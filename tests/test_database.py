@@ -1,6 +1,7 @@
 """Database work in threads: how many, over which connections, and that none waits for another's query."""
 
 import asyncio
+import sys
 import threading
 from collections.abc import AsyncIterator
 from typing import Any
@@ -198,6 +199,15 @@ async def status_of(application: Any, address: str) -> int:
     code: int = (await browser.receive_output(timeout=30))["status"]
     await browser.wait(timeout=30)
     return code
+
+
+async def test_a_thread_that_computes_makes_the_loop_wait_for_less_than_a_millisecond_at_a_time() -> None:
+    sys.setswitchinterval(0.005)  # as Python begins
+    database.open_threads()
+    try:
+        assert sys.getswitchinterval() < 0.001
+    finally:
+        await database.close_threads()
 
 
 async def test_views_that_wait_for_something_else_than_the_database_hold_no_thread(settings: Settings) -> None:

@@ -290,8 +290,7 @@ class Execution(models.Model):
 
     @property
     def object_name(self) -> str:
-        """The name of the execution's Kubernetes objects, derived from its id so that a retry finds existing ones."""
-        return f"{self.kind}-{self.id}"
+        return object_name_of(self.kind, self.id)
 
     @property
     def is_final(self) -> bool:
@@ -300,6 +299,11 @@ class Execution(models.Model):
     @property
     def holds_slots(self) -> bool:
         return self.slots_reserved_at is not None and self.slots_freed_at is None
+
+
+def object_name_of(kind: str, id: str) -> str:
+    """Return the name of an execution's Kubernetes objects, derived from its id so that a retry finds existing ones."""
+    return f"{kind}-{id}"
 
 
 def _refuse_frozen(columns: Iterable[str]) -> None:

@@ -130,14 +130,11 @@ class Store(Generic[T]):
         self._tell(old, None)
         return True
 
-    def keep_only(self, keys: Collection[str]) -> int:
-        """Forget all others, as after a list; return how many went."""
-        return sum(self.discard(key) for key in [key for key in self._objects if key not in keys])
-
     def replace(self, objects: Iterable[T]) -> int:
         """Become exactly these objects, touching only what differs; return how many changes that took."""
         listed = {changed.metadata.key: changed for changed in objects}
-        return self.keep_only(listed.keys()) + sum(self.apply(changed) for changed in listed.values())
+        gone = sum(self.discard(key) for key in [key for key in self._objects if key not in listed])
+        return gone + sum(self.apply(changed) for changed in listed.values())
 
     def mark_synced(self, now: float) -> None:
         """Note that a whole list has been taken in, or that the watch has proved to be alive after one."""

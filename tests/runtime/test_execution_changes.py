@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grid.changefeed import EVERYTHING, Change
-from grid.runtime.executions import ActiveExecutions, ExecutionRow, SnapshotVersions, read_versions
+from grid.runtime.executions import PUT_AT_ONCE, TOPIC, ActiveExecutions, ExecutionRow, SnapshotVersions, read_versions
 from grid.watch.hub import Hub
 from tests.dashboard.executing import ROW
 from tests.support.changefeed import ScriptedFeed
@@ -75,6 +76,60 @@ async def test_what_a_feed_tells_of_is_read_at_once_and_nothing_else() -> None:
         assert row.state == "failed"
         assert executions.get("e8") is None
         assert len(executions.values()) == 100
+
+
+@virtual_time
+async def test_at_the_start_all_rows_are_read_once() -> None:
+    database = Database()
+    database.write("one")
+    async with following(database, ScriptedFeed()) as executions:
+        assert executions.get("one") is not None
+        assert database.reads == ["versions", "all"]
+
+
+class _SilentFeed(ScriptedFeed):
+    async def changes(self) -> AsyncGenerator[Collection[Change]]:
+        await asyncio.Event().wait()
+        yield ()
+
+
+@virtual_time
+async def test_a_feed_that_never_begins_delays_the_first_rows_by_a_second() -> None:
+    database = Database()
+    database.write("one")
+    async with following(database, _SilentFeed()) as executions:
+        assert not database.reads
+        await passes(0.6)
+        assert executions.get("one") is not None
+
+
+async def test_many_rows_are_taken_in_by_slices_so_that_others_can_run() -> None:
+    database = Database()
+    for number in range(2 * PUT_AT_ONCE + 1):
+        database.write(f"e{number}")
+    executions = ActiveExecutions(Hub(), clock=lambda: NOW, ask=database.ask)
+    reading, sizes = asyncio.create_task(executions.refresh()), [0]
+    while not reading.done():
+        await asyncio.sleep(0)
+        sizes.append(len(executions.values()))
+    assert {after - before for before, after in pairwise(sizes)} - {0} == {PUT_AT_ONCE, 1}
+    assert executions.version == 1
+
+
+async def test_who_is_cancelled_between_two_slices_has_told_of_the_first_and_the_others_are_read_later() -> None:
+    database, hub = Database(), Hub()
+    for number in range(PUT_AT_ONCE + 1):
+        database.write(f"e{number}")
+    executions = ActiveExecutions(hub, clock=lambda: NOW, ask=database.ask)
+    with hub.subscribe({TOPIC}) as subscription:
+        reading = asyncio.create_task(executions.refresh())
+        while not executions.values():  # noqa: ASYNC110  between two slices there is no event
+            await asyncio.sleep(0)
+        await cancelled(reading)
+        assert await subscription.changed() == {TOPIC}
+    assert len(executions.values()) == PUT_AT_ONCE
+    assert await executions.refresh()
+    assert len(executions.values()) == PUT_AT_ONCE + 1
 
 
 @virtual_time
@@ -211,7 +266,7 @@ async def test_a_feed_that_fails_in_a_way_nobody_foresaw_leaves_asking_as_it_was
     database.write("one")
     executions = ActiveExecutions(Hub(), clock=lambda: NOW, feed=Broken(), ask=database.ask, rng=random.Random(1))
     task = asyncio.create_task(executions.run())
-    await passes(0.1)
+    await passes(1.1)
     assert executions.get("one") is not None
     await cancelled(task)
 

@@ -96,6 +96,7 @@ def test_reading_costs_few_queries_however_many_there_are(people: People) -> Non
     assert (len(rows), len(mark)) == (3, 3)
     read = " ".join(query["sql"] for query in rows)
     assert not any(large in read for large in ("executionlog", '"spec"')), "no list shows what is large"
+    assert '"node_pool"' not in read, "of a tier only its name is shown"
 
 
 def test_the_mark_differs_after_every_kind_of_write(people: People) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from grid.errors import ClusterUnavailable, Rejected, TooManyRequests
+from grid.kube.objects import Pod
 from grid.kube.resources import PODS
 from grid.watch.listing import Timing
 from tests.support.builders import pod
@@ -248,6 +249,36 @@ async def test_a_complete_streaming_list_is_taken_in_by_the_hundred_so_that_othe
             await asyncio.sleep(0)
             sizes.append(len(it.store))
         assert {after - before for before, after in pairwise(sizes)} - {0} == {100}
+
+
+@virtual_time
+async def test_what_went_while_nobody_listened_is_looked_for_in_slices_so_that_others_can_run() -> None:
+    names = [f"p{number}" for number in range(1000)]
+    cluster = cluster_of(*names)
+    async with following(cluster, timing=Timing(keys_at_once=300)) as it:
+        await until(lambda: len(it.store) == 1000 and cluster.open_watches == 1, within=5)
+        cluster.lose_events(1000)
+        for name in names:
+            cluster.remove(PODS, name, namespace="compute-grid")
+        cluster.compact()
+        cluster.drop_watch()
+        loop, slices, is_begun = asyncio.get_running_loop(), list[int](), False
+
+        def end() -> None:
+            nonlocal is_begun
+            is_begun = False
+
+        def note(old: Pod | None, new: Pod | None) -> None:
+            nonlocal is_begun
+            if not is_begun:
+                slices.append(0)
+                loop.call_soon(end)
+            is_begun = True
+            slices[-1] += 1
+
+        it.store.subscribe(note)
+        await until(lambda: not it.names(), within=60)
+        assert slices == [300, 300, 300, 100]
 
 
 @virtual_time

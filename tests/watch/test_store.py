@@ -159,7 +159,7 @@ def test_every_change_counts_once_and_the_number_of_those_that_went_is_told() ->
         pods.apply(a_pod(name))
     assert pods.discard("compute-grid/a")
     assert pods.version == 4
-    assert pods.keep_only({"compute-grid/b"}) == 1
+    assert pods.replace([a_pod("b")]) == 1
     assert (pods.version, len(pods), set(pods.keys())) == (5, 1, {"compute-grid/b"})
 
 

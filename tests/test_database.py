@@ -119,6 +119,18 @@ async def test_postgresql_cancels_what_takes_too_long_and_the_thread_goes_on(set
         await threads.close()
 
 
+def test_postgresql_plans_a_statement_that_is_repeated_once() -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("SQLite plans them in this process.")
+    for number in range(10):
+        User.objects.filter(username=f"user-{number}").exists()
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT generic_plans + custom_plans FROM pg_prepared_statements WHERE statement LIKE '%grid_user%'"
+        )
+        assert cursor.fetchall() == [(5,)]  # the first five were not prepared
+
+
 async def test_a_connection_that_the_server_has_closed_is_replaced() -> None:
     if connection.vendor != "postgresql":
         pytest.skip("SQLite has no server.")

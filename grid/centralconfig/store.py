@@ -87,7 +87,8 @@ def reset(key: str, *, actor: User) -> int:
 def _values(settings: Iterable[Setting]) -> dict[str, int]:
     wanted = list(settings)
     keys = {key for setting in wanted for key in (setting.key, setting.general) if key}
-    stored = dict(ConfigRecord.objects.filter(namespace=NAMESPACE, key__in=keys).values_list("key", "value"))
+    records = ConfigRecord.objects.filter(namespace=NAMESPACE, key__in=keys).order_by()
+    stored = dict(records.values_list("key", "value"))
 
     def value(setting: Setting) -> int:
         texts = (stored[key] for key in (setting.key, setting.general) if key in stored)

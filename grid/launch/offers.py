@@ -16,8 +16,9 @@ def projects_for(user: User) -> QuerySet[Project]:
     """Return the projects that the user may launch in."""
     if not user.is_active:
         return Project.objects.none()
-    mine = Membership.objects.filter(user=user, role__in=Membership.CONTRIBUTING).values("project")
-    return Project.objects.filter(pk__in=mine, is_archived=False)
+    return Project.objects.filter(
+        is_archived=False, memberships__user=user, memberships__role__in=Membership.CONTRIBUTING
+    )
 
 
 def may_launch_in(user: User, project: Project) -> bool:

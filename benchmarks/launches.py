@@ -4,8 +4,8 @@
 
 The database is a SQLite file, or the empty PostgreSQL database that DATABASE_URL names, with ENDED executions of history. Many users
 launch more than their slots allow, so that some wait. Reported: rows written by the form's side, admissions a second (one
-transaction), each with the CPU of this process, the statements that took longest and the one that took most of that CPU; and the
-time from the first poll until every admitted pod exists. No slot may be given twice.
+transaction), each with the CPU of this process and of PostgreSQL's for it, the statements that took longest and the one that took most
+of this process's CPU; and the time from the first poll until every admitted pod exists. No slot may be given twice.
 """
 
 import argparse
@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+import psutil
+
 from benchmarks import history
 from benchmarks.database import in_database
 
@@ -27,10 +29,11 @@ SLOWEST = 3
 
 @dataclass
 class Spent:
-    """Seconds of one step, by the clock and of this process, and what its statements took, the slowest of each kind."""
+    """Seconds of one step, by the clock, of this process and of the server's, and what its statements took, the slowest of each text."""
 
     wall: float = 0.0
     cpu: float = 0.0
+    server_cpu: float = 0.0
     statements: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     def watch(self, execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
@@ -39,27 +42,36 @@ class Spent:
             return execute(sql, params, many, context)
         finally:
             took = time.perf_counter() - began, time.thread_time() - own
-            kind = " ".join(sql.replace('"', "").split())
-            kind = kind[:40] + (" ... " + kind.partition(" WHERE ")[2][-60:] if " WHERE " in kind else "")
-            self.statements[kind] = max(self.statements.get(kind, (0.0, 0.0)), took)
+            self.statements[sql] = max(self.statements.get(sql, (0.0, 0.0)), took)
 
     def report(self, what: str, count: int) -> None:
-        print(
-            f"{what} {count} in {self.wall:.2f} s: {count / self.wall:.0f}/s; {self.cpu * 1000 / count:.1f} ms of CPU each"
-        )
+        each = f"{self.cpu * 1000 / count:.1f} ms of CPU each, {self.server_cpu * 1000 / count:.1f} of the server"
+        print(f"{what} {count} in {self.wall:.2f} s: {count / self.wall:.0f}/s; {each}")
         slowest = sorted(self.statements.items(), key=lambda entry: entry[1], reverse=True)[:SLOWEST]
-        for kind, (wall, cpu) in [*slowest, max(self.statements.items(), key=lambda entry: entry[1][1])]:
-            print(f"  {wall * 1000:6.1f} ms ({cpu * 1000:.1f} of CPU) {kind}")
+        for sql, (wall, cpu) in [*slowest, max(self.statements.items(), key=lambda entry: entry[1][1])]:
+            kind, _, wanted = " ".join(sql.replace('"', "").split()).partition(" WHERE ")
+            print(f"  {wall * 1000:6.1f} ms ({cpu * 1000:.1f} of CPU) {kind[:40]} ... {wanted[-60:]}")
 
 
 @contextmanager
 def spending() -> Iterator[Spent]:
     from django.db import connection
 
-    spent, began, own = Spent(), time.perf_counter(), time.process_time()
+    spent, served, began, own = Spent(), server_cpu(), time.perf_counter(), time.process_time()
     with connection.execute_wrapper(spent.watch):
         yield spent
     spent.wall, spent.cpu = time.perf_counter() - began, time.process_time() - own
+    spent.server_cpu = server_cpu() - served
+
+
+def server_cpu() -> float:
+    """Seconds of PostgreSQL's process for this connection, which has to be on this machine; 0 of SQLite, which has none."""
+    from django.db import connection
+
+    if connection.vendor != "postgresql":
+        return 0.0
+    times = psutil.Process(connection.connection.info.backend_pid).cpu_times()
+    return float(times.user + times.system)
 
 
 def measure(launches: int, ended: int) -> None:

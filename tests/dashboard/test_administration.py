@@ -101,6 +101,12 @@ def test_a_project_has_members(admin: Client, people: People) -> None:
     assert "<script>alert" not in page
 
 
+def test_projects_with_more_members_than_a_statement_has_conditions_are_listed(admin: Client, people: People) -> None:
+    members = User.objects.bulk_create(User(username=f"user-{number}") for number in range(1001))
+    make_project(people.owner, *members)
+    assert "user-1000" in admin.get("/projects/").content.decode()
+
+
 def test_change_of_roles_is_recorded_and_undone(admin: Client, people: People) -> None:
     project = make_project(people.owner, people.teammate)
     page = admin.get("/projects/churn/")

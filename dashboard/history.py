@@ -16,6 +16,7 @@ from django.db.models import Model, Q, QuerySet
 
 from dashboard.access import Viewer, may_observe
 from dashboard.viewmodels.executions_view import Choices, ExecutionsView, offered
+from grid.database import planned_for_values
 from grid.models import Execution, HardwareTier, Membership, Project, State, User
 from grid.models.environment import Kind
 
@@ -68,6 +69,7 @@ class HistoryPage:
     searched_to: datetime | None = None
 
 
+@planned_for_values()
 def ended_page(viewer: Viewer, view: ExecutionsView, *, searched: int = SEARCHED) -> HistoryPage:
     """Return the page that the view's `before` or `after` names, or the newest page. A filter searches about `searched` executions."""
     after, before = Position.parse(view.after), Position.parse(view.before)

@@ -13,14 +13,14 @@ no pool of connections beside the pool of threads.
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any, ParamSpec, TypeVar
 
 from asgiref.sync import ThreadSensitiveContext, sync_to_async
 from django.conf import settings
-from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 P = ParamSpec("P")
@@ -53,6 +53,20 @@ def _with_timeout(database: dict[str, Any]) -> dict[str, Any]:
     options = database["OPTIONS"]
     limited = f"-c statement_timeout={settings.STATEMENT_SECONDS * 1000:.0f} {options.get('options', '')}".strip()
     return {**database, "OPTIONS": {**options, "options": limited}}
+
+
+@contextmanager
+def planned_for_values() -> Iterator[None]:
+    """Have PostgreSQL plan every statement of the block for the values that it is asked with. Otherwise one that is prepared gets a plan
+    for all values, and none is right for a text that is everywhere and one that is nowhere."""
+    own = connections[DEFAULT_DB_ALIAS]
+    if own.vendor != "postgresql":
+        yield
+        return
+    with transaction.atomic():
+        with own.cursor() as cursor:
+            cursor.execute("SET LOCAL plan_cache_mode = force_custom_plan")
+        yield
 
 
 def _cancel(connection: BaseDatabaseWrapper) -> None:

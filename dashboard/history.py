@@ -110,12 +110,11 @@ def _read(
     each = max(PER_PAGE, searched // len(sources))
     for source in sources:
         line = _from(source, start, towards_newer).order_by(*order)
-        rows = line
-        if is_indexed:
-            rows = line.filter(wanted)
-        elif wanted:
-            rows = Execution.objects.filter(wanted, pk__in=line.values("pk")[:each]).order_by(*order)
-            limits += [_position(last) for last in line.only("ended_at")[each - 1 : each]]
+        rows = line.filter(wanted)
+        if wanted and not is_indexed:
+            for last in line.only("ended_at")[each - 1 : each]:
+                limits.append(_position(last))
+                rows = rows.filter(**{"ended_at__lte" if towards_newer else "ended_at__gte": last.ended_at})
         joined = rows.select_related("owner", "project", "tier").defer("spec")
         found |= {row.pk: row for row in joined[: PER_PAGE + 1]}
 

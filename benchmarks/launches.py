@@ -1,17 +1,18 @@
 """How many launches a second the controller admits and creates: real database, cluster in memory that answers at once.
 
-    .venv/bin/python -m benchmarks.launches [LAUNCHES] [--history ENDED]
+    .venv/bin/python -m benchmarks.launches [LAUNCHES] [--history ENDED] [--at-once THREADS]
 
 The database is a SQLite file, or the empty PostgreSQL database that DATABASE_URL names, with ENDED executions of history. Many users
-launch more than their slots allow, so that some wait. Reported: rows written by the form's side, admissions a second (one
-transaction), each with the CPU of this process and of PostgreSQL's for it, the statements that took longest and the one that took most
-of this process's CPU; and the time from the first poll until every admitted pod exists. No slot may be given twice.
+launch more than their slots allow, so that some wait; one after the other, or THREADS at once as in a web process, which has 24 for
+requests. Reported: rows written by the form's side, admissions a second (one transaction), each with the CPU of this process and of
+PostgreSQL's for it, the statements that took longest and the one that took most of this process's CPU; and the time from the first poll
+until every admitted pod exists. No slot may be given twice.
 """
 
 import argparse
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -55,26 +56,54 @@ class Spent:
 
 @contextmanager
 def spending() -> Iterator[Spent]:
+    """Watch this thread's connection, and those that others make meanwhile."""
     from django.db import connection
+    from django.db.backends.signals import connection_created
+
+    def watch_another(connection: Any, **_: object) -> None:
+        connection.execute_wrappers.append(spent.watch)
 
     spent, served, began, own = Spent(), server_cpu(), time.perf_counter(), time.process_time()
+    connection_created.connect(watch_another)
     with connection.execute_wrapper(spent.watch):
         yield spent
+    connection_created.disconnect(watch_another)
     spent.wall, spent.cpu = time.perf_counter() - began, time.process_time() - own
     spent.server_cpu = server_cpu() - served
 
 
 def server_cpu() -> float:
-    """Seconds of PostgreSQL's process for this connection, which has to be on this machine; 0 of SQLite, which has none."""
+    """Seconds of PostgreSQL's processes for our connections, which have to be on this machine; 0 of SQLite, which has none."""
     from django.db import connection
 
     if connection.vendor != "postgresql":
         return 0.0
-    times = psutil.Process(connection.connection.info.backend_pid).cpu_times()
-    return float(times.user + times.system)
+    ours = "datname = current_database() AND backend_type = 'client backend'"
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT pid FROM pg_stat_activity WHERE {ours}")
+        times = [psutil.Process(pid).cpu_times() for (pid,) in cursor.fetchall()]
+    return float(sum(one.user + one.system for one in times))
 
 
-def measure(launches: int, ended: int) -> None:
+def in_threads(work: Callable[[int], object], numbers: Sequence[int], at_once: int) -> Spent:
+    """Do the work for each number in so many of the product's threads."""
+    from grid.database import DatabaseThreads
+
+    def share(first: int) -> None:
+        for number in numbers[first::at_once]:
+            work(number)
+
+    threads = DatabaseThreads(at_once, "launches")
+    threads.open()
+    assert threads.executor is not None
+    with spending() as spent:
+        for done in [threads.executor.submit(share, first) for first in range(at_once)]:
+            done.result()
+    asyncio.run(threads.close())
+    return spent
+
+
+def measure(launches: int, ended: int, at_once: int) -> None:
     from django.core.management import call_command
     from django.db.models import Count
 
@@ -95,16 +124,17 @@ def measure(launches: int, ended: int) -> None:
     users = [User.objects.create(username=f"owner-{number}") for number in range(USERS)]
     projects = [Project.objects.start(id=user.username, name=user.username, owner=user) for user in users]
     limit = GLOBAL_QUEUE_LIMIT.default
+
+    def launch(number: int) -> None:
+        owner, project = users[number % USERS], projects[number % USERS]
+        submit(LaunchRequest(owner, project, environment, tier, "workspace"), now=datetime.now(UTC))
+
     for what, numbers in (
         ("launched", range(min(launches, limit))),
         ("launched into a full queue", range(limit, launches)),
     ):
-        with spending() as submitting:
-            for number in numbers:
-                owner, project = users[number % USERS], projects[number % USERS]
-                submit(LaunchRequest(owner, project, environment, tier, "workspace"), now=datetime.now(UTC))
         if numbers:
-            submitting.report(what, len(numbers))
+            in_threads(launch, numbers, at_once).report(what, len(numbers))
     with spending() as admitting:
         admitted = len(admission.admit_waiting(LOCAL, now=datetime.now(UTC)))
     admitting.report("admitted", admitted)
@@ -141,5 +171,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("launches", type=int, nargs="?", default=1050)
     parser.add_argument("--history", type=int, default=0)
+    parser.add_argument("--at-once", type=int, default=1)
     given = parser.parse_args()
-    in_database(lambda: measure(given.launches, given.history))
+    in_database(lambda: measure(given.launches, given.history, given.at_once))

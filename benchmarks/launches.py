@@ -87,7 +87,11 @@ def server_cpu() -> float:
 
 def in_threads(work: Callable[[int], object], numbers: Sequence[int], at_once: int) -> Spent:
     """Do the work for each number in so many of the product's threads."""
+    from django.db import connections
+
     from grid.database import DatabaseThreads
+
+    connections.settings["default"]["CONN_MAX_AGE"] = None  # or no process of the server is left to say its CPU
 
     def share(first: int) -> None:
         for number in numbers[first::at_once]:

@@ -136,20 +136,20 @@ class Controller:
             self._queue.close()
 
     async def poll(self) -> None:
-        """Poll the database once: stop clusters whose parent has ended, enqueue rows written since the last poll, and run
-        `poll_overdue`."""
+        """Poll the database once: stop clusters whose parent has ended and what belongs to people who have left, enqueue rows written
+        since the last poll, and run `poll_overdue`."""
         for id in await self._database(attached.stop_with_parents, self._data_plane, now=self._clock()):
             logger.info("execution=%s ends with what it was attached to", id)
         versions = await self._database(ledger.row_versions, self._data_plane)
         self._take_versions(versions)
         for id in self._known.keys() - versions.keys():
             self._settled(id)
+        await self._stop_departed()
         await self.poll_overdue()
 
     async def poll_overdue(self) -> None:
         """Poll the database for what time decides: owners who left a project too long ago, executions past their timeout, and the queue."""
-        for id in await self._database(departures.stop_departed, self._data_plane, now=self._clock()):
-            logger.info("execution=%s ends, its owner has lost access to the project", id)
+        await self._stop_departed(noted_only=True)
         self._context.limits, overdue = await self._database(ledger.overdue, self._data_plane, now=self._clock())
         for id in overdue:
             self._queue.add(id)
@@ -166,13 +166,18 @@ class Controller:
         for id in await self._database(attached.stop_with_parents, self._data_plane, now=self._clock()):
             logger.info("execution=%s ends with what it was attached to", id)
         if any(change.project for change in changes):
-            for id in await self._database(departures.stop_departed, self._data_plane, now=self._clock()):
-                logger.info("execution=%s ends, its owner has lost access to the project", id)
+            await self._stop_departed()
         versions = await self._database(ledger.row_versions, self._data_plane, ids)
         self._take_versions(versions)
         for id in ids - versions.keys():
             self._settled(id)
         await self._admit()
+
+    async def _stop_departed(self, *, noted_only: bool = False) -> None:
+        for id in await self._database(
+            departures.stop_departed, self._data_plane, now=self._clock(), noted_only=noted_only
+        ):
+            logger.info("execution=%s ends, its owner has lost access to the project", id)
 
     def _take_versions(self, versions: Mapping[str, int]) -> None:
         for id in to_reconcile(versions, self._known):

@@ -9,6 +9,7 @@ from django.db import connection
 from django.utils import timezone
 
 from grid.centralconfig import ACCESS_LOST_TIMEOUT
+from grid.changefeed import Change
 from grid.launch.departures import stop_departed
 from grid.launch.request import request_stop
 from grid.models import Execution, Membership, State, User
@@ -63,6 +64,21 @@ async def test_what_the_leaver_runs_ends_after_ten_minutes_with_the_reason(shop:
     assert [entry.reason for entry in notes(theirs, "left_project")] == ["left_project"] * 2
     assert len(notes(theirs, "AccessLost")) == 1
     assert left(world) == []
+
+
+@in_world
+async def test_between_two_looks_at_everybody_only_time_is_looked_at(shop: Shop, theirs: Execution) -> None:
+    world = World()
+    controller = world.controller()
+    await to_running(world, controller)
+    leave(shop)
+    await controller.poll_overdue()
+    assert fresh(theirs).access_lost_at is None, "who leaves is told by a feed, or found when everything is polled"
+    await controller.poll_told({Change(project=shop.project.pk)})
+    assert fresh(theirs).access_lost_at == world.now
+    world.passes(600)
+    await controller.poll_overdue()
+    assert fresh(theirs).stop_requested_at is not None
 
 
 def test_who_comes_back_while_another_one_is_being_stopped_goes_on(shop: Shop, theirs: Execution) -> None:

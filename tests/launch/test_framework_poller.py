@@ -319,6 +319,29 @@ async def test_outages_of_the_cluster_and_the_database_are_waited_out(shop: Shop
 
 
 @in_world
+async def test_an_api_server_that_never_answers_a_write_ends_no_visit_for_good(
+    shop: Shop, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world, framework, cluster = World(), FakeFramework(), shop.launch_cluster()
+    controller = await running_clusters(world, framework, cluster)
+    patch, is_away = world.cluster.patch, True
+
+    async def patched(*args: Any, **kwargs: Any) -> RawObject:
+        if is_away:
+            await asyncio.sleep(3600)
+        return await patch(*args, **kwargs)
+
+    monkeypatch.setattr(world.cluster, "patch", patched)
+    async with asking(world, controller):
+        await passes(20)
+        assert "The cluster took too long to answer." in caplog.text
+        assert len(framework.times(cluster)) > 1
+        is_away = False
+        await passes(30)
+    assert answered(world) == {cluster.pk}
+
+
+@in_world
 async def test_a_stopped_cluster_is_asked_no_more(shop: Shop) -> None:
     world, execution, framework = World(), shop.launch_cluster(), FakeFramework()
     controller = await running_clusters(world, framework, execution)

@@ -13,6 +13,7 @@ import logging
 import random
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
+from itertools import groupby
 
 import aiohttp
 
@@ -41,7 +42,7 @@ PERIOD_SECONDS = 5.0
 # ones do, because the process wakes once for all.
 SPREAD_SECONDS = (0.0, 0.5, 1.0, 1.5)
 ANSWER_SECONDS = 3.0
-VISIT_SECONDS = 10.0
+WRITE_SECONDS = 10.0  # for all that a visit writes of one kind
 AT_ONCE = 32
 # A silent head occupies its place for the whole timeout.
 SILENT_AT_ONCE = 16
@@ -74,6 +75,9 @@ class _Visits:
     def lacks_sample(self, now: float) -> bool:
         # Half a round early rather than half a round late, so that the mean comes out.
         return now - self.sampled_at >= SAMPLE_SECONDS - PERIOD_SECONDS / 2
+
+
+_Due = tuple[str, _Visits, bool]  # the id of a cluster to visit, what is known of it, and whether to poll its head
 
 
 def new_session() -> aiohttp.ClientSession:
@@ -114,8 +118,8 @@ class FrameworkPoller:
             while True:
                 pause = PERIOD_SECONDS * self._rng.uniform(0.9, 1.0)  # so that three rounds are at most SAMPLE_SECONDS
                 try:
-                    for id, is_asked in await self._round():
-                        tasks.create_task(self._visit(http, id, is_asked))
+                    for place, due in groupby(await self._round(), key=lambda visit: visit[1].place):
+                        tasks.create_task(self._visit_together(tasks, http, place, tuple(due)))
                     backoff.reset()
                     self._failing = False
                     self._troubles.tell_if_over()
@@ -128,21 +132,21 @@ class FrameworkPoller:
 
     # --- Rounds ---
 
-    async def _round(self) -> list[tuple[str, bool]]:
-        """Return the clusters to visit now, and whether to poll their heads: all that run, except those whose visit still goes on, and
-        those at rest until their next sample."""
+    async def _round(self) -> list[_Due]:
+        """Return the clusters to visit now, by their places, and whether to poll their heads: all that run, except those whose visit still
+        goes on, and those at rest until their next sample."""
         await self._store_samples()
         known = {id: visits.stored.revision for id, visits in self._visits.items()}
         plane = self._context.target.data_plane
         self._take_over(*await self._context.database(ledger.running_clusters, plane, known))
         chosen, now = self._silent_to_ask(), self._context.monotonic()
-        due = []
+        due: list[_Due] = []
         for id, visits in self._visits.items():
             is_restless = id in chosen if visits.silences else not visits.is_at_rest
             if not visits.is_busy and (is_restless or visits.lacks_sample(now)):
-                visits.begun_at = now
-                due.append((id, is_restless or not visits.silences))
-        return due
+                visits.begun_at, visits.is_busy = now, True
+                due.append((id, visits, is_restless or not visits.silences))
+        return sorted(due, key=lambda visit: visit[1].place)
 
     async def _store_samples(self) -> None:
         """Store the samples of the last round. Those that an outage of the database loses are taken anew in this round."""
@@ -188,13 +192,17 @@ class FrameworkPoller:
             if pod is not None and (visits := self._visits.get(execution_of(pod))) is not None:
                 visits.is_at_rest, visits.seen = False, None
 
-    async def _visit(self, http: aiohttp.ClientSession, id: str, is_asked: bool) -> None:
-        visits = self._visits[id]
-        visits.is_busy = True
+    async def _visit_together(
+        self, tasks: asyncio.TaskGroup, http: aiohttp.ClientSession, place: float, due: Sequence[_Due]
+    ) -> None:
+        await asyncio.sleep(place)  # one timer for all
+        for id, visits, is_asked in due:
+            tasks.create_task(self._visit(http, id, visits, is_asked))
+
+    async def _visit(self, http: aiohttp.ClientSession, id: str, visits: _Visits, is_asked: bool) -> None:
         failure, is_done = "", False
         try:
-            await asyncio.sleep(visits.place)
-            async with self._places, asyncio.timeout(VISIT_SECONDS):
+            async with self._places:
                 failure = await self._look(http, id, visits, is_asked)
             is_done = not failure
         except (GridError, TimeoutError) as error:
@@ -271,9 +279,13 @@ class FrameworkPoller:
         now = self._context.monotonic()
         alive = {pod.metadata.uid for pod in workers}
         visits.written_at = {uid: at for uid, at in visits.written_at.items() if uid in alive}
-        for pod, notes in costs.changed(report, workers, visits.written_at, now=now):
-            await self._annotate_worker(pod, notes)
-            visits.written_at[pod.metadata.uid] = now
+        changed = costs.changed(report, workers, visits.written_at, now=now)
+        if not changed:
+            return  # without a timer, as most visits
+        async with asyncio.timeout(WRITE_SECONDS):
+            for pod, notes in changed:
+                await self._annotate_worker(pod, notes)
+                visits.written_at[pod.metadata.uid] = now
 
     async def _annotate_worker(self, pod: Pod, notes: costs.Notes) -> None:
         # With the uid the patch applies to this very pod or to none.
@@ -295,7 +307,8 @@ class FrameworkPoller:
         body = {"metadata": {"annotations": {KEYS.demand: write_demand(Demand(wanted, now))}}}
         meta = autoscaler.metadata
         try:
-            await self._context.api.patch(AUTOSCALERS, meta.name, body, namespace=meta.namespace)
+            async with asyncio.timeout(WRITE_SECONDS):
+                await self._context.api.patch(AUTOSCALERS, meta.name, body, namespace=meta.namespace)
         except (NotFound, Conflict) as error:
             logger.debug("autoscaler is gone or was changed meanwhile name=%s reason=%s", meta.key, error)
 
@@ -313,7 +326,8 @@ class FrameworkPoller:
         self._taken.append(TakenSample(id, self._context.clock(), sample))
         visits.sampled_at = visits.begun_at
         if now - visits.thinned_at >= THIN_SECONDS:
-            await self._context.database(samples.thin, id, now=self._context.clock())
+            async with asyncio.timeout(WRITE_SECONDS):
+                await self._context.database(samples.thin, id, now=self._context.clock())
             visits.thinned_at = now
 
     def _autoscaler(self, id: str) -> Autoscaler | None:

@@ -7,7 +7,7 @@ newest state and skips the states between, so it gets fewer updates, never older
 import asyncio
 import logging
 from collections.abc import Hashable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -170,9 +170,11 @@ class Feed:
     async def _until_due(self, subscription: Subscription, tick_at: float, *, not_before: float) -> float:
         """Wait until a topic has changed or `tick_at` has come, and then for the end of the rest. Return the loop's time at the end."""
         loop = asyncio.get_running_loop()
-        with suppress(TimeoutError):
-            async with asyncio.timeout_at(tick_at):
-                await subscription.changed()
+        alarm = loop.call_at(tick_at, subscription.mark, "tick")
+        try:
+            await subscription.changed()
+        finally:
+            alarm.cancel()
         if loop.time() < not_before:
             await asyncio.sleep(not_before - loop.time())
             subscription.taken()  # the coming look sees what has changed meanwhile

@@ -96,7 +96,11 @@ def changes(old: Shown, new: Shown) -> list[PageUpdate]:
 def _region_changes(region: str, old: Sequence[Fragment], new: Sequence[Fragment]) -> list[PageUpdate]:
     if not old or not new:
         return [PageUpdate("fill", region, tuple(new))] if old or new else []
-    # Nearly always none comes, goes or moves, or only between the first and the last rows: then the others need no thought.
+    # Nearly always none comes, goes or moves. Else the first and the last rows that stay need no thought.
+    if len(old) == len(new):
+        others = [(was, now) for was, now in zip(old, new, strict=True) if was is not now]
+        if all(was.id == now.id for was, now in others):
+            return [PageUpdate("replace", now.id, (now,)) for was, now in others if was != now]
     head = _same_ids(zip(old, new, strict=False))
     tail = _same_ids(zip(reversed(old[head:]), reversed(new[head:]), strict=False))
     found = _moves(region, old[head - 1].id if head else "", old[head : len(old) - tail], new[head : len(new) - tail])

@@ -82,7 +82,7 @@ def cluster_of(executions: "Sequence[Execution]") -> "FakeCluster":
 
 
 async def measure(executions: "Sequence[Execution]", options: argparse.Namespace) -> None:
-    from grid.changefeed import feed_of
+    from grid.changefeed import CONTROLLER_PERIOD_SECONDS, feed_of
     from grid.database import background
     from grid.launch.context import LaunchTarget
     from grid.launch.controller import Controller
@@ -104,7 +104,7 @@ async def measure(executions: "Sequence[Execution]", options: argparse.Namespace
         return await reconcile(self, execution_id)
 
     Reconciler.reconcile = looked  # type: ignore[method-assign]
-    cluster, feed = cluster_of(executions), feed_of()
+    cluster, feed = cluster_of(executions), feed_of(period=CONTROLLER_PERIOD_SECONDS)
     controller = Controller(cluster, LaunchTarget(LOCAL, NAMESPACE, lambda id: "token"), database=counted)
     assert feed is not None, "a file has a feed"
     controller.listen_to(feed)

@@ -46,7 +46,7 @@ def main(options: argparse.Namespace) -> None:
 
 
 async def measure(first: str, options: argparse.Namespace, folder: Path) -> None:
-    from grid.changefeed import feed_of
+    from grid.changefeed import CONTROLLER_PERIOD_SECONDS, feed_of
     from grid.database import background
     from grid.launch.context import LaunchTarget
     from grid.launch.controller import Controller
@@ -61,7 +61,11 @@ async def measure(first: str, options: argparse.Namespace, folder: Path) -> None
         calls[work.__name__] += 1
         return await background.run(work, *args, **kwargs)
 
-    world, target, feed = World(now=datetime.now(UTC)), LaunchTarget(LOCAL, NAMESPACE, lambda id: "token"), feed_of()
+    world, target, feed = (
+        World(now=datetime.now(UTC)),
+        LaunchTarget(LOCAL, NAMESPACE, lambda id: "token"),
+        feed_of(period=CONTROLLER_PERIOD_SECONDS),
+    )
     await to_running(world, Controller(world.cluster, target))
     await sync_to_async(copy_rows)(first, options.clusters)
     answers = copy_objects(world.cluster, first, options.clusters)

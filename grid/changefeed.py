@@ -32,9 +32,8 @@ from grid.triggers import CHANNEL, TABLE
 logger = logging.getLogger(__name__)
 
 PERIOD_SECONDS = 0.05
-# Looking costs a tenth of a process that has nothing else to do, most of it for waking up.
-QUIET_PERIOD_SECONDS = 0.1  # after some seconds without a reported write
-QUIET_AFTER_SECONDS = 5.0
+# Of a controller, which nobody watches: looking costs a tenth of what it does while all rests, most of it for waking up.
+CONTROLLER_PERIOD_SECONDS = 0.1
 IDENTITY_SECONDS = 1.0  # between two looks whether the file is still the same
 SOUND_SECONDS = 5.0  # a feed that is lost sooner does not count as recovered
 PROBE_SECONDS = 60.0  # a feed that was silent this long is probed
@@ -78,8 +77,9 @@ class ChangeFeed(Protocol):
 class SqliteFeed:
     """The feed of a SQLite file; a database in memory needs none, as no other process has it."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, period: float = PERIOD_SECONDS) -> None:
         self._path = Path(path).absolute()
+        self._period = period
 
     async def changes(self) -> AsyncGenerator[Collection[Change]]:
         # One thread opens, reads and closes: closing a connection while another thread uses it kills the process.
@@ -110,11 +110,9 @@ class SqliteFeed:
                 # The version is read first: a write between the two reads changes it again.
                 version, last = _data_version(connection), _newest(connection)
                 tell({EVERYTHING})
-                looked_at = told_at = time.monotonic()
+                looked_at = time.monotonic()
                 while not ended.is_set():
-                    is_quiet = time.monotonic() - told_at >= QUIET_AFTER_SECONDS
-                    # Waiting for the event would cost more, each time.
-                    time.sleep(QUIET_PERIOD_SECONDS if is_quiet else PERIOD_SECONDS)
+                    time.sleep(self._period)  # waiting for the event costs more, and does so twenty times a second
                     if time.monotonic() - looked_at >= IDENTITY_SECONDS:
                         looked_at = time.monotonic()
                         if _identity(self._path) != file:
@@ -125,7 +123,6 @@ class SqliteFeed:
                         if _pragma(connection, "schema_version") != schema:
                             schema = _refuse_deaf_file(connection)
                         if found:
-                            told_at = time.monotonic()
                             tell(found)
         except (sqlite3.Error, OSError) as error:
             tell(FeedLost(str(error)))
@@ -278,12 +275,12 @@ class FeedSubscriber:
             await asyncio.sleep(self._backoff.next())
 
 
-def feed_of(alias: str = "default") -> ChangeFeed | None:
-    """Return the feed of one of Django's databases; None when it has none."""
+def feed_of(alias: str = "default", *, period: float = PERIOD_SECONDS) -> ChangeFeed | None:
+    """Return the feed of one of Django's databases; None when it has none. A SQLite file is looked at each `period` seconds."""
     connection = connections[alias]
     if connection.vendor == "postgresql":
         parameters = connection.get_connection_params()
         return PostgresFeed({name: value for name, value in parameters.items() if name not in _CONNECTION_ONLY})
     if not isinstance(connection, SqliteWrapper) or connection.is_in_memory_db():
         return None
-    return SqliteFeed(str(connection.settings_dict["NAME"]))
+    return SqliteFeed(str(connection.settings_dict["NAME"]), period=period)

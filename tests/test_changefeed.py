@@ -5,7 +5,6 @@ import random
 import shutil
 import sqlite3
 import threading
-import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
@@ -108,27 +107,6 @@ async def test_each_write_of_an_execution_is_told_with_its_id(store: Store, exec
         assert await told.next() == {Change(execution.pk)}
         await store.write("DELETE FROM grid_execution WHERE id = 'copy'")
         assert await told.next() == {Change("copy")}
-
-
-@ON_SQLITE
-async def test_a_file_that_nobody_writes_is_looked_at_less_often_until_somebody_does(
-    store: Store, execution: Execution, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    slept: list[float] = []
-
-    def sleep(seconds: float, sleep: Callable[[float], None] = time.sleep) -> None:
-        slept.append(seconds)
-        sleep(seconds)
-
-    monkeypatch.setattr(changefeed, "QUIET_AFTER_SECONDS", 0.2)
-    monkeypatch.setattr("grid.changefeed.time.sleep", sleep)
-    async with store.told() as told:
-        await asyncio.sleep(0.5)
-        assert (slept[0], slept[-1]) == (changefeed.PERIOD_SECONDS, changefeed.QUIET_PERIOD_SECONDS)
-        await store.write(f"UPDATE grid_execution SET title = 'x' WHERE id = '{execution.pk}'")
-        assert await told.next() == {Change(execution.pk)}
-        await asyncio.sleep(0.1)
-        assert changefeed.PERIOD_SECONDS in slept[-2:]
 
 
 async def test_what_is_rolled_back_is_not_told(store: Store, execution: Execution) -> None:

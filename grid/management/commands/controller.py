@@ -17,7 +17,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 
 from grid.backoff import Backoff
-from grid.changefeed import feed_of
+from grid.changefeed import CONTROLLER_PERIOD_SECONDS, feed_of
 from grid.database import DatabaseThreads
 from grid.dataplanes import api_of, data_planes
 from grid.egress import read_egress
@@ -88,7 +88,7 @@ async def _serve_data_plane(target: LaunchTarget, database: DatabaseThreads) -> 
 
 
 async def _lead(controller: Controller, registration: Registration) -> None:
-    feed = feed_of()
+    feed = feed_of(period=CONTROLLER_PERIOD_SECONDS)
     if feed is not None:
         controller.listen_to(feed)
     async with asyncio.TaskGroup() as tasks:

@@ -137,7 +137,7 @@ class Controller:
 
     async def poll(self) -> None:
         """Poll the database once: stop clusters whose parent has ended and what belongs to people who have left, enqueue rows written
-        since the last poll, and run `poll_overdue`."""
+        since the last poll, and do what time decides."""
         for id in await self._database(attached.stop_with_parents, self._data_plane, now=self._clock()):
             logger.info("execution=%s ends with what it was attached to", id)
         versions = await self._database(ledger.row_versions, self._data_plane)
@@ -145,11 +145,14 @@ class Controller:
         for id in self._known.keys() - versions.keys():
             self._settled(id)
         await self._stop_departed()
-        await self.poll_overdue()
+        await self._take_overdue()
 
     async def poll_overdue(self) -> None:
         """Poll the database for what time decides: owners who left a project too long ago, executions past their timeout, and the queue."""
         await self._stop_departed(noted_only=True)
+        await self._take_overdue()
+
+    async def _take_overdue(self) -> None:
         self._context.limits, overdue = await self._database(ledger.overdue, self._data_plane, now=self._clock())
         for id in overdue:
             self._queue.add(id)

@@ -79,8 +79,9 @@ def entry_fragment(entry: Entry, status: tuple[StatusLine, str], usage: Usage | 
         node=entry.node,
         node_is_link=sees_all,
     )
-    names = (line.execution_id, line.pod_name) if entry.is_member or not line.execution_id else (line.execution_id,)
-    return _fragment(line, *names)
+    # Several pods may name one execution that is not known, or not yet.
+    is_one_of_several = entry.is_member or entry.row is None
+    return _fragment(line, line.execution_id, *([line.pod_name] if is_one_of_several else []))
 
 
 def head_fragment(group: Group, used: Sequence[Usage]) -> Fragment:

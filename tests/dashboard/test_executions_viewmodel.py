@@ -129,6 +129,12 @@ def test_a_pod_of_an_unknown_execution_is_shown_from_its_labels() -> None:
     assert (line.name, line.user, line.kind, line.status.word) == ("lost", "alice", "Workspace", "Preparing")
 
 
+def test_pods_of_an_unknown_execution_have_rows_of_their_own() -> None:
+    orphans = [pod_of("gone", name=f"worker-{number}", node="a") for number in range(3)]
+    rows = [one.id for one in execution_rows(source(orphans=orphans), parsed(""), NOW) if one.region]
+    assert len(set(rows)) == 3
+
+
 @pytest.mark.parametrize(
     ("query", "expected"),
     [

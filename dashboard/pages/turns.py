@@ -55,9 +55,10 @@ class Turns:
         finally:
             self._in_hand = max(-DEBT_SECONDS, self._in_hand - (self._cpu() - began))
 
-    def _arrange(self) -> None:
-        """Schedule the next turn for when there is time: after the callbacks that are ready now, such as the previous page's work."""
-        if self._timer is None and self._waiting:
+    def _arrange(self, *, was_given: bool = False) -> None:
+        """Schedule the next turn for when there is time: after the callbacks that are ready now, such as the previous page's work. After a
+        turn was given that is done although nobody waits, so that whoever comes now waits for that."""
+        if self._timer is None and (self._waiting or was_given):
             loop = asyncio.get_running_loop()
             if self._in_hand >= 0:
                 self._timer = loop.call_soon(self._give)
@@ -72,9 +73,10 @@ class Turns:
 
     def _give(self) -> None:
         self._timer = None
-        while self._waiting and self._has_time():
+        was_given = False
+        while self._waiting and not was_given and self._has_time():
             _, _, turn = heapq.heappop(self._waiting)
             if not turn.done():  # its page may have been left meanwhile
                 turn.set_result(None)
-                break
-        self._arrange()
+                was_given = True
+        self._arrange(was_given=was_given)

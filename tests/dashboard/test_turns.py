@@ -105,6 +105,23 @@ async def test_a_page_that_is_left_while_it_waits_takes_no_turn_from_the_next() 
         await stays
 
 
+async def test_two_pages_never_have_their_turns_in_one_round_of_the_loop() -> None:
+    loop, turns, rounds = asyncio.get_running_loop(), Turns(), list[int]()
+    tasks: list[asyncio.Task[None]] = []
+
+    async def page() -> None:
+        await turns.take(loop.time())
+        rounds.append(number)
+
+    number = 0
+    while len(rounds) < 21:
+        number += 1
+        if number < 15:
+            tasks += [asyncio.create_task(page()) for _ in range(1 + number % 2)]
+        await asyncio.sleep(0)
+    assert len(set(rounds)) == len(rounds) == len(tasks)
+
+
 def test_turns_that_were_waited_for_on_a_loop_that_ended_go_on_upon_another() -> None:
     cpu = Cpu()
     turns = Turns(cpu=cpu)

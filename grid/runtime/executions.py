@@ -82,8 +82,7 @@ class ExecutionRow:
 
 
 async def _in_thread(read: Callable[[datetime], Any], now: datetime) -> Any:
-    """Run a read of the ORM in a thread. A thread cannot be interrupted, so a cancelled caller waits for it for a while, lest it read
-    after what comes next."""
+    """Run a read of the ORM in a thread. A cancelled caller waits a while for it, lest it read after what comes next."""
     reader = asyncio.ensure_future(database.background.run(read, now))
     reader.add_done_callback(lambda done: done.cancelled() or done.exception())
     try:
@@ -224,14 +223,11 @@ class ActiveExecutions:
             self._roles, self._all_read, self._named_at = marks.roles, told, loop_time
             return changed
         gone = known.keys() - versions.keys()
-        if not wanted and not gone:
-            return False
         rows = await self._ask(partial(read_rows, ids=wanted), now) if wanted else []
         return await self._replace_some(wanted | gone, rows)
 
     async def _replace_some(self, ids: Collection[str], rows: Iterable[ExecutionRow]) -> bool:
-        """Replace the rows of these ids by `rows`, in slices, so that the loop stays free; all others stay. Return True when a row
-        changed."""
+        """Replace the rows of these ids by `rows`, in slices; all others stay. Return True when a row changed."""
         found = {row.id: row for row in rows}
         changed = False
         try:
@@ -241,14 +237,14 @@ class ActiveExecutions:
             self._tell(changed)
         return changed
 
-    def _tell(self, changed: bool) -> None:
+    def _tell(self, changed: bool) -> bool:
         if changed:
             self.version += 1
             self._hub.publish(TOPIC)
+        return changed
 
     def _put(self, id: str, new: ExecutionRow | None) -> bool:
-        """Store one row, or remove it when None; return True and tell the listeners when it changed. An equal row may have another
-        version."""
+        """Store one row, or remove it when None; return True and tell the listeners when it changed, not only its version."""
         old = self._rows.get(id)
         if old is not None and new is not None and old == new:
             self._rows[id] = self._of_owner[new.owner_id][id] = self._of_project[new.project_id][id] = new
@@ -279,22 +275,23 @@ class ActiveExecutions:
         return True
 
     async def catch_up(self) -> None:
-        """Compare now, when an execution that is asked for is missing: another process may have just created it. At most once a period,
-        whoever asks."""
+        """Compare now, because an execution is missing that another process may have just created; at most once a period, whoever asks."""
         async with self._reading:  # callers that wait here share what the first has read
-            if asyncio.get_running_loop().time() - self._looked_at >= self._period:
+            if asyncio.get_running_loop().time() - self._looked_at < self._period:
+                return
+            try:
                 await self._compare()
+            except asyncio.CancelledError:
+                self._looked_at = float("-inf")  # the next one gets all rows
+                raise
 
     def replace(self, rows: Iterable[ExecutionRow]) -> bool:
         """Replace all rows. Return True, and publish the hub's topics, when one changed."""
         new = {row.id: row for row in rows}
-        changed = sum(self._put(id, new.get(id)) for id in new.keys() | self._rows.keys()) > 0
-        self._tell(changed)
-        return changed
+        return self._tell(True in {self._put(id, new.get(id)) for id in new.keys() | self._rows.keys()})
 
     async def run(self) -> None:
-        """Run for ever: read what the feed reports, and compare all rows each period while a page is open and no feed works, and rarely
-        otherwise."""
+        """Read what the feed reports, for ever, and compare all rows each period while a page is open and no feed works, else rarely."""
         self._loop = asyncio.get_running_loop()
         async with asyncio.TaskGroup() as tasks:
             if self._listener is not None:

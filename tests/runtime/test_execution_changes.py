@@ -116,19 +116,19 @@ async def test_many_rows_are_taken_in_by_slices_so_that_others_can_run() -> None
     assert executions.version == 1
 
 
-async def test_who_is_cancelled_between_two_slices_has_told_of_the_first_and_the_others_are_read_later() -> None:
+async def test_who_is_cancelled_between_two_slices_has_told_of_the_first_and_the_next_who_asks_gets_all() -> None:
     database, hub = Database(), Hub()
     for number in range(PUT_AT_ONCE + 1):
         database.write(f"e{number}")
     executions = ActiveExecutions(hub, clock=lambda: NOW, ask=database.ask)
     with hub.subscribe({TOPIC}) as subscription:
-        reading = asyncio.create_task(executions.refresh())
+        reading = asyncio.create_task(executions.catch_up())
         while not executions.values():  # noqa: ASYNC110  between two slices there is no event
             await asyncio.sleep(0)
         await cancelled(reading)
         assert await subscription.changed() == {TOPIC}
     assert len(executions.values()) == PUT_AT_ONCE
-    assert await executions.refresh()
+    await executions.catch_up()
     assert len(executions.values()) == PUT_AT_ONCE + 1
 
 

@@ -1,9 +1,9 @@
 """The lists of executions on open pages. A group is rebuilt when one of its pods, its row, or an event about it has changed."""
 
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
-from functools import lru_cache
+from weakref import WeakValueDictionary
 
 from django.conf import settings
 
@@ -16,6 +16,8 @@ from dashboard.viewmodels.execution_groups import Group, group_of, orphan_groups
 from dashboard.viewmodels.execution_lines import changes_with_time
 from dashboard.viewmodels.executions import ROWS_PER_PAGE, window_of
 from dashboard.viewmodels.executions_view import ExecutionsView
+from dashboard.viewmodels.live import Fragment
+from dashboard.viewmodels.window import Page
 from grid.kube.objects import Event, Pod
 from grid.labels import Keys
 from grid.runtime import Runtime
@@ -29,7 +31,7 @@ class ExecutionList(LiveList[Group]):
         super().__init__(window_of(view), ROWS_PER_PAGE)
         self.viewer = viewer
         self.filter = filter
-        self.rows: dict[int, Sequence[Rows]] = {}  # as they were shown last, by page
+        self._rows: dict[int, list[Rows]] = {}  # as they were shown last, by page
         self._view = view
         self._sees_all = may_observe(viewer)
 
@@ -44,6 +46,12 @@ class ExecutionList(LiveList[Group]):
     @property
     def changes_with_time(self) -> bool:
         return self.filter.looks_at_statuses or self.filter.looks_at_ages
+
+    def rows_of(self, number: int, page: Page[Group], rows: ExecutionRows, now: datetime) -> list[Fragment]:
+        """Return the rows of a page, of which those are made again that have changed since they were shown last."""
+        known = rows.of_page(page.items, self._rows.get(number, ()), sees_all=self._sees_all, now=now)
+        self._rows = {one: others for one, others in self._rows.items() if self.is_shown(one)} | {number: known}
+        return [fragment for each in known for fragment in each.fragments]
 
     def narrowed(self, item: Group, now: datetime) -> Group | None:
         row = item.head.row
@@ -60,7 +68,7 @@ class ExecutionLists(LiveLists[Group, ExecutionList]):
         self.runtime = runtime
         self.rows = ExecutionRows(runtime)
         self._labels = Keys.under(settings.LABEL_PREFIX)
-        self._filter = lru_cache(maxsize=1_000)(lambda view: GroupFilter(view, self.rows.status))
+        self._filters = WeakValueDictionary[ExecutionsView, GroupFilter]()  # of the lists that there are
         self._restless: set[str] = set()  # groups whose status changes with time
         self.mark_all(row.id for row in runtime.executions.values())
         self.mark_all(runtime.pods.values_of("execution"))
@@ -74,7 +82,10 @@ class ExecutionLists(LiveLists[Group, ExecutionList]):
         return await self.known_or((audience, first), lambda: self._empty(viewer, first), within=within)
 
     def _empty(self, viewer: Viewer, view: ExecutionsView) -> ExecutionList:
-        return ExecutionList(viewer, view, self._filter(replace(view, sort="age", descending=False)))
+        wanted = replace(view, sort="age", descending=False)
+        filter = self._filters.get(wanted) or GroupFilter(wanted, self.rows.status)
+        self._filters[wanted] = filter
+        return ExecutionList(viewer, view, filter)
 
     def are_restless(self, groups: Iterable[Group]) -> bool:
         """Return whether time alone may change the status of one of these."""

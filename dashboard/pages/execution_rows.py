@@ -23,6 +23,7 @@ from grid.metrics.usage import Usage
 from grid.runtime import Runtime
 
 FOR_EVER = timedelta(days=365)
+MOST_VARIANTS = 16  # of a group's rows: parts that different filters leave of it
 GOOD_FOR = timedelta(seconds=5)  # for texts that mention a waiting time
 
 
@@ -81,6 +82,8 @@ class ExecutionRows:
             is_as_before = last is not None and last.used == used
             found.insert(0, last.fragments[0] if last is not None and is_as_before else head_fragment(group, used))
         good_for = GOOD_FOR if any(one.changes_with_time for one in known) else FOR_EVER
+        if len(of_execution) >= MOST_VARIANTS:
+            of_execution.clear()  # of lists that nobody looks at any more, nearly always
         rows = of_execution[key] = Rows(group, used, version, now + good_for, tuple(found))
         return rows
 
@@ -95,7 +98,7 @@ class ExecutionRows:
             known.pop((pod_name, True), None)
 
     def forget_unless_in(self, old: Group | None, new: Group | None) -> None:
-        """Drop the rows of the old group, and those of its entries that the new one does not have."""
+        """Drop the rows of the old group, and those of entries that the new one does not have."""
         if old is None:
             return
         self._groups.pop(old.key, None)
@@ -103,9 +106,7 @@ class ExecutionRows:
         if id not in self._known:
             return  # no page has shown it
         kept = set() if new is None else {_pod_name(entry) for entry in new.entries}
-        for name in map(_pod_name, old.entries):
-            if name not in kept:
-                self.forget(id, name)
+        self._known[id] = {key: known for key, known in self._known[id].items() if key[0] in kept}
         if not self._known[id]:
             del self._known[id]
 

@@ -65,16 +65,15 @@ class ExecutionsPage(LivePage[ExecutionsView, ExecutionList]):
     def fragments(
         self, runtime: Runtime, viewer: Viewer, view: ExecutionsView, executions: ExecutionList, now: datetime
     ) -> Sequence[Fragment]:
-        lists, sees_all = self._lists_in(runtime), may_observe(viewer)
+        lists = self._lists_in(runtime)
         progress, page = lists.progress_of(executions), executions.page(view.page)
         if lists.is_behind(executions):
             # One of the changes that are not in it yet may have ended the viewer's access, or the execution itself.
             present = [group for group in page.items if group.key in lists.items]
             page = replace(page, items=[group for group in present if _may_still_see(runtime, viewer, group)])
-        known = lists.rows.of_page(page.items, executions.rows.get(page.number, ()), sees_all=sees_all, now=now)
-        executions.rows[page.number] = known
-        rows = [fragment for each in known for fragment in each.fragments]
-        return page_fragments(executions.window, page, view, rows, progress)
+        return page_fragments(
+            executions.window, page, view, executions.rows_of(view.page, page, lists.rows, now), progress
+        )
 
     def tick(self, runtime: Runtime, viewer: Viewer, view: ExecutionsView, executions: ExecutionList) -> float:
         lists = self._lists_in(runtime)

@@ -121,6 +121,10 @@ class LiveList(ABC, Generic[T]):
         self._shown_end = max(known.end + 1 for _, known in self._pages.values())
         return page
 
+    def is_shown(self, number: int) -> bool:
+        """Return whether the page with that number was requested recently."""
+        return number in self._pages
+
     def shown(self, number: int) -> Page[T]:
         """Return what `page` returned last for that number."""
         return self._pages[number][1]

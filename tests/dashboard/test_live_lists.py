@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from dashboard.access import Role, Viewer
 from dashboard.pages import execution_lists
-from dashboard.pages.execution_rows import ExecutionRows
 from dashboard.pages.executions import ExecutionsPage
 from dashboard.pages.infrastructure import InfrastructurePage, ScaleDownAnswers
 from dashboard.pages.page import LivePage
@@ -25,8 +24,7 @@ from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.window import OrderedWindow
 from grid.diagnosis.scaledown import ScaleDownRules
 from grid.kube.objects import Event, Node, Pod
-from grid.kube.resources import PODS
-from grid.labels import KEYS, NODE_POOL
+from grid.labels import NODE_POOL
 from grid.metrics.usage import Measured, Usage
 from grid.models.dataplane import LOCAL
 from grid.runtime import Runtime, new_runtime
@@ -37,7 +35,6 @@ from tests.dashboard.live import Clock
 from tests.support import builders
 from tests.support.builders import MOMENT, NAMESPACE, decode
 from tests.support.cluster import FakeCluster
-from tests.support.runtime import runtime_of
 from tests.support.virtual import passes, virtual_time
 
 OPERATOR = Viewer(id=90, username="olga", role=Role.OPERATOR)
@@ -259,21 +256,6 @@ def read_by_pages(window: OrderedWindow[Item], per_page: int) -> list[Item]:
             assert window.page(number + 5, per_page) == page
             break
     return read
-
-
-def test_rows_that_were_shown_once_are_forgotten_with_their_execution() -> None:
-    cluster = FakeCluster()
-    cluster.put(PODS, pod_of(ROW.id, name="workspace-1-0", node="n1"))
-    runtime = runtime_of(cluster, now=MOMENT)
-    shown, later = (group_of(ROW, list(runtime.pods.values()), KEYS) for _ in range(2))
-    assert shown is not None
-    rows = ExecutionRows(runtime)
-    rows.of(shown, sees_all=True, now=MOMENT)
-    rows.forget_unless_in(shown, later)
-    assert rows._known
-    rows.forget_unless_in(later, None)
-    assert not rows._known
-    assert not rows._groups
 
 
 @virtual_time

@@ -83,8 +83,7 @@ class ExecutionLists(LiveLists[Group, ExecutionList]):
 
     def _empty(self, viewer: Viewer, view: ExecutionsView) -> ExecutionList:
         wanted = replace(view, sort="age", descending=False)
-        filter = self._filters.get(wanted) or GroupFilter(wanted, self.rows.status)
-        self._filters[wanted] = filter
+        filter = self._filters.setdefault(wanted, GroupFilter(wanted, self.rows.status))
         return ExecutionList(viewer, view, filter)
 
     def are_restless(self, groups: Iterable[Group]) -> bool:

@@ -29,22 +29,20 @@ class Turns:
         self._waiting: list[tuple[float, int, asyncio.Future[None]]] = []
         self._number = count()
         self._timer: asyncio.Handle | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     async def take(self, due: float) -> None:
         """Wait for the turn of a page that has been due since `due` on the loop's clock."""
         loop = asyncio.get_running_loop()
+        if loop is not self._loop:  # the former one has ended, with its timer and whoever waited
+            self._loop, self._timer, self._waiting = loop, None, []
         if self._timer is None and self._has_time():
             self._timer = loop.call_soon(self._give)  # so that of many pages that are due now only one is next
             return
         turn = loop.create_future()
         heapq.heappush(self._waiting, (due, next(self._number), turn))
         self._arrange()
-        try:
-            await turn
-        finally:
-            if self._timer is not None and all(turn.done() for _, _, turn in self._waiting):
-                self._timer.cancel()  # nobody waits any more, perhaps because the loop ends
-                self._timer = None
+        await turn
 
     @contextmanager
     def counted(self) -> Iterator[None]:
@@ -56,8 +54,8 @@ class Turns:
             self._in_hand = max(-DEBT_SECONDS, self._in_hand - (self._cpu() - began))
 
     def _arrange(self, *, was_given: bool = False) -> None:
-        """Schedule the next turn for when there is time: after the callbacks that are ready now, such as the previous page's work. After a
-        turn was given that is done although nobody waits, so that whoever comes now waits for that."""
+        """Schedule the next turn for when there is time: after the callbacks that are ready now, such as the previous page's work. Who
+        comes before that work is done has to wait for it, so after a turn it is done although nobody waits."""
         if self._timer is None and (self._waiting or was_given):
             loop = asyncio.get_running_loop()
             if self._in_hand >= 0:

@@ -336,16 +336,12 @@ def _take_out(index: dict[_Value, dict[str, ExecutionRow]], value: _Value, id: s
     return True
 
 
-# The columns of a row of their own names, those of what it refers to, and those of which `_row` makes something else.
-_SAME = (
+_COLUMNS = (
     *("id", "kind", "title", "owner_id", "project_id", "tier_id", "state", "state_since", "reason", "message"),
-    *("requested_at", "started_at", "ended_at", "slots", "framework"),
+    *("requested_at", "started_at", "ended_at", "slots", "framework", "attached_to_id", "workspace_id"),
+    *("settled_at", "revision", "updated_at"),
 )
-_NAMES = {f"{one}_name": F(f"{one}__name") for one in ("project", "tier", "environment")}
-_NAMES |= {"owner_username": F("owner__username")}
-_AS_READ = (*_SAME, *_NAMES)
-_OWN = (*_SAME, "attached_to_id", "workspace_id", "settled_at", "revision", "updated_at")
-_OF_OTHERS = {**_NAMES, "head_tier_name": F("head_tier__name")}
+_NAMES = {f"{one}_name": F(f"{one}__name") for one in ("project", "tier", "head_tier", "environment")}
 
 
 def _shown(now: datetime) -> tuple[ExecutionQuerySet, ExecutionQuerySet]:
@@ -372,7 +368,7 @@ def read_rows(now: datetime, *, ids: Collection[str] | None = None) -> list[Exec
     """Return the rows of all shown executions, or of those with these ids, in three queries."""
     shown = _shown(now) if ids is None else [rows.filter(pk__in=ids) for rows in _shown(now)]
     # Values only: models of an execution and all that it refers to would take five times as long.
-    found = [row for rows in shown for row in rows.values(*_OWN, **_OF_OTHERS)]
+    found = [row for rows in shown for row in rows.values(*_COLUMNS, **_NAMES, owner_username=F("owner__username"))]
     roles = _roles({row["project_id"] for row in found})
     return [_row(row, roles[row["project_id"]]) for row in found]
 
@@ -385,14 +381,14 @@ def _roles(project_ids: Collection[str]) -> Mapping[str, Mapping[int, str]]:
     return found
 
 
-def _row(read: Mapping[str, Any], roles: Mapping[int, str]) -> ExecutionRow:
+def _row(read: dict[str, Any], roles: Mapping[int, str]) -> ExecutionRow:
     return ExecutionRow(
-        **{name: read[name] for name in _AS_READ},
         project_roles=roles,
         object_name=object_name_of(read["kind"], read["id"]),
-        head_tier_name=read["head_tier_name"] or "",
-        attached_to=read["attached_to_id"] or "",
-        workspace_id=read["workspace_id"] or "",
-        is_settled=read["settled_at"] is not None,
-        version=(read["revision"], read["updated_at"]),
+        head_tier_name=read.pop("head_tier_name") or "",
+        attached_to=read.pop("attached_to_id") or "",
+        workspace_id=read.pop("workspace_id") or "",
+        is_settled=read.pop("settled_at") is not None,
+        version=(read.pop("revision"), read.pop("updated_at")),
+        **read,  # what is left goes in as it was read
     )

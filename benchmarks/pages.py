@@ -135,6 +135,7 @@ def filled(pods: int) -> tuple[Any, int]:
     from tests.support import builders
     from tests.support.builders import decode
     from tests.support.cluster import FakeCluster
+    from tests.support.runtime import become
 
     runtime = new_runtime({LOCAL: FakeCluster()})
     people = max(1, pods // 150)
@@ -166,7 +167,7 @@ def filled(pods: int) -> tuple[Any, int]:
             runtime.pods.apply(decode(pod, Pod))
             made += 1
         number += 1
-    runtime.nodes.replace(decode(builders.node(f"n{place}"), Node) for place in range(made // PODS_PER_NODE + 1))
+    become(runtime.nodes, (decode(builders.node(f"n{place}"), Node) for place in range(made // PODS_PER_NODE + 1)))
     runtime.executions.replace(rows)
     return runtime, people
 

@@ -6,7 +6,7 @@ changes nothing counts as none. `freshness` says how far the store may be behind
 """
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
@@ -129,12 +129,6 @@ class Store(Generic[T]):
         self._unindex(key, old)
         self._tell(old, None)
         return True
-
-    def replace(self, objects: Iterable[T]) -> int:
-        """Become exactly these objects, touching only what differs; return how many changes that took."""
-        listed = {changed.metadata.key: changed for changed in objects}
-        gone = sum(self.discard(key) for key in [key for key in self._objects if key not in listed])
-        return gone + sum(self.apply(changed) for changed in listed.values())
 
     def mark_synced(self, now: float) -> None:
         """Note that a whole list has been taken in, or that the watch has proved to be alive after one."""

@@ -14,7 +14,7 @@ from tests.conftest import People
 from tests.dashboard.live import Clock
 from tests.support.builders import MOMENT, decode, node
 from tests.support.cluster import FakeCluster
-from tests.support.runtime import fill
+from tests.support.runtime import become, fill
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def two_pools() -> Iterator[Runtime]:
     """A runtime that knows two pools of nodes, for the pages of admins."""
     runtime = new_runtime({LOCAL: FakeCluster()})
     nodes = [decode(node(f"n-{pool}", pool=pool), Node) for pool in ("default", "default-gpu")]
-    runtime.nodes.replace(nodes)
+    become(runtime.nodes, nodes)
     runtime.nodes.mark_synced(runtime.monotonic())
     assert all(one.metadata.labels[NODE_POOL] for one in nodes)
     with using_runtime(runtime):

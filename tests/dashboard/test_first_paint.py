@@ -31,6 +31,7 @@ from tests.dashboard.test_live_lists import ALICE, BOB, OPERATOR, look, rules
 from tests.support import builders
 from tests.support.builders import MOMENT, decode
 from tests.support.cluster import FakeCluster
+from tests.support.runtime import become
 from tests.support.virtual import loop_time, passes, until, virtual_time
 
 COUNT = 8
@@ -161,7 +162,7 @@ async def test_a_list_that_many_changes_have_overtaken_is_not_whole(monkeypatch:
 @virtual_time
 async def test_nodes_are_not_counted_before_all_have_been_read(monkeypatch: pytest.MonkeyPatch) -> None:
     runtime = new_runtime({LOCAL: FakeCluster()})
-    runtime.nodes.replace(decode(builders.node(f"n{number}", pool="cpu"), Node) for number in range(COUNT))
+    become(runtime.nodes, (decode(builders.node(f"n{number}", pool="cpu"), Node) for number in range(COUNT)))
     page, view = InfrastructurePage(ScaleDownAnswers(rules)), InfrastructureView(text="n")
 
     def totals(fragments: Sequence[Fragment]) -> tuple[str, list[str]]:
@@ -274,7 +275,7 @@ async def test_a_node_that_goes_while_its_list_is_filled_is_neither_shown_nor_ke
 ) -> None:
     slow_filling(monkeypatch, 0.05)
     runtime, page, view = filled_runtime(), InfrastructurePage(ScaleDownAnswers(rules)), InfrastructureView()
-    runtime.nodes.replace(decode(builders.node(f"n{number}"), Node) for number in range(COUNT))
+    become(runtime.nodes, (decode(builders.node(f"n{number}"), Node) for number in range(COUNT)))
     partial = await page.read_in_time(runtime, OPERATOR, view)
     assert not partial.is_filled
     gone = next(iter(partial.window)).node.metadata.name

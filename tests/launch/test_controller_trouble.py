@@ -9,6 +9,7 @@ from grid.models import Execution, UsageInterval
 from tests.launch.conftest import Shop
 from tests.launch.world import World, fresh, in_world, states_of, to_running
 from tests.support.builders import NAMESPACE, condition, config_map, container_status
+from tests.support.runtime import become
 from tests.support.virtual import passes
 
 
@@ -58,7 +59,7 @@ async def test_a_slot_is_not_freed_on_the_word_of_a_stale_cache(shop: Shop) -> N
     controller = world.controller()
     await to_running(world, controller)
     request_stop(execution, by="alice", now=world.now)
-    controller.pods.replace([])  # the cache says that it is gone; the cluster knows better
+    become(controller.pods, [])  # the cache says that it is gone; the cluster knows better
     await world.step(controller, fresh=False)
     assert (fresh(execution).state, execution.slots_freed_at) == ("stopping", None)
 
@@ -69,7 +70,7 @@ async def test_a_running_one_survives_a_cache_that_lost_it(shop: Shop) -> None:
     execution = shop.launch()
     controller = world.controller()
     await to_running(world, controller)
-    controller.pods.replace([])
+    become(controller.pods, [])
     await world.step(controller, fresh=False)
     assert fresh(execution).state == "running"
 

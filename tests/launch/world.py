@@ -28,6 +28,7 @@ from tests.launch.conftest import NOW
 from tests.launch.deployments import Deployments
 from tests.support.builders import NAMESPACE, condition, container_status, decode, event, stamp
 from tests.support.cluster import FakeCluster
+from tests.support.runtime import become
 from tests.support.virtual import virtual_time
 
 P = ParamSpec("P")
@@ -144,9 +145,9 @@ class World:
         self.most_pods = max(self.most_pods, len(self.pods()))
 
     def refresh(self, controller: Controller) -> None:
-        controller.pods.replace(decode(obj, Pod) for obj in self.pods())
-        controller.events.replace(decode(obj, Event) for obj in self.cluster.objects(EVENTS))
-        controller.autoscalers.replace(decode(obj, Autoscaler) for obj in self.cluster.objects(AUTOSCALERS))
+        become(controller.pods, (decode(obj, Pod) for obj in self.pods()))
+        become(controller.events, (decode(obj, Event) for obj in self.cluster.objects(EVENTS)))
+        become(controller.autoscalers, (decode(obj, Autoscaler) for obj in self.cluster.objects(AUTOSCALERS)))
         for store in (controller.pods, controller.events, controller.autoscalers):
             store.mark_synced(0.0)
 

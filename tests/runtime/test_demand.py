@@ -22,6 +22,7 @@ from grid.runtime.demand import OLDEST, DemandServer
 from grid.runtime.frontproxy import FrontProxy
 from grid.sandbox.apiserver.frontproxy import FrontProxyCertificate as SandboxFrontProxy
 from grid.watch.store import Store
+from tests.support.runtime import become
 
 NOW = datetime.now(UTC).replace(microsecond=0)  # certificates are checked by the machine's clock
 NAMESPACE = "compute-grid"
@@ -64,13 +65,14 @@ async def server(front: Front) -> AsyncIterator[DemandServer]:
     store: Store[Autoscaler] = Store(
         "autoscalers", indexes={"execution": lambda one: one.metadata.labels.get(KEYS.execution, "")}
     )
-    store.replace(
+    become(
+        store,
         [
             autoscaler("busy", write_demand(Demand(7, NOW - timedelta(seconds=20)))),
             autoscaler("idle", write_demand(Demand(0, NOW))),
             autoscaler("silent", write_demand(Demand(7, NOW - OLDEST - timedelta(seconds=1)))),
             autoscaler("hostile", '{"wanted": -4, "at": "yesterday"}'),
-        ]
+        ],
     )
     server = DemandServer(
         store, lambda: front.known, namespace=NAMESPACE, authority=AUTHORITY, host=HOST, clock=lambda: front.now

@@ -1,5 +1,6 @@
 """A runtime over the fake cluster, filled from it at once and with no task running."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import TypeVar
 
@@ -14,6 +15,15 @@ from tests.support.cluster import FakeCluster
 T = TypeVar("T", bound=HasMetadata)
 
 
+def become(store: Store[T], objects: Iterable[T]) -> None:
+    """Make the store hold exactly these objects, as after a list."""
+    listed = {one.metadata.key: one for one in objects}
+    for key in store.keys() - listed.keys():
+        store.discard(key)
+    for one in listed.values():
+        store.apply(one)
+
+
 def runtime_of(cluster: FakeCluster, *, now: datetime | None = None) -> Runtime:
     """`now` stops its clock."""
     runtime = new_runtime({LOCAL: cluster}, clock=lambda: now or datetime.now(UTC))
@@ -25,7 +35,9 @@ def fill(runtime: Runtime, cluster: FakeCluster) -> None:
     """Copy the cluster into the stores, as the reflectors would, and publish what changed."""
 
     def copy(store: Store[T], resource: Resource, kind: type[T]) -> None:
-        if store.replace(decode(obj, kind) for obj in cluster.objects(resource)):
+        before = store.version
+        become(store, (decode(obj, kind) for obj in cluster.objects(resource)))
+        if store.version != before:
             runtime.hub.publish(store.name)
         store.mark_synced(runtime.monotonic())
 

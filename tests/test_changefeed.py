@@ -19,13 +19,13 @@ from grid.models import Execution, Membership
 from grid.triggers import TABLE
 from tests.conftest import People
 from tests.dashboard.executing import make_execution, make_project
+from tests.support.database import ON_POSTGRESQL, ON_SQLITE
 from tests.support.virtual import cancelled, loop_time, passes, virtual_time
 
 pytestmark = pytest.mark.django_db(transaction=True)
 THE_LISTENERS_END = (
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%tgname%' AND pid <> pg_backend_pid()"
 )
-ON_SQLITE = pytest.mark.skipif("connection.vendor != 'sqlite'", reason="about SQLite's file")
 
 
 class Told:
@@ -300,7 +300,7 @@ async def test_a_file_that_is_not_there_is_said_and_not_made(tmp_path: Path) -> 
     assert not await asyncio.to_thread(lambda: list(tmp_path.iterdir()))
 
 
-@pytest.mark.skipif("connection.vendor != 'postgresql'", reason="about PostgreSQL's connections")
+@ON_POSTGRESQL
 async def test_a_connection_that_the_server_ends_is_said(store: Store) -> None:
     async with store.told() as told:
         await store.write(THE_LISTENERS_END)

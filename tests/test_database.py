@@ -22,6 +22,7 @@ from grid import database
 from grid.database import DatabaseThreads, RequestThreads
 from grid.databasetrouble import DatabaseTrouble, trouble_of
 from grid.models import User
+from tests.support.database import ON_POSTGRESQL
 from tests.support.slowquery import SlowQuery
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -104,9 +105,8 @@ async def test_threads_that_are_closed_wait_for_no_endless_query(monkeypatch: py
             await asking
 
 
+@ON_POSTGRESQL
 async def test_postgresql_cancels_what_takes_too_long_and_the_thread_goes_on(settings: Settings) -> None:
-    if connection.vendor != "postgresql":
-        pytest.skip("SQLite has no such limit.")
     settings.STATEMENT_SECONDS = 0.2
     threads = DatabaseThreads(1, "of a test")
     threads.open()
@@ -119,9 +119,8 @@ async def test_postgresql_cancels_what_takes_too_long_and_the_thread_goes_on(set
         await threads.close()
 
 
+@ON_POSTGRESQL
 def test_postgresql_plans_a_statement_that_is_repeated_once() -> None:
-    if connection.vendor != "postgresql":
-        pytest.skip("SQLite plans them in this process.")
     for number in range(10):
         User.objects.filter(username=f"user-{number}").exists()
     with connection.cursor() as cursor:
@@ -131,9 +130,8 @@ def test_postgresql_plans_a_statement_that_is_repeated_once() -> None:
         assert cursor.fetchall() == [(5,)]  # the first five were not prepared
 
 
+@ON_POSTGRESQL
 async def test_a_connection_that_the_server_has_closed_is_replaced() -> None:
-    if connection.vendor != "postgresql":
-        pytest.skip("SQLite has no server.")
     threads = DatabaseThreads(1, "of a test")
     threads.open()
 

@@ -10,7 +10,7 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.core.management import call_command
-from django.db import OperationalError, connection
+from django.db import OperationalError
 from django.db.models import QuerySet
 
 from grid import proxy_asgi
@@ -18,7 +18,7 @@ from grid.dataplanes import UnsupportedDataPlanes, api_of, data_planes
 from grid.models import DataPlane
 from grid.models.dataplane import LOCAL
 from grid.runtime import start_runtime, stop_runtime
-from tests.support.database import database_on_file
+from tests.support.database import ON_SQLITE, database_on_file
 
 REFUSAL = (
     "A second data plane is not supported yet, and the database has “west” beside “local”. Remove it from the table grid_dataplane, "
@@ -88,11 +88,10 @@ async def test_neither_pages_nor_the_proxy_start_with_two(start: Any) -> None:
         await proxy_asgi.stop()
 
 
+@ON_SQLITE
 @pytest.mark.parametrize("command", ["controller", "web", "proxy"])
 @pytest.mark.django_db(transaction=True)
 def test_no_command_starts_with_two(command: str, tmp_path: Path) -> None:
-    if connection.vendor != "sqlite":
-        pytest.skip("the command is given a copy of the database, as a file")
     DataPlane.objects.create(id="west", name="West")
     with database_on_file(tmp_path / "grid.sqlite3"):
         environment = {"GRID_VAR": str(tmp_path), "DATABASE_URL": f"sqlite:///{tmp_path / 'grid.sqlite3'}"}

@@ -14,6 +14,7 @@ from grid.models import Execution, State, User
 from tests.conftest import People, make_people
 from tests.dashboard.executing import make_environment, make_project, make_tier
 from tests.support.builders import MOMENT
+from tests.support.database import ON_POSTGRESQL
 from tests.support.frozen import on_tier
 
 ENDED = ExecutionsView(show="ended")
@@ -151,9 +152,8 @@ def test_text_is_found_whatever_it_is_found_in(history: People, text: str, found
     assert count == found
 
 
+@ON_POSTGRESQL
 def test_postgresql_plans_each_search_for_its_text(history: People) -> None:
-    if connection.vendor != "postgresql":
-        pytest.skip("SQLite keeps no plans.")
     viewer = seen_by(history.operator)
     for text in ["hay"] * 15 + ["needle"] * 5:
         ended_page(viewer, ExecutionsView(show="ended", text=text))
@@ -163,9 +163,8 @@ def test_postgresql_plans_each_search_for_its_text(history: People) -> None:
         assert cursor.fetchall() == [(0, True)]
 
 
+@ON_POSTGRESQL
 def test_postgresql_finds_a_rare_text_in_all_of_the_history_by_its_index(history: People) -> None:
-    if connection.vendor != "postgresql":
-        pytest.skip("SQLite's search is bounded.")
     some = Execution.objects.filter(ended_at__isnull=False)[0]
     Execution.objects.bulk_create(
         Execution(

@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from grid.centralconfig import ACCESS_LOST_TIMEOUT
 from grid.changefeed import Change
+from grid.launch.controller import Controller
 from grid.launch.departures import stop_departed
 from grid.launch.request import request_stop
 from grid.models import Execution, Membership, State, User
@@ -42,12 +43,18 @@ def theirs(shop: Shop) -> Execution:
     return shop.launch(shop.people.teammate)
 
 
-@in_world
-async def test_what_the_leaver_runs_ends_after_ten_minutes_with_the_reason(shop: Shop, theirs: Execution) -> None:
-    world = World()
+async def left_while_running(world: World, shop: Shop) -> Controller:
+    """The controller of a world whose executions run, before it looks at who has left."""
     controller = world.controller()
     await to_running(world, controller)
     leave(shop)
+    return controller
+
+
+@in_world
+async def test_what_the_leaver_runs_ends_after_ten_minutes_with_the_reason(shop: Shop, theirs: Execution) -> None:
+    world = World()
+    controller = await left_while_running(world, shop)
     await world.step(controller)
     noticed = world.now
     assert (fresh(theirs).state, theirs.access_lost_at) == ("running", noticed)
@@ -69,9 +76,7 @@ async def test_what_the_leaver_runs_ends_after_ten_minutes_with_the_reason(shop:
 @in_world
 async def test_between_two_looks_at_everybody_only_time_is_looked_at(shop: Shop, theirs: Execution) -> None:
     world = World()
-    controller = world.controller()
-    await to_running(world, controller)
-    leave(shop)
+    controller = await left_while_running(world, shop)
     await controller.poll_overdue()
     assert fresh(theirs).access_lost_at is None, "who leaves is told by a feed, or found when everything is polled"
     await controller.poll_told({Change(project=shop.project.pk)})
@@ -133,9 +138,7 @@ async def test_who_is_back_in_time_loses_nothing_and_leaves_anew_with_the_whole_
 async def test_with_no_time_given_it_ends_at_once(shop: Shop, theirs: Execution, configure: Configure) -> None:
     configure(ACCESS_LOST_TIMEOUT, 0)
     world = World()
-    controller = world.controller()
-    await to_running(world, controller)
-    leave(shop)
+    controller = await left_while_running(world, shop)
     await world.step(controller)
     assert fresh(theirs).state == "stopping"
     assert notes(theirs, "AccessLost") == []
@@ -144,9 +147,7 @@ async def test_with_no_time_given_it_ends_at_once(shop: Shop, theirs: Execution,
 @in_world
 async def test_a_changed_time_holds_for_who_left_before(shop: Shop, theirs: Execution, configure: Configure) -> None:
     world = World()
-    controller = world.controller()
-    await to_running(world, controller)
-    leave(shop)
+    controller = await left_while_running(world, shop)
     await world.step(controller)
     configure(ACCESS_LOST_TIMEOUT, 30)
     world.passes(30)
@@ -246,9 +247,7 @@ async def test_who_gave_the_project_away_has_left_it(shop: Shop) -> None:
 @in_world
 async def test_a_stop_that_the_leaver_asks_for_is_his(shop: Shop, theirs: Execution) -> None:
     world = World()
-    controller = world.controller()
-    await to_running(world, controller)
-    leave(shop)
+    controller = await left_while_running(world, shop)
     await world.step(controller)
     request_stop(theirs, by="bob", now=world.now)
     world.passes(600)

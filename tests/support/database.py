@@ -5,7 +5,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from django.db import connections
+import pytest
+from django.db import connection, connections
+
+ON_SQLITE = pytest.mark.skipif(connection.vendor != "sqlite", reason="about SQLite's file")
+ON_POSTGRESQL = pytest.mark.skipif(connection.vendor != "postgresql", reason="about PostgreSQL's server")
 
 
 @contextmanager

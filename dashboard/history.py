@@ -21,7 +21,7 @@ from grid.models import Execution, HardwareTier, Membership, Project, State, Use
 from grid.models.environment import Kind
 
 PER_PAGE = 50
-SEARCHED = 5000
+SEARCHED = 4000
 _CHOICES_FROM = 1000
 _OWN_TEXT = ("title", "id", "message", "node_name")  # the columns of the trigram index
 _OTHER_TEXT = ("kind", "state", "owner__username", "project__name", "tier__name")

@@ -1,5 +1,6 @@
-"""Tags of the page frame: navigation by role, theme."""
+"""Tags of the page frame: navigation by role, theme, icons."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -7,48 +8,72 @@ from django import template
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
 from django.template import Context
-from django.urls import NoReverseMatch, reverse
+from django.templatetags.static import static
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 
 from dashboard.access import PERMISSIONS, Permission, role_of
 from grid.runtime import has_sandbox
 
 register = template.Library()
 
-# Each link's URL name, title and required permission.
-_PLACES = (
-    ("executions", "Executions", None),
-    ("launch", "Launch", None),
-    ("infrastructure", "Infrastructure", Permission.OBSERVE),
-    ("tiers", "Tiers", Permission.ADMINISTER),
-    ("environments", "Environments", Permission.ADMINISTER),
-    ("projects", "Projects", Permission.ADMINISTER),
-    ("logins", "Logins", Permission.ADMINISTER),
-    ("configuration", "Configuration", Permission.ADMINISTER),
+# Sections, and in each the links' URL names, titles and required permissions. A link's icon has its URL's name.
+_SECTIONS = (
+    (
+        "Work",
+        (
+            ("home", "Home", None),
+            ("executions", "Executions", None),
+            ("workspaces", "Workspaces", None),
+            ("launch", "Launch", None),
+        ),
+    ),
+    ("Operate", (("infrastructure", "Infrastructure", Permission.OBSERVE),)),
+    (
+        "Administer",
+        (
+            ("tiers", "Tiers", Permission.ADMINISTER),
+            ("environments", "Environments", Permission.ADMINISTER),
+            ("projects", "Projects", Permission.ADMINISTER),
+            ("logins", "Logins", Permission.ADMINISTER),
+            ("configuration", "Configuration", Permission.ADMINISTER),
+        ),
+    ),
 )
-_DEMONSTRATION = ("demonstration", "Demonstration", Permission.ADMINISTER)
-THEMES = ("auto", "light", "dark")
+_DEMONSTRATION = ("Try out", (("demonstration", "Demonstration", Permission.ADMINISTER),))
+# (value, title)
+THEMES = (("auto", "System"), ("light", "Light"), ("dark", "Dark"))
 
 
 @dataclass(frozen=True, slots=True)
 class NavigationLink:
+    name: str
     url: str
     title: str
     is_current: bool
 
 
+@dataclass(frozen=True, slots=True)
+class NavigationSection:
+    title: str
+    links: tuple[NavigationLink, ...]
+
+
 @register.simple_tag(takes_context=True)
-def places(context: Context) -> list[NavigationLink]:
-    """Return links to the pages that the user may open, with the current one marked."""
+def navigation(context: Context) -> list[NavigationSection]:
+    """Return links to the pages that the user may open, in sections, with the current one marked."""
     request = context.get("request")
     user = getattr(request, "user", AnonymousUser())
     if request is None or not user.is_authenticated:
         return []
     granted = PERMISSIONS[role_of(user)]
-    found: list[NavigationLink] = []
-    for name, title, permission in (*_PLACES, _DEMONSTRATION) if settings.DEMO and has_sandbox() else _PLACES:
-        url = _address(name)
-        if url and (permission is None or permission in granted):
-            found.append(NavigationLink(url, title, is_current=request.path == url or request.path.startswith(url)))
+    sections = (*_SECTIONS, _DEMONSTRATION) if settings.DEMO and has_sandbox() else _SECTIONS
+    found = []
+    for title, links in sections:
+        allowed = [(name, words) for name, words, permission in links if permission is None or permission in granted]
+        if allowed:
+            found.append(NavigationSection(title, tuple(_links(allowed, request.path))))
     return found
 
 
@@ -57,11 +82,28 @@ def theme(context: Context) -> str:
     """Return the chosen theme, or "auto", which follows the system, without a valid choice."""
     request: Any = context.get("request")
     chosen = request.COOKIES.get("theme", "") if request is not None else ""
-    return chosen if chosen in THEMES else "auto"
+    return chosen if chosen in dict(THEMES) else "auto"
 
 
-def _address(name: str) -> str:
-    try:
-        return reverse(name)
-    except NoReverseMatch:
-        return ""
+@register.simple_tag
+def themes() -> tuple[tuple[str, str], ...]:
+    """Return the values and titles of all themes."""
+    return THEMES
+
+
+@register.simple_tag(takes_context=True)
+def role_name(context: Context) -> str:
+    """Return the user's role in a word."""
+    return role_of(context["request"].user).value.capitalize()
+
+
+@register.simple_tag
+def icon(name: str) -> SafeString:
+    """Return a picture from `static/icons.svg`, which says nothing that the words beside it do not."""
+    return format_html('<svg class="icon" aria-hidden="true"><use href="{}#{}"></use></svg>', static("icons.svg"), name)
+
+
+def _links(links: list[tuple[str, str]], path: str) -> Iterator[NavigationLink]:
+    for name, title in links:
+        url = reverse(name)
+        yield NavigationLink(name, url, title, path == url or (name != "home" and path.startswith(url)))

@@ -99,7 +99,7 @@ def choose_theme(request: HttpRequest) -> HttpResponse:
     if not url_has_allowed_host_and_scheme(back, allowed_hosts=None):
         back = "/"
     response = HttpResponseRedirect(back)
-    if chosen in THEMES:
+    if chosen in dict(THEMES):
         response.set_cookie("theme", chosen, max_age=_YEAR, samesite="Lax", httponly=True)
     return response
 

@@ -18,6 +18,16 @@
     }
   };
   setInterval(tick, 1000);
+
+  // What a table cuts off is told when somebody points at it or comes to it by keyboard.
+  const tellWhole = (event) => {
+    const cell = event.target.closest?.(".table-fixed th, .table-fixed td");
+    const cut = cell?.querySelector("summary") ?? cell;
+    if (cut && !cut.title && cut.scrollWidth > cut.clientWidth) cut.title = cut.innerText.replace(/\s+/g, " ");
+  };
+  document.addEventListener("pointerover", tellWhole);
+  document.addEventListener("focusin", tellWhole);
+
   document.addEventListener("htmx:after:swap", tick);
   document.addEventListener("DOMContentLoaded", tick);
 

@@ -12,6 +12,8 @@ from django.utils.safestring import SafeString, mark_safe
 
 from dashboard.fragments import render_fragment
 from dashboard.viewmodels import format as formats
+from dashboard.viewmodels.nodes import StatusLine
+from dashboard.viewmodels.states import state_status
 
 register = template.Library()
 
@@ -51,6 +53,37 @@ def age(context: Context, moment: datetime | None) -> SafeString:
 def until(context: Context, moment: datetime | None) -> SafeString:
     """Return the time until `moment` as an element that the browser keeps up to date."""
     return _time(moment, "until", "" if moment is None else formats.until(moment, context["now"]))
+
+
+@register.simple_tag
+def status_line(status: StatusLine, advice: str = "") -> SafeString:
+    """Return a status in one line: its word, and its cause as far as there is room. It opens to the whole, with what to do next."""
+    word = format_html('<span class="status status-{}">{}</span>', status.severity, status.word)
+    if not status.note:
+        return word
+    next_step = format_html("<p>{}</p>", advice) if advice else ""
+    return format_html(
+        '<details class="why"><summary>{} <span class="why-note">{}</span></summary>{}</details>',
+        word,
+        status.note,
+        next_step,
+    )
+
+
+@register.simple_tag
+def final_status(state: str, message: str) -> SafeString:
+    """Return the status of an execution that has ended, in one line."""
+    return status_line(state_status(state, message=message)[0])
+
+
+@register.simple_tag
+def meter(percent: int, used: str) -> SafeString:
+    """Return a thin bar for a number's cell: how much of it is used."""
+    return format_html(
+        '<svg class="meter" role="img" aria-label="{0} used"><title>{0} used</title><rect width="{1}%" height="100%"/></svg>',
+        used,
+        percent,
+    )
 
 
 @register.simple_tag

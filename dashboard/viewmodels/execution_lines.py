@@ -7,6 +7,7 @@ from dashboard.viewmodels.element_ids import element_id
 from dashboard.viewmodels.execution_entry import Entry, pod_state
 from dashboard.viewmodels.execution_groups import Group
 from dashboard.viewmodels.executions_view import KINDS
+from dashboard.viewmodels.format import percent
 from dashboard.viewmodels.live import Fragment, ViewModel
 from dashboard.viewmodels.nodes import StatusLine
 from dashboard.viewmodels.states import state_status
@@ -40,6 +41,8 @@ class ExecutionLine(ViewModel, frozen=True, gc=False):
     gpus: str
     used_cpu: str = ""
     used_memory: str = ""
+    cpu_percent: int = 0  # used, of what was requested
+    memory_percent: int = 0
     node: str = ""
     node_is_link: bool = False
     pod_namespace: str = ""
@@ -116,6 +119,7 @@ def _line(
     node_is_link: bool,
 ) -> ExecutionLine:
     pod = entry.pod.metadata if entry.pod is not None else None
+    cores, memory = sum(one.cpu_millicores for one in used), sum(one.memory_bytes for one in used)
     return ExecutionLine(
         shape=shape,
         execution_id=entry.execution_id,
@@ -131,8 +135,10 @@ def _line(
         cpu=format_cores(requests.cpu) if requests else "",
         memory=format_bytes(requests.memory) if requests else "",
         gpus=str(requests.gpus) if requests and requests.gpus else "",
-        used_cpu=format_cores(sum(one.cpu_millicores for one in used)) if used else "",
-        used_memory=format_bytes(sum(one.memory_bytes for one in used)) if used else "",
+        used_cpu=format_cores(cores) if used else "",
+        used_memory=format_bytes(memory) if used else "",
+        cpu_percent=percent(cores, requests.cpu) if requests else 0,
+        memory_percent=percent(memory, requests.memory) if requests else 0,
         node=node,
         node_is_link=node_is_link,
         pod_namespace=pod.namespace if pod else "",

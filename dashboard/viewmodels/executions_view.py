@@ -18,7 +18,8 @@ KINDS = {"workspace": "Workspace", "job": "Job", "app": "App", "cluster": "Clust
 TROUBLE = "trouble"
 SORTS = ("name", "kind", "tier", "user", "project", "status", "node", "age", "restarts", "cpu", "memory", "gpus")
 _TEXTS = ("text", "tier", "user", "project", "node")
-_BOUNDS = ("age", "restarts", "cpu", "memory", "gpus")
+_BOUND_TITLES = {"age": "Age", "restarts": "Restarts", "cpu": "CPU", "memory": "Memory", "gpus": "GPUs"}
+_BOUNDS = tuple(_BOUND_TITLES)
 _LENGTH = 100
 _AGE = re.compile(r"(\d{1,6})\s*(s|m|min|h|d)?")
 _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 60 * 60, "d": 24 * 60 * 60}
@@ -150,6 +151,39 @@ def offered(pairs: Iterable[tuple[str, str]], wanted: str) -> tuple[tuple[str, s
     if wanted:
         known.setdefault(wanted, wanted)
     return tuple(sorted(known.items(), key=lambda pair: pair[1].lower()))
+
+
+@dataclass(frozen=True, slots=True)
+class FilterChip:
+    """One condition of a filter in words, and the query string of the page without it."""
+
+    words: str
+    without: str
+
+
+def filter_chips(view: ExecutionsView, choices: Choices, states: Mapping[str, str]) -> tuple[FilterChip, ...]:
+    """Return the view's conditions, each with the way to drop it alone."""
+    named = {
+        "kind": ("Type", KINDS),
+        "status": ("Status", states),
+        "tier": ("Tier", dict(choices.tiers)),
+        "user": ("User", dict(choices.users)),
+        "project": ("Project", dict(choices.projects)),
+    }
+    chips = []
+    for name in ("text", "kind", "status", "tier", "user", "project", "node", *_BOUNDS):
+        value = getattr(view, name)
+        if not value:
+            continue
+        if name in named:
+            title, words = named[name]
+            text = f"{title}: {words.get(value, value)}"
+        elif name in _BOUNDS:
+            text = f"{_BOUND_TITLES[name]} at least {value}"
+        else:
+            text = f"“{value}”" if name == "text" else f"Node: {value}"
+        chips.append(FilterChip(text, view.query(**{name: "", "page": 1, "before": "", "after": ""})))
+    return tuple(chips)
 
 
 def _age(text: str) -> timedelta:

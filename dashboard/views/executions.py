@@ -22,7 +22,7 @@ from dashboard.pages.executions import EXECUTIONS, rows_to_choose_from
 from dashboard.records import read_record
 from dashboard.viewmodels.execution import ExecutionRecord
 from dashboard.viewmodels.executions import choices
-from dashboard.viewmodels.executions_view import KINDS, TROUBLE, ExecutionsView, bounds
+from dashboard.viewmodels.executions_view import KINDS, TROUBLE, ExecutionsView, bounds, filter_chips
 from dashboard.viewmodels.leaving import left_sentence
 from dashboard.viewmodels.samples import SampleRow, sample_rows, scale_events
 from dashboard.viewmodels.states import ACTIVE_STATES, ENDED_STATES
@@ -49,12 +49,13 @@ async def executions(request: HttpRequest) -> HttpResponse:
         "problems": dict(bounds(view).problems),
     }
     if view.show == "ended":
-        page = await sync_to_async(ended_page)(viewer, view)
+        page, offered = await sync_to_async(ended_page)(viewer, view), await sync_to_async(ended_choices)(viewer, view)
         context |= {
             "view": view,
             "page": page,
-            "choices": await sync_to_async(ended_choices)(viewer, view),
+            "choices": offered,
             "states": ENDED_STATES,
+            "chips": filter_chips(view, offered, ENDED_STATES),
             "newer": view.query(after=page.newer, before="") if page.newer else "",
             "older": view.query(before=page.older, after="") if page.older else "",
             "now": get_runtime().clock(),
@@ -62,6 +63,7 @@ async def executions(request: HttpRequest) -> HttpResponse:
         return await sync_to_async(render)(request, "dashboard/executions_ended.html", context)
     context["choices"] = choices(rows_to_choose_from(get_runtime(), viewer), view)
     context["states"] = {**ACTIVE_STATES, TROUBLE: "In trouble"}
+    context["chips"] = filter_chips(view, context["choices"], context["states"])
     asked = QueryDict(view.query().removeprefix("?"))  # without the empty fields that a form sends along
     answer = await live_page(request, EXECUTIONS, "dashboard/executions.html", query=asked, context=context)
     # The filter's script shows this as the page's URL.

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
+from urllib.parse import parse_qsl
 
 import pytest
 from django.http import QueryDict
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from dashboard.viewmodels.execution_entry import pod_state
 from dashboard.viewmodels.execution_lines import ExecutionLine
 from dashboard.viewmodels.executions import choices
-from dashboard.viewmodels.executions_view import ExecutionsView, bounds
+from dashboard.viewmodels.executions_view import Choices, ExecutionsView, bounds, filter_chips
 from dashboard.viewmodels.listing import Paging
 from grid.diagnosis.pods import Diagnosis
 from grid.kube.objects import Pod, RawObject
@@ -343,3 +344,13 @@ def test_text_is_searched_in_what_a_clusters_rows_share_and_in_each_row(text: st
 def test_a_filter_keeps_the_cluster_above_the_workers_that_fit() -> None:
     found = lines(source(DASK, pods=DASK_PODS), "node=n2")
     assert [(one.shape, one.pod_name) for one in found] == [("head", ""), ("member", "cluster-c1-worker-b")]
+
+
+def test_each_condition_of_a_filter_can_be_dropped_alone() -> None:
+    view = ExecutionsView.parse({"status": "running", "user": "alice", "cpu": "500m", "text": "x<y", "page": "3"})
+    chips = filter_chips(view, Choices((), (("alice", "alice"),), ()), {"running": "Running"})
+
+    assert [chip.words for chip in chips] == ["“x<y”", "Status: Running", "User: alice", "CPU at least 500m"]
+    left = [ExecutionsView.parse(dict(parse_qsl(chip.without.removeprefix("?")))) for chip in chips]
+    assert [len(filter_chips(each, Choices((), (), ()), {})) for each in left] == [3, 3, 3, 3]
+    assert {each.page for each in left} == {1}

@@ -17,6 +17,7 @@ from dashboard.views import (
     launch_cluster,
     logins,
     opening,
+    stopping,
     workspaces,
 )
 from dashboard.views.administration import ENVIRONMENTS, PROJECTS, TIERS, EditedKind
@@ -57,10 +58,11 @@ urlpatterns: list[URLPattern] = [
     path("launch/estimate/", launch_cluster.launch_estimate, name="launch-estimate"),
     path("launch/choices/", launch_cluster.launch_choices, name="launch-choices"),
     path("executions/", executions.executions, name="executions"),
+    path("executions/stop/", stopping.executions_stop, name="executions-stop"),
     path("executions/<id:id>/", executions.execution, name="execution"),
     path("executions/<id:id>/log/", executions.execution_log, name="execution-log"),
     path("executions/<id:id>/lifecycle/", executions.execution_lifecycle, name="execution-lifecycle"),
-    path("executions/<id:id>/stop/", executions.execution_stop, name="execution-stop"),
+    path("executions/<id:id>/stop/", stopping.execution_stop, name="execution-stop"),
     path("executions/<id:id>/samples/", clusters.execution_samples, name="execution-samples"),
     path("executions/<id:id>/resize/", clusters.execution_resize, name="execution-resize"),
     path("executions/<id:id>/restart-head/", clusters.execution_restart_head, name="execution-restart-head"),

@@ -1,4 +1,4 @@
-// The only script of our own: what a server cannot do. Times go on by themselves, and a lost connection is said in words.
+// What a server cannot do: times go on by themselves, questions come as dialogs, and a lost connection is said in words.
 (() => {
   const units = [[86400, "d"], [3600, "h"], [60, "min"]];
   const duration = (seconds) => {
@@ -30,6 +30,45 @@
 
   document.addEventListener("htmx:after:swap", tick);
   document.addEventListener("DOMContentLoaded", tick);
+
+  // A page that only asks "are you sure?" comes as a dialog.
+  const dialog = document.createElement("dialog");
+  dialog.className = "dialog";
+  const ask = async (url) => {
+    const answer = await fetch(url);
+    const asked = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("main .narrow");
+    if (!answer.ok || answer.redirected || !asked) throw new Error("no question");
+    dialog.replaceChildren(document.adoptNode(asked));
+    const title = dialog.querySelector("h1");
+    title.id = "dialog-title";
+    dialog.setAttribute("aria-labelledby", title.id);
+    document.body.append(dialog);
+    dialog.showModal();
+    dialog.querySelector("[data-close]")?.focus();
+  };
+  document.addEventListener("click", (event) => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
+    const link = event.target.closest?.("a[data-dialog]");
+    if (link) {
+      event.preventDefault();
+      ask(link.href).catch(() => { location.href = link.href; });
+    } else if (event.target === dialog || (dialog.open && event.target.closest?.("[data-close]"))) {
+      event.preventDefault();
+      dialog.close();
+    }
+  });
+  document.addEventListener("submit", (event) => {
+    if (!event.target.matches("#selected")) return; // its boxes are called "id", and so is `target.id`
+    event.preventDefault();
+    const url = `${event.target.action}?${new URLSearchParams(new FormData(event.target))}`;
+    ask(url).catch(() => { location.href = url; });
+  });
+  const count = () => {
+    const shown = document.querySelector("[data-selected]");
+    if (shown) setText(shown, String(document.querySelectorAll(".select:checked").length));
+  };
+  document.addEventListener("change", count);
+  document.addEventListener("htmx:after:swap", count);
 
   // A refusal that arrives while somebody types marks its field as one of a whole page does.
   const markRefused = () => {

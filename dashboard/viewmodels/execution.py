@@ -14,7 +14,7 @@ from dashboard.viewmodels.clusters import ClusterRecord, Companion, price_at_bou
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.nodes import StatusLine
 from dashboard.viewmodels.prices import Spending, money, price_words
-from dashboard.viewmodels.states import state_status, state_word
+from dashboard.viewmodels.states import ENDED_STATES, state_status, state_word
 from grid.diagnosis.pods import Diagnosis
 from grid.quantity import format_bytes, format_cores, millicores, whole
 from grid.wording import POD_STAYS_SENTENCE, plural
@@ -22,7 +22,6 @@ from grid.wording import POD_STAYS_SENTENCE, plural
 _FRAGMENTS = "dashboard/fragments/"
 _WAY = ("queued", "deploying", "preparing", "running")
 _ENDINGS = ("finishing", "stopping", "succeeded", "stopped", "failed", "error")
-_FINAL = frozenset({"succeeded", "stopped", "failed", "error"})
 CONTRIBUTING = frozenset({"owner", "contributor"})
 _BROWSER_KINDS = frozenset({"workspace", "app"})
 _RESTARTABLE = frozenset({"preparing", "running"})  # states in which a cluster's head may be restarted
@@ -105,7 +104,7 @@ class ExecutionRecord:
 
     @property
     def is_final(self) -> bool:
-        return self.state in _FINAL
+        return self.state in ENDED_STATES
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +269,7 @@ def steps(record: ExecutionRecord) -> Fragment:
     order.sort(key=lambda state: entered[state])
     ends = [state for state in order if state in _ENDINGS]
     found = [_step(state, order, entered, record) for state in (*_WAY, *ends)]
-    if not ends or ends[-1] not in _FINAL:
+    if not ends or ends[-1] not in ENDED_STATES:
         word = "Stopped" if record.kind in _OPENED_KINDS or "stopping" in ends else "Ended"
         found.append(Step(word, "todo", None, ""))
     return Fragment("steps", f"{_FRAGMENTS}execution_steps.html", Steps(tuple(found)))
@@ -284,7 +283,7 @@ def _step(state: str, order: Sequence[str], entered: dict[str, datetime], record
     place = order.index(state)
     if place + 1 < len(order):
         return Step(state_word(state), "done", at, span((entered[order[place + 1]] - at).total_seconds()))
-    if state in _FINAL:
+    if state in ENDED_STATES:
         return Step(state_word(state), "problem" if state in ("failed", "error") else "done", at, "")
     return Step(state_word(state), "now", at, "")
 

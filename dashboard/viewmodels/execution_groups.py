@@ -6,12 +6,11 @@ from datetime import datetime
 import msgspec
 
 from dashboard.viewmodels.execution_entry import Entry
+from dashboard.viewmodels.states import ENDED_STATES
 from grid.diagnosis.requests import has_ended
 from grid.kube.objects import Pod
 from grid.labels import APP_COMPONENT, HEAD, Keys
 from grid.runtime.executions import ExecutionRow
-
-_FINAL = ("succeeded", "stopped", "failed", "error")
 
 
 class Group(msgspec.Struct, frozen=True, gc=False):
@@ -37,7 +36,7 @@ class Group(msgspec.Struct, frozen=True, gc=False):
 
 def group_of(row: ExecutionRow, pods: Sequence[Pod], keys: Keys) -> Group | None:
     """Return an execution's rows: its own while it has no pod, else one for each pod. None when it and all of its pods have ended."""
-    if row.state in _FINAL:
+    if row.state in ENDED_STATES:
         pods = [pod for pod in pods if not has_ended(pod)]
         if not pods:
             return None

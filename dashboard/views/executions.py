@@ -7,12 +7,10 @@ from typing import Any
 from urllib.parse import urlencode
 
 from asgiref.sync import sync_to_async
-from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
-from django.shortcuts import redirect, render
-from django.utils import timezone
-from django.views.decorators.http import require_http_methods, require_safe
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
 
 from dashboard.access import Viewer, may_see_execution, viewer_of
 from dashboard.cluster_records import read_samples
@@ -32,8 +30,6 @@ from dashboard.views.fetching import Fetched
 from dashboard.views.live import live_page
 from dashboard.views.logs import log_context
 from grid.changefeed import Change
-from grid.launch.request import request_stop
-from grid.models import Execution
 from grid.runtime import get_runtime
 
 TABS = {"": "What happened", "log": "Log", "events": "Kubernetes events"}
@@ -43,7 +39,7 @@ _NOT_THERE = "There is no such execution, or it is not yours to see."
 @require_safe
 async def executions(request: HttpRequest) -> HttpResponse:
     view = ExecutionsView.parse(request.GET.dict())
-    viewer = await _viewer(request)
+    viewer = await current_viewer(request)
     context: dict[str, Any] = {
         "kinds": KINDS,
         "problems": dict(bounds(view).problems),
@@ -122,27 +118,7 @@ async def execution_lifecycle(request: HttpRequest, id: str) -> HttpResponse:
     return _text_file(lifecycle_text(record), f"{record.object_name}-lifecycle.log")
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-async def execution_stop(request: HttpRequest, id: str) -> HttpResponse:
-    """Stop the execution, after a confirmation page that works without a script. Stopping it twice changes nothing."""
-    viewer, record = await seen(request, id)
-    who = person(viewer, record)
-    if not who.may_stop:
-        raise PermissionDenied("Only its owner, the project's owner, operators and admins can stop an execution.")
-    if request.method == "POST":
-        await sync_to_async(_stop)(id, viewer.username)
-        get_runtime().executions.hint()
-        messages.info(request, f"{record.name} was asked to stop.")
-        return redirect("execution", id=id)
-    context = {"record": record, "person": who}
-    return await sync_to_async(render)(request, "dashboard/execution_stop.html", context)
-
-
-def _stop(execution_id: str, username: str) -> None:
-    request_stop(Execution.objects.get(pk=execution_id), by=username, now=timezone.now())
-
-
-async def _viewer(request: HttpRequest) -> Viewer:
+async def current_viewer(request: HttpRequest) -> Viewer:
     viewer = await sync_to_async(viewer_of)(await request.auser())
     if viewer is None:
         raise PermissionDenied("This page is not for your account.")
@@ -156,7 +132,7 @@ def samples_table(record: ExecutionRecord) -> list[SampleRow]:
 
 
 async def seen(request: HttpRequest, execution_id: str) -> tuple[Viewer, ExecutionRecord]:
-    viewer = await _viewer(request)
+    viewer = await current_viewer(request)
     record = await sync_to_async(read_record)(execution_id)
     if record is None or not may_see_execution(viewer, record):
         raise Http404(_NOT_THERE)

@@ -44,6 +44,8 @@ POST launch-choices                              login    200      200      200 
 
 GET  executions                                  login    200      200      200      200      200      200      200      200      200
 WS   executions                                  login    open     open     open     open     open     open     open     open     open
+GET  executions-stop                             login    200      200      200      200      200      200      200      200      200
+POST executions-stop                             login    302      302      302      302      302      302      302      302      302
 
 GET  execution               workspace           login    200      200      200      200      404      404      200      200      200
 WS   execution               workspace           login    open     open     open     open     refused  refused  open     open     open

@@ -70,6 +70,14 @@
   document.addEventListener("change", count);
   document.addEventListener("htmx:after:swap", count);
 
+  // A notebook is made for one framework, so a cluster that is attached to it starts with that one.
+  document.addEventListener("change", (event) => {
+    const made = event.target.dataset?.frameworks?.trim().split(" ") ?? [""];
+    const chosen = document.querySelector("[name=framework]:checked");
+    const fitting = made[0] && !made.includes(chosen?.value) && document.querySelector(`[name=framework][value="${made[0]}"]`);
+    if (fitting) fitting.click();
+  });
+
   // A refusal that arrives while somebody types marks its field as one of a whole page does.
   const markRefused = () => {
     for (const slot of document.querySelectorAll(".cluster-form .field-error[id]")) {

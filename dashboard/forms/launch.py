@@ -67,10 +67,11 @@ class MachineForm(forms.Form):
         field.queryset = self._offered[name] = queryset
 
     def chosen(self, name: str) -> str:
-        """Return the chosen project, environment or tier if it is offered, else the default tier or the first choice; "" without any."""
+        """Return the chosen project, environment or tier if it is offered, else the default tier or the first choice; "" without any. An
+        environment for everything comes before one for a framework."""
         if name not in self.fields:
             return ""
-        offered = list(self._offered[name])
+        offered = sorted(self._offered[name], key=lambda one: bool(getattr(one, "frameworks", None)))
         value = str(self[name].value() or "")
         defaults = [one.pk for one in offered if getattr(one, "is_default", False)] + [one.pk for one in offered]
         return value if value in defaults else next(iter(defaults), "")

@@ -6,7 +6,9 @@ from decimal import Decimal
 from typing import Protocol
 
 from dashboard.viewmodels.execution import cores_words, memory_words
+from dashboard.viewmodels.nodes import StatusLine
 from dashboard.viewmodels.prices import price_words
+from grid.diagnosis.tierfit import PoolOffer, TierSize, explain_fit
 from grid.wording import plural
 
 
@@ -21,6 +23,7 @@ class TierOffer:
     cores: str
     memory: str
     gpus: int
+    gpu_resource: str
     cost_per_hour: Decimal
     is_default: bool
     maximum: int | None
@@ -36,7 +39,7 @@ class TierCard:
     memory: str
     gpus: str
     price: str
-    note: str
+    now: StatusLine
     is_chosen: bool
 
 
@@ -50,9 +53,15 @@ class Slots:
     note: str
 
 
-def tier_cards(offers: Collection[TierOffer], *, chosen: str, ready_nodes: Mapping[str, int] | None) -> list[TierCard]:
+def tier_cards(
+    offers: Collection[TierOffer],
+    *,
+    chosen: str,
+    ready_nodes: Mapping[str, int] | None,
+    pools: Mapping[str, PoolOffer] | None,
+) -> list[TierCard]:
     """Return a card for each tier. `chosen` is checked when it is offered, else the default tier, else the first. `ready_nodes` are
-    numbers by pool; None when unknown."""
+    numbers by pool, `pools` what their nodes have; None when unknown."""
     ids = {offer.id for offer in offers}
     defaults = [offer.id for offer in offers if offer.is_default] or [offer.id for offer in offers][:1]
     checked = chosen if chosen in ids else next(iter(defaults), "")
@@ -65,7 +74,7 @@ def tier_cards(offers: Collection[TierOffer], *, chosen: str, ready_nodes: Mappi
             memory=memory_words(offer.memory),
             gpus=plural(offer.gpus, "GPU") if offer.gpus else "",
             price=price_words(offer.cost_per_hour),
-            note=_tier_note(offer, ready_nodes),
+            now=_now(offer, ready_nodes, pools),
             is_chosen=offer.id == checked,
         )
         for offer in offers
@@ -122,12 +131,25 @@ def slots_together(needed: int, held: Slots) -> str:
     )
 
 
-def _tier_note(offer: TierOffer, ready_nodes: Mapping[str, int] | None) -> str:
+def _now(offer: TierOffer, ready_nodes: Mapping[str, int] | None, pools: Mapping[str, PoolOffer] | None) -> StatusLine:
+    """Return whether the tier can be had now, or why a launch on it would wait."""
+    size = TierSize(offer.node_pool, offer.cores, offer.memory, offer.gpus, offer.gpu_resource)
+    fit = explain_fit(size, pools) if pools is not None else None
+    if fit is not None and fit.code == "too_large":
+        return StatusLine("problem", "Too large", f"{fit.sentence} An admin has to change the tier or its pool.")
     if offer.maximum is not None and offer.running >= offer.maximum:
         taken = (
             f"All {offer.maximum:,} places of this tier are" if offer.maximum > 1 else "The only place of this tier is"
         )
-        return f"{taken} taken, so it will wait in the queue."
-    if ready_nodes is not None and not ready_nodes.get(offer.node_pool):
-        return "Its pool has no node now; one is started for you, which takes some minutes."
-    return ""
+        return StatusLine("wait", "Waits", f"{taken} taken, so it will wait in the queue.")
+    if fit is not None and fit.code == "no_nodes":
+        return StatusLine("problem", "No node", fit.sentence)
+    if ready_nodes is None:
+        return StatusLine("neutral", "Unknown", "The cluster does not answer now.")
+    if not ready_nodes.get(offer.node_pool):
+        sentence = "Its pool has no node now; one is started for you, which takes some minutes."
+        return StatusLine("wait", "Needs a node", sentence)
+    left = (
+        "" if offer.maximum is None else f"{offer.maximum - offer.running:,} of {plural(offer.maximum, 'place')} free."
+    )
+    return StatusLine("ok", f"{plural(ready_nodes[offer.node_pool], 'node')} ready", left)

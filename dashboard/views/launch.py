@@ -125,9 +125,12 @@ def _model(request: HttpRequest) -> Execution | None:
 
 
 def _initial(user: User, kind: str, model: Execution | None) -> dict[str, Any]:
-    """Return initial values: those of `model` and its cluster, or else only the project that the user launched in last."""
-    latest = Execution.objects.filter(owner=user).only("project").first()
+    """Return initial values: those of `model` and its cluster, or else what the user launched last: project, environment and tier."""
+    mine = Execution.objects.filter(owner=user).only("project", "environment", "tier")
+    latest, alike = mine.first(), mine.filter(kind=kind).first()
     initial: dict[str, Any] = {"token": new_token(), "project": latest.project_id if latest else None}
+    if alike is not None:
+        initial |= {"environment": alike.environment_id, "tier": alike.tier_id}
     if model is None or model.kind != kind:
         return initial
     initial |= {
@@ -159,9 +162,11 @@ def _context(form: LaunchForm, kinds: list[str], nodes: Mapping[str, int] | None
         "kinds": {kind: KINDS[kind] for kind in kinds},
         "projects": projects,
         "chosen_project": form.chosen("project"),
-        "environments": environments,
+        "environments": sorted(
+            environments, key=lambda one: (one.pk != form.chosen("environment"), bool(one.frameworks))
+        ),
         "chosen_environment": form.chosen("environment"),
-        "tiers": tier_cards(offers, chosen=form.chosen("tier"), ready_nodes=nodes),
+        "tiers": tier_cards(offers, chosen=form.chosen("tier"), ready_nodes=nodes, pools=form.facts.offers),
         "slots": held,
         "missing": missing,
         "has_stopped": form.kind == Kind.WORKSPACE and has_stopped(form.user.pk),
@@ -181,6 +186,7 @@ def tier_offers(tiers: Iterable[HardwareTier]) -> list[TierOffer]:
             cores=tier.cores,
             memory=tier.memory,
             gpus=tier.gpus,
+            gpu_resource=tier.gpu_resource,
             cost_per_hour=tier.cost_per_hour,
             is_default=tier.is_default,
             maximum=tier.maximum_simultaneous,

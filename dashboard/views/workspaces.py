@@ -163,7 +163,7 @@ def _form_context(
         "notes": notes,
         "environments": list(form.environments),
         "chosen_environment": form.chosen("environment"),
-        "tiers": tier_cards(tier_offers(form.tiers), chosen=form.chosen("tier"), ready_nodes=nodes),
+        "tiers": tier_cards(tier_offers(form.tiers), chosen=form.chosen("tier"), ready_nodes=nodes, pools=facts.offers),
     }
 
 

@@ -1,13 +1,16 @@
 """The launch form over HTTP: what is offered, what is refused and where it is said, and that one form launches once."""
 
 import re
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
 from django.contrib.auth.models import Group
 from django.utils import timezone
 
+from dashboard.viewmodels.launch import TierOffer, tier_cards
 from grid.centralconfig import GLOBAL_QUEUE_LIMIT, MAXIMUM_EXECUTIONS_PER_USER, NAMESPACE
+from grid.diagnosis.tierfit import PoolOffer
 from grid.kube.resources import NODES
 from grid.labels import SIMULATED
 from grid.models import ConfigRecord, Environment, Execution, HardwareTier, Project, State, User, Workspace
@@ -202,6 +205,16 @@ def test_a_full_queue_refuses_with_a_sentence(people: People, offered: Project) 
     assert "the queue holds 0" in answer.content.decode()
 
 
+def test_what_was_launched_last_is_chosen_and_a_newcomer_gets_no_framework(people: People, offered: Project) -> None:
+    dask = make_environment("a-dask", name="A Dask notebook", frameworks={"dask": "2026.8.0"})
+    assert 'value="jupyterlab" required checked' in page(people.owner)
+    make_execution(people.owner, offered, environment=dask, tier=HardwareTier.objects.get(pk="gpu"))
+    shown = page(people.owner)
+    assert 'value="a-dask" required checked' in shown
+    assert 'value="gpu" required checked' in shown
+    assert shown.index('value="a-dask"') < shown.index('value="jupyterlab"')
+
+
 def test_the_form_says_that_it_will_queue_and_why(people: People, offered: Project) -> None:
     ConfigRecord.objects.create(namespace=NAMESPACE, key=MAXIMUM_EXECUTIONS_PER_USER.key, value="1")
     HardwareTier.objects.filter(pk="gpu").update(maximum_simultaneous=1)
@@ -219,7 +232,7 @@ def test_a_pool_without_a_machine_is_said_at_its_tier(
 ) -> None:
     cluster.put(NODES, builders.node("node-a", pool="default"))
     fill(runtime, cluster)
-    assert page(people.owner).count("one is started for you") == 1
+    assert page(people.owner).count("the autoscaler may not start one") == 1
 
 
 def test_a_node_that_is_only_played_takes_no_work(
@@ -227,7 +240,7 @@ def test_a_node_that_is_only_played_takes_no_work(
 ) -> None:
     cluster.put(NODES, builders.node("node-a", pool="default", labels={SIMULATED: "true"}))
     fill(runtime, cluster)
-    assert page(people.owner).count("one is started for you") == 2
+    assert page(people.owner).count("1 node ready") == 0
 
 
 def test_launch_again_fills_the_form_in(people: People, offered: Project) -> None:
@@ -265,3 +278,44 @@ def test_an_environment_of_another_kind_is_refused(people: People, offered: Proj
     answer = client_of(people.owner).post("/launch/", filled(kind="job"))
     assert answer.status_code == 422
     assert not Execution.objects.exists()
+
+
+OFFER = TierOffer(
+    id="small",
+    name="Small",
+    description="",
+    node_pool="default",
+    cores="2",
+    memory="4Gi",
+    gpus=0,
+    gpu_resource="nvidia.com/gpu",
+    cost_per_hour=Decimal("0.05"),
+    is_default=True,
+    maximum=4,
+    running=0,
+)
+ROOMY, TINY = {"cpu": "8", "memory": "32Gi"}, {"cpu": "1", "memory": "2Gi"}
+
+
+@pytest.mark.parametrize(
+    ("running", "ready", "pool", "word"),
+    [
+        (1, {"default": 2}, PoolOffer("default", (ROOMY, ROOMY)), "ok: 2 nodes ready 3 of 4 places free."),
+        (4, {"default": 2}, PoolOffer("default", (ROOMY, ROOMY)), "wait: Waits All 4 places of this tier are taken"),
+        (0, {}, PoolOffer("default", maximum=5), "wait: Needs a node Its pool has no node now; one is started"),
+        (0, {}, PoolOffer("default"), "problem: No node The pool default has no node, and the autoscaler may not"),
+        (
+            4,
+            {"default": 1},
+            PoolOffer("default", (TINY,)),
+            "problem: Too large No node of the pool default is large enough",
+        ),
+        (0, None, None, "neutral: Unknown The cluster does not answer now."),
+    ],
+)
+def test_a_tier_says_whether_it_can_be_had_now(
+    running: int, ready: dict[str, int] | None, pool: PoolOffer | None, word: str
+) -> None:
+    pools = None if pool is None else {"default": pool}
+    (card,) = tier_cards([replace(OFFER, running=running)], chosen="", ready_nodes=ready, pools=pools)
+    assert f"{card.now.severity}: {card.now.word} {card.now.note}".startswith(word)

@@ -100,7 +100,7 @@ _USUAL = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class TimelineItem:
-    """One item; `reason` and `about` are Kubernetes' own words, "" for items from Compute Grid."""
+    """One item. `is_raw` says that `message`, `reason` and `about` are Kubernetes' own words and no sentence of ours."""
 
     at: datetime | None
     mark: str
@@ -110,6 +110,7 @@ class TimelineItem:
     about: str = ""
     actor: str = ""
     times: int = 1
+    is_raw: bool = False
 
 
 _TOGETHER = timedelta(minutes=1)
@@ -208,23 +209,27 @@ def _mark(is_warning: bool, reason: str) -> str:
     return "problem" if is_warning and reason not in _USUAL else ""
 
 
-def _words(reason: str, message: str) -> str:
-    return rescale_words(message) if reason == "SuccessfulRescale" else message
+def _in_words(item: TimelineItem) -> TimelineItem:
+    """Return an item of Kubernetes in our words, where there are any."""
+    if item.reason != "SuccessfulRescale":
+        return replace(item, is_raw=True)
+    return replace(item, message=rescale_words(item.message))
 
 
 def _stored(line: LifecycleLine) -> TimelineItem:
     if line.to_state:
         mark = "problem" if line.to_state in ("failed", "error") else "ok" if line.to_state == "running" else ""
         return TimelineItem(line.at, mark, state_word(line.to_state), line.message, actor=line.actor)
-    return TimelineItem(
+    item = TimelineItem(
         line.at,
         _mark(line.level != "Normal", line.reason),
         _HEADLINES.get(line.reason, line.reason),
-        _words(line.reason, line.message),
+        line.message,
         reason=line.reason,
         about=line.about,
         times=_times(line),
     )
+    return _in_words(item) if line.event_uid else item
 
 
 def _times(line: LifecycleLine) -> int:
@@ -234,14 +239,16 @@ def _times(line: LifecycleLine) -> int:
 
 def _live(event: Event) -> TimelineItem:
     about = event.involved_object
-    return TimelineItem(
-        event.last_seen,
-        _mark(event.type != "Normal", event.reason),
-        _HEADLINES.get(event.reason, event.reason),
-        _words(event.reason, event.message.strip()),
-        reason=event.reason,
-        about=f"{about.kind}/{about.name}",
-        times=event.times,
+    return _in_words(
+        TimelineItem(
+            event.last_seen,
+            _mark(event.type != "Normal", event.reason),
+            _HEADLINES.get(event.reason, event.reason),
+            event.message.strip(),
+            reason=event.reason,
+            about=f"{about.kind}/{about.name}",
+            times=event.times,
+        )
     )
 
 

@@ -92,6 +92,7 @@ def test_after_logging_out_elsewhere_a_page_says_that_it_is_over(stage: StagePro
     follow(page)
     other = page.context.new_page()
     other.goto("/")
+    other.get_by_role("button", name="olga-operator").click()
     other.get_by_role("button", name="Log out").click()
     expect(page.locator("#live")).to_contain_text("Your session has ended", timeout=90_000)
 

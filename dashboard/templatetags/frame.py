@@ -41,7 +41,8 @@ _SECTIONS = (
         ),
     ),
 )
-_DEMONSTRATION = ("Try out", (("demonstration", "Demonstration", Permission.ADMINISTER),))
+_SIMULATION = ("demonstration", "Demonstration", Permission.ADMINISTER)
+_COMPONENTS = ("components", "Components", Permission.ADMINISTER)
 # (value, title)
 THEMES = (("auto", "System"), ("light", "Light"), ("dark", "Dark"))
 
@@ -68,9 +69,9 @@ def navigation(context: Context) -> list[NavigationSection]:
     if request is None or not user.is_authenticated:
         return []
     granted = PERMISSIONS[role_of(user)]
-    sections = (*_SECTIONS, _DEMONSTRATION) if settings.DEMO and has_sandbox() else _SECTIONS
+    demonstrated = (_SIMULATION, _COMPONENTS) if has_sandbox() else (_COMPONENTS,)
     found = []
-    for title, links in sections:
+    for title, links in (*_SECTIONS, ("Try out", demonstrated if settings.DEMO else ())):
         allowed = [(name, words) for name, words, permission in links if permission is None or permission in granted]
         if allowed:
             found.append(NavigationSection(title, tuple(_links(allowed, request.path))))

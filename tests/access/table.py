@@ -162,6 +162,7 @@ POST configuration-change                        login    403      403      403 
 POST configuration-reset                         login    403      403      403      403      403      403      403      403      302
 GET  logins                                      login    403      403      403      403      403      403      403      403      200
 POST login-unlock                                login    403      403      403      403      403      403      403      403      302
+GET  components                                  login    403      403      403      403      403      403      403      403      200
 GET  demonstration                               login    403      403      403      403      403      403      403      403      200
 POST demonstration-size                          login    403      403      403      403      403      403      403      403      302
 POST demonstration-failure                       login    403      403      403      403      403      403      403      403      302

@@ -6,8 +6,9 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser import administering, demonstrating
-from tests.browser.accessibility import serious
+from tests.browser.accessibility import serious, violations
 from tests.browser.conftest import Visit
+from tests.browser.looks import faults
 from tests.browser.stage import StageProcess
 
 
@@ -33,3 +34,12 @@ def test_the_page_is_accessible_and_fits_and_its_slider_says_its_value(visit: Vi
     page.get_by_role("button", name="Start The API server is stuck").click()
     expect(page.locator(".notice")).to_contain_text("Every live page says how far behind it is")
     assert serious(page) == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1440, 1024, 390])
+def test_the_component_page_shows_each_part_as_it_should_be(visit: Visit, width: int, scheme: str) -> None:
+    page = visit("ada-admin", "/components/", width=width, scheme=scheme)
+    expect(page.locator("h1")).to_have_text("Components")
+    assert faults(page) == []
+    assert violations(page) == []

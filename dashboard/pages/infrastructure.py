@@ -11,7 +11,8 @@ from dashboard.access import Viewer, may_observe
 from dashboard.pages.lists import BEHIND_SECONDS, FIRST_PAINT_SECONDS
 from dashboard.pages.node_lists import NodeList, NodeLists
 from dashboard.pages.page import LivePage
-from dashboard.viewmodels.infrastructure import InfrastructureView, activity, node_rows
+from dashboard.viewmodels.activity import activity
+from dashboard.viewmodels.infrastructure import InfrastructureView, node_rows
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.pools import totals
 from grid import database

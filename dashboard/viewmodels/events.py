@@ -37,13 +37,18 @@ class EventLine:
     times: int
 
 
+def headline_of(event: Event) -> str:
+    """Return what the event means in words; "" for what has none."""
+    return _WORDS.get(event.reason, "")
+
+
 def event_line(event: Event, *, prefix: str = "event") -> EventLine:
     about = event.involved_object
     return EventLine(
         id=element_id(prefix, namespaced(event.metadata.namespace, event.metadata.name)),
         at=event.last_seen,
         is_warning=event.type != "Normal",
-        headline=_WORDS.get(event.reason, ""),
+        headline=headline_of(event),
         reason=event.reason,
         message=event.message.strip(),
         about_kind=about.kind,

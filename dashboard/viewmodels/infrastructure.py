@@ -1,28 +1,26 @@
-"""The Infrastructure page: nodes, and what the autoscaler does; pure.
+"""The nodes of the Infrastructure page; pure.
 
-The list is kept in order while it changes (`window`), and only rows that are shown are put into words. Pools are in `pools`.
+The list is kept in order while it changes (`window`), and only rows that are shown are put into words. Pools are in `pools`, what the
+autoscaler does in `activity`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
 
 from dashboard.viewmodels.element_ids import element_id
-from dashboard.viewmodels.events import EventLine, event_line
 from dashboard.viewmodels.listing import EmptyState, Paging, Progress, none_so_far, unfinished
 from dashboard.viewmodels.live import Fragment, ViewModel
 from dashboard.viewmodels.nodes import NodeSums, Share, StatusLine, created_at, instance_type, shares
 from dashboard.viewmodels.window import OrderedWindow, Page
 from grid.diagnosis.requests import Amounts
 from grid.diagnosis.scaledown import ScaleDown
-from grid.kube.objects import Event
 from grid.wording import plural
 
 ROWS_PER_PAGE = 50
 PAGING = "nodes-paging"
-EVENTS_SHOWN = 20
 _FRAGMENTS = "dashboard/fragments/"
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 STATES = {"": "Any state", "ready": "Ready", "trouble": "Not ready or in trouble", "removable": "Can be removed"}
@@ -112,15 +110,6 @@ def node_rows(
         next=view.query(page=page.number + 1) if page.has_next else "",
     )
     return [*rows, Fragment(PAGING, f"{_FRAGMENTS}paging.html", paging)]
-
-
-def activity(events: Sequence[Event]) -> list[Fragment]:
-    """Return the autoscaler's latest events for the region "activity", newest first; `events` are oldest first."""
-    lines: list[EventLine] = [event_line(event) for event in reversed(events[-EVENTS_SHOWN:])]
-    if not lines:
-        empty = EmptyState("Nothing yet.", "Scale-ups and removals of nodes appear here as they happen.")
-        return [Fragment("activity-none", f"{_FRAGMENTS}empty_item.html", empty, region="activity")]
-    return [Fragment(line.id, f"{_FRAGMENTS}event_item.html", line, region="activity") for line in lines]
 
 
 def node_row(one: NodeSums, scale_down: ScaleDown) -> NodeRow:

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from dashboard.fragments import KEPT_UNUSED, RenderedFragments, render_fragment
+from dashboard.viewmodels.activity import activity
 from dashboard.viewmodels.events import event_line, history
 from dashboard.viewmodels.freshness import broken_view, freshness_fragment, freshness_view
 from dashboard.viewmodels.infrastructure import (
     InfrastructureView,
-    activity,
     node_row,
 )
 from dashboard.viewmodels.listing import Progress, none_so_far, unfinished

@@ -18,6 +18,7 @@ from dashboard.views import (
     launch_cluster,
     logins,
     opening,
+    preferences,
     stopping,
     workspaces,
 )
@@ -51,7 +52,8 @@ urlpatterns: list[URLPattern] = [
     path("account/password/", account.password, name="password"),
     path("account/sessions/end/", account.session_end, name="session-end"),
     path("account/sessions/end-others/", account.sessions_end_others, name="sessions-end-others"),
-    path("theme/", account.choose_theme, name="theme"),
+    path("table-view/", preferences.choose_table_view, name="table-view"),
+    path("theme/", preferences.choose_theme, name="theme"),
     path("infrastructure/", infrastructure.infrastructure, name="infrastructure"),
     path("nodes/<str:name>/", infrastructure.node, name="node"),
     path("pods/<str:namespace>/<str:name>/", infrastructure.pod, name="pod"),

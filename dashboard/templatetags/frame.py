@@ -14,6 +14,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from dashboard.access import PERMISSIONS, Permission, role_of
+from dashboard.viewmodels.tables import TableView, table_view
 from grid.runtime import has_sandbox
 
 register = template.Library()
@@ -84,6 +85,12 @@ def theme(context: Context) -> str:
     request: Any = context.get("request")
     chosen = request.COOKIES.get("theme", "") if request is not None else ""
     return chosen if chosen in dict(THEMES) else "auto"
+
+
+@register.simple_tag(takes_context=True)
+def view_of_table(context: Context, table: str) -> TableView:
+    """Return the columns and the density that the browser's owner has chosen for a table."""
+    return table_view(table, context["request"].COOKIES)
 
 
 @register.simple_tag

@@ -6,21 +6,18 @@ from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.password_validation import password_validators_help_texts
 from django.contrib.auth.views import LoginView, LogoutView, redirect_to_login
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from dashboard.forms.login import BUSY, LoginForm, OwnPasswordForm, lock_met_by
-from dashboard.templatetags.frame import THEMES
 from dashboard.viewmodels.logins import session_rows
 from grid import sessions
 from grid.models import User
 from grid.sessions import stored_key
 
-_YEAR = 365 * 24 * 60 * 60
 _BUSY_SECONDS = 5
 
 
@@ -88,20 +85,6 @@ def password(request: HttpRequest) -> HttpResponse:
         return redirect("account")
     page = render(request, "dashboard/password.html", {"form": form, "rules": password_validators_help_texts()})
     return _refused(request, page, form)
-
-
-@login_not_required
-@require_POST
-def choose_theme(request: HttpRequest) -> HttpResponse:
-    """Store the theme in a cookie and redirect back to the page that the user was on."""
-    chosen = request.POST.get("theme", "")
-    back = request.POST.get("next", "")
-    if not url_has_allowed_host_and_scheme(back, allowed_hosts=None):
-        back = "/"
-    response = HttpResponseRedirect(back)
-    if chosen in dict(THEMES):
-        response.set_cookie("theme", chosen, max_age=_YEAR, samesite="Lax", httponly=True)
-    return response
 
 
 def _refused(request: HttpRequest, page: HttpResponse, form: LoginForm | OwnPasswordForm) -> HttpResponse:

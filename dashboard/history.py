@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from django.db import connection
-from django.db.models import Model, Q, QuerySet
+from django.db.models import Model, Q, QuerySet, Value
+from django.db.models.functions import Concat
 
 from dashboard.access import Viewer, may_observe
+from dashboard.records import visible_executions
 from dashboard.viewmodels.executions_view import Choices, ExecutionsView, offered
 from grid.database import planned_for_values
 from grid.models import Execution, HardwareTier, Membership, Project, State, User
@@ -22,8 +24,10 @@ from grid.models.environment import Kind
 
 PER_PAGE = 50
 SEARCHED = 4000
+LATEST_SEARCHED = 2000
 _CHOICES_FROM = 1000
 _OWN_TEXT = ("title", "id", "message", "node_name")  # the columns of the trigram index
+_OBJECT_NAME = Concat("kind", Value("-"), "id")
 _OTHER_TEXT = ("kind", "state", "owner__username", "project__name", "tier__name")
 # Which characters beyond ASCII count as letters depends on the database's locale.
 _HAS_TRIGRAM = re.compile(r"[A-Za-z0-9]{3}")
@@ -83,6 +87,34 @@ def ended_page(viewer: Viewer, view: ExecutionsView, *, searched: int = SEARCHED
     rows, further = _read(viewer, view, before, searched)
     newer = str(_position(rows[0]) if rows else before) if before else ""
     return HistoryPage(rows, str(further or ""), newer, further.ended_at if further and len(rows) < PER_PAGE else None)
+
+
+@planned_for_values()
+def latest_ended(
+    viewer: Viewer, words: Iterable[str], *, searched: int = LATEST_SEARCHED, most: int = PER_PAGE
+) -> list[Execution]:
+    """Return the latest ended executions with each word in their titles or object names. About `searched` are searched, and of older ones
+    only the one whose id or object name is the last word."""
+    words = list(words)
+    wanted = Q()
+    for word in words:
+        wanted &= _any_of(("title", "object"), word)
+
+    def shown(rows: QuerySet[Execution]) -> QuerySet[Execution]:
+        fitting = rows.annotate(object=_OBJECT_NAME).filter(wanted).select_related("owner")
+        return fitting.only("kind", "title", "state", "ended_at", "owner__username")
+
+    id = words[-1].rpartition("-")[2] if words else ""
+    found = {row.pk: row for row in shown(visible_executions(viewer).filter(pk=id, ended_at__isnull=False))}
+    sources = list(_sources(viewer, ExecutionsView(show="ended")))
+    each = max(PER_PAGE, searched // len(sources))
+    for source in sources:
+        line = source.order_by("-ended_at", "-pk")
+        latest = shown(line)
+        for oldest in line.values_list("ended_at", flat=True)[each - 1 : each]:
+            latest = latest.filter(ended_at__gte=oldest)
+        found |= {row.pk: row for row in latest[:most]}
+    return sorted(found.values(), key=_position, reverse=True)[:most]
 
 
 def ended_choices(viewer: Viewer, view: ExecutionsView) -> Choices:

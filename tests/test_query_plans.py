@@ -11,7 +11,8 @@ from django.db.models import Sum
 from django.test.utils import CaptureQueriesContext
 
 from dashboard.access import Viewer, viewer_of
-from dashboard.history import Position, ended_choices, ended_page
+from dashboard.history import Position, ended_choices, ended_page, latest_ended
+from dashboard.palette import PaletteCaches, find
 from dashboard.records import read_record
 from dashboard.viewmodels.executions_view import ExecutionsView
 from dashboard.views.launch_cluster import running_by_tier, slots_of
@@ -129,6 +130,9 @@ WORK: dict[str, Callable[[Shop], object]] = {
     "the history further back": lambda shop: ended_page(viewer(shop.people.owner), replace(ENDED, before=BEFORE)),
     "the history forward": lambda shop: ended_page(viewer(shop.people.owner), replace(ENDED, after=BEFORE)),
     "what the history can be filtered by": lambda shop: ended_choices(viewer(shop.people.teammate), ENDED),
+    "the palette of all": lambda shop: find(viewer(shop.people.admin), "x", PaletteCaches([], [])),
+    "the palette of a person": lambda shop: find(viewer(shop.people.teammate), "x", PaletteCaches([], [])),
+    "the palette, by an id": lambda shop: latest_ended(viewer(shop.people.owner), [f"workspace-{ENDED_ID}"]),
     "a person's workspaces": lambda shop: latest_of(shop.people.owner.pk, 9),
     "a page of workspaces": lambda shop: page_of(shop.people.owner.pk, ENDED_ID),
     "whether somebody has stopped workspaces": lambda shop: has_stopped(shop.people.owner.pk),

@@ -32,6 +32,7 @@ GET  freshz                                      200      200      200      200 
 
 GET  home                                        login    200      200      200      200      200      200      200      200      200
 WS   home                                        login    open     open     open     open     open     open     open     open     open
+GET  palette                                     login    200      200      200      200      200      200      200      200      200
 GET  account                                     login    200      200      200      200      200      200      200      200      200
 GET  password                                    login    200      200      200      200      200      200      200      200      200
 POST password                                    login    200      200      200      200      200      200      200      200      200

@@ -1,0 +1,239 @@
+"""Finds what the command palette offers, synchronously: only what the user may open.
+
+Active executions and nodes come from the runtime's caches, as lists that its event loop has copied; all else from the database, by
+queries whose cost does not grow with the history.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+from urllib.parse import urlencode
+
+from django.conf import settings
+from django.db.models import Model, Q, QuerySet, Value
+from django.db.models.functions import Concat
+from django.urls import reverse
+
+from dashboard.access import PERMISSIONS, Permission, Viewer, may_administer, may_observe, may_see_execution
+from dashboard.history import latest_ended
+from dashboard.viewmodels.executions_view import KINDS
+from dashboard.viewmodels.palette import (
+    PaletteGroup,
+    PaletteItem,
+    PaletteQuery,
+    PaletteResults,
+    hint,
+    in_order,
+    results_sentence,
+)
+from dashboard.viewmodels.states import state_word
+from grid.centralconfig import REGISTRY
+from grid.centralconfig.setting import Setting
+from grid.kube.objects import Node
+from grid.launch.request import LAUNCHABLE_KINDS
+from grid.models import Environment, Execution, HardwareTier, Project, Workspace
+from grid.runtime import Runtime, has_sandbox
+from grid.runtime.executions import ExecutionRow
+
+_Row = TypeVar("_Row", bound=Model)
+_Catalogued = TypeVar("_Catalogued", HardwareTier, Environment)
+
+LENGTH = 100  # of a text
+_READ = 200  # rows of a table before they are ranked
+# Each page's URL name, title, other words for it, and required permission.
+_PAGES = (
+    ("home", "Home", "start", None),
+    ("executions", "Executions", "running jobs", None),
+    ("launch", "Launch", "start new", None),
+    ("workspaces", "Workspaces", "notebooks resume", None),
+    ("infrastructure", "Infrastructure", "nodes pods cluster", Permission.OBSERVE),
+    ("tiers", "Tiers", "hardware", Permission.ADMINISTER),
+    ("environments", "Environments", "images", Permission.ADMINISTER),
+    ("projects", "Projects", "members", Permission.ADMINISTER),
+    ("logins", "Logins", "locked unlock", Permission.ADMINISTER),
+    ("configuration", "Configuration", "settings", Permission.ADMINISTER),
+    ("account", "Your account", "sessions", None),
+    ("password", "Change your password", "", None),
+)
+_DEMONSTRATION = (
+    ("demonstration", "Demonstration", "simulated failures", Permission.ADMINISTER),
+    ("components", "Components", "design", Permission.ADMINISTER),
+)
+_THEMES = {"dark": "dark", "light": "light", "auto": "the system’s"}
+_ADDED = {"tier-new": "Add a tier", "environment-new": "Add an environment", "project-new": "Add a project"}
+
+
+@dataclass(frozen=True, slots=True)
+class PaletteCaches:
+    """Copies of what the runtime knows, which another thread may read."""
+
+    executions: Sequence[ExecutionRow]
+    nodes: Sequence[Node]
+
+
+def copied_caches(runtime: Runtime, viewer: Viewer, text: str) -> PaletteCaches:
+    """Copy, on the event loop, what is searched for this user; without a text only the user's own executions."""
+    if not text:
+        return PaletteCaches(list(runtime.executions.of_owner(viewer.id)), [])
+    if may_observe(viewer):
+        return PaletteCaches(list(runtime.executions.values()), list(runtime.nodes.values()))
+    return PaletteCaches(list(runtime.executions.seen_by(viewer.id)), [])
+
+
+def find(viewer: Viewer, text: str, caches: PaletteCaches) -> PaletteResults:
+    """Return what the text finds; without a text, where the user can go and the user's own executions."""
+    query = PaletteQuery(text)
+    places = [_pages(viewer, query), _actions(viewer, query)]
+    active = _active(viewer, query, caches.executions)
+    if not text:
+        found = in_order([active, *places])
+        return PaletteResults(text, hint(_kinds(viewer)), found)
+    groups = [*places, active, *_stored(viewer, query), _nodes(query, caches.nodes)]
+    if may_administer(viewer):
+        groups.append(_settings(query))
+    found = in_order([*groups, _ended(viewer, query)])
+    return PaletteResults(text, results_sentence(text, found), [*found, _further(text)])
+
+
+def _kinds(viewer: Viewer) -> list[str]:
+    kinds = ["workspace", "project"]
+    if may_observe(viewer):
+        kinds.append("node")
+    if may_administer(viewer):
+        kinds += ["tier", "environment", "setting"]
+    return [*kinds, "page", "action"]
+
+
+def _pages(viewer: Viewer, query: PaletteQuery) -> PaletteGroup:
+    granted = PERMISSIONS[viewer.role]
+    pages = (*_PAGES, *_DEMONSTRATION) if settings.DEMO and has_sandbox() else _PAGES
+    return query.group(
+        "Pages",
+        (page for page in pages if page[3] is None or page[3] in granted),
+        lambda page: f"{page[1]} {page[2]}",
+        lambda page: PaletteItem(page[1], url=reverse(page[0])),
+        most=len(pages),
+    )
+
+
+def _actions(viewer: Viewer, query: PaletteQuery) -> PaletteGroup:
+    return query.group("Actions", _all_actions(viewer), lambda item: item.title, lambda item: item, most=10)
+
+
+def _all_actions(viewer: Viewer) -> Iterator[PaletteItem]:
+    for kind, word in KINDS.items():
+        if kind in LAUNCHABLE_KINDS:
+            article = "an" if word[0] in "AEIOU" else "a"
+            yield PaletteItem(f"Launch {article} {word.lower()}", url=f"{reverse('launch')}?kind={kind}")
+    if may_administer(viewer):
+        for route, title in _ADDED.items():
+            yield PaletteItem(title, url=reverse(route))
+    for theme, name in _THEMES.items():
+        yield PaletteItem(f"Change the theme to {name}", theme=theme)
+
+
+def _active(viewer: Viewer, query: PaletteQuery, rows: Iterable[ExecutionRow]) -> PaletteGroup:
+    sees_all = may_observe(viewer)
+    return query.group(
+        "Executions",
+        (row for row in rows if row.ended_at is None and (sees_all or may_see_execution(viewer, row))),
+        lambda row: f"{row.title} {row.object_name}",
+        lambda row: PaletteItem(
+            row.title or row.object_name,
+            f"{state_word(row.state)} · {row.owner_username} · {row.project_name}",
+            reverse("execution", args=[row.id]),
+        ),
+        order=lambda row: -row.requested_at.timestamp(),
+    )
+
+
+def _ended(viewer: Viewer, query: PaletteQuery) -> PaletteGroup:
+    def shown(row: Execution) -> PaletteItem:
+        note = f"{state_word(row.state)} {row.ended_at:%Y-%m-%d %H:%M} UTC · {row.owner.get_username()}"
+        return PaletteItem(str(row), note, reverse("execution", args=[row.pk]))
+
+    rows = latest_ended(viewer, query.words)
+    return query.group("Ended executions", rows, lambda row: f"{row.title} {row.object_name}", shown)
+
+
+def _stored(viewer: Viewer, query: PaletteQuery) -> Iterator[PaletteGroup]:
+    workspaces = Workspace.objects.filter(owner=viewer.id, deleted_at__isnull=True).select_related("project")
+    named = workspaces.annotate(object=Concat(Value("workspace-"), "pk"))
+    yield query.group(
+        "Workspaces",
+        _with_words(named, query, "title", "object"),
+        lambda row: f"{row.title} workspace-{row.pk}",
+        lambda row: PaletteItem(str(row), row.project.name, reverse("workspace", args=[row.pk])),
+    )
+    is_admin = may_administer(viewer)
+    projects = Project.objects.all() if may_observe(viewer) else Project.objects.filter(memberships__user=viewer.id)
+    yield query.group(
+        "Projects",
+        _with_words(projects, query, "name", "pk"),
+        lambda row: f"{row.name} {row.pk}",
+        lambda row: _edited(row, "project") if is_admin else _executions_of(row),
+    )
+    if is_admin:
+        yield _catalogue("Tiers", HardwareTier.objects.all(), "tier", query)
+        yield _catalogue("Environments", Environment.objects.all(), "environment", query)
+
+
+def _catalogue(title: str, rows: QuerySet[_Catalogued], route: str, query: PaletteQuery) -> PaletteGroup:
+    return query.group(
+        title,
+        _with_words(rows, query, "name", "pk"),
+        lambda row: f"{row.name} {row.pk}",
+        lambda row: _edited(row, route),
+    )
+
+
+def _edited(row: Project | HardwareTier | Environment, route: str) -> PaletteItem:
+    return PaletteItem(row.name, f"{row.pk} · archived" if row.is_archived else row.pk, reverse(route, args=[row.pk]))
+
+
+def _executions_of(project: Project) -> PaletteItem:
+    """A project's page is for admins; everybody else gets its executions."""
+    return PaletteItem(project.name, "Executions", f"{reverse('executions')}?{urlencode({'project': project.pk})}")
+
+
+def _nodes(query: PaletteQuery, nodes: Iterable[Node]) -> PaletteGroup:
+    def shown(node: Node) -> PaletteItem:
+        pool = node.metadata.labels.get(settings.NODE_POOL_LABEL, "")
+        return PaletteItem(node.metadata.name, pool, reverse("node", args=[node.metadata.name]))
+
+    def name(node: Node) -> str:
+        return node.metadata.name
+
+    return query.group("Nodes", nodes, name, shown, order=name)
+
+
+def _settings(query: PaletteQuery) -> PaletteGroup:
+    def shown(setting: Setting) -> PaletteItem:
+        return PaletteItem(
+            setting.title, setting.key.rpartition(".")[2], f"{reverse('configuration')}#value-{setting.key}"
+        )
+
+    return query.group("Settings", REGISTRY.values(), lambda setting: f"{setting.title} {setting.key}", shown)
+
+
+def _further(text: str) -> PaletteGroup:
+    def searched(**view: str) -> str:
+        return f"{reverse('executions')}?{urlencode({**view, 'text': text})}"
+
+    note = "in any column"
+    return PaletteGroup(
+        "Search further",
+        (
+            PaletteItem(f"Active executions with “{text}”", note, searched()),
+            PaletteItem(f"All ended executions with “{text}”", note, searched(show="ended")),
+        ),
+    )
+
+
+def _with_words(rows: QuerySet[_Row], query: PaletteQuery, *columns: str) -> QuerySet[_Row]:
+    for word in query.words:
+        anywhere = Q()
+        for column in columns:
+            anywhere |= Q(**{f"{column}__icontains": word})
+        rows = rows.filter(anywhere)
+    return rows[:_READ]

@@ -1,0 +1,105 @@
+"""Ranks what the command palette finds for a text, and holds what it shows; pure."""
+
+import heapq
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+MOST = 8  # items of a kind
+_MOST_WORDS = 6
+_AT_START, _ANYWHERE = 0, 1
+
+_Item = TypeVar("_Item")
+
+
+@dataclass(frozen=True, slots=True)
+class PaletteItem:
+    """A link, or with `theme` a button that chooses this theme."""
+
+    title: str
+    note: str = ""
+    url: str = ""
+    theme: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PaletteGroup:
+    """The items of one kind, and the rank of the best one; a lower rank is better."""
+
+    title: str
+    items: Sequence[PaletteItem]
+    rank: int = _ANYWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class PaletteResults:
+    """What is shown for a text; `sentence` says how many were found, or what can be found."""
+
+    text: str
+    sentence: str
+    groups: Sequence[PaletteGroup]
+
+
+class PaletteQuery:
+    """A typed text. It finds what contains each of its words, in any order; without words it finds everything."""
+
+    def __init__(self, text: str) -> None:
+        self.words = text.lower().split()[:_MOST_WORDS]
+        # A word begins after anything but a letter or a digit.
+        self._starts = [re.compile(rf"(?<![^\W_]){re.escape(word)}").search for word in self.words]
+
+    def rank(self, text: str) -> int | None:
+        """Return 0 when each word begins a word of the text, 1 when each occurs anywhere, None when one does not."""
+        lower = text.lower()
+        for word in self.words:
+            if word not in lower:
+                return None
+        for begins in self._starts:
+            if begins(lower) is None:
+                return _ANYWHERE
+        return _AT_START
+
+    def best(
+        self,
+        items: Iterable[_Item],
+        text_of: Callable[[_Item], str],
+        *,
+        order: Callable[[_Item], Any] = lambda item: 0,
+        most: int = MOST,
+    ) -> list[tuple[int, _Item]]:
+        """Return at most `most` matching items with their ranks, the best first, and among equals the lowest by `order`."""
+        matches = ((rank, item) for item in items if (rank := self.rank(text_of(item))) is not None)
+        return heapq.nsmallest(most, matches, key=lambda match: (match[0], order(match[1])))
+
+    def group(
+        self,
+        title: str,
+        items: Iterable[_Item],
+        text_of: Callable[[_Item], str],
+        shown: Callable[[_Item], PaletteItem],
+        **limits: Any,
+    ) -> PaletteGroup:
+        """Return the best items as they are `shown`; `limits` are those of `best`."""
+        best = self.best(items, text_of, **limits)
+        return PaletteGroup(
+            title, [shown(item) for _, item in best], min((rank for rank, _ in best), default=_ANYWHERE)
+        )
+
+
+def in_order(groups: Iterable[PaletteGroup]) -> list[PaletteGroup]:
+    """Return the groups that have items, those with the best items first."""
+    return sorted((group for group in groups if group.items), key=lambda group: group.rank)
+
+
+def hint(kinds: Sequence[str]) -> str:
+    """Return a sentence about what can be found: executions, and the `kinds`."""
+    return f"Find an execution by title, id or object name, or a {', '.join(kinds[:-1])} or {kinds[-1]} by name."
+
+
+def results_sentence(text: str, groups: Sequence[PaletteGroup]) -> str:
+    """Return a sentence about how many were found."""
+    count = sum(len(group.items) for group in groups)
+    if not count:
+        return f"Nothing found for “{text}”."
+    return "1 result" if count == 1 else f"{count} results"

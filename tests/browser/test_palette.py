@@ -1,0 +1,200 @@
+"""The command palette and the keyboard shortcuts in a real browser: by keyboard alone, on a phone, and without JavaScript."""
+
+import os
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser import executing
+from tests.browser.accessibility import violations
+from tests.browser.conftest import Visit
+from tests.browser.stage import StageProcess
+
+
+@pytest.fixture(autouse=True)
+def day(stage: StageProcess) -> None:
+    stage.play(executing.working_day)
+
+
+def chosen(page: Page) -> str:
+    """The title of the option that a screen reader is told of."""
+    id = page.get_by_role("combobox", name="Search").get_attribute("aria-activedescendant")
+    option = page.locator(f"#{id}[aria-selected=true] .palette-title")
+    expect(option).to_be_visible()
+    return option.inner_text()
+
+
+def type_into(page: Page, text: str) -> None:
+    with page.expect_response(lambda response: f"q={text.replace(' ', '+')}" in response.url):
+        page.keyboard.type(text)
+    expect(page.locator("#palette-sentence")).to_contain_text("result")
+
+
+def settle(page: Page) -> None:
+    """Wait for the first options of an opened palette."""
+    expect(page.locator("#palette [role=option][aria-selected=true]")).to_be_visible()
+
+
+@pytest.mark.parametrize("key", ["/", "Control+k", "Meta+k"])
+def test_it_opens_by_key_and_enter_goes_to_what_was_typed(visit: Visit, key: str) -> None:
+    page = visit("alice", "/")
+    page.keyboard.press(key)
+    settle(page)
+    type_into(page, "churn exp")
+    assert chosen(page) == "Churn exploration"
+    page.keyboard.press("Enter")
+    expect(page.locator("h1")).to_contain_text("Churn exploration")
+
+
+def test_enter_before_the_answer_waits_for_it(visit: Visit) -> None:
+    page = visit("alice", "/")
+    page.keyboard.press("/")
+    page.keyboard.type("churn exp")
+    page.keyboard.press("Enter")
+    expect(page.locator("h1")).to_contain_text("Churn exploration")
+
+
+def test_arrow_keys_go_round_the_options(visit: Visit) -> None:
+    page = visit("alice", "/")
+    page.keyboard.press("/")
+    settle(page)
+    type_into(page, "launch")
+    options = page.locator("#palette .palette-title").all_inner_texts()
+    assert options[:2] == ["Launch", "Launch a workspace"]
+    walked = []
+    for key in ("ArrowDown", "ArrowUp", "ArrowUp"):
+        page.keyboard.press(key)
+        walked.append(chosen(page))
+    assert walked == [options[1], options[0], options[-1]]
+
+
+def test_escape_closes_it_and_the_focus_returns(visit: Visit) -> None:
+    page = visit("alice", "/executions/")
+    link = page.locator("main tbody a").first
+    link.focus()
+    page.keyboard.press("/")
+    expect(page.get_by_role("combobox", name="Search")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(page.locator("#palette")).to_be_hidden()
+    expect(link).to_be_focused()
+
+
+def test_a_letter_typed_into_a_field_is_no_shortcut(visit: Visit) -> None:
+    page = visit("alice", "/executions/")
+    field = page.locator("main input[name=text]")
+    field.focus()
+    page.keyboard.type("/?gh")
+    expect(field).to_have_value("/?gh")
+    expect(page.locator("dialog[open]")).to_have_count(0)
+    page.keyboard.press("Control+k")
+    expect(page.locator("#palette")).to_be_visible()
+
+
+def test_the_list_of_shortcuts_opens_and_its_keys_work(visit: Visit) -> None:
+    page = visit("olga-operator", "/")
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
+    assert violations(page, "#shortcuts") == []
+    page.keyboard.press("Escape")
+    for key, path in (("i", "/infrastructure/"), ("l", "/launch/"), ("e", "/executions/"), ("h", "/")):
+        page.keyboard.press("g")
+        page.keyboard.press(key)
+        expect(page).to_have_url(re.compile(f":[0-9]+{path}$"))
+
+
+def test_j_and_k_go_through_the_rows_of_a_table(visit: Visit) -> None:
+    page = visit("alice", "/executions/")
+    links = [row.locator("a").first for row in page.locator("main tbody tr").all()]
+    assert len(links) > 2
+    for key, place in (("j", 0), ("j", 1), ("k", 0), ("k", 0)):
+        page.keyboard.press(key)
+        expect(links[place]).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("/executions/[a-z0-9]+/$"))
+
+
+def test_single_key_shortcuts_can_be_turned_off(visit: Visit) -> None:
+    page = visit("alice", "/")
+    page.keyboard.press("?")
+    page.get_by_label("Single-key shortcuts").uncheck()
+    page.reload()
+    page.keyboard.press("/")
+    page.keyboard.press("?")
+    expect(page.locator("dialog[open]")).to_have_count(0)
+    page.keyboard.press("Control+k")
+    page.get_by_role("button", name="Keyboard shortcuts").click()
+    page.get_by_label("Single-key shortcuts").check()
+    page.keyboard.press("Escape")
+    page.keyboard.press("/")
+    expect(page.locator("#palette")).to_be_visible()
+
+
+def test_a_theme_is_chosen_in_it(visit: Visit) -> None:
+    page = visit("alice", "/executions/?text=churn")
+    page.keyboard.press("/")
+    settle(page)
+    type_into(page, "theme dark")
+    page.keyboard.press("Enter")
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    expect(page).to_have_url(re.compile(r"/executions/\?text=churn$"))
+
+
+def test_a_button_of_the_page_opens_it(visit: Visit) -> None:
+    page = visit("alice", "/")
+    page.evaluate(
+        "document.querySelector('main').insertAdjacentHTML('afterbegin', '<a href=\"/palette/\" data-palette>Find</a>')"
+    )
+    page.get_by_role("link", name="Find").click()
+    expect(page.get_by_role("combobox", name="Search")).to_be_focused()
+
+
+def test_a_lost_server_is_said(visit: Visit, stage: StageProcess, forgiven: list[str]) -> None:
+    page = visit("alice", "/account/")
+    page.route("**/palette/*", lambda route: route.abort())
+    forgiven.append("ERR_FAILED")
+    page.keyboard.press("/")
+    expect(page.locator("#palette-sentence")).to_have_text("The server does not answer. Type again to retry.")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1440, 390])
+def test_it_is_accessible_and_fits(visit: Visit, width: int, scheme: str) -> None:
+    """Pictures are kept where GRID_SCREENSHOTS says."""
+    page = visit("ada-admin", "/executions/", width=width, scheme=scheme)
+    looks = {"empty": "", "found": "de", "none": "no such thing"}
+    for name, text in looks.items():
+        page.keyboard.press("Control+k")
+        settle(page)
+        if text:
+            with page.expect_response(lambda response: "options=1" in response.url):
+                page.keyboard.type(text)
+            expect(page.locator("#palette-sentence")).to_contain_text(re.compile("result|Nothing"))
+        assert violations(page, "#palette") == [], name
+        assert page.locator("#palette").evaluate("each => each.scrollWidth <= each.clientWidth"), name
+        picture(page, f"palette-{name}-{width}-{scheme}")
+        page.keyboard.press("Escape")
+    page.keyboard.press("?")
+    expect(page.locator("#shortcuts")).to_be_visible()
+    assert violations(page, "#shortcuts") == []
+    picture(page, f"palette-shortcuts-{width}-{scheme}")
+    page.goto("/palette/?q=e")
+    assert violations(page, "main") == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    picture(page, f"palette-page-{width}-{scheme}")
+
+
+def picture(page: Page, name: str) -> None:
+    if folder := os.environ.get("GRID_SCREENSHOTS"):
+        page.screenshot(path=f"{folder}/{name}.png")
+
+
+def test_without_javascript_the_page_finds_as_well(visit: Visit) -> None:
+    page = visit("alice", "/palette/", javascript=False)
+    page.get_by_label("Name, title or id").fill("churn exp")
+    page.get_by_role("button", name="Search").click()
+    page.get_by_role("link", name="Churn exploration").click()
+    expect(page.locator("h1")).to_contain_text("Churn exploration")
+    page.goto("/palette/?q=theme")
+    page.get_by_role("button", name="Change the theme to dark").click()
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")

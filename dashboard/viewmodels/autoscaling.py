@@ -50,6 +50,8 @@ _LIMITED: dict[str, _Meaning] = {
 _FOR_SLOTS = StatusLine(
     "wait", "It would add more, and does when workers that are ending are gone: until then they hold their slots."
 )
+# What waits may be too little for one more worker, or be newer than the last measurement.
+_WAITS_ALL_THE_SAME = StatusLine("ok", "It can change the number of workers; the last measurement asked for no other.")
 _MEANINGS = {"AbleToScale": _ABLE, "ScalingActive": _ACTIVE, "ScalingLimited": _LIMITED}
 _BAD_STATUS = {"AbleToScale": "False", "ScalingActive": "False", "ScalingLimited": "True"}
 
@@ -81,23 +83,25 @@ def autoscaling(cluster: ClusterRecord, autoscaler: Autoscaler | None, *, is_fin
             _now(autoscaler),
             loads(autoscaler, maximum=cluster.workers_maximum),
             shown.demand,
-            condition_lines(autoscaler, maximum=cluster.workers_maximum),
+            condition_lines(autoscaler, maximum=cluster.workers_maximum, work_waits=bool(cluster.pending_tasks)),
         )
     return Fragment("autoscaling", "dashboard/fragments/autoscaling.html", shown)
 
 
-def condition_lines(autoscaler: Autoscaler, *, maximum: int) -> tuple[ConditionLine, ...]:
+def condition_lines(autoscaler: Autoscaler, *, maximum: int, work_waits: bool = False) -> tuple[ConditionLine, ...]:
     """Return the conditions in Kubernetes' order: able to scale, scaling active, scaling limited. `maximum` is the cluster's; the
-    autoscaler's own is smaller while workers are ending."""
+    autoscaler's own is smaller while workers are ending. While `work_waits`, the number of workers is not called right."""
     known = conditions(autoscaler)
     is_short = autoscaler.spec.max_replicas < maximum
-    return tuple(_line(known[kind], is_short) for kind in _MEANINGS if kind in known)
+    return tuple(_line(known[kind], is_short, work_waits) for kind in _MEANINGS if kind in known)
 
 
-def _line(condition: Condition, is_short: bool) -> ConditionLine:
+def _line(condition: Condition, is_short: bool, work_waits: bool) -> ConditionLine:
     bad = condition.status == _BAD_STATUS[condition.type]
     if is_short and condition.reason == "TooManyReplicas":
         return ConditionLine(_FOR_SLOTS, condition.reason)
+    if work_waits and condition.reason == "ReadyForNewScale":
+        return ConditionLine(_WAITS_ALL_THE_SAME, condition.reason)
     unknown: _Meaning = ("problem" if bad else "ok", condition.message or f"{condition.type} is {condition.status}.")
     severity, sentence = _MEANINGS[condition.type].get(condition.reason, unknown)
     return ConditionLine(StatusLine(severity, sentence), condition.reason)

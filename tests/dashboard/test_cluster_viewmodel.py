@@ -191,6 +191,15 @@ def test_while_workers_end_the_autoscalers_maximum_is_not_told_as_the_clusters()
     assert line.status.word.endswith("when workers that are ending are gone: until then they hold their slots.")
 
 
+def test_the_number_of_workers_is_not_called_right_while_tasks_wait() -> None:
+    steady = autoscaler("c", conditions=[condition("AbleToScale", "True", "ReadyForNewScale", "its own words")])
+    (waits,) = shown(replace(clustering.RECORD, pending_tasks=18), steady).conditions
+    (rests,) = shown(replace(clustering.RECORD, pending_tasks=0), steady).conditions
+    assert waits.status.word == "It can change the number of workers; the last measurement asked for no other."
+    assert rests.status.word == "The number of workers is right for the load."
+    assert waits.reason == rests.reason == "ReadyForNewScale"
+
+
 def shown(cluster: Any, told: RawObject | None) -> Any:
     return autoscaling(cluster, decode(told, Autoscaler) if told else None, is_final=False).context
 

@@ -56,10 +56,11 @@ def autoscaler_of(runtime: Runtime, id: str) -> Autoscaler | None:
 
 
 def cluster_diagnosis(facts: ClusterSnapshot, found: Sequence[Diagnosis]) -> Diagnosis:
-    """Return one diagnosis for the whole cluster: a summary of its members, as severe as the first of `found` while members are missing."""
+    """Return one diagnosis for the whole cluster: a summary of its members, as severe as the first of `found` while members are missing.
+    Its code is "running", as that of a pod, when the head and a worker are ready."""
     is_short = not facts.head_is_up or facts.ready < facts.minimum
     worst = found[0].severity if found and is_short else "ok"
-    return Diagnosis("cluster", summary(facts), worst, "")
+    return Diagnosis("running" if facts.head_is_up and facts.ready else "cluster", summary(facts), worst, "")
 
 
 def cluster_fragments(
@@ -91,7 +92,10 @@ def companion_fragment(runtime: Runtime, other: Companion, now: datetime) -> Fra
     if other.cluster is not None:
         kind = f"{framework_name(other.cluster.framework)} cluster"
         if state in CLUSTER_STATES:
-            sentence = summary(cluster_snapshot(runtime, other.id, other.cluster, other.node_pool, now))
+            look = cluster_snapshot(runtime, other.id, other.cluster, other.node_pool, now)
+            sentence = summary(look)
+            if state != "running":
+                sentence = state_status(state, diagnosis=cluster_diagnosis(look, ()))[0].note
     card = CompanionCard(other.id, kind, other.name, status.word, status.severity, sentence)
     return Fragment("companion", "dashboard/fragments/companion.html", card)
 

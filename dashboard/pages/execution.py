@@ -156,7 +156,7 @@ def execution_fragments(
     links = [PodLink(pod.metadata.namespace, pod.metadata.name) for pod in listed]
     events = _events(runtime, record, pods)
     found = [
-        head(record, diagnosis),
+        head(record, diagnosis, viewer),
         leaving(record, viewer),
         actions(record, viewer, is_ready=first is not None and _is_ready(first)),
         steps(record),

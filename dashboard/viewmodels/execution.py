@@ -203,24 +203,29 @@ class Facts:
     ran_for: str
 
 
-def head(record: ExecutionRecord, diagnosis: Diagnosis | None) -> Fragment:
+def head(record: ExecutionRecord, diagnosis: Diagnosis | None, viewer: Person) -> Fragment:
     """Return the state and its cause. `diagnosis` is that of the pod, if there is one; for a cluster, `cluster_diagnosis` of its pods."""
     current = None if record.is_final else diagnosis
     status, advice = state_status(record.state, message=record.message, diagnosis=current)
+    since = record.state_since
     if record.cluster is not None and current is not None and record.state == "running":
         status = StatusLine(status.severity, status.word, current.sentence)
     if record.stop_requested_at is not None and not record.is_final and record.state != "stopping":
         status = StatusLine("wait", "Stopping", f"Stop requested by {record.stop_requested_by}.")
-        advice = ""
-    if record.state == "running" and not status.note:
-        status = StatusLine(status.severity, status.word, _running_note(record))
+        advice, since = "", record.stop_requested_at
+    elif record.state == "running" and not status.note:
+        status = StatusLine(status.severity, status.word, _running_note(record, viewer))
     evidence = current.evidence if current is not None and current.severity != "ok" else ()
-    shown = Head(status, advice, evidence, record.state_since, has_ended=record.is_final)
+    shown = Head(status, advice, evidence, since, has_ended=record.is_final)
     return Fragment("head", f"{_FRAGMENTS}execution_head.html", shown)
 
 
-def _running_note(record: ExecutionRecord) -> str:
-    return "It is ready: open it." if record.kind in _BROWSER_KINDS else "It runs; its log says more."
+def _running_note(record: ExecutionRecord, viewer: Person) -> str:
+    if record.kind not in _BROWSER_KINDS:
+        return "Its log says more."
+    if viewer.may_open:
+        return "It is ready: open it."
+    return "It is ready." if viewer.is_owner else f"It is ready. Only {record.owner_username} can open it."
 
 
 def actions(record: ExecutionRecord, person: Person, *, is_ready: bool) -> Fragment:

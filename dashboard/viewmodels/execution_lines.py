@@ -10,7 +10,7 @@ from dashboard.viewmodels.executions_view import KINDS
 from dashboard.viewmodels.format import percent
 from dashboard.viewmodels.live import Fragment, ViewModel
 from dashboard.viewmodels.nodes import StatusLine
-from dashboard.viewmodels.states import state_status
+from dashboard.viewmodels.states import STARTED, state_status
 from grid.diagnosis.diagnosis import Diagnosis
 from grid.diagnosis.requests import Amounts, total
 from grid.metrics.usage import Usage
@@ -148,17 +148,16 @@ def _line(
 
 def _together(group: Group) -> StatusLine:
     """Return a cluster's own status: its state, and how many of its workers run; the head is mentioned while it does not run."""
-    row = group.head.row
-    status, _ = state_status(group.head.state, message=row.message if row else "")
-    note = _how_many_run(group.entries)
-    if group.head.state == "running":
-        return StatusLine(status.severity, status.word, note)
-    return StatusLine(status.severity, status.word, f"{status.note} {note}".strip())
-
-
-def _how_many_run(entries: Sequence[Entry]) -> str:
-    heads, others = [one for one in entries if one.is_head], [one for one in entries if not one.is_head]
+    row, state = group.head.row, group.head.state
+    status, _ = state_status(state, message=row.message if row else "")
+    heads, others = [one for one in group.entries if one.is_head], [one for one in group.entries if not one.is_head]
+    head_runs = any(one.state == "running" for one in heads)
     running = sum(one.state == "running" for one in others)
     what = plural(len(others), "worker" if heads else "pod")
-    note = f"{running} of {what} {'runs' if running == 1 else 'run'}."
-    return note if not heads or any(one.state == "running" for one in heads) else f"Its head does not run. {note}"
+    count = f"{running} of {what} {'runs' if running == 1 else 'run'}."
+    if heads and not head_runs:
+        count = f"Its head does not run. {count}"
+    if state == "running":
+        return StatusLine(status.severity, status.word, count)
+    has_started = state in ("deploying", "preparing") and head_runs and running > 0
+    return StatusLine(status.severity, status.word, f"{STARTED if has_started else status.note} {count}".strip())

@@ -36,6 +36,7 @@ _SEVERITIES: dict[str, Literal["ok", "wait", "problem", "neutral"]] = {
     "failed": "problem",
     "error": "problem",
 }
+STARTED = "It has started; the state follows in a moment."  # pages see the pod before the controller has noted it
 _OWN_WORDS_LAST = frozenset({"deploying", "preparing", "running"})  # in these states the pod's diagnosis is preferred
 
 
@@ -52,5 +53,8 @@ def state_status(state: str, *, message: str = "", diagnosis: Diagnosis | None =
     if state == "running" and diagnosis.severity == "ok":
         return StatusLine("ok", state_word(state)), ""
     if diagnosis.severity == "ok":
-        return StatusLine(severity, state_word(state), diagnosis.sentence or note), ""
+        sentence = diagnosis.sentence
+        if diagnosis.code == "running":
+            sentence = STARTED if state in ("deploying", "preparing") else note
+        return StatusLine(severity, state_word(state), sentence or note), ""
     return StatusLine(diagnosis.severity, state_word(state), diagnosis.sentence or note), diagnosis.next_step

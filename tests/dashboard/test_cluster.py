@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 from asgiref.sync import sync_to_async
 
+from dashboard.viewmodels.states import STARTED
 from grid.errors import ClusterUnavailable
 from grid.kube.resources import AUTOSCALERS, EVENTS, NODES, PODS
 from grid.metrics.usage import Measured, Usage
@@ -233,6 +234,18 @@ def test_a_pair_is_linked_both_ways(people: People, running: Execution, runtime:
     page = text(people.teammate, running)
     assert f'href="/executions/{workspace.pk}/"' in page
     assert "Churn notebook" in page
+
+
+def test_a_cluster_whose_workers_are_up_is_not_shown_as_waiting_for_them(
+    people: People, running: Execution, runtime: Runtime
+) -> None:
+    workspace = make_execution(people.owner, running.project, title="Churn notebook")
+    Execution.objects.filter(pk=running.pk).update(attached_to=workspace.pk, state=State.PREPARING)
+    read_executions(runtime)
+    for execution in (running, workspace):
+        page = text(people.owner, execution)
+        assert STARTED in page
+        assert "2 of 3 workers" not in page
 
 
 async def test_workers_come_and_go_on_the_page_as_they_do(

@@ -92,7 +92,7 @@ def test_each_state_of_a_cluster_looks_as_stored(name: str) -> None:
     seen = LOOKS[name]
     found = explain_cluster(seen, now=NOW)
     whole = [
-        head(RECORD, Diagnosis("cluster", summary(seen), found[0].severity if found else "ok", "")),
+        head(RECORD, Diagnosis("cluster", summary(seen), found[0].severity if found else "ok", ""), OWNER),
         actions(RECORD, OWNER, is_ready=seen.head_is_up),
         facts(RECORD, OWNER, pods=[], node="node-a", workers=seen.on_nodes, now=NOW),
         troubles(found, is_operator=False),

@@ -69,7 +69,7 @@ def test_each_state_looks_as_stored(name: str) -> None:
     record = STATES[name]
     diagnosis = {"deploying": WAITS}.get(name)
     whole = [
-        head(record, diagnosis),
+        head(record, diagnosis, OWNER),
         actions(record, OWNER, is_ready=True),
         steps(record),
         facts(record, OWNER, pods=[PodLink("compute-grid", "workspace-e1")], node="", now=NOW),
@@ -115,12 +115,31 @@ def test_the_first_page_shows_ones_own_as_stored() -> None:
 
 
 def test_the_head_prefers_what_the_pod_shows_now() -> None:
-    shown = head(DEPLOYING, BAD).context
+    shown = head(DEPLOYING, BAD, OWNER).context
     assert (shown.status.severity, shown.status.note, shown.advice) == ("problem", BAD.sentence, BAD.next_step)  # type: ignore[attr-defined]
 
 
+def test_the_time_of_a_stop_counts_from_the_request_and_not_from_the_state_before() -> None:
+    assert head(STOPPING, None, OWNER).context.since == STOPPING.stop_requested_at  # type: ignore[attr-defined]
+    assert head(RUNNING, None, OWNER).context.since == RUNNING.state_since  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("person", "sentence"),
+    [
+        (OWNER, "It is ready: open it."),
+        (OPERATOR, "It is ready. Only alice can open it."),
+        (MEMBER, "It is ready. Only alice can open it."),
+        (replace(OWNER, may_open=False), "It is ready."),
+    ],
+)
+def test_only_who_may_open_it_is_told_to_open_it(person: Person, sentence: str) -> None:
+    assert head(RUNNING, None, person).context.status.note == sentence  # type: ignore[attr-defined]
+    assert actions(RUNNING, person, is_ready=True).context.shows_open is person.may_open  # type: ignore[attr-defined]
+
+
 def test_an_ended_one_says_what_was_stored_whatever_a_leftover_pod_shows() -> None:
-    assert head(FAILED, WAITS).context.status.note == FAILED.message  # type: ignore[attr-defined]
+    assert head(FAILED, WAITS, OWNER).context.status.note == FAILED.message  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from dashboard.viewmodels.execution_lines import ExecutionLine
 from dashboard.viewmodels.executions import choices
 from dashboard.viewmodels.executions_view import Choices, ExecutionsView, bounds, filter_chips
 from dashboard.viewmodels.listing import Paging
+from dashboard.viewmodels.states import STARTED
 from grid.diagnosis.pods import Diagnosis
 from grid.kube.objects import Pod, RawObject
 from grid.labels import APP_COMPONENT, KEYS
@@ -300,6 +301,13 @@ def test_head_and_workers_are_rows_of_their_own_below_their_cluster() -> None:
         lines(source(DASK, pods=(DASK_PODS[0], starting)))[0].status.note
         == "Its head does not run. 1 of 1 worker runs."
     )
+
+
+def test_a_cluster_that_is_up_before_its_state_says_so_does_not_say_that_it_waits() -> None:
+    preparing = replace(DASK, state="preparing", message="The head is ready; it waits for the first worker.")
+    assert lines(source(preparing, pods=DASK_PODS))[0].status.note == f"{STARTED} 1 of 2 workers runs."
+    without = lines(source(preparing, pods=DASK_PODS[1:]))[0].status.note
+    assert without == "The head is ready; it waits for the first worker. 0 of 1 worker run."
 
 
 def test_what_is_used_stands_at_each_pod_and_summed_at_the_cluster() -> None:

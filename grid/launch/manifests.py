@@ -22,6 +22,7 @@ from grid.labels import (
     SAFE_TO_EVICT,
     label_value,
 )
+from grid.launch import jupyter
 from grid.launch.frameworks import framework
 from grid.launch.spec import ExecutionSpec, TierSpec
 from grid.launch.storage import (
@@ -84,7 +85,12 @@ def anchor(spec: ExecutionSpec, *, namespace: str) -> Manifest:
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": metadata(spec, namespace),
-        "data": {"execution": spec.id, "tier": spec.tier.id, "environment": spec.environment.id},
+        "data": {
+            "execution": spec.id,
+            "tier": spec.tier.id,
+            "environment": spec.environment.id,
+            **jupyter.data(spec),
+        },
     }
     return Manifest(CONFIG_MAPS, body, owned=False)
 

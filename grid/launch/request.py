@@ -230,6 +230,7 @@ def _execution(request: LaunchRequest, stored: _Stored, id: str, now: datetime) 
     if request.kind != Kind.CLUSTER:
         assert stored.environment is not None and stored.tier is not None, "checked before"
         execution.environment, execution.tier = stored.environment, stored.tier
+        execution.workspace = request.workspace
     return execution
 
 

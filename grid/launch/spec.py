@@ -13,6 +13,7 @@ import msgspec
 
 from grid.launch.addresses import workspace_origins
 from grid.models import Environment, Execution, HardwareTier, Project
+from grid.models.environment import Kind
 from grid.quantity import millicores, whole
 
 
@@ -108,6 +109,7 @@ class ExecutionSpec(msgspec.Struct, frozen=True, kw_only=True):
     environment: EnvironmentSpec
     title: str = ""
     port: int = 0
+    workspace: str = ""  # the workspace that it runs; "" for none, and in executions launched before it was stored
     home: HomeSpec | None = None  # None for clusters, whose pods have a HOME that is deleted with them
     address: str = ""
     cluster: ClusterSpec | None = None  # only for the kind cluster
@@ -147,6 +149,8 @@ def serialize_spec(execution: Execution, *, home_gibibytes: int, cluster: Cluste
         kind=execution.kind,
         owner=execution.owner.get_username(),
         title=execution.title,
+        # A new workspace gets the id of its first execution.
+        workspace=(execution.workspace_id or execution.pk) if execution.kind == Kind.WORKSPACE else "",
         port=execution.environment.port or 0,
         address=workspace_origins().address(execution.pk),
         project=_project(execution.project),

@@ -9,6 +9,7 @@ from typing import Any
 
 from grid.kube.objects import RawObject
 from grid.labels import KEYS, MANAGED_BY, MANAGER, label_value
+from grid.launch import jupyter
 from grid.launch.spec import ExecutionSpec, TierSpec
 
 PROJECT_PATH = "/mnt/project"
@@ -63,16 +64,19 @@ def volumes(spec: ExecutionSpec, tier: TierSpec) -> list[dict[str, Any]]:
         {"name": "home", **home},
     ]
     if spec.kind == "workspace":
-        found.append({"name": "runtime", **scratch(tier)})
+        found += [{"name": "runtime", **scratch(tier)}, *jupyter.volumes(spec)]
     if tier.shared_memory:
         found.append({"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": tier.shared_memory}})
     return found
 
 
-def mounts(spec: ExecutionSpec, tier: TierSpec) -> list[dict[str, str]]:
-    found = [{"name": "project", "mountPath": PROJECT_PATH}, {"name": "home", "mountPath": HOME_PATH}]
+def mounts(spec: ExecutionSpec, tier: TierSpec) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = [
+        {"name": "project", "mountPath": PROJECT_PATH},
+        {"name": "home", "mountPath": HOME_PATH},
+    ]
     if spec.kind == "workspace":
-        found.append({"name": "runtime", "mountPath": RUNTIME_PATH})
+        found += [{"name": "runtime", "mountPath": RUNTIME_PATH}, *jupyter.mounts(spec)]
     if tier.shared_memory:
         found.append({"name": "shared-memory", "mountPath": "/dev/shm"})
     return found

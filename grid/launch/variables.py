@@ -9,8 +9,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from grid.launch import jupyter
 from grid.launch.spec import ExecutionSpec
-from grid.launch.storage import places
+from grid.launch.storage import HOME_PATH, places
 
 _TOKEN_KEY = "token"
 # No key of ours has this prefix; with it every variable's name is a valid key.
@@ -30,14 +31,19 @@ def token_variable(spec: ExecutionSpec) -> dict[str, Any]:
 
 
 def variables(spec: ExecutionSpec, more: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return ours, then `more`, then the environment's, which may refer to the earlier ones as $(POD_IP) but replace none of them:
-    Kubernetes expands only earlier ones."""
+    """Return ours, then `more`, then the environment's, which may refer to the earlier ones as $(POD_IP) but replace none of them except
+    JupyterLab's: Kubernetes expands only earlier ones."""
     ours: Mapping[str, Any] = {
         "GRID_EXECUTION_ID": {"value": spec.id},
         "GRID_BASE_URL": {"value": spec.base_url},
         **{name: {"value": path} for name, path in places(spec).items()},
         "POD_IP": {"valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
         **more,
+        **{
+            name: {"value": value}
+            for name, value in jupyter.variables(spec, HOME_PATH).items()
+            if name not in spec.environment.variables
+        },
     }
     theirs = {
         name: _from_secret(spec, f"{_KEY_PREFIX}{name}") if _is_kept(value) else {"value": value}

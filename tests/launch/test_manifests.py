@@ -46,6 +46,7 @@ def spec(**changes: Any) -> ExecutionSpec:
         "title": "Explore “all” of it",
         "port": 8888,
         "address": "https://abc.ws.test/",
+        "workspace": "first",
         "project": ProjectSpec(id="churn", volume_name="project-churn", volume_size="10Gi"),
         "home": HomeSpec(volume_name="home-churn-7", volume_size="5Gi"),
         "environment": EnvironmentSpec(
@@ -96,7 +97,12 @@ def test_the_anchor_owns_nothing_by_itself_and_is_owned_by_nobody() -> None:
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {"name": "workspace-abc", "namespace": "grid", "labels": LABELS},
-        "data": {"execution": "abc", "tier": "gpu", "environment": "jupyterlab"},
+        "data": {
+            "execution": "abc",
+            "tier": "gpu",
+            "environment": "jupyterlab",
+            "default_setting_overrides.json": '{"@jupyterlab/apputils-extension:notification": {"fetchNews": "false"}}',
+        },
     }
 
 
@@ -215,6 +221,8 @@ GPU_CONTAINER = {
             "name": "JUPYTER_TOKEN",
             "valueFrom": {"secretKeyRef": {"name": "workspace-abc", "key": "token"}},
         },
+        {"name": "JUPYTER_CONFIG_PATH", "value": "/etc/grid/jupyter"},
+        {"name": "JUPYTERLAB_WORKSPACES_DIR", "value": "/home/grid/.jupyter/lab/workspaces/first"},
         {
             "name": "THREADS",
             "valueFrom": {"secretKeyRef": {"name": "workspace-abc", "key": "variable.THREADS"}},
@@ -241,6 +249,7 @@ GPU_CONTAINER = {
         {"name": "project", "mountPath": "/mnt/project"},
         {"name": "home", "mountPath": "/home/grid"},
         {"name": "runtime", "mountPath": "/run/grid"},
+        {"name": "jupyter", "mountPath": "/etc/grid/jupyter", "readOnly": True},
         {"name": "shared-memory", "mountPath": "/dev/shm"},
     ],
     "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
@@ -269,6 +278,19 @@ def test_the_pod_of_a_workspace_on_a_gpu() -> None:
                 {"name": "project", "persistentVolumeClaim": {"claimName": "project-churn"}},
                 {"name": "home", "persistentVolumeClaim": {"claimName": "home-churn-7"}},
                 {"name": "runtime", "emptyDir": {"sizeLimit": "20Gi"}},
+                {
+                    "name": "jupyter",
+                    "configMap": {
+                        "name": "workspace-abc",
+                        "items": [
+                            {
+                                "key": "default_setting_overrides.json",
+                                "path": "labconfig/default_setting_overrides.json",
+                            }
+                        ],
+                        "optional": True,
+                    },
+                },
                 {"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": "2Gi"}},
             ],
             "restartPolicy": "OnFailure",
@@ -300,6 +322,21 @@ def test_a_job_without_port_gpu_and_shared_memory_has_none_of_theirs() -> None:
     assert not {"ports", "readinessProbe"} & container.keys()
     assert container["resources"]["limits"] == {"cpu": "4", "memory": "14Gi"}
     assert [mount["mountPath"] for mount in container["volumeMounts"]] == ["/mnt/project", "/home/grid"]
+
+
+def environment_of(spec: ExecutionSpec) -> dict[str, dict[str, Any]]:
+    (container,) = objects(spec)[PODS]["spec"]["containers"]
+    return {one["name"]: one for one in container["env"]}
+
+
+def test_an_environment_may_configure_jupyterlab_itself() -> None:
+    own = EnvironmentSpec(id="x", name="X", image="x", variables={"JUPYTER_CONFIG_PATH": "/theirs"})
+    assert "secretKeyRef" in environment_of(spec(environment=own))["JUPYTER_CONFIG_PATH"]["valueFrom"]
+    assert not {"JUPYTER_CONFIG_PATH", "JUPYTERLAB_WORKSPACES_DIR"} & environment_of(spec(kind="job")).keys()
+
+
+def test_a_workspace_launched_before_its_id_was_frozen_keeps_jupyterlabs_own_folder() -> None:
+    assert "JUPYTERLAB_WORKSPACES_DIR" not in environment_of(spec(workspace=""))
 
 
 @pytest.mark.parametrize(("limit", "request_"), [("10Gi", "1Gi"), ("1Mi", "1Mi"), ("2T", "190734Mi")])

@@ -66,8 +66,9 @@ def test_a_resumed_workspace_is_a_new_execution_with_the_same_files_and_settings
     assert (second.pk != first.pk, second.workspace, second.state) == (True, workspace, State.QUEUED)
     assert (second.owner, second.title, second.requested_at) == (shop.people.owner, "Explore", LATER)
     second.refresh_from_db()
-    for part in ("home", "project", "tier", "environment"):
+    for part in ("home", "project", "tier", "environment", "workspace"):
         assert second.spec[part] == first.spec[part]
+    assert second.spec["workspace"] == workspace.pk, "JupyterLab's layout is found again"
     workspace.refresh_from_db()
     assert workspace.launched_at == LATER
 

@@ -26,6 +26,7 @@ POST login                                       200      302      302      302 
 POST logout                                      login    login    login    login    login    login    login    login    login    login
 POST table-view                                  login    302      302      302      302      302      302      302      302      302
 POST theme                                       302      302      302      302      302      302      302      302      302      302
+GET  favicon                                     302      302      302      302      302      302      302      302      302      302
 GET  healthz                                     200      200      200      200      200      200      200      200      200      200
 GET  readyz                                      200      200      200      200      200      200      200      200      200      200
 GET  freshz                                      200      200      200      200      200      200      200      200      200      200

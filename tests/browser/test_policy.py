@@ -44,7 +44,7 @@ def catalogues(stage: StageProcess) -> None:
 
 
 @pytest.mark.slow
-def test_no_page_breaks_the_policy(visit: Visit, forgiven: list[str]) -> None:
+def test_no_page_breaks_the_policy(visit: Visit) -> None:
     """`visit` fails the test for whatever the browser complains of in its console."""
     page = visit(ADMIN, PAGES[0])
     for path in PAGES:
@@ -54,19 +54,12 @@ def test_no_page_breaks_the_policy(visit: Visit, forgiven: list[str]) -> None:
         expect(page.locator("h1").first).to_be_visible()
         if page.locator("#live").count():
             follow(page)
-    forgive_missing_icon(forgiven)
 
 
-def forgive_missing_icon(forgiven: list[str]) -> None:
-    """Django's admin names no icon, so the browser looks for /favicon.ico, and writes that there is none."""
-    forgiven.append("404")
-
-
-def test_the_admins_own_scripts_run(visit: Visit, forgiven: list[str]) -> None:
+def test_the_admins_own_scripts_run(visit: Visit) -> None:
     page = visit(ADMIN, "/admin/grid/user/")
     page.get_by_role("link", name="olga-operator").click()
     expect(page.locator(".selector-available").first).to_be_visible()
-    forgive_missing_icon(forgiven)
 
 
 def test_a_script_that_slipped_into_a_page_does_not_run(visit: Visit, forgiven: list[str]) -> None:

@@ -6,12 +6,15 @@ from itertools import chain, repeat
 
 import msgspec
 
+from dashboard.pages.clusters import CLUSTER_STATES
 from dashboard.pages.execution_pods import explain
 from dashboard.viewmodels.execution_entry import Entry
 from dashboard.viewmodels.execution_groups import Group
 from dashboard.viewmodels.execution_lines import (
     WELL,
+    Status,
     changes_with_time,
+    cluster_status,
     entry_fragment,
     head_fragment,
     runs_well,
@@ -41,12 +44,13 @@ class Rows(msgspec.Struct, frozen=True, gc=False):
 
     group: Group | None
     used: Sequence[Usage]
+    trouble: Status | None  # of a cluster's head
     usage_version: int
     good_until: datetime
     fragments: Sequence[Fragment]
 
 
-_NO_ROWS = Rows(None, (), 0, datetime.max, ())
+_NO_ROWS = Rows(None, (), None, 0, datetime.max, ())
 
 
 class ExecutionRows:
@@ -78,18 +82,20 @@ class ExecutionRows:
         rows_known = self._known.setdefault(group.head.execution_id, {})
         known = [self._row(entry, rows_known, sees_all, now) for entry in group.entries]
         found, used = [one.fragment for one in known], tuple(one.usage for one in known if one.usage is not None)
+        trouble = head_trouble(self._runtime, group, now)
         if group.has_head:
-            is_as_before = last is not None and last.used == used
-            found.insert(0, last.fragments[0] if last is not None and is_as_before else head_fragment(group, used))
+            is_as_before = last is not None and last.used == used and last.trouble == trouble
+            own = last.fragments[0] if last is not None and is_as_before else head_fragment(group, used, trouble)
+            found.insert(0, own)
         good_for = GOOD_FOR if any(one.changes_with_time for one in known) else FOR_EVER
         if len(of_execution) >= MOST_VARIANTS:
             of_execution.clear()  # of lists that nobody looks at any more, nearly always
-        rows = of_execution[key] = Rows(group, used, version, now + good_for, tuple(found))
+        rows = of_execution[key] = Rows(group, used, trouble, version, now + good_for, tuple(found))
         return rows
 
     def status(self, entry: Entry) -> StatusLine:
         """Return an entry's status for filters."""
-        return WELL[0] if runs_well(entry) else self._status(entry, self._runtime.clock())[0]
+        return entry_status(self._runtime, entry, self._runtime.clock())[0]
 
     def forget(self, execution_id: str, pod_name: str) -> None:
         """Drop the pod's row, because an event about it came or went."""
@@ -126,14 +132,31 @@ class ExecutionRows:
             and (not last.changes_with_time or timedelta() <= now - last.made_at < GOOD_FOR)
         ):
             return last
-        fragment = entry_fragment(entry, self._status(entry, now), usage, sees_all=sees_all)
+        fragment = entry_fragment(entry, entry_status(self._runtime, entry, now), usage, sees_all=sees_all)
         new = known[key] = _Known(entry, usage, version, now, changes_with_time(entry), fragment)
         return new
 
-    def _status(self, entry: Entry, now: datetime) -> tuple[StatusLine, str]:
-        if runs_well(entry):
-            return WELL
-        return status_of(entry, explain(self._runtime, entry.pod, now) if entry.pod is not None else None)
+
+def group_status(runtime: Runtime, group: Group, now: datetime) -> Status:
+    """Return an execution's status: that of its pod, or of all of its pods together."""
+    if group.has_head:
+        return cluster_status(group, head_trouble(runtime, group, now))
+    return entry_status(runtime, group.entries[0], now)
+
+
+def entry_status(runtime: Runtime, entry: Entry, now: datetime) -> Status:
+    if runs_well(entry):
+        return WELL
+    return status_of(entry, explain(runtime, entry.pod, now) if entry.pod is not None else None)
+
+
+def head_trouble(runtime: Runtime, group: Group, now: datetime) -> Status | None:
+    """Return the status of a cluster's head when that has a problem: without its head a cluster is of no use."""
+    head = next((entry for entry in group.entries if entry.is_head), None)
+    if head is None or group.head.state not in CLUSTER_STATES:
+        return None
+    status = entry_status(runtime, head, now)
+    return status if status[0].severity == "problem" else None
 
 
 def _pod_name(entry: Entry) -> str:

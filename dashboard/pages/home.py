@@ -5,17 +5,26 @@ from collections import Counter, OrderedDict
 from collections.abc import Collection, Hashable, Sequence
 from datetime import datetime
 
+from django.conf import settings
 from django.http import QueryDict
 
 from dashboard.access import Viewer
+from dashboard.pages.clusters import is_head
+from dashboard.pages.execution_pods import pods_of
+from dashboard.pages.execution_rows import group_status
 from dashboard.pages.page import LivePage
+from dashboard.viewmodels.execution_groups import group_of
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.my_executions import SHOWN, my_executions
+from dashboard.viewmodels.nodes import StatusLine
+from dashboard.viewmodels.states import ACTIVE_STATES, state_status
 from dashboard.viewmodels.workspaces import WorkspaceRecord
 from dashboard.workspace_records import latest_of
 from grid import database
+from grid.labels import Keys
 from grid.runtime import Runtime
 from grid.runtime.executions import OWNER, TOPIC, ExecutionRow
+from grid.watch.events import topic_about
 from grid.watch.hub import Topic
 
 READ_SECONDS = 10.0  # renaming or deleting a workspace writes no execution
@@ -49,12 +58,24 @@ class HomePage(LivePage[None, Sequence[WorkspaceRecord]]):
     def topics(
         self, runtime: Runtime, viewer: Viewer, view: None, workspaces: Sequence[WorkspaceRecord]
     ) -> Collection[Topic]:
-        return {(TOPIC, OWNER, str(viewer.id))}
+        found: set[Topic] = {(TOPIC, OWNER, str(viewer.id))}
+        for row in runtime.executions.of_owner(viewer.id):
+            if row.state in ACTIVE_STATES:
+                found.add((runtime.pods.name, "execution", row.id))
+                explained = (pod for pod in pods_of(runtime, row.id) if row.kind != "cluster" or is_head(pod))
+                found |= {topic_about("Pod", pod.metadata.name, settings.GRID_NAMESPACE) for pod in explained}
+        return found
 
     def fragments(
         self, runtime: Runtime, viewer: Viewer, view: None, workspaces: Sequence[WorkspaceRecord], now: datetime
     ) -> Sequence[Fragment]:
-        return [my_executions(runtime.executions.of_owner(viewer.id), workspaces)]
+        keys = Keys.under(settings.LABEL_PREFIX)
+
+        def status(row: ExecutionRow) -> tuple[StatusLine, str]:
+            group = group_of(row, pods_of(runtime, row.id), keys) if row.state in ACTIVE_STATES else None
+            return state_status(row.state, message=row.message) if group is None else group_status(runtime, group, now)
+
+        return [my_executions(runtime.executions.of_owner(viewer.id), workspaces, status)]
 
     async def _workspaces(
         self, runtime: Runtime, user_id: int, mine: Sequence[ExecutionRow]

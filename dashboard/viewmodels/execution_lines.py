@@ -18,6 +18,7 @@ from grid.quantity import format_bytes, format_cores
 from grid.wording import plural
 
 REGION = "executions"
+Status = tuple[StatusLine, str]  # with the advice, or ""
 WELL = state_status("running")  # of an entry that needs no explanation
 _FRAGMENTS = "dashboard/fragments/"
 
@@ -49,7 +50,7 @@ class ExecutionLine(ViewModel, frozen=True, gc=False):
     pod_name: str = ""
 
 
-def status_of(entry: Entry, diagnosis: Diagnosis | None) -> tuple[StatusLine, str]:
+def status_of(entry: Entry, diagnosis: Diagnosis | None) -> Status:
     """Return the state in a word with its cause in a sentence, and what to do next. `diagnosis` is that of the entry's pod."""
     message = entry.row.message if entry.row and not entry.is_member else ""
     return state_status(entry.state, message=message, diagnosis=diagnosis)
@@ -69,7 +70,7 @@ def runs_well(entry: Entry) -> bool:
     return entry.is_member or entry.row is None or entry.row.state == "running"
 
 
-def entry_fragment(entry: Entry, status: tuple[StatusLine, str], usage: Usage | None, *, sees_all: bool) -> Fragment:
+def entry_fragment(entry: Entry, status: Status, usage: Usage | None, *, sees_all: bool) -> Fragment:
     """Return the row of a pod, or of an execution that has no pod yet. `sees_all` makes its node a link."""
     has_pod = entry.pod is not None
     line = _line(
@@ -87,13 +88,13 @@ def entry_fragment(entry: Entry, status: tuple[StatusLine, str], usage: Usage | 
     return _fragment(line, line.execution_id, *([line.pod_name] if is_one_of_several else []))
 
 
-def head_fragment(group: Group, used: Sequence[Usage]) -> Fragment:
-    """Return a cluster's own row with the sums of the rows below; `used` is their measured usage."""
+def head_fragment(group: Group, used: Sequence[Usage], trouble: Status | None = None) -> Fragment:
+    """Return a cluster's own row with the sums of the rows below; `used` is their measured usage, `trouble` that of the head's pod."""
     nodes = {member.node for member in group.entries if member.node}
     line = _line(
         group.head,
         shape="head",
-        status=(_together(group), ""),
+        status=cluster_status(group, trouble),
         requests=total(member.requests for member in group.entries),
         restarts=sum(member.restarts for member in group.entries),
         used=used,
@@ -111,7 +112,7 @@ def _line(
     entry: Entry,
     *,
     shape: str,
-    status: tuple[StatusLine, str],
+    status: Status,
     requests: Amounts | None,
     restarts: int,
     used: Sequence[Usage],
@@ -146,8 +147,9 @@ def _line(
     )
 
 
-def _together(group: Group) -> StatusLine:
-    """Return a cluster's own status: its state, and how many of its workers run; the head is mentioned while it does not run."""
+def cluster_status(group: Group, trouble: Status | None) -> Status:
+    """Return a cluster's own status: its state, and how many of its workers run; the head is mentioned while it does not run. `trouble` is
+    the status of the head's pod when that has a problem."""
     row, state = group.head.row, group.head.state
     status, _ = state_status(state, message=row.message if row else "")
     heads, others = [one for one in group.entries if one.is_head], [one for one in group.entries if not one.is_head]
@@ -155,9 +157,13 @@ def _together(group: Group) -> StatusLine:
     running = sum(one.state == "running" for one in others)
     what = plural(len(others), "worker" if heads else "pod")
     count = f"{running} of {what} {'runs' if running == 1 else 'run'}."
+    if trouble is not None:
+        problem, advice = trouble
+        return StatusLine(problem.severity, status.word, f"{problem.note} {count}"), advice
     if heads and not head_runs:
         count = f"Its head does not run. {count}"
     if state == "running":
-        return StatusLine(status.severity, status.word, count)
+        return StatusLine(status.severity, status.word, count), ""
     has_started = state in ("deploying", "preparing") and head_runs and running > 0
-    return StatusLine(status.severity, status.word, f"{STARTED if has_started else status.note} {count}".strip())
+    note = f"{STARTED if has_started else status.note} {count}".strip()
+    return StatusLine(status.severity, status.word, note), ""

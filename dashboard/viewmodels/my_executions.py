@@ -1,6 +1,6 @@
 """A user's running and stopped executions, for the first page after login; a workspace is listed once, however often it ran; pure."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -8,7 +8,7 @@ from dashboard.viewmodels.clusters import framework_name
 from dashboard.viewmodels.execution import CONTRIBUTING
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.nodes import StatusLine
-from dashboard.viewmodels.states import ACTIVE_STATES, state_status
+from dashboard.viewmodels.states import ACTIVE_STATES
 from dashboard.viewmodels.workspaces import Button, WorkspaceRecord, fitting_button
 from grid.runtime.executions import ExecutionRow
 
@@ -29,6 +29,8 @@ class MyExecution:
     status: StatusLine
     since: datetime
     button: Button
+    is_active: bool
+    advice: str = ""
     why_not_resume: str = ""
     launched_as: str = ""  # the execution that "Launch again" copies
 
@@ -38,25 +40,35 @@ class MyExecutions:
     """The cards; `more` is true when some are left out. An ended execution without a workspace stays for the hour in which the runtime
     keeps it."""
 
-    lines: tuple[MyExecution, ...]
+    active: tuple[MyExecution, ...]
+    ended: tuple[MyExecution, ...]
     more: bool
     has_workspaces: bool
 
 
-def my_executions(mine: Collection[ExecutionRow], workspaces: Iterable[WorkspaceRecord]) -> Fragment:
-    """Return the cards: active executions first, then ended ones and stopped workspaces, each newest first. `workspaces` that are active
-    in `mine` are skipped, so that each is shown once and from the live data."""
+def my_executions(
+    mine: Collection[ExecutionRow],
+    workspaces: Iterable[WorkspaceRecord],
+    status_of: Callable[[ExecutionRow], tuple[StatusLine, str]],
+) -> Fragment:
+    """Return the cards: active executions, and ended ones with stopped workspaces, each newest first. `workspaces` that are active
+    in `mine` are skipped, so that each is shown once and from the live data. `status_of` is called for those that are shown."""
     workspaces = list(workspaces)
-    active = [row for row in mine if row.state in ACTIVE_STATES]
+    active = sorted((row for row in mine if row.state in ACTIVE_STATES), key=lambda row: row.requested_at, reverse=True)
     busy = {row.workspace_id for row in active}
     ended = [
-        (row.requested_at, _row_card(row)) for row in mine if row.state not in ACTIVE_STATES and not row.workspace_id
+        (row.requested_at, _row_card(row, status_of))
+        for row in mine
+        if row.state not in ACTIVE_STATES and not row.workspace_id
     ]
     ended += [(one.launched_at, workspace_card(one)) for one in workspaces if one.id not in busy]
-    lines = [_row_card(row) for row in sorted(active, key=lambda row: row.requested_at, reverse=True)]
-    lines += [card for _, card in sorted(ended, key=lambda pair: pair[0], reverse=True)]
-    has_workspaces = bool(workspaces) or any(busy)
-    shown = MyExecutions(tuple(lines[:SHOWN]), more=len(lines) > SHOWN, has_workspaces=has_workspaces)
+    ended.sort(key=lambda pair: pair[0], reverse=True)
+    shown = MyExecutions(
+        tuple(_row_card(row, status_of) for row in active[:SHOWN]),
+        tuple(card for _, card in ended[: max(0, SHOWN - len(active))]),
+        more=len(active) + len(ended) > SHOWN,
+        has_workspaces=bool(workspaces) or any(busy),
+    )
     return Fragment("my-executions", "dashboard/fragments/my_executions.html", shown)
 
 
@@ -64,7 +76,7 @@ def workspace_card(workspace: WorkspaceRecord) -> MyExecution:
     """Return the workspace's card as its owner sees it."""
     execution = workspace.latest
     return MyExecution(
-        execution_id=execution.id if execution is not None and execution.is_active else "",
+        execution_id=execution.id if execution is not None and workspace.is_active else "",
         workspace_id=workspace.id,
         name=workspace.name,
         environment=workspace.environment_name,
@@ -73,12 +85,14 @@ def workspace_card(workspace: WorkspaceRecord) -> MyExecution:
         status=workspace.status,
         since=workspace.since,
         button=workspace.button(workspace.owner_id),
+        is_active=workspace.is_active,
         why_not_resume=workspace.why_not_resume,
         launched_as=execution.id if execution is not None else "",
     )
 
 
-def _row_card(row: ExecutionRow) -> MyExecution:
+def _row_card(row: ExecutionRow, status_of: Callable[[ExecutionRow], tuple[StatusLine, str]]) -> MyExecution:
+    status, advice = status_of(row)
     contributes = row.project_roles.get(row.owner_id) in CONTRIBUTING
     return MyExecution(
         execution_id=row.id,
@@ -87,7 +101,9 @@ def _row_card(row: ExecutionRow) -> MyExecution:
         environment=row.environment_name if not row.framework else f"{framework_name(row.framework)} cluster",
         tier=row.tier_name,
         project=row.project_name,
-        status=state_status(row.state, message=row.message)[0],
+        status=status,
+        advice=advice,
         since=row.state_since,
         button=fitting_button(row.state, contributes=contributes) if row.workspace_id else "",
+        is_active=row.state in ACTIVE_STATES,
     )

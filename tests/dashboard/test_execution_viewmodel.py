@@ -23,12 +23,15 @@ from dashboard.viewmodels.execution import (
 from dashboard.viewmodels.executions_view import ExecutionsView
 from dashboard.viewmodels.log import log_source, why_no_log
 from dashboard.viewmodels.my_executions import my_executions
+from dashboard.viewmodels.nodes import StatusLine
 from dashboard.viewmodels.prices import Spending, money, price_words
+from dashboard.viewmodels.states import state_status
 from dashboard.viewmodels.timeline import lifecycle_text, timeline
 from dashboard.viewmodels.workspaces import WorkspaceExecution, WorkspaceRecord
 from grid.diagnosis.diagnosis import Diagnosis
 from grid.kube.objects import Event, Node, Pod, RawObject
 from grid.models import Membership
+from grid.runtime.executions import ExecutionRow
 from tests.dashboard.executing import RECORD, ROW, entered, pod_of
 from tests.dashboard.execution_listing import execution_rows
 from tests.dashboard.test_executions_viewmodel import BAD, source
@@ -109,9 +112,13 @@ def test_the_first_page_shows_ones_own_as_stored() -> None:
         launched_at=MOMENT, latest=execution,
     )  # fmt: skip
     known = [stopped, replace(stopped, id="w1", name="Passed over, it runs")]
-    shown = my_executions([failed, running, queued, earlier], known)
+    shown = my_executions([failed, running, queued, earlier], known, plain_status)
     assert_golden("my-executions", render_fragment(shown, now=NOW))
-    assert_golden("my-executions-none", render_fragment(my_executions([], []), now=NOW))
+    assert_golden("my-executions-none", render_fragment(my_executions([], [], plain_status), now=NOW))
+
+
+def plain_status(row: ExecutionRow) -> tuple[StatusLine, str]:
+    return state_status(row.state, message=row.message)
 
 
 def test_the_head_prefers_what_the_pod_shows_now() -> None:

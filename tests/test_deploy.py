@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from grid.kube.resources import CONFIG_MAPS, NETWORK_POLICIES, VOLUME_CLAIMS
+from grid.kube.resources import CONFIG_MAPS, LEASES, NETWORK_POLICIES, VOLUME_CLAIMS
 from grid.launch.clusters.manifests import first, workers
+from grid.launch.leader import LEASE
 from grid.launch.manifests import Manifest, build
 from grid.launch.networkpolicy import build_for_all
 from grid.launch.registration import NAME, OWNER
@@ -141,6 +142,12 @@ def test_the_controller_may_ask_where_the_api_server_is_and_nothing_else_of_that
 def test_the_proxy_may_find_executions_pods_and_nothing_else() -> None:
     assert rules("proxy") == [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]}]
     assert [rules("proxy", elsewhere) for elsewhere in ("", "default", "kube-system", "kube-node-lease")] == [[]] * 4
+
+
+def test_the_web_process_may_see_whether_a_controller_works_and_not_lead_in_its_place() -> None:
+    assert may("web", "get", LEASES.group, LEASES.plural, LEASE)
+    assert not may("web", "get", LEASES.group, LEASES.plural, "somebody-elses")
+    assert not may("web", "update", LEASES.group, LEASES.plural, LEASE)
 
 
 @pytest.mark.parametrize("account", ["web", "proxy"])

@@ -57,7 +57,8 @@ async def current_fragments(
     facts = await page.read_in_time(runtime, viewer, view)
     now = runtime.clock()
     fragments = page.fragments(runtime, viewer, view, facts, now)
-    return [*fragments, freshness_fragment(freshness_view(runtime.freshness(), now=now, is_followed=False))]
+    view = freshness_view(runtime.freshness(), now=now, is_followed=False, away=runtime.controller_away())
+    return [*fragments, freshness_fragment(view)]
 
 
 class Feed:
@@ -188,7 +189,8 @@ class Feed:
     def _freshness(self, now: datetime) -> Fragment:
         if self._is_broken:
             return freshness_fragment(broken_view())
-        return freshness_fragment(freshness_view(self.runtime.freshness(), now=now, busy_seconds=self._behind))
+        freshness, away = self.runtime.freshness(), self.runtime.controller_away()
+        return freshness_fragment(freshness_view(freshness, now=now, busy_seconds=self._behind, away=away))
 
     @property
     def shows_measurements(self) -> bool:

@@ -1,11 +1,12 @@
 """Says how far a page is behind the cluster; every live page carries this fragment."""
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from dashboard.viewmodels.format import brief_duration, clock_time
 from dashboard.viewmodels.live import Fragment
+from grid.runtime.controllerlease import ControllerAway
 from grid.watch.store import Freshness
 
 FRAGMENT_ID = "freshness"
@@ -25,15 +26,23 @@ _LIVE = FreshnessView("live", "Live")
 
 
 def freshness_view(
-    freshness: Freshness, *, now: datetime, is_followed: bool = True, busy_seconds: float = 0.0
+    freshness: Freshness,
+    *,
+    now: datetime,
+    is_followed: bool = True,
+    busy_seconds: float = 0.0,
+    away: ControllerAway | None = None,
 ) -> FreshnessView:
     """Return the page's freshness in words. `is_followed` is False for a first paint, which is not live until the websocket is open.
-    `busy_seconds` is how much too late the page was updated because this server is overloaded."""
+    `busy_seconds` is how much too late the page was updated because this server is overloaded. `away` says that no controller works: then
+    the page is right, but what it shows as waiting or stopping goes on doing so."""
     behind = freshness.behind_seconds
     if not freshness.synced:
         return FreshnessView(
             "starting", "Reading the cluster", freshness.error or "This page fills as the answer comes."
         )
+    if not freshness.error and away is not None:
+        return FreshnessView("behind", "No controller is running", _idle(away, now))
     if not freshness.error and behind < SMALL_DELAY and busy_seconds >= SMALL_DELAY:
         return FreshnessView(
             "behind",
@@ -48,6 +57,17 @@ def freshness_view(
         "The cluster does not answer",
         f"The cluster has not answered for {_counting(behind)}; "
         f"what you see is from {clock_time(now - timedelta(seconds=behind))} UTC. {freshness.error}".rstrip(),
+    )
+
+
+def _idle(away: ControllerAway, now: datetime) -> str:
+    since = ""
+    if away.since is not None:
+        at = away.since.astimezone(UTC)
+        since = f" since {at:%H:%M:%S} UTC" + ("" if at.date() == now.date() else f" on {at:%-d %B}")
+    return (
+        f"Nothing is started, stopped or scaled{since}; programs that run go on. "
+        "If that lasts, tell an operator: the controller has to be started."
     )
 
 

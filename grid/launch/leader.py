@@ -22,6 +22,8 @@ from grid.launch.downtime import Downtime
 
 logger = logging.getLogger(__name__)
 
+LEASE = "compute-grid-controller"  # the controllers' own
+
 
 @dataclass(frozen=True, slots=True)
 class Terms:

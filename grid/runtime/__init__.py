@@ -28,6 +28,7 @@ from grid.metrics.usage import UsageStore
 from grid.models.dataplane import LOCAL
 from grid.runtime import frontproxy
 from grid.runtime.caches import DataPlaneCaches, Life, followers, new_caches
+from grid.runtime.controllerlease import ControllerAway
 from grid.runtime.demand import DemandServer
 from grid.runtime.executions import ActiveExecutions
 from grid.runtime.frontproxy import front_proxy_of
@@ -98,9 +99,14 @@ class Runtime:
         """Return the freshness of each watch cache, by its name."""
         return self._local.freshness(self.monotonic())
 
+    def controller_away(self) -> ControllerAway | None:
+        """Return that no controller works; None while one does or nobody can tell."""
+        return self._local.controller.away(self.monotonic())
+
     def freshness(self) -> Freshness:
-        """Return the worst freshness of the caches: unsynced if any is, and the longest time behind."""
-        each = self.caches().values()
+        """Return the worst freshness of the caches: unsynced if any is, and the longest time behind. When the API server hangs, its
+        silence is known before the watches end."""
+        each = [*self.caches().values(), self._local.controller.freshness(self.monotonic())]
         worst = max(each, key=lambda one: (not one.synced, one.behind_seconds, bool(one.error)))
         return Freshness(all(one.synced for one in each), worst.behind_seconds, worst.error)
 
@@ -115,7 +121,7 @@ def new_runtime(
     """Return empty stores around the API of each data plane, given by its id; nothing runs yet."""
     hub = Hub()
     return Runtime(
-        data_planes={id: new_caches(api, hub) for id, api in apis.items()},
+        data_planes={id: new_caches(api, hub, monotonic=monotonic) for id, api in apis.items()},
         executions=ActiveExecutions(hub, clock=clock, feed=feed),
         hub=hub,
         clock=clock,

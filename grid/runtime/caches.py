@@ -13,6 +13,7 @@ from grid.labels import MANAGED_BY, MANAGER, Keys
 from grid.metrics.poller import UsagePoller
 from grid.metrics.sources import UsageSource
 from grid.metrics.usage import UsageStore
+from grid.runtime.controllerlease import ControllerLease
 from grid.watch.events import EventStore
 from grid.watch.hub import Hub
 from grid.watch.reflector import ListWatch, Reflector
@@ -35,6 +36,7 @@ class DataPlaneCaches:
     config_maps: Store[ConfigMap]
     autoscalers: Store[Autoscaler]
     usage: UsageStore
+    controller: ControllerLease
 
     def freshness(self, now: float) -> dict[str, Freshness]:
         """Return the freshness of each watch cache, by its name."""
@@ -49,33 +51,37 @@ def awaited_pool(pod: Pod) -> str:
     return pod.spec.node_selector.get(settings.NODE_POOL_LABEL, "")
 
 
-def new_caches(api: KubeApi, hub: Hub) -> DataPlaneCaches:
+def new_caches(api: KubeApi, hub: Hub, *, monotonic: Callable[[], float]) -> DataPlaneCaches:
     """Return empty stores around an API, which publish their changes to the hub; nothing runs yet."""
     execution = Keys.under(settings.LABEL_PREFIX).execution
-    caches = DataPlaneCaches(
-        api=api,
-        pods=Store(
-            "pods",
-            indexes={
-                "node": lambda pod: pod.spec.node_name,
-                "execution": lambda pod: pod.metadata.labels.get(execution, ""),
-                "awaited_pool": awaited_pool,
-            },
-        ),
-        nodes=Store("nodes", indexes={"pool": lambda node: node.metadata.labels.get(settings.NODE_POOL_LABEL, "")}),
-        events=EventStore(),
-        config_maps=Store("config_maps"),
-        autoscalers=Store(
-            "autoscalers", indexes={"execution": lambda autoscaler: autoscaler.metadata.labels.get(execution, "")}
-        ),
-        usage=UsageStore(),
+    pods: Store[Pod] = Store(
+        "pods",
+        indexes={
+            "node": lambda pod: pod.spec.node_name,
+            "execution": lambda pod: pod.metadata.labels.get(execution, ""),
+            "awaited_pool": awaited_pool,
+        },
     )
-    announce(caches.pods, hub)
-    announce(caches.nodes, hub)
-    announce(caches.events, hub)
-    announce(caches.config_maps, hub)
-    announce(caches.autoscalers, hub)
-    return caches
+    nodes: Store[Node] = Store(
+        "nodes", indexes={"pool": lambda node: node.metadata.labels.get(settings.NODE_POOL_LABEL, "")}
+    )
+    events = EventStore()
+    config_maps: Store[ConfigMap] = Store("config_maps")
+    autoscalers: Store[Autoscaler] = Store(
+        "autoscalers", indexes={"execution": lambda autoscaler: autoscaler.metadata.labels.get(execution, "")}
+    )
+    announce(pods, hub)
+    announce(nodes, hub)
+    announce(events, hub)
+    announce(config_maps, hub)
+    announce(autoscalers, hub)
+
+    def heard() -> float | None:
+        each = (store.heard_at for store in (pods, nodes, events, config_maps, autoscalers))
+        return max((at for at in each if at is not None), default=None)
+
+    controller = ControllerLease(api, settings.GRID_NAMESPACE, monotonic=monotonic, heard=heard)
+    return DataPlaneCaches(api, pods, nodes, events, config_maps, autoscalers, UsageStore(), controller)
 
 
 def followers(
@@ -96,5 +102,6 @@ def followers(
         "events": follow(ListWatch(EVENTS, Event), caches.events),
         "config_maps": follow(status, caches.config_maps),
         "autoscalers": follow(scaling, caches.autoscalers),
+        "controller lease": caches.controller.run,
         "usage": UsagePoller(usage, caches.usage, hub.publish).run,
     }

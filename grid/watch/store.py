@@ -93,6 +93,11 @@ class Store(Generic[T]):
         """Call `listener` after each change, at once; it must be quick, and may read this store."""
         self._listeners.append(listener)
 
+    @property
+    def heard_at(self) -> float | None:
+        """When the cluster was last heard, on the reflector's clock; None for never."""
+        return self._heard_at
+
     def freshness(self, now: float) -> Freshness:
         """Return how far behind the store may be; `now` is the reflector's monotonic clock."""
         if self._heard_at is None:

@@ -66,7 +66,9 @@ async def serve(port: int) -> None:
     config = uvicorn.Config(application, port=port, lifespan="off", log_level="warning", ssl_certfile=tls)
     server = uvicorn.Server(config)
     with using_runtime(runtime):
-        tasks = started(lives_of(runtime, lambda api: stage))
+        lives = lives_of(runtime, lambda api: stage)
+        del lives[f"controller lease of {LOCAL}"]  # there is no controller
+        tasks = started(lives)
         serving = asyncio.create_task(server.serve())
         while not server.started:
             if serving.done():

@@ -1,6 +1,6 @@
 """Every fragment in every visual state, as stored HTML; and that nothing hostile in a name gets out of its place."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -24,6 +24,7 @@ from grid.diagnosis.scaledown import ScaleDown
 from grid.kube.objects import Event, Node, Pod
 from grid.labels import KEYS
 from grid.metrics.usage import Usage
+from grid.runtime.controllerlease import ControllerAway
 from grid.watch.pools import NodeGroup
 from grid.watch.store import Freshness
 from tests.dashboard.node_listing import cards_of, pools_of, rows_of_nodes
@@ -66,6 +67,24 @@ def node_conditions(**statuses: str) -> list[dict[str, Any]]:
 def test_freshness_in_words(name: str, freshness: Freshness, is_followed: bool) -> None:
     view = freshness_view(freshness, now=NOW, is_followed=is_followed)
     assert_golden(f"freshness-{name}", look(freshness_fragment(view)))
+
+
+@pytest.mark.parametrize(
+    ("since", "words"),
+    [
+        (NOW - timedelta(seconds=20), f"scaled since {NOW - timedelta(seconds=20):%H:%M:%S} UTC;"),
+        (datetime(2026, 2, 27, 23, 59, 1, tzinfo=UTC), "scaled since 23:59:01 UTC on 27 February;"),
+        (None, "scaled; programs"),
+    ],
+)
+def test_a_page_says_that_no_controller_works_and_since_when(since: datetime | None, words: str) -> None:
+    fresh = Freshness(True, 0.0, "")
+    view = freshness_view(fresh, now=NOW, away=ControllerAway(since))
+    assert (view.state, view.headline) == ("behind", "No controller is running")
+    assert words in view.detail
+    silent = freshness_view(Freshness(True, 42.0, "Connection refused."), now=NOW, away=ControllerAway(since))
+    assert silent.headline == "The cluster does not answer", "which is why nobody can tell"
+    assert freshness_view(fresh, now=NOW).state == "live"
 
 
 def test_a_page_that_cannot_be_made_says_so() -> None:

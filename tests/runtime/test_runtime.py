@@ -13,7 +13,8 @@ from dashboard.pages.executions import ExecutionsPage
 from dashboard.pages.feed import Feeds
 from dashboard.pages.infrastructure import InfrastructurePage, ScaleDownAnswers
 from grid.diagnosis.scaledown import ScaleDownRules
-from grid.kube.resources import AUTOSCALERS, CONFIG_MAPS, EVENTS, NODES, PODS
+from grid.kube.resources import AUTOSCALERS, CONFIG_MAPS, EVENTS, LEASES, NODES, PODS
+from grid.launch.leader import LEASE
 from grid.metrics.sources import MetricsApi
 from grid.models.dataplane import LOCAL
 from grid.runtime import (
@@ -88,7 +89,9 @@ async def test_it_follows_what_pages_read_and_nothing_more() -> None:
     assert [one.metadata.name for one in runtime.pods.by("execution", "x1")] == ["p"]
     assert len(runtime.events.about(kind="Pod", name="p", namespace="compute-grid")) == 1
     assert set(runtime.config_maps.keys()) == {"kube-system/cluster-autoscaler-status"}
-    assert {request.verb for request in cluster.requests} == {"list", "watch"}
+    assert {request.verb for request in cluster.requests if request.resource != LEASES} == {"list", "watch"}
+    leases = {(request.verb, request.name) for request in cluster.requests if request.resource == LEASES}
+    assert leases == {("get", LEASE)}
     await running.stop()
     assert cluster.closed
 

@@ -26,7 +26,7 @@ from grid.kube.http import HttpKubeApi
 from grid.launch.apply import ensure_namespace
 from grid.launch.context import LaunchTarget
 from grid.launch.controller import Controller
-from grid.launch.leader import Election
+from grid.launch.leader import LEASE, Election
 from grid.launch.policykeeper import Network
 from grid.launch.registration import Registration, ask_servers
 from grid.launch.storage import Storage
@@ -75,7 +75,7 @@ async def _serve_data_plane(target: LaunchTarget, database: DatabaseThreads) -> 
     api = api_of(target.data_plane)
     # The host's name tells an operator which process leads; the rest makes two processes of one host differ.
     identity = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
-    election = Election(api, name="compute-grid-controller", namespace=target.namespace, identity=identity)
+    election = Election(api, name=LEASE, namespace=target.namespace, identity=identity)
     logger.info("controller started data_plane=%s namespace=%s", target.data_plane, target.namespace)
     try:
         await _make_ready(api, target.namespace)

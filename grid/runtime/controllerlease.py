@@ -1,0 +1,124 @@
+"""Asks for the controller's Lease every few seconds: the answer tells whether a controller works, and that there is one whether the API
+server answers. A server that hangs closes no connection, and a watch that is silent may just have nothing to tell.
+
+Clocks of two machines are not compared: a Lease is old when it has not changed for a while on our own clock.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from grid.errors import ClusterUnavailable, GridError, NotFound
+from grid.kube.api import KubeApi
+from grid.kube.objects import RawObject
+from grid.kube.resources import LEASES
+from grid.launch.leader import LEASE
+from grid.watch.store import Freshness
+
+logger = logging.getLogger(__name__)
+
+PERIOD = 3.0
+PATIENCE = (3.0, 2.0)  # for an answer and for that of a second try: one lost packet is no outage
+AWAY_SECONDS = 13.0  # a leader renews its Lease every two seconds
+HANDOVER_SECONDS = 6.0  # the next leader tries every two seconds to take a Lease that was given back
+_SILENT = "The API server does not answer in time."
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerAway:
+    """No controller works. `since` is when the last one renewed the Lease, by its own clock; None when none ever has."""
+
+    since: datetime | None
+
+
+class ControllerLease:
+    """`heard` returns when the API server was last heard by anybody else in this process, on the same clock; None for never."""
+
+    def __init__(
+        self,
+        api: KubeApi,
+        namespace: str,
+        *,
+        monotonic: Callable[[], float],
+        heard: Callable[[], float | None],
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._api = api
+        self._namespace = namespace
+        self._monotonic = monotonic
+        self._heard = heard
+        self._sleep = sleep
+        self._answered_at: float | None = None
+        self._error = ""
+        self._is_readable = False  # False before the first answer, and without the right to read it
+        self._lease: RawObject | None = None
+        self._changed_at = 0.0
+
+    async def run(self) -> None:
+        """Ask for ever."""
+        while True:
+            await self.ask()
+            await self._sleep(PERIOD)
+
+    async def ask(self) -> None:
+        """Ask until there is an answer, at most twice."""
+        error = ""
+        for seconds in PATIENCE:
+            try:
+                async with asyncio.timeout(seconds):
+                    self._take(await self._read())
+                    return
+            except TimeoutError:
+                error = _SILENT
+            except ClusterUnavailable as unavailable:
+                error = str(unavailable)
+            except GridError as refused:
+                if self._is_readable or self._answered_at is None:
+                    logger.warning("the controller's lease cannot be read reason=%s", refused)
+                self._answered()
+                self._is_readable = False
+                return
+        self._error = error
+
+    def freshness(self, now: float) -> Freshness:
+        """Return how long the API server has not answered; nothing is wrong before its first answer, which the caches wait for."""
+        if not self._error or self._answered_at is None:
+            return Freshness(True, 0.0, "")
+        heard = self._heard()
+        behind = now - (self._answered_at if heard is None else max(heard, self._answered_at))
+        # Whoever else has just heard it knows better.
+        return Freshness(True, behind, self._error) if behind >= PERIOD else Freshness(True, 0.0, "")
+
+    def away(self, now: float) -> ControllerAway | None:
+        """Return that no controller works; None while one does or nobody can tell."""
+        if not self._is_readable or self._error:
+            return None
+        spec = self._lease["spec"] if self._lease is not None else {}
+        patience = AWAY_SECONDS if spec.get("holderIdentity") else HANDOVER_SECONDS
+        if now - self._changed_at <= patience:
+            return None
+        try:
+            return ControllerAway(datetime.fromisoformat(str(spec.get("renewTime"))))
+        except ValueError:
+            return ControllerAway(None)
+
+    async def _read(self) -> RawObject | None:
+        try:
+            return await self._api.get(LEASES, LEASE, namespace=self._namespace)
+        except NotFound:
+            return None
+
+    def _take(self, lease: RawObject | None) -> None:
+        if not self._is_readable or self._error or _version(lease) != _version(self._lease):
+            self._changed_at = self._monotonic()  # without an answer the controller could not renew it either
+        self._answered()
+        self._is_readable, self._lease = True, lease
+
+    def _answered(self) -> None:
+        self._answered_at, self._error = self._monotonic(), ""
+
+
+def _version(lease: RawObject | None) -> str:
+    return str(lease["metadata"]["resourceVersion"]) if lease is not None else ""

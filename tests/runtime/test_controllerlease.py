@@ -1,0 +1,174 @@
+"""What the controller's Lease tells: that no controller works, and that the API server hangs. Neither is said too early."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import datetime
+
+import pytest
+
+from grid.errors import ClusterUnavailable
+from grid.kube.objects import RawObject
+from grid.kube.resources import LEASES, Resource
+from grid.launch.leader import LEASE, Election
+from grid.runtime.controllerlease import ControllerAway, ControllerLease
+from tests.support.builders import NAMESPACE
+from tests.support.cluster import FakeCluster
+from tests.support.virtual import cancelled, loop_time, passes, until, virtual_time
+
+
+class HangingCluster(FakeCluster):
+    """As a server that is stopped: nothing is refused and nothing is closed."""
+
+    hangs = False
+    lost = 0  # how many of the next requests get no answer
+
+    async def get(self, resource: Resource, name: str, *, namespace: str = "") -> RawObject:
+        if self.hangs or self.lost:
+            self.lost = max(0, self.lost - 1)
+            await asyncio.sleep(1e6)
+        return await super().get(resource, name, namespace=namespace)
+
+
+class Watched:
+    def __init__(self, cluster: FakeCluster) -> None:
+        self.heard: float | None = None
+        self.lease = ControllerLease(cluster, NAMESPACE, monotonic=loop_time, heard=lambda: self.heard)
+
+    @property
+    def away(self) -> ControllerAway | None:
+        return self.lease.away(loop_time())
+
+    @property
+    def error(self) -> str:
+        return self.lease.freshness(loop_time()).error
+
+
+@asynccontextmanager
+async def watching(cluster: FakeCluster) -> AsyncIterator[Watched]:
+    watched = Watched(cluster)
+    task = asyncio.create_task(watched.lease.run())
+    try:
+        yield watched
+    finally:
+        await cancelled(task)
+
+
+@asynccontextmanager
+async def leading(cluster: FakeCluster) -> AsyncIterator["asyncio.Task[None]"]:
+    """A controller that leads, until the block ends or its task is cancelled."""
+    election = Election(cluster, name=LEASE, namespace=NAMESPACE, identity="a", monotonic=loop_time)
+    task = asyncio.create_task(election.lead(lambda: asyncio.sleep(1e6)))
+    try:
+        await until(lambda: bool(cluster.objects(LEASES)))
+        yield task
+    finally:
+        await cancelled(task)
+
+
+async def seconds_until(said: Callable[[], bool], *, within: float) -> float:
+    began = loop_time()
+    await until(said, within=within)
+    return loop_time() - began
+
+
+@virtual_time
+async def test_while_a_controller_works_nothing_is_said() -> None:
+    cluster = FakeCluster()
+    async with leading(cluster), watching(cluster) as watched:
+        for _ in range(600):
+            await passes(1)
+            assert watched.away is None
+            assert watched.error == ""
+
+
+@virtual_time
+async def test_a_killed_controller_is_seen_within_twenty_seconds_with_the_time_of_its_last_word() -> None:
+    cluster = FakeCluster()
+    async with leading(cluster) as leader, watching(cluster) as watched:
+        await passes(30)
+        cluster.fail_next(ClusterUnavailable("it is killed, and gives nothing back"), times=1, verb="replace")
+        await cancelled(leader)
+        took = await seconds_until(lambda: watched.away is not None, within=19)
+        assert took > 10, "the next one has time to take over"
+        assert watched.away is not None
+        assert watched.away.since is not None
+        renewed = cluster.objects(LEASES)[0]["spec"]["renewTime"]
+        assert watched.away.since == datetime.fromisoformat(renewed)
+        async with leading(cluster):
+            await until(lambda: watched.away is None, within=25)
+
+
+@virtual_time
+async def test_a_controller_that_hands_over_to_the_next_is_not_missed_and_one_that_ends_is() -> None:
+    cluster = FakeCluster()
+    async with watching(cluster) as watched:
+        async with leading(cluster):
+            await passes(30)
+        async with leading(cluster):
+            for _ in range(40):
+                await passes(0.5)
+                assert watched.away is None
+        assert await seconds_until(lambda: watched.away is not None, within=11) > 5
+
+
+@virtual_time
+async def test_a_controller_that_was_never_there_is_said_and_has_no_time() -> None:
+    async with watching(FakeCluster()) as watched:
+        await passes(1)
+        assert watched.away is None
+        await until(lambda: watched.away == ControllerAway(None), within=20)
+
+
+@virtual_time
+async def test_who_may_not_read_the_lease_says_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    cluster = FakeCluster()
+    cluster.forbidden[LEASES] = "leases is forbidden"
+    async with watching(cluster) as watched:
+        await passes(120)
+        assert watched.away is None
+        assert watched.error == ""
+    assert caplog.text.count("leases is forbidden") == 1
+
+
+@virtual_time
+async def test_a_server_that_hangs_is_said_within_ten_seconds_and_no_longer_than_it_does() -> None:
+    cluster = HangingCluster()
+    async with leading(cluster), watching(cluster) as watched:
+        await passes(31)
+        watched.heard = loop_time()
+        cluster.hangs = True
+        assert await seconds_until(lambda: watched.error != "", within=10) >= 5
+        assert watched.error == "The API server does not answer in time."
+        assert watched.lease.freshness(loop_time()).behind_seconds == pytest.approx(
+            loop_time() - watched.heard, abs=3.1
+        )
+        await passes(60)
+        assert watched.away is None, "nobody can tell"
+        cluster.hangs = False
+        await until(lambda: watched.error == "", within=6)
+        await passes(1)
+        assert watched.away is None, "it could not renew its lease meanwhile"
+
+
+@virtual_time
+async def test_one_lost_answer_is_no_outage() -> None:
+    cluster = HangingCluster()
+    async with leading(cluster), watching(cluster) as watched:
+        await passes(30)
+        cluster.lost = 1
+        for _ in range(20):
+            await passes(0.5)
+            assert watched.error == ""
+
+
+@virtual_time
+async def test_what_the_watches_still_hear_is_no_outage() -> None:
+    cluster = HangingCluster()
+    async with leading(cluster), watching(cluster) as watched:
+        await passes(30)
+        cluster.hangs = True
+        for _ in range(60):
+            watched.heard = loop_time()
+            await passes(1)
+            assert watched.error == ""

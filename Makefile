@@ -11,8 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: run setup test check bench mutants test-contract test-postgresql test-slow format lock
 
 run: ## start everything on this machine
-	@$(SETUP) run
-	@GRID_DEMO=1 exec $(VENV)/python manage.py up --port $(PORT)
+	@began=$$(date +%s) && $(SETUP) run && GRID_DEMO=1 exec $(VENV)/python manage.py up --port $(PORT) --began $$began
 
 setup: ## the virtual environment with what the programs need
 	@$(SETUP) run

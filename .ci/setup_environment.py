@@ -10,6 +10,7 @@ import hashlib
 import os
 import subprocess
 import sys
+import time
 
 NEEDED = (3, 11)
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -43,6 +44,7 @@ def make_venv(python):
         open(os.path.join(VENV, ".writable"), "w").close()
     except OSError as error:
         stop("Cannot write to %s (%s): use a folder that you may write to." % (ROOT, error.strerror))
+    print("Making a virtual environment in .venv (once) ...", flush=True)
     result = subprocess.run([python, "-m", "venv", "--clear", VENV], capture_output=True, text=True)
     if result.returncode:
         stop("Python could not make a virtual environment; on Debian install it with: apt-get install python3-venv")
@@ -57,10 +59,16 @@ def install(lock):
         with open(stamp) as file:
             if file.read() == wanted:
                 return
-    print("Installing what %s lists (once) ..." % lock, flush=True)
+    began = time.time()
+    print("Installing the packages of %s (once, about a minute) ..." % lock, end=" ", flush=True)
     pip = [os.path.join(VENV, "bin", "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    if subprocess.run(pip + ["--require-hashes", "-r", path]).returncode:
+    # Of a success nobody reads what pip warns of.
+    result = subprocess.run(pip + ["--require-hashes", "-r", path], capture_output=True, text=True)
+    if result.returncode:
+        print("failed.", flush=True)
+        print((result.stdout + result.stderr).strip(), file=sys.stderr)
         stop("The packages in %s could not be installed: see pip's message above; is the network reachable?" % lock)
+    print("done in %.0f s." % (time.time() - began), flush=True)
     try:
         with open(stamp, "w") as file:
             file.write(wanted)

@@ -51,6 +51,7 @@ class Grid:
     var: Path
     port: int = field(default_factory=lambda: free_ports(4))
     node_idle_seconds: int = 60
+    began: float | None = None  # when `make run` says that it began
     process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -79,6 +80,7 @@ class Grid:
                 [
                     *(sys.executable, "manage.py", "up", "--port", str(self.port)),
                     *("--node-idle-seconds", str(self.node_idle_seconds)),
+                    *(("--began", str(self.began)) if self.began is not None else ()),
                 ],
                 cwd=ROOT,
                 env=self.environment(),

@@ -44,6 +44,7 @@ class Command(BaseCommand):
             "--node-idle-seconds", type=int, default=60, help="how long a node may be unneeded before it is removed"
         )
 
+        parser.add_argument("--began", type=float, help="when the whole start began, in seconds of the Unix epoch")
         parser.add_argument("--nodes", type=int, default=0, help="show so many nodes that are only simulated, besides")
         parser.add_argument("--pods", type=int, default=0, help="so many pods of executions on them")
         parser.add_argument("--churn", type=float, default=0.0, help="and so many changes of them a second")
@@ -59,7 +60,7 @@ class Command(BaseCommand):
             raise CommandError(problem)
         if options["pods"] and not options["nodes"]:
             raise CommandError("--pods needs --nodes: they are on these nodes and on no others.")
-        started = time.monotonic()
+        began: float = options["began"] or time.time()
         var: Path = settings.VAR_DIR
         port: int = options["port"]
         logging.getLogger("django.db").setLevel(logging.WARNING)
@@ -76,9 +77,10 @@ class Command(BaseCommand):
                 signal.signal(getattr(signal, name), lambda *_: supervisor.request_stop())
             try:
                 population = [f"--{name}={options[name]}" for name in ("nodes", "pods", "churn") if options["nodes"]]
+                self._say("Starting the embedded cluster, the web server, the proxy and the controller …")
                 supervisor.start(*_programs(var, port, population, node_idle_seconds=options["node_idle_seconds"]))
                 if not supervisor.is_stopping:
-                    self._say_hello(var, port, time.monotonic() - started)
+                    self._say_hello(var, port, time.time() - began)
                 supervisor.watch()
             except StartFailed as error:
                 raise CommandError(str(error)) from error
@@ -91,6 +93,7 @@ class Command(BaseCommand):
         refuse_former_database()
         executor = MigrationExecutor(connection)
         if executor.migration_plan(executor.loader.graph.leaf_nodes()):
+            self._say("Preparing the database …")
             call_command("migrate", verbosity=0)
         accounts = new_accounts()
         if accounts:
@@ -112,8 +115,11 @@ class Command(BaseCommand):
         if not passwords.exists():
             self.stdout.write(f"  whom you know: {passwords}, which holds the first passwords, is gone.")
         self.stdout.write(f"kubectl works too: export KUBECONFIG={var / 'kubeconfig'}")
-        self.stdout.write("Stop with Ctrl-C.")
-        self.stdout.flush()
+        self._say("Stop with Ctrl-C.")
+
+    def _say(self, sentence: str) -> None:
+        self.stdout.write(sentence)
+        self.stdout.flush()  # also into a file or a pipe, where somebody waits for it
 
 
 def keep_private(var: Path) -> None:

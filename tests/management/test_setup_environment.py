@@ -1,0 +1,59 @@
+"""The set-up before `make run`: one short line for each step, and what pip says only when it fails."""
+
+import runpy
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.end_to_end.grid import ROOT
+
+NOISE = "\n".join(f"echo 'WARNING: warning {number}' >&2" for number in range(48))
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> dict[str, Any]:
+    """The script's functions, for a folder with a lock file and a virtual environment without a Python."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "requirements.lock").write_text("a==1\n")
+    functions = runpy.run_path(str(ROOT / ".ci" / "setup_environment.py"))
+    functions["install"].__globals__.update(ROOT=str(tmp_path), VENV=str(tmp_path))
+    return functions
+
+
+def python_that(folder: Path, *, ends: int) -> None:
+    program = folder / "bin" / "python"
+    program.write_text(f"#!/bin/sh\n{NOISE}\necho 'ERROR: no such package'\nexit {ends}\n")
+    program.chmod(0o755)
+
+
+def test_packages_are_installed_with_one_line_and_once(
+    script: dict[str, Any], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    python_that(tmp_path, ends=0)
+    script["install"]("requirements.lock")
+    told = capfd.readouterr()
+    assert (len(told.out.splitlines()), told.err) == (1, "")
+    assert told.out.startswith("Installing the packages of requirements.lock")
+    assert told.out.endswith(" s.\n")
+    script["install"]("requirements.lock")
+    assert capfd.readouterr() == ("", "")
+
+
+def test_what_pip_says_is_shown_when_it_fails(
+    script: dict[str, Any], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    python_that(tmp_path, ends=1)
+    with pytest.raises(SystemExit):
+        script["install"]("requirements.lock")
+    told = capfd.readouterr()
+    assert "ERROR: no such package" in told.err
+    assert "WARNING: warning 47" in told.err
+    assert told.err.splitlines()[-1].startswith("The packages in requirements.lock could not be installed")
+    assert not (tmp_path / "installed-requirements.lock").exists()
+
+
+def test_the_time_of_a_start_is_counted_from_before_the_set_up() -> None:
+    recipe = subprocess.run(["make", "-n", "run"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert recipe.index("began=$(date +%s)") < recipe.index("setup_environment.py run") < recipe.index("--began $began")

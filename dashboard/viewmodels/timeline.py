@@ -45,6 +45,8 @@ _HEADLINES = {
     "AccessLost": "Its owner may not work in the project any more",
     "AccessRegained": "Its owner may work in the project again",
     "WithoutCluster": "It goes on without its cluster",
+    "out_of_memory": "It used more memory than its tier has",
+    "restarted": "The program was started again",
     "head_replaced": "The head was replaced",
     "head_restarted": "The head was started again",
     "head_out_of_memory": "The head used more memory than its tier has",
@@ -69,7 +71,9 @@ _HEADLINES = {
     "FailedRescale": "The number of workers could not be changed",
 }
 
-_COUNTS_STARTS = frozenset({"head_restarted", "head_out_of_memory", "worker_restarted", "worker_out_of_memory"})
+_COUNTS_STARTS = frozenset(
+    {"restarted", "out_of_memory", "head_restarted", "head_out_of_memory", "worker_restarted", "worker_out_of_memory"}
+)
 
 # Kubernetes' timestamps are whole seconds; steps within the same second are ordered from cause to effect.
 _COURSE = (

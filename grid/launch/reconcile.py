@@ -122,6 +122,7 @@ class Reconciler:
         self._noted.pop(execution_id, None)
         self._context.invalidated.discard(execution_id)
         self._context.pods.deleted_pods.pop(execution_id, None)
+        self._runs.forget(execution_id)
         self._clusters.forget(execution_id)
         self._usage.forget(execution_id)
 

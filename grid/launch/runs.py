@@ -11,7 +11,7 @@ from typing import Any
 
 from grid.errors import GridError
 from grid.kube.objects import Pod
-from grid.launch import apply, ledger, progress
+from grid.launch import apply, ledger, progress, restarts
 from grid.launch.apply import Attached
 from grid.launch.clusters import status
 from grid.launch.context import Context, NotYet
@@ -35,6 +35,7 @@ class Runs:
 
     def __init__(self, context: Context) -> None:
         self._context = context
+        self._noted: dict[str, int] = {}  # restarts that the history has, by execution
 
     async def create(self, row: LedgerRecord) -> Mapping[str, Any]:
         spec, context = parse_spec(row), self._context
@@ -48,6 +49,8 @@ class Runs:
     async def follow(self, row: LedgerRecord) -> Finding:
         context, name = self._context, row.object_name
         pod = await self.main_pod(row)
+        if pod is not None:
+            await self._note_restarts(row, pod)
         seen = ObservedPod(pod, context.events.about(kind="Pod", name=name, namespace=context.namespace))
         return Finding(progress.next_change(row, seen, timeouts=context.limits, now=context.clock()), pod)
 
@@ -67,6 +70,16 @@ class Runs:
 
     def stopped(self, row: LedgerRecord) -> str:
         return f"Stopped by {row.stop_wanted_by}{because(row.stop_reason)}."
+
+    def forget(self, execution_id: str) -> None:
+        """Drop what is remembered of an execution that is settled."""
+        self._noted.pop(execution_id, None)
+
+    async def _note_restarts(self, row: LedgerRecord, pod: Pod) -> None:
+        new = [line for line in restarts.of_pod(pod, self._context.clock()) if self._noted.get(row.id) != line.count]
+        if new:
+            await self._context.database(ledger.note_events, row.id, new)
+            self._noted[row.id] = new[-1].count
 
     async def _attached(self, row: LedgerRecord) -> Attached | None:
         """Return its cluster with the address; None without one, or when it has ended or is about to. Raise AwaitsCluster or

@@ -51,7 +51,7 @@ _FOR_SLOTS = StatusLine(
     "wait", "It would add more, and does when workers that are ending are gone: until then they hold their slots."
 )
 # What waits may be too little for one more worker, or be newer than the last measurement.
-_WAITS_ALL_THE_SAME = StatusLine("ok", "It can change the number of workers; the last measurement asked for no other.")
+_WAITS_ALL_THE_SAME = StatusLine("ok", "It can change the number of workers; the last measurement called for no other.")
 _MEANINGS = {"AbleToScale": _ABLE, "ScalingActive": _ACTIVE, "ScalingLimited": _LIMITED}
 _BAD_STATUS = {"AbleToScale": "False", "ScalingActive": "False", "ScalingLimited": "True"}
 
@@ -112,11 +112,11 @@ def _sentence(cluster: ClusterRecord) -> str:
     if not cluster.autoscale:
         return f"{words}; their number changes only by “Change workers”."
     targets = [
-        f"{name} {target} %"
+        f"{target} % of the requested {name}"
         for name, target in (("CPU", cluster.target_cpu), ("memory", cluster.target_memory))
         if target
     ]
-    parts = [f"the average of what they asked for passes {' or '.join(targets)}"] if targets else []
+    parts = [f"their average use passes {' or '.join(targets)}"] if targets else []
     if cluster.on_demand:
         parts.append(f"{cluster.framework_name} has more waiting than they can take")
     return f"{words}. It grows when {', or when '.join(parts)}." if parts else f"{words}."

@@ -246,7 +246,7 @@ def actions(record: ExecutionRecord, person: Person, *, is_ready: bool) -> Fragm
             shows_stop=person.may_stop and not record.is_final and not stop_asked,
             shows_change=shows_change,
             shows_restart=shows_change and record.state in _RESTARTABLE,
-            stopping=(f"Stop asked for by {by}." if by else "It is stopping.")
+            stopping=(f"Stop requested by {by}." if by else "It is stopping.")
             if stop_asked and not record.is_final
             else "",
             resumes=record.workspace_id if may_resume and record.is_settled else "",

@@ -195,7 +195,7 @@ def test_the_number_of_workers_is_not_called_right_while_tasks_wait() -> None:
     steady = autoscaler("c", conditions=[condition("AbleToScale", "True", "ReadyForNewScale", "its own words")])
     (waits,) = shown(replace(clustering.RECORD, pending_tasks=18), steady).conditions
     (rests,) = shown(replace(clustering.RECORD, pending_tasks=0), steady).conditions
-    assert waits.status.word == "It can change the number of workers; the last measurement asked for no other."
+    assert waits.status.word == "It can change the number of workers; the last measurement called for no other."
     assert rests.status.word == "The number of workers is right for the load."
     assert waits.reason == rests.reason == "ReadyForNewScale"
 
@@ -214,10 +214,11 @@ def test_the_autoscalers_present_is_one_sentence() -> None:
 def test_how_the_number_is_chosen_is_said() -> None:
     record = clustering.RECORD
     assert shown(record, None).sentence == (
-        "1 to 5 workers, as the load asks. It grows when the average of what they asked for passes CPU 80 % or memory 80 %."
+        "1 to 5 workers, as the load asks. It grows when their average use passes 80 % of the requested CPU or 80 % of the "
+        "requested memory."
     )
     demand = replace(record, on_demand=True, target_memory=0, pending_tasks=7)
-    assert "passes CPU 80 %, or when Dask has more waiting" in shown(demand, None).sentence
+    assert "passes 80 % of the requested CPU, or when Dask has more waiting" in shown(demand, None).sentence
     assert shown(demand, None).demand == "7 tasks wait for a worker."
     assert shown(replace(demand, pending_tasks=0), None).demand == "No task waits for a worker."
     fixed = replace(record, autoscale=False, workers_minimum=3, workers_maximum=3)

@@ -98,7 +98,7 @@ def test_stopping_asks_first_and_twice_is_once(people: People, running: Executio
     assert (running.stop_requested_at, running.stop_requested_by) == (asked, people.owner.username)
     page = text(people.owner, running)
     assert "was asked" in client.get(answer["Location"]).content.decode()
-    assert f"Stop asked for by {people.owner.username}." in page
+    assert f"Stop requested by {people.owner.username}." in page
     assert f'href="/executions/{running.pk}/stop/"' not in page
 
 
@@ -106,9 +106,9 @@ def test_page_that_is_asked_for_shows_what_was_written_also_before_the_snapshot_
     people: People, running: Execution
 ) -> None:
     """Without a script nothing would put it right."""
-    assert "Stop asked for" not in text(people.owner, running)
+    assert "Stop requested" not in text(people.owner, running)
     client_of(people.owner).post(f"/executions/{running.pk}/stop/")
-    assert f"Stop asked for by {people.owner.username}." in text(people.owner, running)
+    assert f"Stop requested by {people.owner.username}." in text(people.owner, running)
 
 
 def test_a_foreign_site_cannot_stop(people: People, running: Execution) -> None:

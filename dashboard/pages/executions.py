@@ -52,10 +52,10 @@ class ExecutionsPage(LivePage[ExecutionsView, ExecutionList]):
         return "observers" if may_observe(viewer) else viewer.id
 
     async def read(self, runtime: Runtime, viewer: Viewer, view: ExecutionsView) -> ExecutionList:
-        return await self._lists_in(runtime).list_of(viewer, view)
+        return await self.lists_in(runtime).list_of(viewer, view)
 
     async def read_in_time(self, runtime: Runtime, viewer: Viewer, view: ExecutionsView) -> ExecutionList:
-        return await self._lists_in(runtime).list_of(viewer, view, within=FIRST_PAINT_SECONDS)
+        return await self.lists_in(runtime).list_of(viewer, view, within=FIRST_PAINT_SECONDS)
 
     def topics(
         self, runtime: Runtime, viewer: Viewer, view: ExecutionsView, executions: ExecutionList
@@ -65,7 +65,7 @@ class ExecutionsPage(LivePage[ExecutionsView, ExecutionList]):
     def fragments(
         self, runtime: Runtime, viewer: Viewer, view: ExecutionsView, executions: ExecutionList, now: datetime
     ) -> Sequence[Fragment]:
-        lists = self._lists_in(runtime)
+        lists = self.lists_in(runtime)
         progress, page = lists.progress_of(executions), executions.page(view.page)
         if lists.is_behind(executions):
             # One of the changes that are not in it yet may have ended the viewer's access, or the execution itself.
@@ -76,14 +76,14 @@ class ExecutionsPage(LivePage[ExecutionsView, ExecutionList]):
         )
 
     def tick(self, runtime: Runtime, viewer: Viewer, view: ExecutionsView, executions: ExecutionList) -> float:
-        lists = self._lists_in(runtime)
+        lists = self.lists_in(runtime)
         if lists.is_behind(executions):
             return BEHIND_SECONDS
         if executions.changes_with_time or lists.are_restless(executions.shown(view.page).items):
             return self.tick_seconds
         return QUIET_SECONDS
 
-    def _lists_in(self, runtime: Runtime) -> ExecutionLists:
+    def lists_in(self, runtime: Runtime) -> ExecutionLists:
         if self._lists is None or self._lists.runtime is not runtime:
             self._lists = ExecutionLists(runtime)
         return self._lists

@@ -131,7 +131,7 @@ class Feed:
         with self.runtime.hub.subscribe(()) as subscription:
             while True:
                 await self._turns.take(due)
-                looked_at, rest = loop.time(), self._pace.least
+                looked_at, rest = loop.time(), max(self._pace.least, self._page.rest_seconds)
                 self._behind = looked_at - due
                 try:
                     read_seconds, tick = await self._look(subscription)

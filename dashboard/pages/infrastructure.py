@@ -71,10 +71,10 @@ class InfrastructurePage(LivePage[InfrastructureView, NodeList]):
         return "observers"
 
     async def read(self, runtime: Runtime, viewer: Viewer, view: InfrastructureView) -> NodeList:
-        return await (await self._lists_in(runtime)).list_of(view)
+        return await (await self.lists_in(runtime)).list_of(view)
 
     async def read_in_time(self, runtime: Runtime, viewer: Viewer, view: InfrastructureView) -> NodeList:
-        return await (await self._lists_in(runtime)).list_of(view, within=FIRST_PAINT_SECONDS)
+        return await (await self.lists_in(runtime)).list_of(view, within=FIRST_PAINT_SECONDS)
 
     def topics(self, runtime: Runtime, viewer: Viewer, view: InfrastructureView, nodes: NodeList) -> Collection[Topic]:
         status, autoscaler = runtime.config_maps.name, (runtime.events.name, "component", AUTOSCALER)
@@ -99,7 +99,7 @@ class InfrastructurePage(LivePage[InfrastructureView, NodeList]):
     def tick(self, runtime: Runtime, viewer: Viewer, view: InfrastructureView, nodes: NodeList) -> float:
         return BEHIND_SECONDS if nodes.lists.is_behind(nodes) else self.tick_seconds
 
-    async def _lists_in(self, runtime: Runtime) -> NodeLists:
+    async def lists_in(self, runtime: Runtime) -> NodeLists:
         rules = await self._answers.rules()
         if self._lists is None or self._lists.runtime is not runtime:
             self._lists = NodeLists(runtime, rules)

@@ -265,7 +265,7 @@ async def test_what_goes_while_a_list_is_filled_is_neither_shown_nor_kept(monkey
     assert not any(gone.head.row.id in one.id for one in page.fragments(runtime, OPERATOR, view, partial, MOMENT))
     whole = await page.read(runtime, OPERATOR, view)
     page.fragments(runtime, OPERATOR, view, whole, MOMENT)
-    lists = page._lists_in(runtime)
+    lists = page.lists_in(runtime)
     assert set(lists.rows._groups) == set(lists.items)
 
 
@@ -284,7 +284,7 @@ async def test_a_node_that_goes_while_its_list_is_filled_is_neither_shown_nor_ke
     page.fragments(runtime, OPERATOR, view, partial, MOMENT)
     whole = await page.read(runtime, OPERATOR, view)
     page.fragments(runtime, OPERATOR, view, whole, MOMENT)
-    lists = await page._lists_in(runtime)
+    lists = await page.lists_in(runtime)
     assert set(lists._rows) == set(lists.items)
     assert gone not in lists.items
 
@@ -300,7 +300,7 @@ def test_a_filling_that_a_former_loop_left_behind_ends_without_harm_to_the_list_
         with asyncio.Runner() as present:
             whole = present.run(page.read(runtime, OPERATOR, view))
             former.close()  # cancels its filling
-            assert whole in page._lists_in(runtime)._lists.values()
+            assert whole in page.lists_in(runtime)._lists.values()
 
 
 async def made_in_loop() -> Runtime:

@@ -61,7 +61,7 @@ async def test_rows_of_a_quiet_cluster_do_not_grow_with_the_filters_that_were_tr
     for number in range(3 * MOST_VARIANTS):
         await look(page, runtime, ExecutionsView(node=f"node-{number}-"))
         await passes(60)  # its list is forgotten
-    lists = page._lists_in(runtime)
+    lists = page.lists_in(runtime)
     assert 1 <= len(lists.rows._groups["c1"]) <= MOST_VARIANTS
     await look(page, runtime, ExecutionsView())
     assert len(lists._filters) <= 2
@@ -99,5 +99,5 @@ async def test_rows_of_pods_that_went_while_a_list_was_filled_are_not_kept(monke
         runtime.pods.discard(f"{NAMESPACE}/worker-{number}")
     await passes(60)
     await page.read(runtime, OPERATOR, view)
-    lists = page._lists_in(runtime)
+    lists = page.lists_in(runtime)
     assert (lists.items, lists.rows._known, lists.rows._groups) == ({}, {}, {})

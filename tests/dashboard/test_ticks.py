@@ -40,6 +40,31 @@ class Counted(ExecutionsPage):
         return await super().read(runtime, viewer, view)
 
 
+class Resting(Counted):
+    rest_seconds = 1.0
+
+
+@virtual_time
+async def test_a_page_that_rests_takes_in_many_changes_once_a_second_and_a_lone_one_at_once() -> None:
+    page, cluster = Resting(), FakeCluster()
+    runtime = new_runtime({LOCAL: cluster}, monotonic=loop_time)
+    fill(runtime, cluster)
+    with Feeds().joined(page, runtime, OPERATOR, ExecutionsView()) as feed:
+        await asyncio.sleep(2)
+        before = page.looks
+        for number in range(100):
+            cluster.put(PODS, pod_of(f"e{number}", name=f"run-{number}"))
+            fill(runtime, cluster)
+            await asyncio.sleep(0.1)
+        assert 10 <= page.looks - before <= 11
+        await asyncio.sleep(2)
+        version = feed.version
+        cluster.put(PODS, pod_of("e-last", name="run-last"))
+        fill(runtime, cluster)
+        await asyncio.sleep(0.05)
+        assert feed.version > version
+
+
 async def looks_in_a_minute(pod: RawObject, view: ExecutionsView) -> int:
     page, cluster = Counted(), FakeCluster()
     cluster.put(PODS, pod)
@@ -160,7 +185,7 @@ class Burst(ExecutionsPage):
         if self.is_due:
             self.is_due = False
             for number in range(1200):
-                self._lists_in(runtime).mark(f"gone-{number}")
+                self.lists_in(runtime).mark(f"gone-{number}")
         return executions
 
 

@@ -10,6 +10,7 @@ from django.conf import settings
 from dashboard.pages.lists import LiveList, LiveLists
 from dashboard.viewmodels.infrastructure import ROWS_PER_PAGE, InfrastructureView, fits, row_fragment, window_of
 from dashboard.viewmodels.live import Fragment
+from dashboard.viewmodels.node_cells import CellMaps
 from dashboard.viewmodels.nodes import NodeSums, node_sums
 from dashboard.viewmodels.pools import PoolSums, in_order, pool_card
 from grid.diagnosis.requests import Amounts
@@ -69,6 +70,7 @@ class NodeLists(LiveLists[NodeSums, NodeList]):
         self.rules = rules
         self.pools_topic: Topic = (runtime.nodes.name, "sums", "")
         self.pools: dict[str, PoolSums] = {}
+        self.cells = CellMaps()
         self._groups: dict[str, NodeGroup] = {}
         self._groups_version = -1
         self._usage_version = -1
@@ -107,11 +109,19 @@ class NodeLists(LiveLists[NodeSums, NodeList]):
         return known.fragment
 
     def cards(self) -> list[Fragment]:
-        """Return a card for each pool: those with nodes, those that the autoscaler may fill, and those that pods wait for."""
-        groups, pending = self.groups(), self.runtime.pods.counts("awaited_pool")
-        names = {**self.pools, **groups, **pending}
+        """Return a card for each pool of `names`."""
+        groups, pending = self.groups(), self.pending()
+        names = self.names()
         self._cards = {name: known for name, known in self._cards.items() if name in names}
         return in_order([self._card(name, groups.get(name), pending.get(name, 0)) for name in names])
+
+    def pending(self) -> Mapping[str, int]:
+        """Return how many pods wait for a node of each pool."""
+        return self.runtime.pods.counts("awaited_pool")
+
+    def names(self) -> list[str]:
+        """Return the pools with nodes, those that the autoscaler may fill, and those that pods wait for."""
+        return list({**self.pools, **self.groups(), **self.pending()})
 
     def _card(self, name: str, group: NodeGroup | None, pending: int) -> Fragment:
         pool = self.pools.get(name) or PoolSums()
@@ -167,6 +177,7 @@ class NodeLists(LiveLists[NodeSums, NodeList]):
             self.pools.setdefault(new.pool, PoolSums()).add(new)
         else:
             self._rows.pop(key, None)
+        self.cells.replace(old, new)
         self._hub.publish(self.pools_topic)
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:

@@ -46,6 +46,7 @@ _PAGES = (
     ("executions", "Executions", "running jobs", None),
     ("launch", "Launch", "start new", None),
     ("workspaces", "Workspaces", "notebooks resume", None),
+    ("overview", "Overview", "health nodes", Permission.OBSERVE),
     ("infrastructure", "Infrastructure", "nodes pods cluster", Permission.OBSERVE),
     ("tiers", "Tiers", "hardware", Permission.ADMINISTER),
     ("environments", "Environments", "images", Permission.ADMINISTER),

@@ -11,6 +11,7 @@ from dashboard.pages.home import HOME
 from dashboard.pages.infrastructure import INFRASTRUCTURE
 from dashboard.pages.live import LiveConsumer, LivePage
 from dashboard.pages.node import NODE
+from dashboard.pages.overview import OVERVIEW
 from dashboard.pages.pod import POD
 
 # One line for each page; the page's view passes the same object to `live_page`.
@@ -20,6 +21,7 @@ _PAGES: tuple[LivePage[Any, Any], ...] = (
     HOME,
     INFRASTRUCTURE,
     NODE,
+    OVERVIEW,
     POD,
 )
 LIVE_PAGES: dict[str, LivePage[Any, Any]] = {page.name: page for page in _PAGES}

@@ -12,6 +12,7 @@ from django.test.utils import CaptureQueriesContext
 
 from dashboard.access import Viewer, viewer_of
 from dashboard.history import Position, ended_choices, ended_page, latest_ended
+from dashboard.overview_records import admin_facts, database_problems, environments_never_started
 from dashboard.palette import PaletteCaches, find
 from dashboard.records import read_record
 from dashboard.viewmodels.executions_view import ExecutionsView
@@ -36,7 +37,10 @@ _SCAN = re.compile(rf"(?:SCAN|Seq Scan on) grid_(?:{_TABLES})\b(?: USING (?:COVE
 def _reads_history(sql: str, plan: str) -> bool:
     """Whether a plan reads a table from end to end. What is unsettled or open has an index of its own, and pages a limit."""
     return any(
-        not (index.startswith(("unsettled", "usage_open")) or (index.startswith("history") and "LIMIT" in sql))
+        not (
+            index.startswith(("unsettled", "usage_open"))
+            or (index.startswith(("history", "audit_by_age")) and "LIMIT" in sql)
+        )
         for index in (scan[1] or "" for scan in _SCAN.finditer(plan))
     )
 
@@ -129,6 +133,8 @@ WORK: dict[str, Callable[[Shop], object]] = {
     ),
     "the history further back": lambda shop: ended_page(viewer(shop.people.owner), replace(ENDED, before=BEFORE)),
     "the history forward": lambda shop: ended_page(viewer(shop.people.owner), replace(ENDED, after=BEFORE)),
+    "what the overview tells admins": lambda shop: admin_facts(None, {}, environments_never_started()),
+    "what the overview tells of the database": lambda shop: database_problems(),
     "what the history can be filtered by": lambda shop: ended_choices(viewer(shop.people.teammate), ENDED),
     "the palette of all": lambda shop: find(viewer(shop.people.admin), "x", PaletteCaches([], [])),
     "the palette of a person": lambda shop: find(viewer(shop.people.teammate), "x", PaletteCaches([], [])),

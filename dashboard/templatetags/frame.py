@@ -30,7 +30,13 @@ _SECTIONS = (
             ("launch", "Launch", None),
         ),
     ),
-    ("Operate", (("infrastructure", "Infrastructure", Permission.OBSERVE),)),
+    (
+        "Operate",
+        (
+            ("overview", "Overview", Permission.OBSERVE),
+            ("infrastructure", "Infrastructure", Permission.OBSERVE),
+        ),
+    ),
     (
         "Administer",
         (

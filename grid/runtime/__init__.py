@@ -103,6 +103,11 @@ class Runtime:
         """Return that no controller works; None while one does or nobody can tell."""
         return self._local.controller.away(self.monotonic())
 
+    @property
+    def knows_controller(self) -> bool:
+        """Whether `controller_away` can tell."""
+        return self._local.controller.is_known
+
     def freshness(self) -> Freshness:
         """Return the worst freshness of the caches: unsynced if any is, and the longest time behind. When the API server hangs, its
         silence is known before the watches end."""

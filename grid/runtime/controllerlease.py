@@ -91,9 +91,14 @@ class ControllerLease:
         # Whoever else has just heard it knows better.
         return Freshness(True, behind, self._error) if behind >= PERIOD else Freshness(True, 0.0, "")
 
+    @property
+    def is_known(self) -> bool:
+        """Whether `away` can tell: the Lease may be read, and the API server answers."""
+        return self._is_readable and not self._error
+
     def away(self, now: float) -> ControllerAway | None:
         """Return that no controller works; None while one does or nobody can tell."""
-        if not self._is_readable or self._error:
+        if not self.is_known:
             return None
         spec = self._lease["spec"] if self._lease is not None else {}
         patience = AWAY_SECONDS if spec.get("holderIdentity") else HANDOVER_SECONDS

@@ -134,6 +134,8 @@ POST execution-open          no-such             login    403      403      403 
 WS   execution               no-such             login    refused  refused  refused  refused  refused  refused  refused  refused  refused
 GET  pod                     no-such             login    403      403      403      403      403      403      404      404      404
 
+GET  overview                                    login    403      403      403      403      403      403      200      200      200
+WS   overview                                    login    refused  refused  refused  refused  refused  refused  open     open     open
 GET  infrastructure                              login    403      403      403      403      403      403      200      200      200
 WS   infrastructure                              login    refused  refused  refused  refused  refused  refused  open     open     open
 GET  node                    node-a              login    403      403      403      403      403      403      200      200      200

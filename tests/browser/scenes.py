@@ -9,7 +9,7 @@ from django.conf import settings
 from django.test import Client
 
 from grid.kube.objects import RawObject
-from grid.kube.resources import AUTOSCALERS, CONFIG_MAPS, EVENTS, NODES, PODS
+from grid.kube.resources import AUTOSCALERS, CONFIG_MAPS, EVENTS, LEASES, NODES, PODS
 from grid.labels import NODE_POOL
 from grid.metrics.usage import Measured, Usage
 from grid.models import User
@@ -27,7 +27,7 @@ nodeGroups:
 async def empty(stage: Stage) -> None:
     """No objects, everything answers, and the caches know it: after an outage they look again with a delay."""
     stage.cluster.available = True
-    for resource in (PODS, NODES, EVENTS, CONFIG_MAPS, AUTOSCALERS):
+    for resource in (PODS, NODES, EVENTS, CONFIG_MAPS, AUTOSCALERS, LEASES):
         for obj in stage.cluster.objects(resource):
             stage.cluster.remove(resource, obj["metadata"]["name"], namespace=obj["metadata"].get("namespace", ""))
     runtime = stage.runtime

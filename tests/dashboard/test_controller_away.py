@@ -1,18 +1,16 @@
 """A controller that has stopped is said on the pages where people wait for it: at once when one is opened, and on an open one."""
 
 import pytest
-from asgiref.sync import async_to_sync, sync_to_async
+from asgiref.sync import sync_to_async
 
-from grid.kube.resources import LEASES
-from grid.launch.leader import LEASE
 from grid.models import Execution, State
 from grid.runtime import Runtime
 from tests.conftest import People
 from tests.dashboard.executing import make_execution, make_project, read_executions
 from tests.dashboard.live import Clock, connected
 from tests.dashboard.workspaces import page
-from tests.support.builders import NAMESPACE
 from tests.support.cluster import FakeCluster
+from tests.support.runtime import ask_for_lease, renew_lease
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SENTENCE = "Nothing is started, stopped or scaled since 09:00:00 UTC; programs that run go on."
@@ -20,15 +18,7 @@ SENTENCE = "Nothing is started, stopped or scaled since 09:00:00 UTC; programs t
 
 @pytest.fixture
 def renewed(cluster: FakeCluster, runtime: Runtime) -> None:
-    """A controller has just renewed its lease, and the page's process has seen that."""
-    spec = {"holderIdentity": "a", "renewTime": "2026-03-04T09:00:00.000000Z"}
-    cluster.put(LEASES, {"metadata": {"name": LEASE, "namespace": NAMESPACE}, "spec": spec})
-    ask(runtime)
-
-
-def ask(runtime: Runtime) -> None:
-    (plane,) = runtime.data_planes.values()
-    async_to_sync(plane.controller.ask)()
+    renew_lease(runtime, cluster)
 
 
 @pytest.fixture
@@ -45,7 +35,7 @@ def test_the_pages_say_so_when_they_are_opened(
 ) -> None:
     assert "No controller is running" not in page(people.owner, path.format(queued.pk))
     clock.seconds += 14
-    ask(runtime)
+    ask_for_lease(runtime)
     shown = page(people.owner, path.format(queued.pk))
     assert "No controller is running" in shown
     assert SENTENCE in shown
@@ -58,5 +48,5 @@ async def test_an_open_page_says_so_by_itself(
     async with connected(f"/live/execution/?id={queued.pk}", people.owner) as socket:
         assert "No controller is running" not in await socket.message()
         clock.seconds += 14
-        await sync_to_async(ask)(runtime)
+        await sync_to_async(ask_for_lease)(runtime)
         assert SENTENCE in await socket.message_about("No controller is running", within=4)

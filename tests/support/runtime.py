@@ -4,12 +4,15 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import TypeVar
 
+from asgiref.sync import async_to_sync
+
 from grid.kube.objects import Autoscaler, ConfigMap, Event, Node, Pod
-from grid.kube.resources import AUTOSCALERS, CONFIG_MAPS, EVENTS, NODES, PODS, Resource
+from grid.kube.resources import AUTOSCALERS, CONFIG_MAPS, EVENTS, LEASES, NODES, PODS, Resource
+from grid.launch.leader import LEASE
 from grid.models.dataplane import LOCAL
 from grid.runtime import Runtime, new_runtime
 from grid.watch.store import HasMetadata, Store
-from tests.support.builders import decode
+from tests.support.builders import MOMENT, NAMESPACE, decode
 from tests.support.cluster import FakeCluster
 
 T = TypeVar("T", bound=HasMetadata)
@@ -46,3 +49,15 @@ def fill(runtime: Runtime, cluster: FakeCluster) -> None:
     copy(runtime.events, EVENTS, Event)
     copy(runtime.config_maps, CONFIG_MAPS, ConfigMap)
     copy(runtime.autoscalers, AUTOSCALERS, Autoscaler)
+
+
+def renew_lease(runtime: Runtime, cluster: FakeCluster, *, at: datetime = MOMENT) -> None:
+    """A controller has just renewed its Lease, and the process of the pages has seen that."""
+    spec = {"holderIdentity": "host-1", "renewTime": f"{at:%Y-%m-%dT%H:%M:%S.%fZ}"}
+    cluster.put(LEASES, {"metadata": {"name": LEASE, "namespace": NAMESPACE}, "spec": spec})
+    ask_for_lease(runtime)
+
+
+def ask_for_lease(runtime: Runtime) -> None:
+    (plane,) = runtime.data_planes.values()
+    async_to_sync(plane.controller.ask)()

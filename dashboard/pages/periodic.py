@@ -1,0 +1,62 @@
+"""A value for pages that is read again now and then, beside the pages: one that takes long, or fails, holds no page up."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Generic, TypeVar
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+FIRST_SECONDS = 1.0  # for which the first question waits
+
+
+class PeriodicRead(Generic[T]):
+    """Used on one event loop at a time. `silent_since` is when a reading began that has not ended within `patience` seconds."""
+
+    def __init__(
+        self, read: Callable[[], Awaitable[T]], *, clock: Callable[[], datetime], patience: float = 3.0
+    ) -> None:
+        self._read = read
+        self._clock = clock
+        self._patience = patience
+        self._value: T | None = None
+        self._read_at = float("-inf")
+        self._reading: asyncio.Task[None] | None = None
+        self._began = float("-inf")
+        self._began_at: datetime | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def value(self, within: float) -> T | None:
+        """Return the value, and begin to read it again when it is older than `within` seconds. Wait for the first one for `FIRST_SECONDS`,
+        and return None if it has not come by then."""
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._loop, self._reading, self._read_at = (
+                loop,
+                None,
+                float("-inf"),
+            )  # the former loop's clock may be another
+        if self._reading is None and not 0 <= loop.time() - self._read_at < within:
+            self._began, self._began_at = loop.time(), self._clock()
+            self._reading = loop.create_task(self._read_once(), name="periodic read")
+        if self._value is None and self._reading is not None:
+            await asyncio.wait({self._reading}, timeout=FIRST_SECONDS)
+        return self._value
+
+    @property
+    def silent_since(self) -> datetime | None:
+        if self._reading is None or self._loop is None or self._loop.time() - self._began < self._patience:
+            return None
+        return self._began_at
+
+    async def _read_once(self) -> None:
+        try:
+            self._value = await self._read()
+        except Exception:
+            logger.exception("a periodic read failed, trying again")
+        finally:
+            self._reading = None
+            self._read_at = asyncio.get_running_loop().time()

@@ -1,0 +1,124 @@
+"""What admins are told on the overview: what is misconfigured, with a link to mend it, and the latest changes; pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from dashboard.viewmodels.administration import EntryLike, TierLike, tier_size
+from dashboard.viewmodels.element_ids import element_id
+from dashboard.viewmodels.listing import EmptyState
+from dashboard.viewmodels.live import Fragment, ViewModel
+from grid.diagnosis.tierfit import PoolOffer, explain_fit
+from grid.wording import plural
+
+_FRAGMENTS = "dashboard/fragments/"
+# The URL names of the pages of what is changed; those of the first kind take an id.
+_EDITED = {"hardwaretier": "tier", "environment": "environment", "project": "project"}
+_PAGES = {"setting": "configuration", "login": "logins"}
+_KINDS = {"hardwaretier": "tier"}
+
+
+class Misconfigured(ViewModel, frozen=True, gc=False):
+    """One object that cannot work as it is; `url_name` and `object_id` make the link to where it is mended."""
+
+    url_name: str
+    object_id: str
+    title: str
+    sentence: str
+    advice: str
+
+
+class ChangeLine(ViewModel, frozen=True, gc=False):
+    """One entry of the audit log; `url_name` is "" when what was changed has no page."""
+
+    entry_id: str
+    at: datetime
+    who: str
+    what: str
+    name: str
+    url_name: str
+    object_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class NeverStarted:
+    """An environment of whose launches, as far as they were looked at, none started. `message` is the latest cause."""
+
+    id: str
+    name: str
+    failures: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class AdminFacts:
+    misconfigured: tuple[Misconfigured, ...] = ()
+    changes: tuple[ChangeLine, ...] = ()
+
+
+def misfits(tiers: Iterable[tuple[str, str, TierLike]], offers: Mapping[str, PoolOffer]) -> list[Misconfigured]:
+    """Return the tiers that no node takes, and those whose pool has no node and gets none. Each tier comes with its id and name."""
+    shapes = {name: replace(offer, allocatable=_distinct(offer.allocatable)) for name, offer in offers.items()}
+    found = []
+    for id, name, tier in tiers:
+        fit = explain_fit(tier_size(tier), shapes)
+        if fit is not None and fit.severity == "problem":
+            found.append(Misconfigured("tier", id, f"Tier {name}", fit.sentence, fit.next_step))
+    return found
+
+
+def _distinct(allocatable: Sequence[Mapping[str, str]]) -> tuple[Mapping[str, str], ...]:
+    """Return each size of node once: thousands of nodes have a few sizes."""
+    return tuple({tuple(one.items()): one for one in allocatable}.values())
+
+
+def never_started(environments: Iterable[NeverStarted]) -> list[Misconfigured]:
+    return [
+        Misconfigured(
+            "environment",
+            one.id,
+            f"Environment {one.name}",
+            f"It has never started: {plural(one.failures, 'launch', 'launches')} failed. The latest: {one.message}",
+            "Check its image and its command.",
+        )
+        for one in environments
+    ]
+
+
+def change_line(entry: EntryLike, object_type: str) -> ChangeLine:
+    return ChangeLine(
+        entry_id=str(entry.pk),
+        at=entry.at,
+        who=entry.actor_name,
+        what=f"{entry.get_action_display().lower()} {_KINDS.get(object_type, object_type)}",
+        name=entry.object_name or entry.object_id,
+        url_name=_EDITED.get(object_type) or _PAGES.get(object_type, ""),
+        object_id=entry.object_id if object_type in _EDITED else "",
+    )
+
+
+def admin_fragments(facts: AdminFacts | None) -> list[Fragment]:
+    """Return the regions "misconfigured" and "changes"; None while they are being read."""
+    if facts is None:
+        reading = EmptyState("Still reading.", "This part fills by itself.")
+        return [_none("misconfigured", reading), _none("changes", reading)]
+    found = [
+        Fragment(
+            element_id("mend", one.url_name, one.object_id),
+            f"{_FRAGMENTS}overview_misconfigured.html",
+            one,
+            region="misconfigured",
+        )
+        for one in facts.misconfigured
+    ] or [
+        _none("misconfigured", EmptyState("Nothing misconfigured.", "Every tier fits a node, and environments start."))
+    ]
+    changes = [
+        Fragment(element_id("change", one.entry_id), f"{_FRAGMENTS}overview_change.html", one, region="changes")
+        for one in facts.changes
+    ] or [_none("changes", EmptyState("No changes yet.", "What admins change appears here."))]
+    return [*found, *changes]
+
+
+def _none(region: str, empty: EmptyState) -> Fragment:
+    return Fragment(f"{region}-none", f"{_FRAGMENTS}empty_item.html", empty, region=region)

@@ -1,0 +1,224 @@
+"""The overview: waiting and failing work, and pools with the autoscaler's part; pure. Cells of nodes are in `node_cells`."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable
+from datetime import datetime
+from typing import Literal
+
+from dashboard.viewmodels.element_ids import element_id
+from dashboard.viewmodels.execution_entry import Entry
+from dashboard.viewmodels.execution_groups import Group
+from dashboard.viewmodels.executions_view import KINDS, ExecutionsView
+from dashboard.viewmodels.format import percent
+from dashboard.viewmodels.live import Fragment, ViewModel
+from dashboard.viewmodels.node_cells import REGION, CellMap, density, states_words
+from dashboard.viewmodels.nodes import StatusLine
+from dashboard.viewmodels.pools import PoolSums
+from dashboard.viewmodels.states import state_status
+from grid.runtime.executions import ExecutionRow
+from grid.watch.pools import NodeGroup
+from grid.wording import listed, plural
+
+WORST_SHOWN = 5
+FAILED_SHOWN = 3
+REASONS_SHOWN = 3
+_FRAGMENTS = "dashboard/fragments/"
+
+_QUEUE_REASONS = {
+    "over_user_slots": "The owner uses all slots that one user may hold.",
+    "over_tier_maximum": "The tier runs as many executions as it may.",
+    "larger_than_limit": "It takes more slots than one user may hold.",
+}
+
+TROUBLE = ExecutionsView(status="trouble", descending=True)  # oldest first, as the others
+QUEUED = ExecutionsView(status="queued", descending=True)
+DEPLOYING = ExecutionsView(status="deploying", descending=True)
+PREPARING = ExecutionsView(status="preparing", descending=True)
+
+
+# --- Work ---
+
+
+class WorkCount(ViewModel, frozen=True, gc=False):
+    title: str
+    count: str
+    severity: Literal["ok", "wait", "problem", "neutral"]
+    query: str
+
+
+class WorkCounts(ViewModel, frozen=True, gc=False):
+    counts: tuple[WorkCount, ...]
+    note: str = ""
+
+
+def work_counts(
+    *, active: int, trouble: int, queued: int, deploying: int, preparing: int, failed: int, is_whole: bool
+) -> Fragment:
+    counts = (
+        WorkCount("In trouble", f"{trouble:,}", "problem" if trouble else "neutral", TROUBLE.query()),
+        WorkCount("Failed in the last hour", f"{failed:,}", "problem" if failed else "neutral", "?show=ended"),
+        WorkCount("Queued", f"{queued:,}", "wait" if queued else "neutral", QUEUED.query()),
+        WorkCount("Waiting for a node", f"{deploying:,}", "wait" if deploying else "neutral", DEPLOYING.query()),
+        WorkCount("Starting", f"{preparing:,}", "wait" if preparing else "neutral", PREPARING.query()),
+        WorkCount("Active", f"{active:,}", "neutral", "?"),
+    )
+    note = "Nothing waits and nothing fails." if not any((trouble, failed, queued, deploying, preparing)) else ""
+    if not is_whole:
+        note = "The executions are still being counted."
+    return Fragment("work-counts", f"{_FRAGMENTS}overview_counts.html", WorkCounts(counts, note))
+
+
+class WorkLine(ViewModel, frozen=True, gc=False):
+    """An execution that waits or fails, with the reason in a sentence. `pod` is of an orphan, which has no page as an execution."""
+
+    execution_id: str
+    pod_namespace: str
+    pod_name: str
+    name: str
+    about: str
+    status: StatusLine
+    since: datetime | None
+    has_ended: bool = False  # at `since`
+
+
+class WaitingPlace(ViewModel, frozen=True, gc=False):
+    """What waits in one place: how many executions, the one that waits longest, and the reasons with how many have each."""
+
+    title: str
+    sentence: str
+    query: str
+    oldest: WorkLine
+    reasons: tuple[str, ...] = ()
+
+
+def work_line(group: Group, status: StatusLine) -> WorkLine:
+    """Return the line of a group of which `status` is that of its first entry."""
+    head, first = group.head, group.entries[0]
+    pod = first.pod.metadata if head.row is None and first.pod is not None else None
+    more = f", {plural(len(group.entries), 'pod')}" if len(group.entries) > 1 else ""
+    return WorkLine(
+        execution_id=head.execution_id if head.row is not None else "",
+        pod_namespace=pod.namespace if pod else "",
+        pod_name=pod.name if pod else "",
+        name=head.name or head.execution_id,
+        about=", ".join(filter(None, (_kind(head), head.user, head.project))) + more,
+        status=status,
+        since=first.since,
+    )
+
+
+def _kind(head: Entry) -> str:
+    return head.part or KINDS.get(head.kind, head.kind)
+
+
+def failed_line(row: ExecutionRow) -> WorkLine:
+    status, _ = state_status(row.state, message=row.message)
+    return WorkLine(
+        execution_id=row.id,
+        pod_namespace="",
+        pod_name="",
+        name=row.title or row.object_name,
+        about=", ".join((KINDS.get(row.kind, row.kind), row.owner_username, row.project_name)),
+        status=status,
+        since=row.ended_at,
+        has_ended=True,
+    )
+
+
+def work_lines(region: str, lines: Iterable[WorkLine]) -> list[Fragment]:
+    template = f"{_FRAGMENTS}overview_work.html"
+    return [
+        Fragment(element_id(region, line.execution_id or line.pod_name), template, line, region=region)
+        for line in lines
+    ]
+
+
+def queue_reason(row: ExecutionRow) -> str:
+    """Return why an execution is queued, for others than its owner, whom the message addresses."""
+    return _QUEUE_REASONS.get(row.reason, row.message)
+
+
+def waiting(
+    title: str, view: ExecutionsView, count: int, oldest: WorkLine, reasons: Collection[str] = ()
+) -> WaitingPlace:
+    """Return what waits in one place. `reasons` are those of the executions that wait longest, one for each."""
+    found = Counter(reasons).most_common(REASONS_SHOWN)
+    words = tuple(f"{times:,} × {reason}" if len(found) > 1 else reason for reason, times in found if reason)
+    return WaitingPlace(title, plural(count, "execution"), view.query(), oldest, words)
+
+
+def waiting_lines(lines: Iterable[WaitingPlace]) -> list[Fragment]:
+    template = f"{_FRAGMENTS}overview_waiting.html"
+    return [Fragment(element_id("waiting", one.title), template, one, region="waiting") for one in lines]
+
+
+# --- Nodes and the autoscaler ---
+
+
+class NodesSummary(ViewModel, frozen=True, gc=False):
+    sentence: str
+    density: str
+
+
+class PoolHead(ViewModel, frozen=True, gc=False):
+    """A pool in a sentence, above its cells. `autoscaler` says what may be added, `pending` what waits for that."""
+
+    name: str
+    is_platform: bool
+    sentence: str
+    autoscaler: str
+    is_growing: bool
+    pending: str
+
+
+def nodes_summary(pools: Collection[PoolSums], *, is_whole: bool) -> Fragment:
+    nodes = sum(map(len, pools))
+    sentence = f"{plural(nodes, 'node')} in {plural(len(pools), 'pool')}"
+    if not is_whole:
+        sentence = f"{plural(nodes, 'node')} counted so far"
+    return Fragment("nodes-summary", f"{_FRAGMENTS}overview_nodes.html", NodesSummary(sentence, density(nodes)))
+
+
+def pool_fragments(
+    name: str, pool: PoolSums | None, group: NodeGroup | None, pending: int, cells: CellMap
+) -> list[Fragment]:
+    """Return the pool's head and its cells; `pool` is None while it has no node."""
+    count = len(pool) if pool is not None else 0
+    coming = max(0, group.target - count) if group is not None else 0
+    head = PoolHead(
+        name=name,
+        is_platform=pool is not None and pool.platform == count,
+        sentence=_pool_sentence(pool, cells) if pool is not None else "No node now.",
+        autoscaler=_autoscaler_sentence(group, coming),
+        is_growing=coming > 0,
+        pending=f"{plural(pending, 'pod')} {'waits' if pending == 1 else 'wait'} for a node" if pending else "",
+    )
+    return [
+        Fragment(element_id("head", name), f"{_FRAGMENTS}overview_pool.html", head, region=REGION),
+        *cells.fragments(),
+    ]
+
+
+def pool_order(name: str, pool: PoolSums | None) -> tuple[bool, bool, str]:
+    """Sort pools for executions first, by name, then platform pools, then the nodes without a pool."""
+    return not name, pool is not None and pool.platform == len(pool), name
+
+
+def _pool_sentence(pool: PoolSums, cells: CellMap) -> str:
+    shares = [
+        f"{percent(pool.requested.cpu, pool.allocatable.cpu)} % of CPU",
+        f"{percent(pool.requested.memory, pool.allocatable.memory)} % of memory",
+    ]
+    if pool.allocatable.gpus:
+        shares.append(f"{percent(pool.requested.gpus, pool.allocatable.gpus)} % of GPUs")
+    nodes = ", ".join([plural(len(pool), "node"), *states_words(cells.states)])
+    return f"{nodes}. {listed(shares)} requested."
+
+
+def _autoscaler_sentence(group: NodeGroup | None, coming: int) -> str:
+    if group is None:
+        return "Fixed size"
+    words = f"Autoscaler: {group.minimum:,} to {group.maximum:,} nodes"
+    if coming:
+        return f"{words}, {coming:,} on the way"
+    return f"{words}, at its maximum" if group.target >= group.maximum else words

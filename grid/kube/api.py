@@ -87,8 +87,10 @@ class KubeApi(Followable, Protocol):
         previous: bool = False,
         follow: bool = False,
         timestamps: bool = False,
+        since: str = "",
     ) -> AsyncIterator[bytes]:
-        """Yield chunks of a container's log, as they come."""
+        """Yield chunks of a container's log, as they come; with `since`, an RFC 3339 time, from there on. Kubernetes drops its fraction
+        of a second."""
         ...
 
     async def ask_sandbox(

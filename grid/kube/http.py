@@ -74,11 +74,13 @@ class HttpKubeApi(Transport):
         previous: bool = False,
         follow: bool = False,
         timestamps: bool = False,
+        since: str = "",
     ) -> AsyncIterator[bytes]:
         flags = {"previous": previous, "follow": follow, "timestamps": timestamps}
         query = query_of(
             container=container,
             tailLines="" if tail_lines is None else str(tail_lines),
+            sinceTime=since,
             **{name: "true" for name, given in flags.items() if given},
         )
         path = PODS.path(namespace=namespace, name=pod, subresource="log")

@@ -189,7 +189,15 @@ async def test_logs_come_in_chunks_with_the_options_asked_for(write_config: Writ
     async for server, api in Use(write_config)(answer):
         chunks = [
             chunk
-            async for chunk in api.logs("p", namespace="ns", container="run", tail_lines=0, previous=True, follow=True)
+            async for chunk in api.logs(
+                "p",
+                namespace="ns",
+                container="run",
+                tail_lines=0,
+                previous=True,
+                follow=True,
+                since="2026-03-04T09:00:00Z",
+            )
         ]
         assert b"".join(chunks) == b"one\ntwo\n"
         assert dict(server.seen[0].query) == {
@@ -197,6 +205,7 @@ async def test_logs_come_in_chunks_with_the_options_asked_for(write_config: Writ
             "tailLines": "0",
             "previous": "true",
             "follow": "true",
+            "sinceTime": "2026-03-04T09:00:00Z",
         }
 
 

@@ -6,9 +6,10 @@ may be virtual. Faults: `available = False`, `fail_next`, `drop_watch`, `lose_ev
 """
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 import msgspec
@@ -22,6 +23,12 @@ from grid.sandbox.apiserver.status import expired
 from grid.sandbox.apiserver.store import event_line
 from grid.sandbox.apiserver.streaming import END_OF_LIST, bookmark
 from tests.support.apiserver import BareServer, OpenWatch, kind_of
+
+_STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z ")
+
+
+def _stamp_of(number: int) -> str:
+    return (datetime(2026, 3, 4, 9, tzinfo=UTC) + timedelta(milliseconds=number)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +74,7 @@ class FakeCluster:
         self.watches: list[OpenWatch] = []
         self._failures: list[tuple[GridError, str]] = []
         self._available = True
-        self._logs: dict[tuple[str, str, str, bool], list[bytes]] = {}
+        self._logs: dict[tuple[str, str, str, bool], list[tuple[str, str]]] = {}
 
     # --- What a test says ---
 
@@ -83,9 +90,23 @@ class FakeCluster:
         return self.server.objects(resource)
 
     def set_log(
-        self, pod: str, lines: Sequence[str], *, namespace: str, container: str = "", previous: bool = False
+        self,
+        pod: str,
+        lines: Sequence[str],
+        *,
+        namespace: str,
+        container: str = "",
+        previous: bool = False,
+        append: bool = False,
     ) -> None:
-        self._logs[namespace, pod, container, previous] = [f"{line}\n".encode() for line in lines]
+        """Lines may begin with the node's timestamp; others get that of the line before, or one of a millisecond after it."""
+        log = self._logs[namespace, pod, container, previous] = (
+            [*self._logs.get((namespace, pod, container, previous), [])] if append else []
+        )
+        for number, line in enumerate(lines, len(log)):
+            found = _STAMP.match(line)
+            stamp = found[0].strip() if found else log[-1][0] if log and _STAMP.match(lines[0]) else _stamp_of(number)
+            log.append((stamp, line[found.end() :] if found else line))
 
     @property
     def available(self) -> bool:
@@ -257,12 +278,14 @@ class FakeCluster:
         previous: bool = False,
         follow: bool = False,
         timestamps: bool = False,
+        since: str = "",
     ) -> AsyncIterator[bytes]:
         self._request("logs", PODS, namespace, pod, container)
         self.server.find(PODS, pod, namespace)
         lines = self._logs.get((namespace, pod, container, previous), [])
-        for line in lines[-tail_lines:] if tail_lines else lines:
-            yield line
+        for stamp, text in lines[-tail_lines:] if tail_lines else lines:
+            if stamp[:19] >= since[:19]:
+                yield f"{stamp} {text}\n".encode() if timestamps else f"{text}\n".encode()
 
     async def ask_sandbox(
         self, method: Literal["GET", "PATCH", "POST"], path: str, body: RawObject | None = None

@@ -61,6 +61,7 @@ urlpatterns: list[URLPattern] = [
     path("infrastructure/", infrastructure.infrastructure, name="infrastructure"),
     path("nodes/<str:name>/", infrastructure.node, name="node"),
     path("pods/<str:namespace>/<str:name>/", infrastructure.pod, name="pod"),
+    path("pods/<str:namespace>/<str:name>/log/", infrastructure.pod_log, name="pod-log"),
     path("palette/", palette.palette, name="palette"),
     path("launch/", launch.launch, name="launch"),
     path("launch/estimate/", launch_cluster.launch_estimate, name="launch-estimate"),

@@ -1,31 +1,135 @@
-"""Chooses the container whose log an execution's page shows, merges the logs of a cluster, and says why there is no log; pure."""
+"""Chooses the containers whose logs are shown, and says why there is no log; pure."""
 
-import heapq
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+from urllib.parse import urlencode
 
 from dashboard.viewmodels.execution import ExecutionRecord
-from grid.kube.objects import Pod
+from dashboard.viewmodels.log_level import LEVELS
+from dashboard.viewmodels.log_lines import Cursor, LogRow, cursor_text, parse_cursor
+from grid.kube.objects import ContainerStatus, Pod
 from grid.labels import APP_COMPONENT, HEAD
-
-_STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z")
 
 MAIN_CONTAINER = "run"
 ALL = "all"  # the choice that shows the logs of all pods merged
 MERGED_PODS = 24
+_ENDED_PHASES = ("Succeeded", "Failed")
+
+
+@dataclass(frozen=True, slots=True)
+class LogQuery:
+    """What a URL asks of a log; `before` and `after` are cursors, of which one at most is given."""
+
+    pod: str = ""
+    container: str = ""
+    previous: str = ""
+    q: str = ""
+    level: str = ""
+    before: str = ""
+    after: str = ""
+
+    @classmethod
+    def parse(cls, query: Mapping[str, str]) -> "LogQuery":
+        before, after = (cursor_text(parse_cursor(query.get(name, ""))) for name in ("before", "after"))
+        level = query.get("level", "")
+        return cls(
+            pod=query.get("pod", "")[:253],
+            container=query.get("container", "")[:63],
+            previous="1" if query.get("previous") == "1" else "",
+            q=query.get("q", "").replace("\x00", "").strip()[:200],
+            level=level if level in LEVELS else "",
+            before=before,
+            after="" if before else after,
+        )
+
+    def query(self, **changed: Any) -> str:
+        """Return the parameters of this query with the changes, without the empty ones."""
+        new = replace(self, **changed)
+        return urlencode({name: value for name in self.__slots__ if (value := getattr(new, name))})
 
 
 @dataclass(frozen=True, slots=True)
 class LogSource:
-    """The container whose log is shown; `pods` and `containers` are the choices."""
+    """The container whose log is shown, or the pods whose logs are merged; `pods` and `containers` are the choices."""
 
     namespace: str
-    pod: str
+    pod: str  # ALL for several
     container: str
     has_started: bool
     pods: tuple[str, ...]
     containers: tuple[str, ...]
+    has_previous: bool = False  # an earlier run of the container, which was restarted
+    is_previous: bool = False
+    is_live: bool = False  # more may be written
+    members: tuple[tuple[str, str], ...] = ()  # what is read: the short name that stands before each line, and the pod
+
+    def among(self, pods: tuple[str, ...]) -> "LogSource":
+        """Return this source with more pods to choose from."""
+        return replace(self, pods=pods)
+
+
+@dataclass(frozen=True, slots=True)
+class LogView:
+    """All that the log's template shows."""
+
+    page_url: str = ""  # the page that shows the log
+    url: str = ""  # the log alone
+    asked: LogQuery = field(default_factory=LogQuery)
+    source: LogSource | None = None
+    rows: Sequence[LogRow] = ()
+    before: Cursor = field(default_factory=dict)  # what is earlier; {} when these lines are the first
+    after: Cursor = field(default_factory=dict)
+    is_live: bool = False
+    seconds: int = 2  # between two requests for newer lines
+    has_gap: bool = False  # lines are missing before these
+    is_hidden: bool = False  # from who asks; `problem` says why
+    note: str = ""
+    problem: str = ""
+    why_empty: str = ""
+    scope: str = ""  # which lines these are, in words
+
+    @property
+    def levels(self) -> Mapping[str, str]:
+        return LEVELS
+
+    @property
+    def is_filtered(self) -> bool:
+        return bool(self.asked.q or self.asked.level)
+
+    @property
+    def filter_words(self) -> str:
+        kind = LEVELS.get(self.asked.level, "lines").lower()
+        return f"Only {kind} with “{self.asked.q}”." if self.asked.q else f"Only {kind}."
+
+    @property
+    def choices(self) -> str:
+        """Return the query of this log without its place."""
+        return self.asked.query(before="", after="")
+
+    @property
+    def newest_url(self) -> str:
+        return f"{self.page_url}?tab=log&{self.choices}".rstrip("&")
+
+    @property
+    def cleared_url(self) -> str:
+        return f"{self.page_url}?tab=log&{self.asked.query(before='', after='', q='', level='')}".rstrip("&")
+
+    @property
+    def earlier_url(self) -> str:
+        return f"{self.page_url}?tab=log&{self.asked.query(before=self.before_text, after='')}"
+
+    @property
+    def download_url(self) -> str:
+        return f"{self.url}?download=1&{self.asked.query(before='', after='', q='', level='')}".rstrip("&")
+
+    @property
+    def before_text(self) -> str:
+        return cursor_text(self.before)
+
+    @property
+    def after_text(self) -> str:
+        return cursor_text(self.after)
 
 
 def all_source(pods: Sequence[Pod]) -> LogSource | None:
@@ -33,25 +137,33 @@ def all_source(pods: Sequence[Pod]) -> LogSource | None:
     if not pods:
         return None
     names = tuple(sorted((one.metadata.name for one in pods), key=lambda name: ("-head-" not in name, name)))
+    started = started_pods(pods)
     return LogSource(
         namespace=pods[0].metadata.namespace,
         pod=ALL,
         container=MAIN_CONTAINER,
-        has_started=bool(started_pods(pods)),
+        has_started=bool(started),
         pods=(ALL, *names),
         containers=(MAIN_CONTAINER,),
+        is_live=any(pod.status.phase not in _ENDED_PHASES for pod in pods),
+        members=tuple((member_name(pod), pod.metadata.name) for pod in started),
     )
 
 
-def log_source(pods: Sequence[Pod], *, pod: str, container: str, main: str) -> LogSource | None:
-    """Return the requested pod and container where they exist, else the main pod and its main container; None without pods."""
+def log_source(pods: Sequence[Pod], asked: LogQuery, *, main: str) -> LogSource | None:
+    """Return the requested pod, container and run where they exist, else the main pod and its main container; None without pods."""
     if not pods:
         return None
     by_name = {one.metadata.name: one for one in sorted(pods, key=lambda one: one.metadata.name)}
-    found = by_name.get(pod) or by_name.get(main) or next(iter(by_name.values()))
-    containers = [one.name for one in (*found.spec.init_containers, *found.spec.containers)]
+    found = by_name.get(asked.pod) or by_name.get(main) or next(iter(by_name.values()))
+    first = [one.name for one in found.spec.init_containers]
+    containers = [*first, *(one.name for one in found.spec.containers)]
     usual = MAIN_CONTAINER if MAIN_CONTAINER in containers else containers[-1] if containers else ""
-    chosen = container if container in containers else usual
+    chosen = asked.container if asked.container in containers else usual
+    status = _status(found, chosen)
+    has_previous = status is not None and (status.restart_count > 0 or bool(status.last_state.terminated))
+    is_previous = has_previous and bool(asked.previous)
+    has_ended = found.status.phase in _ENDED_PHASES or (chosen in first and bool(status and status.state.terminated))
     return LogSource(
         namespace=found.metadata.namespace,
         pod=found.metadata.name,
@@ -59,6 +171,10 @@ def log_source(pods: Sequence[Pod], *, pod: str, container: str, main: str) -> L
         has_started=_has_started(found, chosen),
         pods=tuple(by_name),
         containers=tuple(containers),
+        has_previous=has_previous,
+        is_previous=is_previous,
+        is_live=not is_previous and not has_ended,
+        members=(("", found.metadata.name),),
     )
 
 
@@ -77,30 +193,6 @@ def member_name(pod: Pod) -> str:
     return pod.metadata.name.rpartition("-")[2]
 
 
-def merged(logs: Mapping[str, str], *, lines: int) -> str:
-    """Return the last `lines` of all logs by timestamp, each with its pod's name in front. The logs' lines begin with the kubelet's
-    timestamps; a line without one stays after the line before it."""
-    width = max(map(len, logs), default=0)
-    streams = [_stamped(name.ljust(width), text) for name, text in logs.items()]
-    together = [line for _, line in heapq.merge(*streams, key=lambda pair: pair[0])]
-    return "".join(f"{line}\n" for line in together[-lines:])
-
-
-def _stamped(name: str, text: str) -> Iterable[tuple[str, str]]:
-    """Return pairs of a timestamp that sorts as text and the line to show."""
-    latest = ""
-    found = []
-    for line in text.splitlines():
-        stamp, _, rest = line.partition(" ")
-        if _STAMP.fullmatch(stamp):
-            seconds, _, fraction = stamp.rstrip("Z").partition(".")
-            latest = max(latest, f"{seconds}.{fraction.ljust(9, '0')}")
-            found.append((latest, f"{name} {seconds[11:]} {rest}"))
-        else:
-            found.append((latest, f"{name} {line}"))
-    return found
-
-
 def why_no_log(record: ExecutionRecord) -> str:
     if record.is_final:
         return "No log was kept of it: it ended before its program wrote anything."
@@ -110,8 +202,10 @@ def why_no_log(record: ExecutionRecord) -> str:
 
 
 def _has_started(pod: Pod, container: str) -> bool:
-    for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
-        if status.name == container:
-            state = status.state
-            return bool(state.running or state.terminated or status.last_state.terminated)
-    return False
+    status = _status(pod, container)
+    return status is not None and bool(status.state.running or status.state.terminated or status.last_state.terminated)
+
+
+def _status(pod: Pod, container: str) -> ContainerStatus | None:
+    statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
+    return next((status for status in statuses if status.name == container), None)

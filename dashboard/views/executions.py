@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from asgiref.sync import sync_to_async
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, QueryDict
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
@@ -22,13 +22,13 @@ from dashboard.viewmodels.execution import ExecutionRecord
 from dashboard.viewmodels.executions import choices
 from dashboard.viewmodels.executions_view import KINDS, TROUBLE, ExecutionsView, bounds, filter_chips
 from dashboard.viewmodels.leaving import left_sentence
+from dashboard.viewmodels.log import LogView
 from dashboard.viewmodels.samples import SampleRow, sample_rows, scale_events
 from dashboard.viewmodels.states import ACTIVE_STATES, ENDED_STATES
 from dashboard.viewmodels.timeline import lifecycle_text
 from dashboard.viewmodels.workers import LEGEND
-from dashboard.views.fetching import Fetched
 from dashboard.views.live import live_page
-from dashboard.views.logs import log_context
+from dashboard.views.logs import COMPONENT, execution_log_file, execution_log_view, log_answer
 from grid.changefeed import Change
 from grid.runtime import get_runtime
 
@@ -81,7 +81,7 @@ async def execution(request: HttpRequest, id: str) -> HttpResponse:
     tab = tab if tab in tabs else ""
     context: dict[str, Any] = {"record": record, "tabs": tabs, "tab": tab, "person": who}
     if tab == "log":
-        context |= await log_context(request, runtime, record)
+        context["log"] = await execution_log_view(request, runtime, record)
     if record.cluster is not None:
         context |= {"phases": LEGEND, "sample_rows": await sync_to_async(samples_table)(record)}
     if runtime.executions.get(id) is not None:
@@ -97,19 +97,16 @@ async def execution(request: HttpRequest, id: str) -> HttpResponse:
 
 
 @require_safe
-async def execution_log(request: HttpRequest, id: str) -> HttpResponse:
-    """Return the end of the log as a fragment, or with `?download=1` as a text file. An owner who has left the project gets a fragment
-    that says so, which replaces the log on an open page."""
+async def execution_log(request: HttpRequest, id: str) -> HttpResponseBase:
+    """Return the log as a part of the page, with `?part=rows` its lines alone, or with `?download=1` as a text file. An owner who has
+    left the project gets a part that says so, which replaces the log on an open page."""
     viewer, record = await seen(request, id)
-    template = "dashboard/fragments/execution_log.html"
     if not person(viewer, record).may_read:
-        hidden = {"record": record, "is_hidden": True, "fetched": Fetched(problem=left_sentence(record))}
-        return await sync_to_async(render)(request, template, hidden, status=403)
-    context = await log_context(request, get_runtime(), record)
+        hidden = {"log": LogView(is_hidden=True, problem=left_sentence(record))}
+        return await sync_to_async(render)(request, COMPONENT, hidden, status=403)
     if request.GET.get("download") == "1":
-        found: Fetched = context["fetched"]
-        return _text_file(found.text or f"{found.problem}\n", f"{record.object_name}.log")
-    return await sync_to_async(render)(request, template, context)
+        return await execution_log_file(request, get_runtime(), record)
+    return await log_answer(request, await execution_log_view(request, get_runtime(), record))
 
 
 @require_safe

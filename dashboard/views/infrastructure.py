@@ -4,17 +4,19 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.conf import settings
-from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, QueryDict
 from django.views.decorators.http import require_safe
 
 from dashboard.pages.infrastructure import INFRASTRUCTURE
 from dashboard.pages.node import NODE
 from dashboard.pages.pod import POD
 from dashboard.viewmodels.infrastructure import STATES
+from dashboard.viewmodels.log import LogQuery
 from dashboard.viewmodels.manifest import as_yaml
 from dashboard.views.describing import node_description, pod_description
-from dashboard.views.fetching import LOG_LINES, Fetched, fetched, log_tail
+from dashboard.views.fetching import fetched
 from dashboard.views.live import admitted, live_page
+from dashboard.views.logs import log_answer, log_file, pod_log_view, pod_source
 from grid.kube.resources import NODES, PODS, Resource
 from grid.runtime import Runtime, get_runtime
 from grid.watch.pools import known_pools
@@ -54,23 +56,34 @@ async def pod(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
     query = QueryDict(urlencode({"namespace": namespace, "name": name}))
     await admitted(request, POD, query)
     runtime = get_runtime()
-    found = runtime.pods.get(f"{namespace}/{name}")
-    if found is None and runtime.freshness().synced:
-        raise Http404(f"There is no pod named {name} in {namespace}. Pods go when they have ended.")
+    _require_pod(runtime, namespace, name)
     tab = _tab(request, POD_TABS)
-    containers = [one.name for one in (*found.spec.init_containers, *found.spec.containers)] if found else []
-    asked = request.GET.get("container", "")
-    container = asked if asked in containers else next(iter(reversed(containers)), "")
     context: dict[str, Any] = {"namespace": namespace, "name": name, "tabs": POD_TABS, "tab": tab}
     if tab == "yaml":
         context["fetched"] = await fetched(_yaml(runtime, PODS, name, namespace))
     elif tab == "describe":
         context["fetched"] = await fetched(pod_description(runtime.api, namespace, name, now=runtime.clock()))
     elif tab == "log":
-        previous = request.GET.get("previous") == "1"
-        context |= {"containers": containers, "container": container, "previous": previous, "lines": LOG_LINES}
-        context["fetched"] = await _log(runtime, namespace, name, container, previous=previous)
+        context["log"] = await pod_log_view(request, runtime, namespace, name)
     return await live_page(request, POD, "dashboard/pod.html", query=query, context=context)
+
+
+@require_safe
+async def pod_log(request: HttpRequest, namespace: str, name: str) -> HttpResponseBase:
+    """Return the log as a part of the page, with `?part=rows` its lines alone, or with `?download=1` as a text file."""
+    await admitted(request, POD, QueryDict(urlencode({"namespace": namespace, "name": name})))
+    runtime = get_runtime()
+    if request.GET.get("download") == "1":
+        source = pod_source(runtime, namespace, name, LogQuery.parse(request.GET.dict()))
+        return await log_file(runtime, source, name)
+    if request.GET.get("part") != "rows":  # which an open page asks for, and is told when the pod is gone
+        _require_pod(runtime, namespace, name)
+    return await log_answer(request, await pod_log_view(request, runtime, namespace, name))
+
+
+def _require_pod(runtime: Runtime, namespace: str, name: str) -> None:
+    if runtime.pods.get(f"{namespace}/{name}") is None and runtime.freshness().synced:
+        raise Http404(f"There is no pod named {name} in {namespace}. Pods go when they have ended.")
 
 
 def _tab(request: HttpRequest, tabs: dict[str, str]) -> str:
@@ -80,8 +93,3 @@ def _tab(request: HttpRequest, tabs: dict[str, str]) -> str:
 
 async def _yaml(runtime: Runtime, resource: Resource, name: str, namespace: str = "") -> str:
     return as_yaml(await runtime.api.get(resource, name, namespace=namespace))
-
-
-async def _log(runtime: Runtime, namespace: str, name: str, container: str, *, previous: bool) -> Fetched:
-    chunks = runtime.api.logs(name, namespace=namespace, container=container, tail_lines=LOG_LINES, previous=previous)
-    return await fetched(log_tail(chunks))

@@ -1,98 +1,182 @@
-"""Fetches an execution's log from its pod while there is one; a cluster's is the ends of all its pods' logs, merged by time."""
+"""The log viewer of executions and pods: the page's log, newer and earlier lines for its script, and the download."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from dataclasses import replace
-from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.conf import settings
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.shortcuts import render
+from django.urls import reverse
 
 from dashboard.records import final_log
 from dashboard.viewmodels.execution import ExecutionRecord
 from dashboard.viewmodels.log import (
     ALL,
     MAIN_CONTAINER,
-    MERGED_PODS,
+    LogQuery,
     LogSource,
+    LogView,
     all_source,
     log_source,
-    member_name,
-    merged,
-    started_pods,
     why_no_log,
 )
-from dashboard.views.fetching import LOG_LINES, Fetched, fetched, log_tail
+from dashboard.viewmodels.log_lines import cursor_before, parse_cursor, rows_of
+from dashboard.views.fetching import TIMEOUT_SECONDS, problem_of
+from dashboard.views.log_reading import LogLines, kept_lines, read_lines
+from grid.errors import GridError
 from grid.kube.objects import Pod
+from grid.launch.context import LOG_BYTES, LOG_LINES
 from grid.runtime import Runtime
-from grid.wording import plural
 
-_AT_ONCE = 6
-_LEAST_LINES = 40  # per pod, whatever the number of pods
-_REFRESH_SECONDS = 3
-_REFRESH_ALL_SECONDS = 10  # slower, because each pod takes a request
+COMPONENT = "dashboard/fragments/log.html"
+_ROWS = "dashboard/fragments/log_rows.html"
 
 
-async def log_context(request: HttpRequest, runtime: Runtime, record: ExecutionRecord) -> dict[str, Any]:
-    """Return the log's template context: the log of the pods while there are some, else the stored end of the log."""
+async def execution_log_view(request: HttpRequest, runtime: Runtime, record: ExecutionRecord) -> LogView:
+    """Return the log of the execution's pods while there are some, else the stored end of the log."""
+    asked = LogQuery.parse(request.GET.dict())
+    source = execution_source(runtime, record, asked)
+    pages = reverse("execution", args=[record.id]), reverse("execution-log", args=[record.id])
+    view = LogView(*pages, asked=asked, source=source)
+    if source is not None and not source.has_started:
+        return replace(view, is_live=source.is_live, why_empty=why_no_log(record))
+    found = await read_lines(runtime, source, asked) if source else LogLines()
+    if source is not None and not (found.problem and record.is_final):
+        return await _with_lines(view, found)
+    # The pod is gone, or the watch has not said so yet.
+    if record.is_final and any(place.stamp for place in parse_cursor(asked.before or asked.after).values()):
+        return replace(view, problem="The pod has ended. Reload this page to see what was kept of its log.")
+    if kept := await sync_to_async(final_log)(record.id):
+        return await _with_lines(replace(view, source=None, scope=_kept_scope(kept)), kept_lines(kept, asked))
+    return replace(view, problem=found.problem, is_live=not record.is_final, why_empty=why_no_log(record))
+
+
+async def pod_log_view(request: HttpRequest, runtime: Runtime, namespace: str, name: str) -> LogView:
+    asked = LogQuery.parse(request.GET.dict())
+    source = pod_source(runtime, namespace, name, asked)
+    pages = reverse("pod", args=[namespace, name]), reverse("pod-log", args=[namespace, name])
+    view = LogView(*pages, asked=asked, source=source)
+    if source is None:
+        return replace(view, problem="The pod is gone from the cluster, and its log with it.")
+    if not source.has_started:
+        why = "This container has not started yet. The log appears here as soon as it writes something."
+        return replace(view, is_live=source.is_live, why_empty=why)
+    return await _with_lines(view, await read_lines(runtime, source, asked))
+
+
+async def log_answer(request: HttpRequest, view: LogView) -> HttpResponse:
+    """Return the lines alone, for the script, or the whole log as a part of a page."""
+    template = _ROWS if request.GET.get("part") == "rows" else COMPONENT
+    return await sync_to_async(render)(request, template, {"log": view})
+
+
+def execution_source(runtime: Runtime, record: ExecutionRecord, asked: LogQuery) -> LogSource | None:
     found = runtime.pods.by("execution", record.id)
     pods = [pod for pod in found if pod.metadata.namespace == settings.GRID_NAMESPACE]
-    source = _source(request, record, pods)
-    context: dict[str, Any] = {
-        "record": record,
-        "source": source,
-        "lines": LOG_LINES,
-        "seconds": _REFRESH_ALL_SECONDS if source and source.pod == ALL else _REFRESH_SECONDS,
-    }
-    if source is None:
-        kept = await sync_to_async(final_log)(record.id)
-        return context | {"fetched": Fetched(text=kept, problem="" if kept else why_no_log(record))}
-    if not source.has_started:
-        return context | {"fetched": Fetched(problem=why_no_log(record))}
-    if source.pod == ALL:
-        text, note = await _all_together(runtime, started_pods(pods))
-        return context | {"fetched": text, "note": note}
-    chunks = runtime.api.logs(source.pod, namespace=source.namespace, container=source.container, tail_lines=LOG_LINES)
-    text = await fetched(log_tail(chunks))
-    if text.problem and record.is_final and (kept := await sync_to_async(final_log)(record.id)):
-        text = Fetched(text=kept)  # the pod was removed, and the watch has not said so yet
-    return context | {"fetched": text}
-
-
-def _source(request: HttpRequest, record: ExecutionRecord, pods: list[Pod]) -> LogSource | None:
-    pod, container = request.GET.get("pod", ""), request.GET.get("container", "")
     if record.cluster is None:
-        return log_source(pods, pod=pod, container=container, main=record.object_name)
+        return log_source(pods, asked, main=record.object_name)
     together = all_source(pods)
-    chosen = log_source([one for one in pods if one.metadata.name == pod], pod=pod, container=container, main=pod)
-    return replace(chosen, pods=together.pods) if chosen and together else together
+    chosen = log_source([pod for pod in pods if pod.metadata.name == asked.pod], asked, main=asked.pod)
+    return chosen.among(together.pods) if chosen and together else together
 
 
-async def _all_together(runtime: Runtime, started: list[Pod]) -> tuple[Fetched, str]:
-    """Return the merged logs, and a note about what is missing in them."""
-    pods = started[:MERGED_PODS]
-    lines = max(_LEAST_LINES, LOG_LINES // len(pods))
-    turn = asyncio.Semaphore(_AT_ONCE)
+def pod_source(runtime: Runtime, namespace: str, name: str, asked: LogQuery) -> LogSource | None:
+    pod: Pod | None = runtime.pods.get(f"{namespace}/{name}")
+    return log_source([pod] if pod else [], asked, main=name)
 
-    async def end_of(pod: Pod) -> Fetched:
-        async with turn:
-            chunks = runtime.api.logs(
-                pod.metadata.name,
-                namespace=pod.metadata.namespace,
-                container=MAIN_CONTAINER,
-                tail_lines=lines,
-                timestamps=True,
-            )
-            return await fetched(log_tail(chunks))
 
-    found = await asyncio.gather(*map(end_of, pods))
-    problems = [one.problem for one in found if one.problem]
-    if len(problems) == len(pods):
-        return Fetched(problem=problems[0]), ""
-    texts = {member_name(pod): one.text for pod, one in zip(pods, found, strict=True) if not one.problem}
-    notes = [f"The logs of {plural(len(problems), 'pod')} could not be fetched: {problems[0]}"] if problems else []
-    if len(started) > len(pods):
-        notes.append(
-            f"Only {len(pods)} of {len(started)} pods are shown together, the newest ones; choose a pod to see its log."
-        )
-    return Fetched(text=merged(texts, lines=LOG_LINES)), " ".join(notes)
+async def execution_log_file(request: HttpRequest, runtime: Runtime, record: ExecutionRecord) -> HttpResponseBase:
+    """Return all that the cluster has, pod after pod, or else the stored end of the log."""
+    asked = LogQuery.parse(request.GET.dict())
+    source = execution_source(runtime, record, asked)
+    if source is not None and source.has_started:
+        answer = await log_file(runtime, source, record.object_name)
+        if answer.status_code == 200 or not record.is_final:
+            return answer
+    if kept := await sync_to_async(final_log)(record.id):
+        return _attached(HttpResponse(kept, content_type="text/plain; charset=utf-8"), record.object_name)
+    return _refusal(why_no_log(record), 404)
+
+
+async def log_file(runtime: Runtime, source: LogSource | None, name: str) -> HttpResponseBase:
+    """Stream the logs as they come from the API server. One that fails at once is a sentence instead of a file."""
+    if source is None or not source.has_started:
+        return _refusal("There is no log yet, or the pod is gone.", 404)
+    if source.pod == ALL:
+        return _attached(_streamed(_one_after_the_other(runtime, source)), name)
+    chunks = _chunks(runtime, source, source.pod)
+    try:
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            first = await anext(chunks, b"")
+    except (GridError, TimeoutError) as error:
+        return _refusal(problem_of(error), 503)
+    container = source.container if source.container != MAIN_CONTAINER else ""
+    parts = (source.pod, container, "previous" if source.is_previous else "")
+    return _attached(_streamed(_to_the_end(chunks, first)), "-".join(part for part in parts if part))
+
+
+def _chunks(runtime: Runtime, source: LogSource, pod: str) -> AsyncIterator[bytes]:
+    return runtime.api.logs(pod, namespace=source.namespace, container=source.container, previous=source.is_previous)
+
+
+async def _one_after_the_other(runtime: Runtime, source: LogSource) -> AsyncIterator[bytes]:
+    for number, (_, pod) in enumerate(source.members):
+        heading = f"{'' if number == 0 else chr(10)}==> {pod} <==\n"
+        async for chunk in _to_the_end(_chunks(runtime, source, pod), heading.encode()):
+            yield chunk
+
+
+async def _to_the_end(chunks: AsyncIterator[bytes], first: bytes) -> AsyncIterator[bytes]:
+    """Yield all of a log. The status has been sent, so an error can only be said in the file."""
+    yield first
+    try:
+        async for chunk in chunks:
+            yield chunk
+    except GridError as error:
+        yield f"\n--- The log is not complete. {problem_of(error)} ---\n".encode()
+
+
+def _streamed(chunks: AsyncIterator[bytes]) -> StreamingHttpResponse:
+    answer = StreamingHttpResponse(chunks, content_type="text/plain; charset=utf-8")
+    # Django's gzip makes a file of its own of each chunk, of which browsers read the first and drop the rest.
+    answer["Content-Encoding"] = "identity"
+    return answer
+
+
+async def _with_lines(view: LogView, found: LogLines) -> LogView:
+    before, after = parse_cursor(view.asked.before), parse_cursor(view.asked.after)
+    newest = max((place.stamp for place in after.values()), default="")
+    source = view.source
+    is_live = bool(source and source.is_live and not before)
+    return replace(
+        view,
+        rows=await asyncio.to_thread(rows_of, found.lines, day=newest[:10]),
+        before=cursor_before(found.lines, before) if found.has_earlier or after else {},
+        after=(dict(found.newest) or after) if is_live else {},
+        is_live=is_live,
+        seconds=max(2, len(source.members) // 4) if source else 2,  # each pod takes a request
+        has_gap=found.has_gap,
+        problem=found.problem,
+        note=found.note,
+    )
+
+
+def _kept_scope(kept: str) -> str:
+    is_cut = len(kept.encode()) > LOG_BYTES - 4 or kept.count("\n") >= LOG_LINES
+    end = (
+        f"Only its end was kept: the last {LOG_BYTES // 1024} KiB or {LOG_LINES:,} lines."
+        if is_cut
+        else "All of it was kept."
+    )
+    return f"The pod has ended. {end}"
+
+
+def _attached(answer: HttpResponseBase, name: str) -> HttpResponseBase:
+    answer["Content-Disposition"] = f'attachment; filename="{name}.log"'
+    return answer
+
+
+def _refusal(sentence: str, status: int) -> HttpResponse:
+    return HttpResponse(f"{sentence}\n", content_type="text/plain; charset=utf-8", status=status)

@@ -59,6 +59,7 @@ POST execution-stop          workspace           login    302      302      403 
 POST execution-open          workspace           login    302      403      403      403      403      403      403      403      403
 GET  execution-opening       workspace           login    302      403      403      403      403      403      403      403      403
 GET  pod                     workspace           login    200      200      200      200      403      403      200      200      200
+GET  pod-log                 workspace           login    200      200      200      200      403      403      200      200      200
 WS   pod                     workspace           login    open     open     open     open     refused  refused  open     open     open
 
 GET  execution               cluster             login    200      200      200      200      404      404      200      200      200
@@ -83,6 +84,7 @@ POST execution-stop          left-workspace      login    403      302      403 
 POST execution-open          left-workspace      login    403      403      403      403      403      403      403      403      403
 GET  execution-opening       left-workspace      login    403      403      403      403      403      403      403      403      403
 GET  pod                     left-workspace      login    200      200      200      200      403      403      200      200      200
+GET  pod-log                 left-workspace      login    200      200      200      200      403      403      200      200      200
 WS   pod                     left-workspace      login    open     open     open     open     refused  refused  open     open     open
 
 GET  execution-samples       left-cluster        login    200      200      200      200      200      404      200      200      200
@@ -103,6 +105,7 @@ POST execution-stop          viewed-workspace    login    403      302      403 
 POST execution-open          viewed-workspace    login    403      403      403      403      403      403      403      403      403
 GET  execution-opening       viewed-workspace    login    403      403      403      403      403      403      403      403      403
 GET  pod                     viewed-workspace    login    200      200      200      200      403      403      200      200      200
+GET  pod-log                 viewed-workspace    login    200      200      200      200      403      403      200      200      200
 GET  execution-samples       viewed-cluster      login    200      200      200      200      404      404      200      200      200
 GET  execution-resize        viewed-cluster      login    403      200      403      403      404      404      403      200      200
 POST execution-resize        viewed-cluster      login    403      302      403      403      404      404      403      302      302
@@ -133,6 +136,7 @@ POST execution-stop          no-such             login    404      404      404 
 POST execution-open          no-such             login    403      403      403      403      403      403      403      403      403
 WS   execution               no-such             login    refused  refused  refused  refused  refused  refused  refused  refused  refused
 GET  pod                     no-such             login    403      403      403      403      403      403      404      404      404
+GET  pod-log                 no-such             login    403      403      403      403      403      403      404      404      404
 
 GET  overview                                    login    403      403      403      403      403      403      200      200      200
 WS   overview                                    login    refused  refused  refused  refused  refused  refused  open     open     open

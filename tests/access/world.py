@@ -68,7 +68,7 @@ class World:
         execution = self.executions.get(row.target)
         if row.route == "node":
             return {"name": row.target}
-        if row.route == "pod":
+        if row.route in ("pod", "pod-log"):
             return {"namespace": NAMESPACE, "name": execution.object_name if execution else NO_SUCH}
         if row.target == "no-such":
             return {"id": NO_SUCH}

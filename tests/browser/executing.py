@@ -215,8 +215,22 @@ async def working_day(stage: Stage) -> None:
     await _take_in(stage)
 
 
-async def write_log(stage: Stage, name: str, text: str) -> None:
-    stage.cluster.set_log(name, [text], namespace=builders.NAMESPACE, container="run")
+async def write_log(stage: Stage, name: str, lines: list[str]) -> None:
+    """Lines that the program adds."""
+    stage.cluster.set_log(name, lines, namespace=builders.NAMESPACE, container="run", append=True)
+
+
+async def end(stage: Stage, id: str, name: str, log: str = "the end\n") -> None:
+    """The program has ended: its pod is gone and the end of its log kept."""
+    now = datetime.now(UTC)
+
+    def write() -> None:
+        Execution.objects.filter(pk=id).update(state="succeeded", ended_at=now, settled_at=now, updated_at=now)
+        ExecutionLog.objects.create(execution_id=id, text=log)
+
+    await sync_to_async(write)()
+    stage.cluster.remove(PODS, name, namespace=builders.NAMESPACE)
+    await _take_in(stage)
 
 
 _slowed = pytest.MonkeyPatch()

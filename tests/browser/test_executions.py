@@ -19,7 +19,6 @@ PAGES = {
     "ended": "/executions/?show=ended",
     "launch": "/launch/",
     "running": "/executions/aaaa2222bb/",
-    "log": "/executions/aaaa2222bb/?tab=log",
     "deploying": "/executions/bbbb3333cc/",
     "preparing": "/executions/dddd5555ee/",
     "failed": "/executions/ffff7777gg/",
@@ -140,15 +139,6 @@ def test_a_list_that_takes_long_says_how_far_it_is_and_becomes_whole_by_itself(
         stage.play(executing.slow_lists, seconds=0)
     plain.get_by_role("link", name="Reload to see the whole list").click()
     expect(plain.locator("#executions-paging")).not_to_contain_text("so far")
-
-
-def test_the_log_follows_its_program(stage: StageProcess, visit: Visit) -> None:
-    stage.play(executing.working_day)
-    page = visit("alice", PAGES["log"])
-    log = page.locator("#execution-log")
-    expect(log).to_contain_text("step 79")
-    stage.play(executing.write_log, name="workspace-aaaa2222bb", text="and so it goes on")
-    expect(log).to_contain_text("and so it goes on")
 
 
 @pytest.mark.slow

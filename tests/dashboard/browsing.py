@@ -1,8 +1,10 @@
 """People in front of the dashboard: their clients, and the text of the pages that they get."""
 
+import zlib
 from typing import Any
 
-from django.test import Client
+from asgiref.sync import async_to_sync
+from django.test import AsyncClient, Client
 
 from grid.models import Execution, User
 
@@ -18,3 +20,18 @@ def execution_page(user: User, execution: Execution, rest: str = "") -> str:
     answer = client_of(user).get(f"/executions/{execution.pk}/{rest}")
     assert answer.status_code == 200
     return str(answer.content.decode())
+
+
+def downloaded(user: User, path: str) -> tuple[Any, bytes]:
+    """Return the answer and its whole body, as a browser that takes gzip gets it; the body may come in pieces."""
+    client = AsyncClient()
+    client.force_login(user)
+
+    async def whole() -> tuple[Any, bytes]:
+        answer: Any = await client.get(path, headers={"accept-encoding": "gzip"})
+        pieces = [piece async for piece in answer.streaming_content] if answer.streaming else [answer.content]
+        body = b"".join(pieces)
+        # Browsers take the first of several compressed files.
+        return answer, zlib.decompressobj(31).decompress(body) if answer.get("Content-Encoding") == "gzip" else body
+
+    return async_to_sync(whole)()

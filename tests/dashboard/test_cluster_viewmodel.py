@@ -1,4 +1,4 @@
-"""A cluster in words and cells: stored states, the autoscaler's reasons, samples over time, costs, logs as one."""
+"""A cluster in words and cells: stored states, the autoscaler's reasons, samples over time, costs."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -15,7 +15,6 @@ from dashboard.viewmodels.clusters import CompanionCard
 from dashboard.viewmodels.execution import Actions, Person, actions, facts, head
 from dashboard.viewmodels.listing import EmptyState
 from dashboard.viewmodels.live import Fragment
-from dashboard.viewmodels.log import merged
 from dashboard.viewmodels.prices import Spending
 from dashboard.viewmodels.restart import lost_by_restart
 from dashboard.viewmodels.samples import (
@@ -343,22 +342,6 @@ def test_what_a_restart_loses_is_said_for_each_framework(framework: str) -> None
     lost = lost_by_restart(framework)
     assert len(lost) > 1
     assert "stay" in lost[-1]
-
-
-def test_logs_become_one_in_the_order_of_time() -> None:
-    logs = {
-        "head": "2026-03-04T09:00:01Z one\n2026-03-04T09:00:03.5Z four\n",
-        "abcde": "2026-03-04T09:00:02Z two\n  of two lines\n2026-03-04T09:00:03.25Z three\n",
-    }
-    assert merged(logs, lines=10).splitlines() == [
-        "head  09:00:01 one",
-        "abcde 09:00:02 two",
-        "abcde   of two lines",
-        "abcde 09:00:03 three",
-        "head  09:00:03 four",
-    ]
-    assert merged(logs, lines=1) == "head  09:00:03 four\n"
-    assert merged({}, lines=5) == ""
 
 
 def test_a_head_that_is_up_is_needed_to_open_it_and_workers_are_not() -> None:

@@ -12,7 +12,7 @@ from grid.kube.resources import EVENTS, NODES, PODS
 from grid.models import Execution, ExecutionLog, LifecycleEntry, State
 from grid.runtime import Runtime
 from tests.conftest import People
-from tests.dashboard.browsing import client_of
+from tests.dashboard.browsing import client_of, downloaded
 from tests.dashboard.browsing import execution_page as text
 from tests.dashboard.executing import make_execution, make_project, pod_of, read_executions
 from tests.dashboard.live import changed, connected
@@ -137,11 +137,12 @@ def test_a_launch_of_a_moment_ago_is_live_at_once(people: People, runtime: Runti
 
 def test_logs_are_shown_as_text_and_can_be_kept(people: People, running: Execution) -> None:
     page = text(people.owner, running, "?tab=log")
-    assert "hello\n&lt;script&gt;alert(1)&lt;/script&gt;" in page
-    answer = client_of(people.owner).get(f"/executions/{running.pk}/log/?download=1")
+    assert "<code>hello</code>" in page
+    assert "<code>&lt;script&gt;alert(1)&lt;/script&gt;</code>" in page
+    answer, file = downloaded(people.owner, f"/executions/{running.pk}/log/?download=1")
     assert answer["Content-Type"] == "text/plain; charset=utf-8"
     assert answer["Content-Disposition"] == f'attachment; filename="{running.object_name}.log"'
-    assert answer.content == b"hello\n<script>alert(1)</script>\n"
+    assert file == b"hello\n<script>alert(1)</script>\n"
 
 
 def test_a_log_that_cannot_be_fetched_is_said(people: People, running: Execution, cluster: FakeCluster) -> None:

@@ -21,7 +21,7 @@ from dashboard.viewmodels.execution import (
     steps,
 )
 from dashboard.viewmodels.executions_view import ExecutionsView
-from dashboard.viewmodels.log import log_source, why_no_log
+from dashboard.viewmodels.log import LogQuery, log_source, why_no_log
 from dashboard.viewmodels.my_executions import my_executions
 from dashboard.viewmodels.nodes import StatusLine
 from dashboard.viewmodels.prices import Spending, money, price_words
@@ -328,14 +328,14 @@ def test_the_log_comes_from_the_main_container_unless_another_is_asked_for() -> 
     ]
 
     def found(pod: str, container: str) -> tuple[str, str, bool]:
-        source = log_source(pods, pod=pod, container=container, main="workspace-e1")
+        source = log_source(pods, LogQuery(pod=pod, container=container), main="workspace-e1")
         assert source is not None
         return source.pod, source.container, source.has_started
 
     assert found("", "") == ("workspace-e1", "run", True)
     assert found("worker-1", "nginx") == ("worker-1", "nginx", False)
     assert found("../secrets", "nonsense") == ("workspace-e1", "run", True)
-    assert log_source([], pod="", container="", main="x") is None
+    assert log_source([], LogQuery(), main="x") is None
 
 
 def test_each_state_without_a_log_says_why() -> None:

@@ -86,7 +86,7 @@ def test_an_open_pages_log_is_replaced_by_the_reason(people: People, left: Execu
     answer = client_of(people.teammate).get(f"/executions/{left.pk}/log/{query}")
     assert answer.status_code == 403
     body = answer.content.decode()
-    assert body.startswith('<div id="execution-log">')
+    assert body.startswith('<section id="log"')
     assert "You have left the project Customer churn." in body
     assert "the customers" not in body
 

@@ -141,7 +141,7 @@ def test_the_drivers_error_says_what_it_is_and_our_own_faults_stay_faults(
     assert _answer(error).status_code == (500 if trouble is None else 503)
 
 
-@pytest.mark.parametrize(("target", "swap"), [("div#execution-log", "none"), ("main#main", None)])
+@pytest.mark.parametrize(("target", "swap"), [("tbody#samples-rows", "none"), ("main#main", None)])
 def test_a_part_of_a_page_stays_as_it_was(target: str, swap: str | None) -> None:
     answer = _answer(sqlite("SQLITE_BUSY"), {"HX-Request": "true", "HX-Target": target})
     assert answer.get("HX-Reswap") == swap

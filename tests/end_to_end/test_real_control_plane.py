@@ -168,7 +168,7 @@ def test_a_scientist_works_in_a_workspace(real_grid: RealGrid, browser: Browser)
     run_cell(lab, "print(6 * 7)", "42")
     lab.close()
     page.goto(f"/executions/{execution_id}/?tab=log")
-    expect(page.locator("#execution-log pre")).to_contain_text("Jupyter Server", timeout=SOON)
+    expect(page.locator("#log")).to_contain_text("Jupyter Server", timeout=SOON)
 
     operator_sees_pod_and_node(operator.new_page(), real_grid, "Churn by month")
 
@@ -178,7 +178,7 @@ def test_a_scientist_works_in_a_workspace(real_grid: RealGrid, browser: Browser)
     expect(page.locator(".execution-state")).to_contain_text("Stopped", timeout=SOON)
     assert f"pod/workspace-{execution_id}" not in real_grid.pods()
     page.goto(f"/executions/{execution_id}/?tab=log")
-    expect(page.locator("#execution-log pre")).to_contain_text("Jupyter Server")
+    expect(page.locator("#log")).to_contain_text("Jupyter Server")
     assert was_not_reloaded(infrastructure)
     # Answered with "not found" and not with "forbidden": it may ask.
     assert "metrics-server is not installed" in real_grid.output("web")

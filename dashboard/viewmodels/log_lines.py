@@ -1,0 +1,209 @@
+"""The lines of containers' logs: cut from a stream, chosen by place and text, merged by time, and turned into rows; pure.
+
+A place in a log is a `LogPosition`: Kubernetes can be asked for the last lines and for what is newer than a time, so both directions go by
+timestamps. A cursor is the positions of all pods that are shown, as text for a URL.
+"""
+
+import heapq
+import re
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from dashboard.viewmodels.ansi import ansi_html, last_state, plain
+from dashboard.viewmodels.log_level import is_shown, level_of
+
+PAGE_LINES = 500
+LONGEST_ROW = 4000  # characters
+_LONGEST_LINE = 64 * 1024  # bytes
+_TINTS = (2, 3, 4, 5, 6, 8, 12, 13)  # the colours that are neither of an error nor of the text
+
+_STAMP = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)(?: |$)")
+_POSITION = re.compile(r"([\w.-]{0,253})~((?:\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9})?)~(\d{1,6})", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class LogPosition:
+    """A place in one pod's log: at a normalized timestamp, and before the last `count` lines that have it."""
+
+    stamp: str
+    count: int = 0
+
+
+Cursor = Mapping[str, LogPosition]
+RawLine = tuple[str, str, bytes]  # the normalized timestamp, or ""; the pod's short name; what the program wrote
+LineFilter = Callable[
+    [bytes, str], tuple[bool, str]
+]  # the line and the level before it; whether it is shown, and its own level
+
+
+@dataclass(frozen=True, slots=True)
+class LogRow:
+    """A line as it is shown; `day` is set where another day begins."""
+
+    stamp: str
+    day: str
+    pod: str
+    tint: int  # the pod's colour, among those of terminals; it stays the same
+    level: str
+    html: str
+    cut: int  # characters that are not shown
+
+    @property
+    def clock(self) -> str:
+        return self.stamp[11:19]
+
+    @property
+    def fraction(self) -> str:
+        return self.stamp[19:23]
+
+
+def cursor_text(cursor: Cursor) -> str:
+    return ",".join(f"{pod}~{place.stamp}~{place.count}" for pod, place in cursor.items())
+
+
+def parse_cursor(text: str) -> dict[str, LogPosition]:
+    """Return the positions by pod; {} when the text is none that `cursor_text` made."""
+    found = [_POSITION.fullmatch(part) for part in text[:20_000].split(",")]
+    return {one[1]: LogPosition(one[2], int(one[3])) for one in found if one} if all(found) else {}
+
+
+class PodLines:
+    """Takes in the stream of one pod's log, and keeps the last `keep` lines between two positions that `matches` lets pass."""
+
+    def __init__(
+        self,
+        pod: str,
+        *,
+        keep: int = PAGE_LINES,
+        after: LogPosition | None = None,
+        before: LogPosition | None = None,
+        matches: LineFilter | None = None,
+        has_stamps: bool = True,
+    ) -> None:
+        self.pod = pod
+        self.taken = 0  # lines of the stream, whether kept or not
+        self.passed = 0  # of these, between the positions and matching
+        self.first = self.latest = ""  # the timestamps of the stream's first and last line
+        self._keep, self._after, self._before, self._matches = keep, after, before, matches
+        self._has_stamps = has_stamps
+        self._kept: deque[RawLine] = deque(maxlen=keep + (before.count if before else 0))
+        self._rest = b""
+        self._level = ""
+
+    def feed(self, chunk: bytes) -> None:
+        *whole, rest = (self._rest + chunk).split(b"\n")
+        self._rest = rest if len(rest) <= _LONGEST_LINE else _shortened(rest)
+        for line in whole:
+            self._take(line)
+
+    def lines(self) -> list[RawLine]:
+        """Return what was kept when the stream has ended."""
+        if self._rest:
+            self._take(self._rest)
+            self._rest = b""
+        kept = list(self._kept)
+        if self._before is not None:
+            at = self._before.stamp
+            same = sum(1 for stamp, _, _ in kept if stamp == at)
+            kept = kept[: len(kept) - min(self._before.count, same)]
+        return kept[-self._keep :]
+
+    def _take(self, line: bytes) -> None:
+        stamp, text = _stamped(line) if self._has_stamps else ("", line)
+        stamp = self.latest = max(self.latest, stamp)  # a line without a timestamp stays after the one before it
+        self.taken += 1
+        if self.taken == 1:
+            self.first = stamp
+        if self._matches is not None:
+            is_match, self._level = self._matches(text, self._level)
+            if not is_match:
+                return
+        if self._after is not None and stamp <= self._after.stamp:
+            return
+        if self._before is not None and stamp > self._before.stamp:
+            return
+        self.passed += 1
+        self._kept.append((stamp, self.pod, text))
+
+
+def line_filter(text: str, least: str) -> LineFilter | None:
+    """Return what says whether a line after one of some level is shown, and its own level; None when all are shown."""
+    if not text and not least:
+        return None
+    wanted = text.lower()
+
+    def matches(raw: bytes, before: str) -> tuple[bool, str]:
+        shown = plain(_decoded(raw))
+        level = level_of(shown, before)
+        return wanted in shown.lower() and is_shown(level, least), level
+
+    return matches
+
+
+def merged(logs: Sequence[Iterable[RawLine]]) -> list[RawLine]:
+    """Return the lines of all pods in the order of time; those of one moment in the order of the pods."""
+    return list(heapq.merge(*logs, key=lambda line: line[0]))
+
+
+def cursor_before(lines: Sequence[RawLine], asked: Cursor) -> dict[str, LogPosition]:
+    """Return the cursor of what is earlier than these lines, when `asked` was the cursor that they were read with."""
+    found: dict[str, LogPosition] = {}
+    for stamp, pod, _ in lines:
+        here = found.setdefault(pod, LogPosition(stamp))
+        if here.stamp == stamp:
+            found[pod] = LogPosition(stamp, here.count + 1)
+    for pod, place in asked.items():
+        if pod in found and found[pod].stamp == place.stamp:
+            found[pod] = LogPosition(place.stamp, found[pod].count + place.count)
+    return found
+
+
+def place_before(cursor: Cursor, pod: str) -> LogPosition | None:
+    """Return where the pod's earlier lines end: a pod of which nothing was shown has written before all that was."""
+    if not cursor:
+        return None
+    return cursor.get(pod) or LogPosition(min(place.stamp for place in cursor.values()))
+
+
+def rows_of(lines: Iterable[RawLine], *, day: str = "") -> list[LogRow]:
+    """Return the rows; `day` is that of the line before them."""
+    levels: dict[str, str] = {}
+    rows = []
+    for stamp, pod, raw in lines:
+        text = last_state(_decoded(raw))
+        read = plain(text)
+        level = levels[pod] = level_of(read, levels.get(pod, ""))
+        cut = max(0, len(read) - LONGEST_ROW)
+        html = ansi_html(read[:LONGEST_ROW] if cut else text)
+        new_day = stamp[:10] if stamp[:10] != day else ""
+        day = stamp[:10] or day
+        rows.append(LogRow(stamp, new_day, pod, _TINTS[sum(pod.encode()) % len(_TINTS)], level, html, cut))
+    return rows
+
+
+def _decoded(raw: bytes) -> str:
+    return raw.decode("utf-8", errors="replace").removesuffix("\r")
+
+
+def _stamped(line: bytes) -> tuple[str, bytes]:
+    found = _STAMP.match(line)
+    if found is None:
+        return "", line
+    seconds, fraction = found[1].decode(), (found[2] or b"").decode().ljust(9, "0")
+    if found[3] != b"Z":  # the node's own time zone
+        try:
+            moment = datetime.fromisoformat(f"{seconds}{found[3].decode()}")
+            seconds = moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S")
+        except (ValueError, OverflowError):
+            return "", line
+    return f"{seconds}.{fraction}", line[found.end() :]
+
+
+def _shortened(line: bytes) -> bytes:
+    """Return the part of an unfinished line that is worth keeping: its timestamp, and the last state of a progress bar or the beginning."""
+    found = _STAMP.match(line)
+    stamp = line[: found.end()] if found else b""
+    state = line.rpartition(b"\r")[2] if b"\r" in line else line[len(stamp) :]
+    return stamp + state[: _LONGEST_LINE // 2]

@@ -38,12 +38,13 @@
   const showBeginning = () => {
     const before = pages.firstElementChild.dataset.before;
     let link = log.querySelector("[data-earlier]");
-    if (!before) link?.remove();
-    else if (!link) {
-      link = Object.assign(document.createElement("a"), { className: "log-between", textContent: "Earlier lines", href: "#log" });
+    if (!before) return link?.remove();
+    if (!link) {
+      link = Object.assign(document.createElement("a"), { className: "log-between", href: "#log" });
       link.dataset.earlier = "";
       pages.before(link);
     }
+    link.textContent = "Earlier lines";
   };
 
   let isLoading = false;

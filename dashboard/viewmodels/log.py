@@ -146,7 +146,7 @@ def all_source(pods: Sequence[Pod]) -> LogSource | None:
         pods=(ALL, *names),
         containers=(MAIN_CONTAINER,),
         is_live=any(pod.status.phase not in _ENDED_PHASES for pod in pods),
-        members=tuple((member_name(pod), pod.metadata.name) for pod in started),
+        members=_members(started),
     )
 
 
@@ -186,11 +186,16 @@ def started_pods(pods: Sequence[Pod]) -> list[Pod]:
     return started
 
 
-def member_name(pod: Pod) -> str:
-    """Return the prefix of the pod's log lines: "head", or the random suffix of a worker's name."""
-    if pod.metadata.labels.get(APP_COMPONENT) == HEAD:
-        return HEAD
-    return pod.metadata.name.rpartition("-")[2]
+def _members(pods: Sequence[Pod]) -> tuple[tuple[str, str], ...]:
+    """Return pairs of a pod's short name and its name. The short one is "head", or the random suffix of a worker's name; a second head,
+    as after a restart, has its suffix too."""
+    found: dict[str, str] = {}
+    for pod in pods:
+        name = pod.metadata.name
+        suffix = name.rpartition("-")[2]
+        short = HEAD if pod.metadata.labels.get(APP_COMPONENT) == HEAD else suffix
+        found[f"{short}-{suffix}" if short in found else short] = name
+    return tuple(found.items())
 
 
 def why_no_log(record: ExecutionRecord) -> str:

@@ -73,7 +73,10 @@ async def read_lines(runtime: Runtime, source: LogSource, asked: LogQuery) -> Lo
         has_earlier=any(one.has_earlier for one in found) or len(lines) > most,
         has_gap=bool(after) and (any(one.has_gap for one in found) or len(lines) > most),
         note=" ".join(notes),
-        newest=tuple(after.items()) + tuple(place for one in found for place in one.newest),
+        newest=(
+            *((member, after[member]) for member, _ in members if member in after),
+            *(place for one in found for place in one.newest),
+        ),
     )
 
 

@@ -1,6 +1,7 @@
 """Logs over HTTP: pages of earlier and newer lines, search, downloads, previous runs, and what is said when there is no log."""
 
 import re
+from datetime import timedelta
 from html import unescape
 from typing import Any
 
@@ -205,6 +206,19 @@ def test_merged_logs_are_paged_back_and_followed(people: People, crowd: Executio
     write(cluster, crowd, "2026-03-04T09:06:00Z new pod", pod=f"cluster-{crowd.pk}-worker-6468bd54f7-bbbbb")
     page = text(people.owner, crowd, f"log/?part=rows&after={attribute(first, 'after')}")
     assert lines_of(page) == ["late", "new pod"]
+
+
+def test_two_heads_are_told_apart(people: People, crowd: Execution, cluster: FakeCluster, runtime: Runtime) -> None:
+    second = head_pod(crowd.pk, created=MOMENT - timedelta(hours=1))
+    second["metadata"]["name"] = f"cluster-{crowd.pk}-head-7d9f-zzzzz"
+    cluster.put(PODS, second)
+    fill(runtime, cluster)
+    write(cluster, crowd, "2026-03-04T09:00:02Z new", pod=f"cluster-{crowd.pk}-head-7d9f-abcde")
+    write(cluster, crowd, "2026-03-04T09:00:01Z old", pod=f"cluster-{crowd.pk}-head-7d9f-zzzzz")
+    page = text(people.owner, crowd, "log/")
+    assert re.findall(r"<b [^>]*>(.*?)</b><code>(.*?)</code>", page) == [("head-zzzzz", "old"), ("head", "new")]
+    write(cluster, crowd, "2026-03-04T09:00:01.5Z last", pod=f"cluster-{crowd.pk}-head-7d9f-zzzzz", append=True)
+    assert lines_of(text(people.owner, crowd, f"log/?part=rows&after={attribute(page, 'after')}")) == ["last"]
 
 
 def test_the_run_before_a_restart_is_offered_when_there_is_one(

@@ -201,7 +201,7 @@ def operator_sees_pod_and_node(page: Page, grid: RealGrid, title: str) -> None:
     ):
         page.goto(f"/pods/{NAMESPACE}/{pod}/?tab={tab}")
         for text in texts:
-            expect(page.locator("pre.log")).to_contain_text(text)
+            expect(page.locator("pre.log, #log")).to_contain_text(text)
     page.goto(f"/nodes/{node}/")
     expect(page.locator("#pods")).to_contain_text(pod)
     expect(page.locator("#pods")).to_contain_text("no metrics")

@@ -62,6 +62,19 @@ def test_new_lines_appear_and_wait_while_somebody_reads(stage: StageProcess, vis
     expect(page.locator("#log-state")).to_contain_text("The pod has ended")
 
 
+def test_the_first_lines_appear_when_the_program_has_started(stage: StageProcess, visit: Visit) -> None:
+    stage.play(executing.working_day)
+    page = visit("alice", "/executions/dddd5555ee/?tab=log")
+    expect(page.locator("#log .empty")).to_contain_text("Its program has not started yet.")
+    if folder := os.environ.get("GRID_SCREENSHOTS"):
+        page.screenshot(path=Path(folder) / "log-waiting.png", full_page=True)
+    stage.play(executing.write_log, name="workspace-dddd5555ee", lines=["hello"])
+    stage.play(executing.place_pod, id="dddd5555ee", node="default-7f4k2", ready=True)
+    expect(page.locator(".log-row")).to_have_text(["09:00:00.000hello"])
+    expect(page.locator("#log .empty")).to_have_count(0)
+    expect(page.locator("#log-state")).to_contain_text("Following")
+
+
 def test_a_server_that_is_away_is_said_and_lines_stay(stage: StageProcess, visit: Visit, forgiven: list[str]) -> None:
     forgiven.append(ANYTHING)
     stage.play(executing.working_day)

@@ -93,9 +93,9 @@ def client_network(request: HttpRequest) -> str:
     return address
 
 
-def locks(now: datetime) -> list[Lock]:
-    """Return all locks in force, newest first."""
-    found = _locks(AccessAttempt.objects.all(), now, policy())
+def locks(now: datetime, rules: LockoutPolicy | None = None) -> list[Lock]:
+    """Return all locks in force, newest first; those that these rules would make, if any are given."""
+    found = _locks(AccessAttempt.objects.all(), now, rules or policy())
     return sorted(found, key=lambda lock: (lock.until, lock.name, lock.address), reverse=True)
 
 

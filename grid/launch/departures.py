@@ -17,7 +17,7 @@ from grid.models.execution import ACTIVE_STATES
 from grid.wording import duration
 
 BY = "Compute Grid"  # recorded as the person who requested the stop
-_LIVES = Q(state__in=ACTIVE_STATES - {State.STOPPING, State.FINISHING}, stop_requested_at__isnull=True)
+LIVES = Q(state__in=ACTIVE_STATES - {State.STOPPING, State.FINISHING}, stop_requested_at__isnull=True)
 _MEMBERSHIPS = Membership.objects.filter(project_id=OuterRef("project_id"), user_id=OuterRef("owner_id"))
 _HAS_ACCESS = Q(owner__is_active=True) & Q(Exists(_MEMBERSHIPS.filter(role__in=Membership.CONTRIBUTING)))
 
@@ -52,7 +52,7 @@ def _concerned(data_plane: str) -> Iterable[Execution]:
     found = (
         Execution.objects.in_data_plane(data_plane)
         .unsettled()
-        .filter(_LIVES)
+        .filter(LIVES)
         .annotate(has_access=ExpressionWrapper(_HAS_ACCESS, output_field=BooleanField()))
     )
     differs = Q(has_access=False) | Q(access_lost_at__isnull=False)

@@ -16,6 +16,7 @@ from django.db.models import Exists, Manager, OuterRef, Q, QuerySet
 from grid.centralconfig import (
     AUDIT_RETENTION,
     EXECUTION_RETENTION,
+    GRANT_RETENTION,
     LIFECYCLE_RETENTION,
     LOG_RETENTION,
     SAMPLE_RETENTION,
@@ -50,22 +51,19 @@ def end_orphan_intervals(now: datetime, at_most: int) -> int:
 
 
 def drop_logs(now: datetime, at_most: int) -> int:
-    return _drop_of_ended(ExecutionLog.objects.all(), LOG_RETENTION, now, at_most)
+    return _drop(LOG_RETENTION, now, at_most)
 
 
 def drop_samples(now: datetime, at_most: int) -> int:
-    return _drop_of_ended(ClusterSample.objects.all(), SAMPLE_RETENTION, now, at_most)
+    return _drop(SAMPLE_RETENTION, now, at_most)
 
 
 def drop_lifecycle_entries(now: datetime, at_most: int) -> int:
-    """Delete old entries except the changes of state, without which an execution's page could not say what happened."""
-    events = LifecycleEntry.objects.filter(~Q(source=LifecycleEntry.Source.STATE))
-    return _drop_of_ended(events, LIFECYCLE_RETENTION, now, at_most)
+    return _drop(LIFECYCLE_RETENTION, now, at_most)
 
 
 def drop_audit_entries(now: datetime, at_most: int) -> int:
-    limit = _limit(AUDIT_RETENTION, now)
-    return 0 if limit is None else _drop(AuditEntry.objects.all(), limit, at_most)
+    return _drop(AUDIT_RETENTION, now, at_most)
 
 
 def drop_executions(now: datetime, at_most: int) -> int:
@@ -81,8 +79,7 @@ def drop_executions(now: datetime, at_most: int) -> int:
     has_attached = Exists(Execution.objects.filter(attached_to=OuterRef("pk")))
     has_open = Exists(UsageInterval.objects.filter(execution=OuterRef("pk"), ended_at__isnull=True))
     has_grants = Exists(WorkspaceGrant.objects.filter(execution=OuterRef("pk")))
-    over = Execution.objects.filter(settled_at__isnull=False, ended_at__lt=limit)
-    due = over.filter(~has_attached, ~has_open, ~has_grants)
+    due = expired(EXECUTION_RETENTION, limit).filter(~has_attached, ~has_open, ~has_grants)
     with transaction.atomic():
         # Locked, so that a second controller waits, and then finds the intervals gone: nothing is added up twice.
         locked = due.select_for_update(no_key=True).order_by("ended_at", "pk")
@@ -99,20 +96,32 @@ def drop_executions(now: datetime, at_most: int) -> int:
         return len(ids)
 
 
-def _drop_of_ended(rows: QuerySet[Any], setting: Setting, now: datetime, at_most: int) -> int:
-    """Delete the oldest rows whose executions ended longer ago than the setting keeps them; return their number."""
+def expired(setting: Setting, limit: datetime) -> QuerySet[Any]:
+    """Return the rows that a setting of retention has deleted when its days go back to `limit`."""
+    if setting == EXECUTION_RETENTION:
+        return Execution.objects.filter(settled_at__isnull=False, ended_at__lt=limit)
+    if setting == GRANT_RETENTION:
+        return WorkspaceGrant.objects.filter(created_at__lt=limit)
+    if setting == AUDIT_RETENTION:
+        return AuditEntry.objects.filter(at__lt=limit)
+    rows: QuerySet[Any] = {
+        LOG_RETENTION: ExecutionLog.objects.all(),
+        SAMPLE_RETENTION: ClusterSample.objects.all(),
+        # The changes of state stay: without them an execution's page could not say what happened.
+        LIFECYCLE_RETENTION: LifecycleEntry.objects.filter(~Q(source=LifecycleEntry.Source.STATE)),
+    }[setting]
+    # A subquery by the key, so that the rows are read in index order and never sorted.
+    ended = Execution.objects.filter(pk=OuterRef("execution_id"), settled_at__isnull=False, ended_at__lt=limit)
+    return rows.filter(Exists(ended), at__lt=limit)
+
+
+def _drop(setting: Setting, now: datetime, at_most: int) -> int:
+    """Delete the oldest rows of those that the setting keeps no longer; return their number."""
     limit = _limit(setting, now)
     if limit is None:
         return 0
-    # A subquery by the key, so that the rows are read in index order and never sorted.
-    ended = Execution.objects.filter(pk=OuterRef("execution_id"), settled_at__isnull=False, ended_at__lt=limit)
-    return _drop(rows.filter(Exists(ended)), limit, at_most)
-
-
-def _drop(rows: QuerySet[Any], limit: datetime, at_most: int) -> int:
-    """Delete the oldest rows that are older than the limit; return their number."""
-    found = rows.filter(at__lt=limit).order_by("at").values_list("pk", flat=True)[:at_most]
-    return _delete(rows.model._default_manager, list(found))
+    rows = expired(setting, limit)
+    return _delete(rows.model._default_manager, list(rows.order_by("at").values_list("pk", flat=True)[:at_most]))
 
 
 def _limit(setting: Setting, now: datetime) -> datetime | None:

@@ -22,6 +22,7 @@ from grid.models import AuditEntry, User
 from tests.conftest import People
 from tests.support import hashing
 from tests.support.database import database_on_file
+from tests.support.settings import change
 
 HOME, ELSEWHERE = "10.0.0.1", "203.0.113.9"
 COOL_OFF = timedelta(minutes=15)
@@ -35,7 +36,7 @@ def few(people: People) -> People:
         (centralconfig.LOGIN_FAILURES_OF_ADDRESS, "6"),
         (centralconfig.LOGIN_FAILURES_OF_NAME, "6"),
     ):
-        centralconfig.change(setting.key, value, actor=people.admin)
+        change(setting.key, value, actor=people.admin)
     return people
 
 
@@ -139,9 +140,9 @@ def test_a_right_password_forgets_that_names_failures_there(few: People) -> None
 def test_a_limit_from_the_central_configuration_is_in_force_at_once(people: People) -> None:
     guess("alice", 4)
     assert not locked(log_in("bob", "wrong", address=ELSEWHERE))
-    centralconfig.change(centralconfig.LOGIN_FAILURES_AT_ADDRESS.key, "4", actor=people.admin)
+    change(centralconfig.LOGIN_FAILURES_AT_ADDRESS.key, "4", actor=people.admin)
     assert locked(log_in("alice", address=ELSEWHERE))
-    centralconfig.change(centralconfig.LOGIN_COOL_OFF.key, "60", actor=people.admin)
+    change(centralconfig.LOGIN_COOL_OFF.key, "60", actor=people.admin)
     later(timedelta(minutes=1))
     assert log_in("alice", address=ELSEWHERE).status_code == 302
 

@@ -16,6 +16,7 @@ from grid.accounts import DEMO_GROUP
 from grid.models import Session, User
 from grid.sessions import SessionStore, SessionUser, purge, stored_key, touch, valid_users
 from tests.conftest import People
+from tests.support.settings import change
 
 IDLE, ABSOLUTE = timedelta(hours=12), timedelta(days=7)
 SECOND = timedelta(seconds=1)
@@ -73,7 +74,7 @@ def test_a_session_ends_when_it_is_idle_or_old(
 def test_a_changed_limit_is_in_force_at_once(session: Client, people: People) -> None:
     age(session, seen=timedelta(minutes=10))
     assert valid_users([key_of(session)])
-    centralconfig.change(centralconfig.SESSION_IDLE.key, "300", actor=people.admin)
+    change(centralconfig.SESSION_IDLE.key, "300", actor=people.admin)
     assert not valid_users([key_of(session)])
     assert not is_logged_in(session)
 

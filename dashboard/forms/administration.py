@@ -1,4 +1,4 @@
-"""The admins' forms for hardware tiers, environments, projects and settings."""
+"""The admins' forms for hardware tiers, environments and projects."""
 
 from collections.abc import Collection, Mapping
 from decimal import Decimal
@@ -314,10 +314,3 @@ class ProjectForm(CatalogueForm):
         """Return the previous owner if the form gives that user no role any more; otherwise an empty queryset."""
         named = [self.cleaned_data["owner"], *self.cleaned_data["contributors"], *self.cleaned_data["viewers"]]
         return User.objects.filter(pk=self.initial["owner"] or 0).exclude(pk__in=[user.pk for user in named])
-
-
-class SettingForm(forms.Form):
-    """One key and its new value, both as typed."""
-
-    key = forms.CharField(max_length=200, widget=forms.TextInput(attrs={"list": "setting-keys", "spellcheck": "false"}))
-    value = forms.CharField(max_length=100, widget=forms.TextInput(attrs={"inputmode": "numeric"}))

@@ -1,13 +1,16 @@
-"""Puts the central configuration into words: each setting with its value in force, in groups; pure.
+"""Puts the central configuration into words: each setting with its value in force, in sections, and a change of several; pure.
 
-The settings of one framework are a group of their own; where such a setting is not set, its row shows the inherited value.
+The settings of one framework are a section of their own; where such a setting is not set, its row shows the inherited value.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Protocol
 
 from dashboard.viewmodels.administration import amount, number
+from dashboard.viewmodels.consequences import Consequence
+from grid.wording import plural
 
 # Titles by the second-to-last part of a key, its topic.
 _TOPICS = {
@@ -49,20 +52,59 @@ class SettingLike(Protocol):
     @property
     def framework(self) -> str: ...
     def written(self, value: int) -> str: ...
+    def parse(self, text: str) -> int: ...
+
+
+class RecordLike(Protocol):
+    """The part of a stored override that is used here."""
+
+    @property
+    def value(self) -> str: ...
+    @property
+    def updated_by(self) -> str: ...
+    @property
+    def updated_at(self) -> datetime: ...
+
+
+class ChangeLike(Protocol):
+    """The part of `grid.centralconfig.SettingChange` that is used here."""
+
+    @property
+    def setting(self) -> SettingLike: ...
+    @property
+    def stored(self) -> str | None: ...
+    @property
+    def wanted(self) -> str | None: ...
+    @property
+    def before(self) -> int: ...
+    @property
+    def after(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """A rejected input for one setting."""
+    """What an admin has typed and not saved, and what is wrong with it, both by key."""
 
-    key: str
-    text: str
-    errors: tuple[str, ...]
+    texts: Mapping[str, str] = field(default_factory=dict)
+    errors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SettingFilter:
+    """Which settings the page shows: those with every word of `words`, and only changed ones if `is_changed_only`."""
+
+    words: str = ""
+    is_changed_only: bool = False
+
+    def finds(self, text: str) -> bool:
+        text = text.casefold()
+        return all(word in text for word in self.words.casefold().split())
 
 
 @dataclass(frozen=True, slots=True)
 class SettingRow:
-    """One setting. `value` is the field's text: "" when it is not set for its framework, and `inherited` then gives the value used."""
+    """One setting. `value` is the field's text; "" when it is not set for its framework, and `placeholder` is then what applies. A switch
+    offers it as a choice, in words (`fallback`), if `has_fallback`."""
 
     key: str
     title: str
@@ -70,33 +112,48 @@ class SettingRow:
     unit: str
     is_switch: bool
     value: str
-    inherited: str
+    placeholder: str
+    fallback: str
+    has_fallback: bool
     help: str
-    now: str
     back: str
     errors: tuple[str, ...]
+    is_typed: bool
+    is_changed: bool
+    is_shown: bool
     set_by: str
-    set_at: object
+    set_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
-class SettingGroup:
-    """A group of settings. A collapsible one (`is_closed`) starts open when a setting in it is set or wrong; `note` sums it up."""
+class SettingSection:
+    """A section of the page; `changed` of its settings are set. A collapsible one (`is_closed`) starts open when one is set, wrong or
+    searched for; `note` sums it up."""
 
+    anchor: str
     title: str
+    short_title: str
     rows: tuple[SettingRow, ...]
+    changed: int
+    is_shown: bool
     is_closed: bool = False
     is_open: bool = False
     note: str = ""
 
 
-class RecordLike(Protocol):
-    """The part of a stored override that is used here."""
+@dataclass(frozen=True, slots=True)
+class ReviewLine:
+    """A change before it is saved: the values in words, whether each is the one that applies without an override, and what saving does."""
 
-    @property
-    def updated_by(self) -> str: ...
-    @property
-    def updated_at(self) -> object: ...
+    key: str
+    title: str
+    text: str
+    old: str
+    is_old_default: bool
+    new: str
+    is_new_default: bool
+    default_word: str
+    consequence: Consequence
 
 
 def in_force(setting: SettingLike, value: int) -> str:
@@ -104,52 +161,131 @@ def in_force(setting: SettingLike, value: int) -> str:
     return setting.written(value) if setting.is_switch else amount(value, setting.unit)
 
 
-def setting_groups(
-    settings: Iterable[SettingLike], values: Mapping[str, int], records: Mapping[str, RecordLike], typed: Typed
-) -> list[SettingGroup]:
-    """Return the settings in groups; `values` are the values in force, `records` the overrides, both by key."""
-    found: dict[tuple[str, str], list[SettingRow]] = {}
+def own_text(setting: SettingLike, stored: Mapping[str, str]) -> str:
+    """Return what the field of a setting shows with these overrides; "" when it is not set for its framework. Raise ValueError for an
+    override that the setting does not allow."""
+    text = stored.get(setting.key)
+    if text is None:
+        return "" if setting.general else setting.written(setting.default)
+    return setting.written(setting.parse(text))
+
+
+def setting_sections(
+    settings: Iterable[SettingLike],
+    values: Mapping[str, int],
+    records: Mapping[str, RecordLike],
+    typed: Typed,
+    shown: SettingFilter,
+) -> list[SettingSection]:
+    """Return the settings in sections; `values` are the values in force, `records` the overrides, both by key."""
+    found: dict[tuple[str, str, str], list[SettingRow]] = {}
     for setting in settings:
-        topic = _TOPICS.get(setting.key.split(".")[-2], "Other")
-        row = _row(setting, values, records.get(setting.key), typed)
-        found.setdefault((topic, setting.framework), []).append(row)
-    return [_group(topic, framework, tuple(rows)) for (topic, framework), rows in found.items()]
+        topic = setting.key.split(".")[-2]
+        title = _TOPICS.get(topic, "Other")
+        row = _row(setting, values, records.get(setting.key), typed, shown, title)
+        found.setdefault((title, topic, setting.framework), []).append(row)
+    return [_section(*name, tuple(rows), shown) for name, rows in found.items()]
 
 
-def _group(title: str, framework: str, rows: tuple[SettingRow, ...]) -> SettingGroup:
+def review_lines(changes: Iterable[ChangeLike], effects: Mapping[str, Consequence]) -> list[ReviewLine]:
+    """Return the changes in words; `effects` are by key."""
+    return [
+        ReviewLine(
+            key=change.setting.key,
+            title=change.setting.title,
+            text="" if change.wanted is None else change.setting.written(change.after),
+            old=in_force(change.setting, change.before),
+            is_old_default=change.stored is None,
+            new=in_force(change.setting, change.after),
+            is_new_default=change.wanted is None,
+            default_word="as for all frameworks" if change.setting.general else "default",
+            consequence=effects[change.setting.key],
+        )
+        for change in changes
+    ]
+
+
+def saved_sentence(changes: Iterable[ChangeLike]) -> str:
+    """Return what saving these changes did."""
+    lines = list(changes)
+    if len(lines) > 1:
+        return f"{plural(len(lines), 'setting')} changed; they are in force already."
+    (change,) = lines
+    setting, now = change.setting, in_force(change.setting, change.after)
+    if change.wanted is not None:
+        return f"{setting.title} is now {now}; it is in force already."
+    return f"{setting.title} is {'as for all frameworks,' if setting.general else 'back to the default of'} {now}."
+
+
+def overtaken_sentence(setting: SettingLike, value: int, who: str, at: datetime | None) -> str:
+    """Return who changed a setting to `value` since an admin opened the page, and when; `who` is "" when nobody knows."""
+    when = f" on {at:%Y-%m-%d at %H:%M:%S} UTC" if at else ""
+    return f"{who or 'Somebody'} changed this to {in_force(setting, value)}{when}. Review again to save your value instead."
+
+
+def _section(
+    title: str, topic: str, framework: str, rows: tuple[SettingRow, ...], shown: SettingFilter
+) -> SettingSection:
+    changed = sum(bool(row.set_by) for row in rows)
+    section = SettingSection(
+        f"settings-{topic}", title, title.partition(",")[0], rows, changed, is_shown=any(row.is_shown for row in rows)
+    )
     if not framework:
-        return SettingGroup(title, rows)
-    changed = sum(1 for row in rows if row.set_by)
+        return section
     note = f"{changed} of {len(rows)} differ from all frameworks." if changed else "All as for all frameworks."
-    is_open = any(row.set_by or row.errors for row in rows)
-    return SettingGroup(title, rows, is_closed=True, is_open=is_open, note=note)
+    is_open = any(row.is_changed or row.errors for row in rows) or bool(shown.words)
+    return replace(section, is_closed=True, is_open=is_open, note=note)
 
 
-def _row(setting: SettingLike, values: Mapping[str, int], record: RecordLike | None, typed: Typed) -> SettingRow:
+def _row(
+    setting: SettingLike,
+    values: Mapping[str, int],
+    record: RecordLike | None,
+    typed: Typed,
+    shown: SettingFilter,
+    section: str,
+) -> SettingRow:
     now = values[setting.key]
-    is_wrong = setting.key == typed.key
-    own = "" if setting.general and record is None else setting.written(now)
+    own = own_text(setting, {setting.key: record.value} if record else {})
+    text, errors = typed.texts.get(setting.key, own), typed.errors.get(setting.key, ())
+    meaning = "" if setting.general else setting.meaning  # shown at the setting for all frameworks
+    is_typed = text != own
+    is_changed = is_typed or record is not None
+    is_found = shown.finds(f"{section} {setting.title} {meaning} {setting.key}")
     return SettingRow(
         key=setting.key,
         title=setting.title,
-        meaning="" if setting.general else setting.meaning,  # shown at the setting for all frameworks
+        meaning=meaning,
         unit=setting.unit,
         is_switch=setting.is_switch,
-        value=typed.text if is_wrong else own,
-        inherited=f"as for all frameworks ({_short(setting, values[setting.general])})" if setting.general else "",
+        value=text,
+        placeholder=_inherited(setting, values),
+        fallback=_fallback(setting, values),
+        has_fallback=bool(setting.general or record or not text),
         help=_help(setting, values),
-        now=in_force(setting, now),
         back="Do as for all frameworks" if setting.general else "Back to the default",
-        errors=typed.errors if is_wrong else (),
+        errors=tuple(f"{error} In force is {in_force(setting, now)}." for error in errors),
+        is_typed=is_typed,
+        is_changed=is_changed,
+        is_shown=bool(errors) or (is_found and (is_changed or not shown.is_changed_only)),
         set_by=(record.updated_by or "somebody") if record else "",
         set_at=record.updated_at if record else None,
     )
 
 
+def _fallback(setting: SettingLike, values: Mapping[str, int]) -> str:
+    return f"{'as for all frameworks' if setting.general else 'default'}: {_inherited(setting, values)}"
+
+
+def _inherited(setting: SettingLike, values: Mapping[str, int]) -> str:
+    """Return what applies while the setting is not set."""
+    return _short(setting, values[setting.general] if setting.general else setting.default)
+
+
 def _help(setting: SettingLike, values: Mapping[str, int]) -> str:
     bounds = "On or off" if setting.is_switch else f"{setting.minimum} to {number(setting.maximum, setting.unit)}"
     if setting.general:
-        return f"{bounds}; not set, it is as for all frameworks ({_short(setting, values[setting.general])})."
+        return f"{bounds}; not set, it is {_fallback(setting, values)}."
     return f"{bounds}; the default is {_short(setting, setting.default)}."
 
 

@@ -33,6 +33,14 @@ class ClusterPolicy:
     down_stabilisation_seconds: int
 
 
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """Why values of several settings cannot be in force together; `keys` are these settings."""
+
+    sentence: str
+    keys: frozenset[str]
+
+
 def _percent(name: str, title: str, default: int, meaning: str) -> Setting:
     return Setting(f"{PREFIX}.{name}", title, default, 1, 100, "percent", meaning)
 
@@ -153,19 +161,26 @@ def policy_of(framework: str, values: Mapping[str, int]) -> ClusterPolicy:
     return ClusterPolicy(autoscaling=autoscaling, **in_force)
 
 
-def contradiction(values: Mapping[str, int]) -> str:
-    """Return a sentence that says why these values contradict each other, or "" when they do not."""
+def contradiction(values: Mapping[str, int]) -> Contradiction | None:
+    """Return why these values, of every key, contradict each other; None when they do not."""
     for framework in Framework:
         policy = policy_of(framework.value, values)
         if policy.minimum_target > policy.maximum_target:
-            return (
+            sentence = (
                 f"For {framework.label} clusters the lowest target would be {policy.minimum_target} percent and the highest "
-                f"{policy.maximum_target}, so none could be chosen. Change the other one first."
+                f"{policy.maximum_target}, so none could be chosen. Change the other one as well."
             )
+            return _contradiction(sentence, framework, "minimum_target", "maximum_target")
         for word, target in (("CPU", policy.target_cpu), ("memory", policy.target_memory)):
             if not policy.minimum_target <= target <= policy.maximum_target:
-                return (
+                sentence = (
                     f"The target of {word} of {framework.label} clusters would be {target} percent, and people may choose "
-                    f"{policy.minimum_target} to {policy.maximum_target}. Change the other one first."
+                    f"{policy.minimum_target} to {policy.maximum_target}. Change the other one as well."
                 )
-    return ""
+                return _contradiction(sentence, framework, "minimum_target", "maximum_target", f"target_{word.lower()}")
+    return None
+
+
+def _contradiction(sentence: str, framework: Framework, *fields: str) -> Contradiction:
+    settings = [FRAMEWORK_SETTINGS[framework.value][field] for field in fields]
+    return Contradiction(sentence, frozenset(key for setting in settings for key in (setting.key, setting.general)))

@@ -1,15 +1,16 @@
-"""The registry of all settings, and their values: read from stored overrides, changed and reset with an audit entry."""
+"""The registry of all settings, and their values: read from stored overrides, several are changed together, with an audit entry each."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 
-from django.db import transaction
+from django.db import connection, transaction
 
 from grid.centralconfig.clusters import CLUSTER_SETTINGS, FRAMEWORK_SETTINGS, ClusterPolicy, contradiction, policy_of
 from grid.centralconfig.general import GENERAL_SETTINGS
 from grid.centralconfig.retention import RETENTION_SETTINGS
 from grid.centralconfig.setting import Setting
-from grid.errors import Problem, Rejected
+from grid.errors import Conflict, Problem, Rejected
 from grid.models import AuditEntry, ConfigRecord, User
 
 NAMESPACE = "common"
@@ -23,11 +24,30 @@ REGISTRY: Mapping[str, Setting] = MappingProxyType(
 )
 
 
-def lookup(key: str) -> Setting:
-    """Return the setting named `key`. Raise Rejected when there is none."""
-    if key not in REGISTRY:
-        raise Rejected([Problem(path="key", message=f"There is no setting named {key}.", code="unknown")])
-    return REGISTRY[key]
+class ChangedMeanwhile(Conflict):
+    """Somebody else changed these settings since their change was planned."""
+
+    def __init__(self, keys: Sequence[str]) -> None:
+        super().__init__(f"changed meanwhile: {', '.join(keys)}")
+        self.keys = tuple(keys)
+
+
+@dataclass(frozen=True, slots=True)
+class SettingChange:
+    """A planned change: the override as it is stored and as it is wanted (None: not set), and the values in force before and after."""
+
+    setting: Setting
+    stored: str | None
+    wanted: str | None
+    before: int
+    after: int
+
+    @property
+    def is_needed(self) -> bool:
+        """False when nothing would differ. A framework's own value stays when the value for all changes, so setting it is a change even if
+        the two are equal now; setting any other to its default is none."""
+        is_default = self.stored is None and self.before == self.after and not self.setting.general
+        return self.stored != self.wanted and not is_default
 
 
 def value_of(setting: Setting) -> int:
@@ -51,37 +71,73 @@ def cluster_policy(framework: str) -> ClusterPolicy:
     return policy_of(framework, _values(FRAMEWORK_SETTINGS.get(framework, {}).values()))
 
 
-@transaction.atomic
-def change(key: str, text: str, *, actor: User) -> int:
-    """Store an override with its audit entry and return its value. Raise Rejected with the path "key" or "value" when either is wrong."""
-    setting = lookup(key)
-    try:
-        value = setting.parse(text)
-    except ValueError as error:
-        raise Rejected([Problem(path="value", message=str(error))]) from error
-    all_before = all_values()
-    before = all_before[key]
-    _, is_new = ConfigRecord.objects.update_or_create(
-        namespace=NAMESPACE, key=key, defaults={"value": str(value), "updated_by": actor.get_username()}
+def overrides() -> dict[str, str]:
+    """Return the stored overrides, as `plan` takes them."""
+    found = ConfigRecord.objects.filter(namespace=NAMESPACE, key__in=REGISTRY).order_by()
+    return dict(found.values_list("key", "value"))
+
+
+def values_with(stored: Mapping[str, str]) -> dict[str, int]:
+    """Return the value of every key when these overrides are stored."""
+    return {setting.key: _value(setting, stored) for setting in REGISTRY.values()}
+
+
+def plan(wanted: Mapping[str, str], stored: Mapping[str, str]) -> list[SettingChange]:
+    """Return what `wanted` changes of the stored overrides. It maps keys to what an admin typed; "" deletes the override, so that the value
+    for all frameworks or the default applies again. Raise Rejected with all problems; the path of each is its key."""
+    parsed: dict[str, str | None] = {}
+    problems = []
+    for key, text in wanted.items():
+        if key not in REGISTRY:
+            message = f"There is no setting named {key}." if key else "Name the setting."
+            problems.append(Problem(path=key, message=message, code="unknown"))
+            continue
+        try:
+            parsed[key] = str(REGISTRY[key].parse(text)) if text.strip() else None
+        except ValueError as error:
+            problems.append(Problem(path=key, message=str(error)))
+    if problems:
+        raise Rejected(problems)
+    after = {key: text for key, text in {**stored, **parsed}.items() if text is not None}
+    before_values, values = values_with(stored), values_with(after)
+    _refuse_contradiction(before_values, values, parsed)
+    changes = (
+        SettingChange(REGISTRY[key], stored.get(key), after.get(key), before_values[key], values[key])
+        for key in REGISTRY
+        if key in parsed
     )
-    _refuse_contradiction(all_before)
-    # A framework's own value stays when the value for all changes, so setting it is a change even if the two are equal now.
-    if value != before or (setting.general and is_new):
-        _record(setting, AuditEntry.Action.CHANGED, before, value, actor)
-    return value
+    return [change for change in changes if change.is_needed]
 
 
 @transaction.atomic
-def reset(key: str, *, actor: User) -> int:
-    """Delete the override and return the value that applies again: the one for all frameworks, or the default."""
-    setting = lookup(key)
-    all_before = all_values()
-    deleted, _ = ConfigRecord.objects.filter(namespace=NAMESPACE, key=key).delete()
-    value = value_of(setting)
-    if deleted:
-        _refuse_contradiction(all_before)
-        _record(setting, AuditEntry.Action.RESET, all_before[key], value, actor)
-    return value
+def apply(changes: Sequence[SettingChange], *, actor: User) -> None:
+    """Store all changes, each with an audit entry, or none. Raise ChangedMeanwhile when the override of one is no longer what it was
+    planned from, and Rejected when they contradict what somebody else stored."""
+    _wait_for_others()
+    stored = overrides()
+    if stale := [change.setting.key for change in changes if change.stored != stored.get(change.setting.key)]:
+        raise ChangedMeanwhile(stale)
+    for change in plan({change.setting.key: change.wanted or "" for change in changes}, stored):
+        _store(change, actor)
+
+
+def _wait_for_others() -> None:
+    """Let nobody else write overrides until this transaction ends, so that they can neither be overwritten nor contradicted unseen. SQLite
+    has one writer at a time anyway."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute(f"LOCK TABLE {ConfigRecord._meta.db_table} IN SHARE ROW EXCLUSIVE MODE")
+
+
+def _store(change: SettingChange, actor: User) -> None:
+    key = change.setting.key
+    if change.wanted is None:
+        ConfigRecord.objects.filter(namespace=NAMESPACE, key=key).delete()
+        _record(change, AuditEntry.Action.RESET, actor)
+        return
+    values = {"value": change.wanted, "updated_by": actor.get_username()}
+    ConfigRecord.objects.update_or_create(namespace=NAMESPACE, key=key, defaults=values)
+    _record(change, AuditEntry.Action.CHANGED, actor)
 
 
 def _values(settings: Iterable[Setting]) -> dict[str, int]:
@@ -89,25 +145,25 @@ def _values(settings: Iterable[Setting]) -> dict[str, int]:
     keys = {key for setting in wanted for key in (setting.key, setting.general) if key}
     records = ConfigRecord.objects.filter(namespace=NAMESPACE, key__in=keys).order_by()
     stored = dict(records.values_list("key", "value"))
-
-    def value(setting: Setting) -> int:
-        texts = (stored[key] for key in (setting.key, setting.general) if key in stored)
-        text = next(texts, None)
-        return setting.default if text is None else setting.parse(text)
-
-    return {setting.key: value(setting) for setting in wanted}
+    return {setting.key: _value(setting, stored) for setting in wanted}
 
 
-def _refuse_contradiction(before: Mapping[str, int]) -> None:
-    """Raise Rejected when the change made consistent values contradictory; the caller's transaction then rolls back. Values that
-    contradicted each other before may be changed freely."""
-    sentence = contradiction(all_values())
-    if sentence and not contradiction(before):
-        raise Rejected([Problem(path="value", message=sentence, code="contradiction")])
+def _value(setting: Setting, stored: Mapping[str, str]) -> int:
+    texts = (stored[key] for key in (setting.key, setting.general) if key in stored)
+    text = next(texts, None)
+    return setting.default if text is None else setting.parse(text)
 
 
-def _record(setting: Setting, action: str, before: int, after: int, actor: User) -> None:
-    values = [setting.written(one) if setting.is_switch else one for one in (before, after)]
+def _refuse_contradiction(before: Mapping[str, int], after: Mapping[str, int], changed: Container[str]) -> None:
+    """Raise Rejected when consistent values would become contradictory; those that contradicted each other before may be changed freely."""
+    found = contradiction(after)
+    if found and not contradiction(before):
+        guilty = [key for key in REGISTRY if key in found.keys and key in changed]
+        raise Rejected([Problem(path=key, message=found.sentence, code="contradiction") for key in guilty])
+
+
+def _record(change: SettingChange, action: str, actor: User) -> None:
+    setting, values = change.setting, (change.before, change.after)
     AuditEntry.objects.create(
         actor=actor,
         actor_name=actor.get_username(),
@@ -115,5 +171,5 @@ def _record(setting: Setting, action: str, before: int, after: int, actor: User)
         object_type="setting",
         object_id=setting.key,
         object_name=setting.title,
-        changes={"value": values},
+        changes={"value": [setting.written(value) if setting.is_switch else value for value in values]},
     )

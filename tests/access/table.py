@@ -167,8 +167,7 @@ POST project                 churn               login    403      403      403 
 POST project-archive         churn               login    403      403      403      403      403      403      403      403      302
 POST project-revert          churn               login    403      403      403      403      403      403      403      403      302
 GET  configuration                               login    403      403      403      403      403      403      403      403      200
-POST configuration-change                        login    403      403      403      403      403      403      403      403      302
-POST configuration-reset                         login    403      403      403      403      403      403      403      403      302
+POST configuration                               login    403      403      403      403      403      403      403      403      302
 GET  logins                                      login    403      403      403      403      403      403      403      403      200
 POST login-unlock                                login    403      403      403      403      403      403      403      403      302
 GET  components                                  login    403      403      403      403      403      403      403      403      200

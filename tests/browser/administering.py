@@ -1,16 +1,18 @@
 """What the browser tests of the admin pages put on the stage: a catalogue as after some months, and a cluster to fit it to."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.contrib.auth.models import Group
 
+from grid import centralconfig
 from grid.kube.resources import CONFIG_MAPS, NODES
 from grid.models import AuditEntry, ConfigRecord, Environment, Execution, HardwareTier, Project, User, Workspace
 from tests.browser.server import Stage
 from tests.support import builders
 from tests.support.frozen import on_tier
+from tests.support.settings import change
 
 AUTOSCALER = """
 nodeGroups:
@@ -73,3 +75,21 @@ async def catalogues(stage: Stage) -> None:
         stage.cluster.put(NODES, builders.node(name, cpu="8", memory="32Gi", created=datetime.now(UTC)))
     data = {"status": AUTOSCALER}
     stage.cluster.put(CONFIG_MAPS, builders.config_map("cluster-autoscaler-status", data, namespace="kube-system"))
+
+
+def _change_settings() -> None:
+    admin = User.objects.get(username="ada-admin")
+    drain = centralconfig.FRAMEWORK_SETTINGS["dask"]["drain_seconds"]
+    for setting, text in {
+        centralconfig.GLOBAL_QUEUE_LIMIT: "500",
+        centralconfig.SESSION_IDLE: "7200",
+        drain: "120",
+    }.items():
+        change(setting.key, text, actor=admin)
+    Execution.objects.update(state="deploying", state_since=datetime.now(UTC) - timedelta(minutes=20))
+
+
+async def changed_settings(stage: Stage) -> None:
+    """The catalogues, some changed settings, and an execution that waits for its node."""
+    await catalogues(stage)
+    await sync_to_async(_change_settings)()

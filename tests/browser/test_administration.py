@@ -13,7 +13,7 @@ from tests.browser.stage import StageProcess
 ADMIN = "ada-admin"
 PATHS = (
     *("/tiers/", "/tiers/new/", "/tiers/gpu/", "/tiers/whale/", "/environments/", "/environments/jupyterlab/"),
-    *("/projects/", "/projects/churn/", "/configuration/"),
+    *("/projects/", "/projects/churn/"),
 )
 
 
@@ -39,10 +39,6 @@ def type_into(page: Page, label: str, text: str) -> None:
 
 def save(page: Page) -> None:
     page.get_by_role("button", name="Save", exact=True).click()
-
-
-def setting(page: Page, title: str) -> Locator:
-    return page.locator(".setting", has_text=title)
 
 
 def forgive_refusals(forgiven: list[str]) -> None:
@@ -129,25 +125,6 @@ def test_a_change_is_in_the_history_and_can_be_taken_back(visit: Visit) -> None:
     expect(page.locator("tbody tr").first.locator("ins")).to_have_text("--no-browser")
 
 
-def test_a_setting_is_changed_mistyped_and_put_back(visit: Visit, forgiven: list[str]) -> None:
-    page = visit(ADMIN, "/configuration/")
-    field = page.get_by_label("Deploying timeout", exact=True)
-    field.fill("an hour")
-    field.press("Enter")
-    expect(field).to_be_focused()
-    expect(field).to_have_value("an hour")
-    expect(field).to_have_accessible_description(re.compile("not a whole number of seconds. In force is still 3600"))
-    forgive_refusals(forgiven)
-
-    field.fill("5400")
-    field.press("Enter")
-    expect(page.get_by_role("status")).to_contain_text("Deploying timeout is now 5400 seconds (1 h 30 min)")
-    expect(page.locator("tbody tr").first).to_contain_text("3600 → 5400")
-    setting(page, "Deploying timeout").get_by_role("button", name="Back to the default").click()
-    expect(field).to_have_value("3600")
-    expect(page.locator("tbody tr").first).to_contain_text("Reset to default")
-
-
 def test_what_is_archived_can_be_restored(visit: Visit) -> None:
     page = visit(ADMIN, "/projects/vision/")
     page.get_by_role("button", name="Archive").click()
@@ -202,11 +179,6 @@ def test_axe_finds_nothing_serious(visit: Visit, width: int, scheme: str, forgiv
     save(page)
     page.goto("/tiers/small/")
     look_at(page, "history", width)
-    page.goto("/configuration/")
-    setting(page, "Queue limit").locator("input[name=value]").fill("-1")
-    setting(page, "Queue limit").get_by_role("button", name="Save").click()
-    expect(page.locator(".field-error")).to_be_visible()
-    look_at(page, "refused setting", width)
     forgive_refusals(forgiven)
 
 

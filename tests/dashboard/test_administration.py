@@ -265,37 +265,3 @@ def test_nobody_has_two_roles_in_a_project(admin: Client, people: People) -> Non
     assert answer.status_code == 400
     assert answer.context["form"].errors["viewers"] == ["Choose one role for bob: contributor or viewer."]
     assert not Project.objects.exists()
-
-
-def test_a_setting_is_changed_and_reset_on_its_page(admin: Client) -> None:
-    key = "com.cerebro.domino.computegrid.userExecutionsQuota.maximumExecutionsPerUser"
-    assert admin.post("/configuration/change/", {"key": key, "value": "3"}).status_code == 302
-    assert 'value="3"' in admin.get("/configuration/").content.decode()
-    admin.post("/configuration/reset/", {"key": key})
-    assert 'value="25"' in admin.get("/configuration/").content.decode()
-
-
-@pytest.mark.parametrize(
-    ("entries", "field", "sentence"),
-    [
-        ({"key": "no.such.key", "value": "1"}, "key", "There is no setting named no.such.key."),
-        ({"key": "", "value": "1"}, "key", "This field is required."),
-        (
-            {"key": "com.cerebro.domino.computegrid.userExecutionsQuota.maximumExecutionsPerUser", "value": "-4"},
-            "value",
-            "Must be between 0 and 100000 slots.",
-        ),
-        (
-            {"key": "com.cerebro.domino.computegrid.userExecutionsQuota.maximumExecutionsPerUser", "value": "many"},
-            "value",
-            "“many” is not a whole number of slots.",
-        ),
-    ],
-)
-def test_a_wrong_setting_is_said_at_its_field(
-    admin: Client, entries: dict[str, str], field: str, sentence: str
-) -> None:
-    answer = admin.post("/configuration/change/", entries)
-    assert answer.status_code == 400
-    assert sentence in answer.context["form"].errors[field]
-    assert sentence in answer.content.decode()

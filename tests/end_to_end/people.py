@@ -66,6 +66,7 @@ def configure(page: Page, setting: str, value: str) -> None:
     field = page.get_by_label(setting, exact=True)
     field.fill(value)
     field.press("Enter")
+    page.get_by_role("button", name="Save 1 change").click()
     expect(page.locator("body")).to_contain_text(f"{setting} is now {value}")
 
 

@@ -56,6 +56,10 @@ class Session:
         with self._open(request) as answer:
             return str(answer.geturl())
 
+    def configure(self, key: str, value: str) -> None:
+        """Set a key of the central configuration that has its default, without the review."""
+        self.post("/configuration/", {"base": "{}", "do": "save", key: value}, page="/configuration/")
+
     def _open(self, request: str | urllib.request.Request) -> Any:
         """A refusal's connection is closed at once, for nothing else may do it; its text stays readable."""
         try:

@@ -14,6 +14,7 @@ from tests.end_to_end.grid import Grid, wait_until
 from tests.end_to_end.people import (
     PULL,
     SOON,
+    configure,
     download,
     forbid_reload,
     kernels,
@@ -126,10 +127,7 @@ def test_a_launch_over_the_quota_waits_and_starts_by_itself(grid: Grid, browser:
     """The admin lowers the quota, and it is in force at once in the web process and in the controller."""
     grid.start()
     admin, scientist = log_in(browser, grid, "admin").new_page(), log_in(browser, grid, "scientist")
-    admin.goto("/configuration/")
-    admin.get_by_label("Maximum executions per user").fill("1")
-    admin.get_by_label("Maximum executions per user").press("Enter")
-    expect(admin.locator("body")).to_contain_text("Maximum executions per user is now 1")
+    configure(admin, "Maximum executions per user", "1")
 
     first, second = scientist.new_page(), scientist.new_page()
     launch(first, tier="Small", title="First")

@@ -104,8 +104,7 @@ def running(grid: Grid) -> Iterator[Grid]:
     rest = {"gpus": "0", "gpu_resource": "nvidia.com/gpu", "cost_per_hour": "0.1", "is_visible": "on"}
     rest["ephemeral_storage"] = "10Gi"
     admin.post("/tiers/new/", tier | rest, page="/tiers/new/")
-    patience = "com.cerebro.computegrid.clusters.scaleDownStabilisationSeconds"
-    admin.post("/configuration/change/", {"key": patience, "value": "20"}, page="/configuration/")
+    admin.configure("com.cerebro.computegrid.clusters.scaleDownStabilisationSeconds", "20")
     yield grid
 
 

@@ -94,8 +94,7 @@ def real_grid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealGrid]:
         grid.start_controller(**grid.demand_settings())
         grid.start_web(**grid.demand_settings())
         wait_until(grid.demand_is_registered, 60, "external metrics")
-        patience = {"key": "com.cerebro.computegrid.clusters.scaleDownStabilisationSeconds", "value": "15"}
-        Session(grid, "admin").post("/configuration/change/", patience, page="/configuration/")
+        Session(grid, "admin").configure("com.cerebro.computegrid.clusters.scaleDownStabilisationSeconds", "15")
         yield grid
 
 

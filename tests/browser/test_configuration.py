@@ -1,0 +1,156 @@
+"""The configuration page in a real browser: by keyboard, with and without JavaScript, on a phone, in the dark."""
+
+import os
+import re
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser import administering
+from tests.browser.accessibility import serious
+from tests.browser.conftest import Visit
+from tests.browser.stage import StageProcess
+
+ADMIN = "ada-admin"
+PAGE = "/configuration/"
+
+
+@pytest.fixture(autouse=True)
+def settings(stage: StageProcess) -> None:
+    stage.play(administering.changed_settings)
+
+
+def field(page: Page, title: str) -> Locator:
+    return page.get_by_label(title, exact=True)
+
+
+def press(page: Page, name: str) -> None:
+    page.get_by_role("button", name=re.compile(f"^{name}")).click()
+
+
+def lines(page: Page) -> Locator:
+    return page.locator(".setting-review tbody tr")
+
+
+@pytest.mark.parametrize("javascript", [True, False])
+def test_settings_are_changed_mistyped_reviewed_and_saved_together(
+    visit: Visit, forgiven: list[str], javascript: bool
+) -> None:
+    forgiven.append("400")
+    page = visit(ADMIN, PAGE, javascript=javascript)
+    field(page, "Preparing timeout").fill("7200")
+    field(page, "Deploying timeout").fill("an hour")
+    field(page, "Deploying timeout").press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("1 value is not allowed")
+    timeout = field(page, "Deploying timeout")
+    expect(timeout).to_be_focused()
+    expect(timeout).to_have_accessible_description(re.compile("not a whole number of seconds. In force is 3600"))
+    timeout.fill("60")
+    press(page, "Back to the default of Queue limit")
+    expect(page.locator("h1")).to_have_text("Review 3 changes")
+    expect(lines(page).nth(0)).to_contain_text("3 executions would end now: 3 of alice.")
+    expect(lines(page).nth(2).locator("del")).to_have_text("500 executions")
+    expect(lines(page).nth(2).locator("ins")).to_have_text("1000 executions (default)")
+    press(page, "Go back")
+    expect(timeout).to_have_value("60")
+    expect(field(page, "Queue limit")).to_have_value("")
+    field(page, "Preparing timeout").fill("3600")
+    press(page, "Review changes")
+    press(page, "Save 2 changes")
+    expect(page.get_by_role("status")).to_have_text("2 settings changed; they are in force already.")
+    expect(field(page, "Queue limit")).to_have_value("1000")
+    expect(page.locator("tbody tr", has_text="3600 → 60")).to_have_count(1)
+
+
+def test_the_filter_needs_no_script(visit: Visit) -> None:
+    page = visit(ADMIN, PAGE, javascript=False)
+    page.get_by_label("Search the settings").fill("queue")
+    page.get_by_label("Changed only").check()
+    press(page, "Search")
+    expect(page.locator(".setting:visible label")).to_have_text(["Queue limit"])
+    expect(page.locator(".setting-contents a:visible")).to_have_text(
+        [re.compile("Slots and queue"), "Set by key", "History"]
+    )
+    field(page, "Queue limit").fill("300")
+    press(page, "Review changes")
+    press(page, "Save 1 change")
+    expect(page.locator(".setting:visible label")).to_have_text(["Queue limit"])
+
+
+def test_the_filter_is_instant_and_loses_nothing_that_was_typed(visit: Visit) -> None:
+    page = visit(ADMIN, PAGE)
+    field(page, "Audit log").fill("30")
+    expect(page.get_by_role("button", name="Review changes")).to_have_text("Review changes (1)")
+    search = page.get_by_label("Search the settings")
+    search.press_sequentially("Drain TIME")
+    expect(page.locator(".setting:visible label").first).to_have_text("Drain time")
+    expect(field(page, "Drain time of Dask clusters")).to_be_visible()
+    expect(field(page, "Audit log")).to_be_hidden()
+    expect(page).to_have_url(re.compile(r"\?q=Drain\+TIME$"))
+    search.fill("nothing like this")
+    expect(page.get_by_text("No setting matches.")).to_be_visible()
+    search.fill("")
+    page.get_by_label("Changed only").check()
+    shown = ["Queue limit", "Idle limit", "Audit log", "Drain time of Dask clusters"]
+    expect(page.locator(".setting:visible label")).to_have_text(shown)
+    press(page, "Review changes")
+    expect(lines(page)).to_have_count(1)
+    press(page, "Go back")
+    expect(field(page, "Audit log")).to_have_value("30")
+    expect(page.get_by_label("Changed only")).to_be_checked()
+    expect(page.get_by_role("button", name="Review changes")).to_have_text("Review changes (1)")
+
+
+def test_a_link_of_the_contents_opens_a_closed_section_below_the_bar(visit: Visit) -> None:
+    page = visit(ADMIN, PAGE)
+    page.get_by_role("navigation", name="Sections").get_by_role("link", name="Ray clusters").click()
+    ray = field(page, "Maximum workers of Ray clusters")
+    expect(ray).to_be_in_viewport()
+    title = page.get_by_role("heading", name="Ray clusters, where they differ")
+    expect(title).to_be_in_viewport()
+    bar = page.locator(".setting-bar").bounding_box()
+    heading = title.bounding_box()
+    assert bar and heading and heading["y"] >= bar["y"] + bar["height"]
+
+
+def test_somebody_who_is_faster_is_named_and_what_was_typed_stays(visit: Visit, forgiven: list[str]) -> None:
+    forgiven.append("409")
+    slow, fast = visit(ADMIN, PAGE), visit(ADMIN, PAGE)
+    for page, value in ((slow, "300"), (fast, "700")):
+        field(page, "Queue limit").fill(value)
+        press(page, "Review changes")
+    press(fast, "Save 1 change")
+    press(slow, "Save 1 change")
+    expect(slow.get_by_role("alert")).to_contain_text("ada-admin changed this to 700 executions on")
+    expect(field(slow, "Queue limit")).to_have_value("300")
+    press(slow, "Review changes")
+    expect(lines(slow).locator("del")).to_have_text("700 executions")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1440, 1024, 390])
+def test_axe_finds_nothing_serious(visit: Visit, width: int, scheme: str, forgiven: list[str]) -> None:
+    forgiven.append("400")
+    page = visit(ADMIN, PAGE, width=width, scheme=scheme)
+
+    def look_at(name: str) -> None:
+        if folder := os.environ.get("GRID_SCREENSHOTS"):
+            page.screenshot(path=f"{folder}/configuration-{name}-{width}-{scheme}.png")
+        page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+        assert serious(page) == [], name
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, name
+
+    look_at("page")
+    field(page, "Deploying timeout").fill("60")
+    field(page, "Maximum executions per user").fill("0")
+    field(page, "Maximum workers").fill("ten")
+    press(page, "Review changes")
+    expect(page.get_by_role("alert")).to_be_visible()
+    look_at("wrong")
+    field(page, "Maximum workers").fill("10")
+    press(page, "Review changes")
+    expect(lines(page)).to_have_count(3)
+    look_at("review")
+    page.goto(f"{PAGE}?q=limit&changed=on")
+    look_at("filtered")

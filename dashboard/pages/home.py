@@ -1,4 +1,4 @@
-"""The first page after login, live: the user's own executions and stopped workspaces."""
+"""The first page after login, live: the user's own executions, stopped workspaces, slots, latest launches and projects."""
 
 import asyncio
 from collections import Counter, OrderedDict
@@ -9,6 +9,7 @@ from django.conf import settings
 from django.http import QueryDict
 
 from dashboard.access import Viewer
+from dashboard.home_records import HomeRecords, read_home
 from dashboard.pages.clusters import is_head
 from dashboard.pages.execution_pods import pods_of
 from dashboard.pages.execution_rows import group_status
@@ -16,10 +17,9 @@ from dashboard.pages.page import LivePage
 from dashboard.viewmodels.execution_groups import group_of
 from dashboard.viewmodels.live import Fragment
 from dashboard.viewmodels.my_executions import SHOWN, my_executions
+from dashboard.viewmodels.my_side import my_side
 from dashboard.viewmodels.nodes import StatusLine
 from dashboard.viewmodels.states import ACTIVE_STATES, state_status
-from dashboard.viewmodels.workspaces import WorkspaceRecord
-from dashboard.workspace_records import latest_of
 from grid import database
 from grid.labels import Keys
 from grid.runtime import Runtime
@@ -31,11 +31,11 @@ READ_SECONDS = 10.0  # renaming or deleting a workspace writes no execution
 _READ_KEPT = 2000
 
 
-class HomePage(LivePage[None, Sequence[WorkspaceRecord]]):
+class HomePage(LivePage[None, HomeRecords]):
     name = "home"
 
     def __init__(self) -> None:
-        self._read: OrderedDict[int, tuple[float, object, Sequence[WorkspaceRecord]]] = OrderedDict()
+        self._read: OrderedDict[int, tuple[float, object, HomeRecords]] = OrderedDict()
         self._forgotten: Counter[int] = Counter()  # the number of calls of `forget` by user
 
     def view(self, query: QueryDict) -> None:
@@ -52,12 +52,10 @@ class HomePage(LivePage[None, Sequence[WorkspaceRecord]]):
         self._read.pop(user_id, None)
         self._forgotten[user_id] += 1
 
-    async def read(self, runtime: Runtime, viewer: Viewer, view: None) -> Sequence[WorkspaceRecord]:
-        return await self._workspaces(runtime, viewer.id, list(runtime.executions.of_owner(viewer.id)))
+    async def read(self, runtime: Runtime, viewer: Viewer, view: None) -> HomeRecords:
+        return await self._records(runtime, viewer.id, list(runtime.executions.of_owner(viewer.id)))
 
-    def topics(
-        self, runtime: Runtime, viewer: Viewer, view: None, workspaces: Sequence[WorkspaceRecord]
-    ) -> Collection[Topic]:
+    def topics(self, runtime: Runtime, viewer: Viewer, view: None, records: HomeRecords) -> Collection[Topic]:
         found: set[Topic] = {(TOPIC, OWNER, str(viewer.id))}
         for row in runtime.executions.of_owner(viewer.id):
             if row.state in ACTIVE_STATES:
@@ -67,7 +65,7 @@ class HomePage(LivePage[None, Sequence[WorkspaceRecord]]):
         return found
 
     def fragments(
-        self, runtime: Runtime, viewer: Viewer, view: None, workspaces: Sequence[WorkspaceRecord], now: datetime
+        self, runtime: Runtime, viewer: Viewer, view: None, records: HomeRecords, now: datetime
     ) -> Sequence[Fragment]:
         keys = Keys.under(settings.LABEL_PREFIX)
 
@@ -75,12 +73,12 @@ class HomePage(LivePage[None, Sequence[WorkspaceRecord]]):
             group = group_of(row, pods_of(runtime, row.id), keys) if row.state in ACTIVE_STATES else None
             return state_status(row.state, message=row.message) if group is None else group_status(runtime, group, now)
 
-        return [my_executions(runtime.executions.of_owner(viewer.id), workspaces, status)]
+        mine = list(runtime.executions.of_owner(viewer.id))
+        side = my_side(mine, maximum=records.maximum_slots, launches=records.launches, projects=records.projects)
+        return [my_executions(mine, records.workspaces, status), side]
 
-    async def _workspaces(
-        self, runtime: Runtime, user_id: int, mine: Sequence[ExecutionRow]
-    ) -> Sequence[WorkspaceRecord]:
-        """Return the user's workspaces, read again only when one of the user's executions was written, or after `READ_SECONDS`."""
+    async def _records(self, runtime: Runtime, user_id: int, mine: Sequence[ExecutionRow]) -> HomeRecords:
+        """Return what is stored for the user, read again only when one of the user's executions was written, or after `READ_SECONDS`."""
         key, at = (id(runtime), mine), asyncio.get_running_loop().time()
         known = self._read.get(user_id)
         if known is not None and known[1] == key and 0 <= at - known[0] < READ_SECONDS:
@@ -88,7 +86,7 @@ class HomePage(LivePage[None, Sequence[WorkspaceRecord]]):
         # Active workspaces are among the latest ones; the extra one tells whether there are more.
         count = SHOWN + 1 + sum(bool(row.workspace_id) for row in mine)
         before = self._forgotten[user_id]
-        found = await database.pages.run(latest_of, user_id, count)
+        found = await database.pages.run(read_home, user_id, count)
         if self._forgotten[user_id] != before:
             return found  # it may be older than the call of `forget`, so it is not kept
         self._read[user_id] = (at, key, found)

@@ -216,7 +216,7 @@ def test_two_heads_are_told_apart(people: People, crowd: Execution, cluster: Fak
     write(cluster, crowd, "2026-03-04T09:00:02Z new", pod=f"cluster-{crowd.pk}-head-7d9f-abcde")
     write(cluster, crowd, "2026-03-04T09:00:01Z old", pod=f"cluster-{crowd.pk}-head-7d9f-zzzzz")
     page = text(people.owner, crowd, "log/")
-    assert re.findall(r"<b [^>]*>(.*?)</b><code>(.*?)</code>", page) == [("head-zzzzz", "old"), ("head", "new")]
+    assert re.findall(r"<b [^>]*>(.*?)</b>\s*<code>(.*?)</code>", page) == [("head-zzzzz", "old"), ("head", "new")]
     write(cluster, crowd, "2026-03-04T09:00:01.5Z last", pod=f"cluster-{crowd.pk}-head-7d9f-zzzzz", append=True)
     assert lines_of(text(people.owner, crowd, f"log/?part=rows&after={attribute(page, 'after')}")) == ["last"]
 

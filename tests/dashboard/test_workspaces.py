@@ -68,7 +68,6 @@ def test_home_leads_to_all_workspaces_of_whoever_has_one(people: People, stopped
     shown = page(people.owner, "/")
     assert link in shown
     assert "Your workspaces and executions" in shown
-    assert "and resume it when you need it again" in shown
 
 
 def test_home_is_of_ones_own(people: People, stopped: Workspace, runtime: Runtime) -> None:

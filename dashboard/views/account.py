@@ -8,10 +8,12 @@ from django.contrib.auth.views import LoginView, LogoutView, redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from dashboard.access import may_observe
 from dashboard.forms.login import BUSY, LoginForm, OwnPasswordForm, lock_met_by
 from dashboard.viewmodels.logins import session_rows
 from grid import sessions
@@ -27,6 +29,10 @@ class Login(LoginView):
     template_name = "dashboard/login.html"
     authentication_form = LoginForm
     redirect_authenticated_user = True
+
+    def get_default_redirect_url(self) -> str:
+        """Return where to go without a `next`: those who watch the cluster see it first, everybody else their own work."""
+        return reverse("overview" if may_observe(self.request.user) else "home")
 
     def form_invalid(self, form: LoginForm) -> HttpResponse:  # type: ignore[override]
         return _refused(self.request, super().form_invalid(form), form)

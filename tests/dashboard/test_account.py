@@ -177,3 +177,11 @@ def test_the_login_page_leads_no_further_than_here(people: People) -> None:
 )
 def test_a_browser_is_named_as_far_as_it_says_who_it_is(agent: str, words: str) -> None:
     assert browser_words(agent) == words
+
+
+@pytest.mark.parametrize(("who", "first"), [("owner", "/"), ("operator", "/overview/"), ("admin", "/overview/")])
+def test_whoever_watches_the_cluster_sees_it_first(people: People, who: str, first: str) -> None:
+    name = getattr(people, who).username
+    sent = {"username": name, "password": f"{name}-password"}
+    assert Client().post("/login/", sent)["Location"] == first
+    assert Client().post("/login/", {**sent, "next": "/workspaces/"})["Location"] == "/workspaces/"

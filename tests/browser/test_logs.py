@@ -70,7 +70,7 @@ def test_the_first_lines_appear_when_the_program_has_started(stage: StageProcess
         page.screenshot(path=Path(folder) / "log-waiting.png", full_page=True)
     stage.play(executing.write_log, name="workspace-dddd5555ee", lines=["hello"])
     stage.play(executing.place_pod, id="dddd5555ee", node="default-7f4k2", ready=True)
-    expect(page.locator(".log-row")).to_have_text(["09:00:00.000hello"])
+    expect(page.locator(".log-row")).to_have_text(["09:00:00.000 hello"])
     expect(page.locator("#log .empty")).to_have_count(0)
     expect(page.locator("#log-state")).to_contain_text("Following")
 
@@ -100,7 +100,7 @@ def test_scrolling_up_loads_all_lines_and_search_finds_them(stage: StageProcess,
     assert texts[80:] == LONG
     expect(page.locator("[data-earlier]")).to_have_count(0)
     assert page.locator("[data-day]").count() == 1
-    page.get_by_label("Search", exact=True).fill("epoch 169")
+    page.get_by_role("searchbox", name="Search").fill("epoch 169")
     expect(page.locator("#log-found")).to_contain_text("11 of 1,780 lines")
     page.keyboard.press("Enter")
     expect(page.locator(".log-current")).to_contain_text("epoch 1699")
@@ -135,7 +135,7 @@ def test_everything_works_without_javascript(stage: StageProcess, visit: Visit) 
     page.get_by_role("link", name="Earlier lines").click()
     expect(rows.last).to_contain_text("epoch 1199")
     page.get_by_role("link", name="Back to the newest lines").click()
-    page.get_by_label("Search", exact=True).fill("epoch 7:")
+    page.get_by_role("searchbox", name="Search").fill("epoch 7:")
     page.get_by_role("button", name="Search whole log").click()
     expect(rows).to_have_count(1)
     page.get_by_label("Time").uncheck()
@@ -157,7 +157,7 @@ def test_axe_finds_nothing(stage: StageProcess, visit: Visit, name: str, scheme:
     for width in (1440, 390):
         page = visit("olga-operator", paths[name], width=width, scheme=scheme)
         expect(page.locator(".log-row").last).to_be_visible()
-        page.get_by_label("Search", exact=True).fill("step 39")
+        page.get_by_role("searchbox", name="Search").fill("step 39")
         expect(page.locator("#log-found")).to_contain_text("lines")
         if folder := os.environ.get("GRID_SCREENSHOTS"):
             page.screenshot(path=Path(folder) / f"log-{name}-{width}-{scheme}.png", full_page=True)

@@ -193,7 +193,7 @@ def test_the_logs_of_all_pods_are_one_in_the_order_of_time(
     for pod, lines in logs.items():
         cluster.set_log(pod, lines, namespace=NAMESPACE, container="run")
     page = text(people.owner, running, "log/")
-    assert re.findall(r"<b class=\"ansi-\d+\">(\w+)</b><code>(.*?)</code>", page) == [
+    assert re.findall(r"<b class=\"ansi-\d+\">(\w+)</b>\s*<code>(.*?)</code>", page) == [
         ("head", "scheduler up"),
         ("aaaaa", "hello &lt;b&gt;"),
         ("aaaaa", "  more of it"),

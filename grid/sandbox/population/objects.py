@@ -203,9 +203,12 @@ def _pod_spec(execution: SimulatedExecution, component: str) -> Object:
     volumes: list[Object] = [
         {"name": name, "persistentVolumeClaim": {"claimName": claim}} for name, claim in claims.items()
     ]
+    volumes.append({"name": "runtime", "emptyDir": {"sizeLimit": "20Gi"}})
+    if execution.kind == "workspace":
+        volumes.append(_settings_volume(execution))
     return {
         "containers": [_container(execution, component)],
-        "volumes": [*volumes, {"name": "runtime", "emptyDir": {"sizeLimit": "20Gi"}}],
+        "volumes": volumes,
         "restartPolicy": "Always" if component else "Never" if execution.kind == "job" else "OnFailure",
         "terminationGracePeriodSeconds": 30,
         "nodeSelector": {NODE_POOL: tier.pool},
@@ -229,8 +232,21 @@ def _pod_spec(execution: SimulatedExecution, component: str) -> Object:
     }
 
 
+def _settings_volume(execution: SimulatedExecution) -> Object:
+    """Return the volume with what JupyterLab is told, as `grid.launch.jupyter` makes it."""
+    file = "default_setting_overrides.json"
+    items = [{"key": file, "path": f"labconfig/{file}"}]
+    config_map = {"name": execution.name, "items": items, "optional": True, "defaultMode": 420}
+    return {"name": "jupyter", "configMap": config_map}
+
+
 def _container(execution: SimulatedExecution, component: str) -> Object:
     requests = execution.tier.requests
+    is_workspace = execution.kind == "workspace"
+    told: list[Object] = [{"name": "JUPYTER_CONFIG_PATH", "value": "/etc/grid/jupyter"}] if is_workspace else []
+    mounted: list[Object] = (
+        [{"name": "jupyter", "mountPath": "/etc/grid/jupyter", "readOnly": True}] if is_workspace else []
+    )
     return {
         "name": "run",
         "image": execution.environment.image,
@@ -245,12 +261,14 @@ def _container(execution: SimulatedExecution, component: str) -> Object:
             {"name": "JUPYTER_RUNTIME_DIR", "value": "/run/grid"},
             {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP", "apiVersion": "v1"}}},
             {"name": "JUPYTER_TOKEN", "valueFrom": {"secretKeyRef": {"name": execution.name, "key": "token"}}},
+            *told,
         ],
         "resources": {"requests": requests, "limits": {**requests, "ephemeral-storage": "20Gi"}},
         "volumeMounts": [
             {"name": "project", "mountPath": "/mnt/project"},
             {"name": "home", "mountPath": "/home/grid"},
             {"name": "runtime", "mountPath": "/run/grid"},
+            *mounted,
         ],
         "readinessProbe": {
             "tcpSocket": {"port": 8888},

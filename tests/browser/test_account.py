@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import administering
-from tests.browser.accessibility import serious
+from tests.browser.accessibility import violations
 from tests.browser.conftest import Visit
 from tests.browser.stage import StageProcess
 
@@ -66,5 +66,5 @@ def test_the_pages_are_accessible_and_fit(visit: Visit, forgiven: list[str], wid
 
 def look_at(page: Page, name: str, width: int) -> None:
     expect(page.locator("h1")).to_be_visible()
-    assert serious(page) == [], name
+    assert violations(page) == [], name
     assert page.evaluate("document.documentElement.scrollWidth") <= width, name

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser import administering
-from tests.browser.accessibility import serious
+from tests.browser.accessibility import violations
 from tests.browser.conftest import Visit
 from tests.browser.stage import StageProcess
 
@@ -186,5 +186,5 @@ def look_at(page: Page, name: str, width: int) -> None:
     """With everything open that can be opened."""
     expect(page.locator("h1")).to_be_visible()
     page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
-    assert serious(page) == [], name
+    assert violations(page) == [], name
     assert page.evaluate("document.documentElement.scrollWidth") <= width, name

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.browser import clustering
-from tests.browser.accessibility import serious
+from tests.browser.accessibility import violations
 from tests.browser.conftest import Visit
 from tests.browser.following import follow, not_reloaded
 from tests.browser.stage import StageProcess
@@ -145,5 +145,5 @@ def test_axe_finds_nothing_serious(stage: StageProcess, visit: Visit, name: str)
                 expect(page.locator(".uplot canvas")).to_be_visible()
             if folder := os.environ.get("GRID_SCREENSHOTS"):
                 page.screenshot(path=Path(folder) / f"{name}-{width}-{scheme}.png", full_page=True)
-            assert serious(page) == []
+            assert violations(page) == []
             assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser import administering
-from tests.browser.accessibility import serious
+from tests.browser.accessibility import violations
 from tests.browser.conftest import Visit
 from tests.browser.stage import StageProcess
 
@@ -138,7 +138,7 @@ def test_axe_finds_nothing_serious(visit: Visit, width: int, scheme: str, forgiv
         if folder := os.environ.get("GRID_SCREENSHOTS"):
             page.screenshot(path=f"{folder}/configuration-{name}-{width}-{scheme}.png")
         page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
-        assert serious(page) == [], name
+        assert violations(page) == [], name
         assert page.evaluate("document.documentElement.scrollWidth") <= width, name
 
     look_at("page")

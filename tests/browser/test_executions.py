@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import executing, scenes
-from tests.browser.accessibility import serious
+from tests.browser.accessibility import violations
 from tests.browser.conftest import Visit
 from tests.browser.following import follow, not_reloaded
 from tests.browser.stage import StageProcess
@@ -128,7 +128,7 @@ def test_a_list_that_takes_long_says_how_far_it_is_and_becomes_whole_by_itself(
             re.compile(r"Looked at \d of \d+ executions so far")
         )
         page = visit("olga-operator", "/executions/?sort=-name")
-        assert serious(page) == []
+        assert violations(page) == []
         if folder := os.environ.get("GRID_SCREENSHOTS"):
             for shown in (plain, page):
                 shown.screenshot(path=Path(folder) / f"unfinished-{shown.viewport_size['width']}.png")  # type: ignore[index]
@@ -152,5 +152,5 @@ def test_axe_finds_nothing_serious(stage: StageProcess, visit: Visit, name: str,
         expect(page.locator("h1")).to_be_visible()
         if folder := os.environ.get("GRID_SCREENSHOTS"):
             page.screenshot(path=Path(folder) / f"{name}-{width}-{scheme}.png", full_page=True)
-        assert serious(page) == []
+        assert violations(page) == []
         assert page.evaluate("document.documentElement.scrollWidth") <= width

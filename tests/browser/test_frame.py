@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import executing
-from tests.browser.accessibility import serious
+from tests.browser.accessibility import violations
 from tests.browser.conftest import Visit
 from tests.browser.following import follow
 from tests.browser.stage import StageProcess
@@ -37,7 +37,7 @@ def test_a_question_is_a_dialog_that_escape_closes_and_that_is_a_page_without_a_
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("It belongs to alice.")
     expect(dialog.get_by_role("link", name="Keep it running")).to_be_focused()
-    assert not serious(page)
+    assert not violations(page)
     page.keyboard.press("Escape")
     expect(dialog).to_be_hidden()
     expect(page.locator("#head")).to_contain_text("Running")
@@ -58,7 +58,7 @@ def test_several_executions_are_selected_and_stopped_after_one_question(visit: V
     for number in range(wanted):
         boxes.nth(number).check()
     expect(bar).to_contain_text(f"{wanted} selected")
-    assert not serious(page)
+    assert not violations(page)
     bar.get_by_role("button", name="Stop").click()
     page.get_by_role("dialog").get_by_role("button", name="Stop").click()
     expect(page.locator(".notice")).to_contain_text("were asked to stop.")

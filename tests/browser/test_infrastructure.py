@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import scenes
-from tests.browser.accessibility import serious
+from tests.browser.accessibility import violations
 from tests.browser.conftest import Visit
 from tests.browser.following import follow, not_reloaded
 from tests.browser.stage import StageProcess
@@ -121,7 +121,7 @@ def test_axe_finds_nothing_serious(
     for width in (1440, 390):
         page = visit("olga-operator", path, width=width, scheme=scheme)
         expect(page.locator("h1")).to_be_visible()
-        assert serious(page) == []
+        assert violations(page) == []
         assert page.evaluate("document.documentElement.scrollWidth") <= width
     forgiven.append("404")
 

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.browser import launching
-from tests.browser.accessibility import serious
+from tests.browser.accessibility import violations
 from tests.browser.conftest import ANYTHING, Visit
 from tests.browser.stage import StageProcess
 
@@ -227,5 +227,5 @@ def keep(page: Page, name: str, width: int, scheme: str) -> None:
 def look_at(page: Page, name: str, width: int, scheme: str) -> None:
     expect(page.locator("h1")).to_be_visible()
     keep(page, name, width, scheme)
-    assert serious(page) == [], name
+    assert violations(page) == [], name
     assert page.evaluate("document.documentElement.scrollWidth") <= width, name

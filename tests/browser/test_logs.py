@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import clustering, executing, scenes
-from tests.browser.accessibility import serious
+from tests.browser.accessibility import violations
 from tests.browser.conftest import ANYTHING, Visit
 from tests.browser.stage import StageProcess
 
@@ -161,5 +161,5 @@ def test_axe_finds_nothing(stage: StageProcess, visit: Visit, name: str, scheme:
         expect(page.locator("#log-found")).to_contain_text("lines")
         if folder := os.environ.get("GRID_SCREENSHOTS"):
             page.screenshot(path=Path(folder) / f"log-{name}-{width}-{scheme}.png", full_page=True)
-        assert serious(page) == []
+        assert violations(page) == []
         assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser import overviewing, scenes
-from tests.browser.accessibility import serious
+from tests.browser.accessibility import violations
 from tests.browser.conftest import Visit
 from tests.browser.following import follow, not_reloaded
 from tests.browser.stage import StageProcess
@@ -76,7 +76,7 @@ def test_axe_finds_nothing_serious(stage: StageProcess, visit: Visit, scheme: st
         page = visit(person, PATH, width=width, scheme=scheme)
         expect(page.locator("#pool-map a.n")).to_have_count(166)
         expect(page.locator("#freshness")).to_have_text("Live")
-        assert serious(page) == []
+        assert violations(page) == []
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         if folder := os.environ.get("GRID_SCREENSHOTS"):
             page.screenshot(path=Path(folder) / f"overview-{person}-{width}-{scheme}.png", full_page=True)

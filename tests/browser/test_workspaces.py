@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import executing
-from tests.browser.accessibility import serious
+from tests.browser.accessibility import violations
 from tests.browser.conftest import Visit
 from tests.browser.following import follow, not_reloaded
 from tests.browser.stage import StageProcess
@@ -80,5 +80,5 @@ def test_axe_finds_nothing_serious(stage: StageProcess, visit: Visit, scheme: st
             expect(page.locator("h1")).to_be_visible()
             if folder := os.environ.get("GRID_SCREENSHOTS"):
                 page.screenshot(path=Path(folder) / f"workspaces-{name}-{width}-{scheme}.png", full_page=True)
-            assert serious(page) == [], name
+            assert violations(page) == [], name
             assert page.evaluate("document.documentElement.scrollWidth") <= width, name

@@ -17,6 +17,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from dashboard.access import admin_required
+from dashboard.archiving import archiving_means
 from dashboard.forms.administration import CatalogueForm, EnvironmentForm, ProjectForm, TierForm
 from dashboard.viewmodels.administration import (
     HistoryLine,
@@ -119,10 +120,21 @@ async def catalogue_edit(request: HttpRequest, catalogue: EditedKind, id: str = 
     return answer
 
 
-@require_POST
+@require_http_methods(["GET", "HEAD", "POST"])
 @admin_required
-def catalogue_archive(request: HttpRequest, catalogue: EditedKind, id: str) -> HttpResponseRedirect:
-    """Archive the object, or restore an archived one. Objects that executions refer to are never deleted."""
+def catalogue_archive(request: HttpRequest, catalogue: EditedKind, id: str) -> HttpResponse:
+    """Archive the object, after a question that says who uses it, or restore an archived one. Objects that executions refer to are
+    never deleted."""
+    if request.method != "POST":
+        asked: Any = get_object_or_404(catalogue.model, pk=id, is_archived=False)
+        context = {
+            "catalogue": catalogue,
+            "object": asked,
+            "object_name": str(asked),
+            "archive_name": f"{catalogue.singular}-archive",
+            "consequences": archiving_means(asked),
+        }
+        return render(request, "dashboard/catalogue_archive.html", context)
     with transaction.atomic():
         instance: Any = get_object_or_404(catalogue.model.objects.select_for_update(no_key=True), pk=id)  # type: ignore[attr-defined]
         before = audit.snapshot(instance)

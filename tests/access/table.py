@@ -150,6 +150,7 @@ GET  tier-new                                    login    403      403      403 
 POST tier-new                                    login    403      403      403      403      403      403      403      403      400
 GET  tier                    small               login    403      403      403      403      403      403      403      403      200
 POST tier                    small               login    403      403      403      403      403      403      403      403      400
+GET  tier-archive            small               login    403      403      403      403      403      403      403      403      200
 POST tier-archive            small               login    403      403      403      403      403      403      403      403      302
 POST tier-revert             small               login    403      403      403      403      403      403      403      403      302
 GET  environments                                login    403      403      403      403      403      403      403      403      200
@@ -157,6 +158,7 @@ GET  environment-new                             login    403      403      403 
 POST environment-new                             login    403      403      403      403      403      403      403      403      400
 GET  environment             jupyterlab          login    403      403      403      403      403      403      403      403      200
 POST environment             jupyterlab          login    403      403      403      403      403      403      403      403      400
+GET  environment-archive     jupyterlab          login    403      403      403      403      403      403      403      403      200
 POST environment-archive     jupyterlab          login    403      403      403      403      403      403      403      403      302
 POST environment-revert      jupyterlab          login    403      403      403      403      403      403      403      403      302
 GET  projects                                    login    403      403      403      403      403      403      403      403      200
@@ -164,6 +166,7 @@ GET  project-new                                 login    403      403      403 
 POST project-new                                 login    403      403      403      403      403      403      403      403      400
 GET  project                 churn               login    403      403      403      403      403      403      403      403      200
 POST project                 churn               login    403      403      403      403      403      403      403      403      400
+GET  project-archive         churn               login    403      403      403      403      403      403      403      403      200
 POST project-archive         churn               login    403      403      403      403      403      403      403      403      302
 POST project-revert          churn               login    403      403      403      403      403      403      403      403      302
 GET  configuration                               login    403      403      403      403      403      403      403      403      200

@@ -127,7 +127,8 @@ def test_a_change_is_in_the_history_and_can_be_taken_back(visit: Visit) -> None:
 
 def test_what_is_archived_can_be_restored(visit: Visit) -> None:
     page = visit(ADMIN, "/projects/vision/")
-    page.get_by_role("button", name="Archive").click()
+    page.get_by_role("link", name="Archive").click()
+    page.get_by_role("button", name="Archive it").click()
     archived = page.get_by_role("region", name="Archived")
     expect(archived.get_by_role("link")).to_have_text(["Product photos"])
     archived.get_by_role("link").click()
@@ -158,7 +159,8 @@ def test_everything_works_without_javascript(visit: Visit, forgiven: list[str]) 
     expect(page.locator("tbody tr").first).to_contain_text("Tolerations")
     page.get_by_role("button", name="Undo").first.click()
     expect(page.get_by_label("Tolerations")).to_have_value("")
-    page.get_by_role("button", name="Archive").click()
+    page.get_by_role("link", name="Archive").click()
+    page.get_by_role("button", name="Archive it").click()
     expect(page.get_by_role("region", name="Archived")).to_contain_text("Tiny")
     forgive_refusals(forgiven)
 

@@ -11,6 +11,7 @@ from grid.models.dataplane import LOCAL
 from grid.runtime import new_runtime, using_runtime
 from tests.conftest import People
 from tests.dashboard.administering import CLUSTER_ENVIRONMENT, TIER, version_of
+from tests.dashboard.executing import make_environment, make_execution, make_project, make_tier, make_workspace
 from tests.support.cluster import FakeCluster
 from tests.support.frozen import on_tier
 
@@ -227,3 +228,25 @@ def test_who_edits_a_tier_is_told_of_the_heads_on_it(admin: Client, people: Peop
         )  # fmt: skip
     assert admin.get("/tiers/small/").context["in_use"].startswith("2 active executions use it.")
     assert admin.get("/tiers/other/").context["in_use"].startswith("1 active execution uses it.")
+
+
+def test_the_question_before_archiving_says_who_uses_it(admin: Client, people: People) -> None:
+    tier = make_tier("busy", is_default=True)
+    project = make_project(people.owner, people.teammate)
+    for user in (people.owner, people.owner, people.teammate):
+        make_execution(user, project, tier=tier)
+    make_workspace(people.owner, project, tier=tier)
+    question = admin.get("/tiers/busy/archive/").content.decode()
+    assert "3 executions of 2 people use it now and will go on" in question
+    assert "1 workspace was launched with it: whoever resumes one has to choose another." in question
+    assert "It is the default tier" in question
+    assert "Its 2 members can launch nothing in it." in admin.get("/projects/churn/archive/").content.decode()
+    assert "1 workspace of it cannot be resumed until it is restored." in admin.get("/projects/churn/archive/").text
+    unused = make_environment("unused", name="Unused <b>")
+    assert "Nothing that runs or waits uses it." in admin.get(f"/environments/{unused.pk}/archive/").text
+    assert not HardwareTier.objects.filter(is_archived=True).exists()
+
+
+def test_what_is_archived_already_is_not_asked_about(admin: Client) -> None:
+    make_tier("old", is_archived=True)
+    assert admin.get("/tiers/old/archive/").status_code == 404

@@ -14,6 +14,7 @@ from asgiref.sync import sync_to_async
 from django.urls import Resolver404, resolve
 
 from dashboard.access import viewer_of
+from dashboard.home_records import HomeRecords
 from dashboard.pages.home import HomePage
 from dashboard.viewmodels.workspaces import WorkspaceExecution, WorkspaceRecord, fitting_button
 from dashboard.workspace_records import EXECUTIONS_PER_PAGE, PER_PAGE
@@ -334,11 +335,12 @@ def test_deleting_twice_leads_to_the_list_and_only_its_owner_there(people: Peopl
 async def test_what_was_read_before_somebody_asked_anew_is_not_shown_to_the_next(
     people: People, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    home, released, answers = HomePage(), asyncio.Event(), [["old"], []]
+    old, new = (HomeRecords((), maximum, (), ()) for maximum in (1, 2))
+    home, released, answers = HomePage(), asyncio.Event(), [old, new]
 
-    async def slow(*_: Any) -> list[str]:
+    async def slow(*_: Any) -> HomeRecords:
         answer = answers.pop(0)
-        if answer:
+        if answer is old:
             await released.wait()
         return answer
 
@@ -348,10 +350,10 @@ async def test_what_was_read_before_somebody_asked_anew_is_not_shown_to_the_next
     first = asyncio.create_task(home.read(runtime, viewer, None))
     await asyncio.sleep(0)
     home.forget(viewer.id)
-    assert await home.read(runtime, viewer, None) == []
+    assert await home.read(runtime, viewer, None) is new
     released.set()
     await first
-    assert await home.read(runtime, viewer, None) == []
+    assert await home.read(runtime, viewer, None) is new
 
 
 def test_a_foreign_site_can_do_nothing(people: People, stopped: Workspace) -> None:

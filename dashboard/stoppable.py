@@ -11,7 +11,12 @@ from grid.models import Execution, Membership
 def stoppable(viewer: Viewer, ids: Collection[str]) -> list[StopLine]:
     """Return those of the executions that the viewer may see, in the order of their launch."""
     roles = dict(Membership.objects.filter(user=viewer.id).values_list("project_id", "role"))
-    rows = Execution.objects.filter(pk__in=ids).select_related("owner", "project").order_by("requested_at", "pk")
+    rows = (
+        Execution.objects.filter(pk__in=ids)
+        .select_related("owner", "project")
+        .defer("spec")
+        .order_by("requested_at", "pk")
+    )
     clusters = Execution.objects.filter(attached_to__in=ids, settled_at__isnull=True, ended_at__isnull=True)
     attached = {row.attached_to_id: str(row) for row in clusters}
     return [

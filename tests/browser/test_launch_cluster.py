@@ -117,6 +117,16 @@ def test_another_framework_brings_its_environments_and_says_that_versions_differ
     expect(estimate(page)).to_contain_text("JupyterLab has Dask 2026.8.0 and the cluster would have 2026.7.1")
 
 
+def test_a_notebook_made_for_one_framework_brings_it_to_its_cluster(stage: StageProcess, visit: Visit) -> None:
+    stage.play(launching.offer_ray_notebook)
+    page = form(visit, "/launch/")
+    page.get_by_label("Attach a cluster").check()
+    expect(framework(page, "Dask")).to_be_checked()
+    page.get_by_role("radio", name="Ray notebook").check()
+    expect(framework(page, "Ray")).to_be_checked()
+    expect(page.get_by_label("Environment of the cluster")).to_contain_text("Ray (Ray 2.60.0)")
+
+
 def test_a_cluster_is_launched_with_the_keyboard_alone(stage: StageProcess, visit: Visit, forgiven: list[str]) -> None:
     page = form(visit, "/launch/")
     tab_to(page, page.get_by_label("Attach a cluster"))

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 from asgiref.sync import sync_to_async
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, Group
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest
 
@@ -101,6 +101,16 @@ def viewers_of(users: Collection[SessionUser]) -> dict[int, Viewer]:
         return Role.ADMIN if user.is_superuser else roles.get(user.pk, Role.PRACTITIONER)
 
     return {user.pk: Viewer(id=user.pk, username=user.username, role=role(user)) for user in users}
+
+
+def assign_role(user: User, role: Role) -> None:
+    """Give the user this role and no other. An admin also enters Django's own admin."""
+    user.is_superuser = user.is_staff = role is Role.ADMIN
+    user.save(update_fields=["is_superuser", "is_staff"])
+    user.groups.remove(*Group.objects.filter(name__in=GROUPS))
+    for name, granted in GROUPS.items():
+        if granted is role:
+            user.groups.add(Group.objects.get_or_create(name=name)[0])
 
 
 def _highest(groups: Iterable[str]) -> Role:

@@ -28,6 +28,11 @@ class AccountBackend(ModelBackend):
         return user if isinstance(user, User) and (settings.DEMO or not _is_demo(user)) else None
 
 
+def may_log_in(user: User, request: HttpRequest) -> bool:
+    """Return whether the account may log in from where the request comes from, whatever proves who asks."""
+    return user.is_active and (not _is_demo(user) or _is_local(request))
+
+
 def _is_demo(user: User) -> bool:
     return user.groups.filter(name=DEMO_GROUP).exists()
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from axes.handlers.proxy import AxesProxyHandler
-from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm
+from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm, SetPasswordForm
 from django.contrib.auth.signals import user_login_failed
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest
@@ -56,6 +56,24 @@ class OwnPasswordForm(PasswordChangeForm):
         except ValidationError as error:
             user_login_failed.send(sender=__name__, credentials=credentials, request=self._request)
             raise _locked_error(self._request) or error from None
+
+
+class JoinForm(SetPasswordForm):  # type: ignore[type-arg]
+    """A first or another password, set through a link. A valid form's `user` has the new password, hashed and not stored yet."""
+
+    def __init__(self, user: User, *args: Any, request: HttpRequest, **kwargs: Any) -> None:
+        super().__init__(user, *args, **kwargs)
+        self._request = request
+
+    def clean(self) -> dict[str, Any]:
+        data = super().clean() or self.cleaned_data
+        if not self.errors:
+            try:
+                with hashing_queue.turn(client_network(self._request)):
+                    self.user.set_password(data["new_password1"])
+            except TooBusy:
+                raise ValidationError(_BUSY_SENTENCE, code=BUSY) from None
+        return data
 
 
 def lock_met_by(request: HttpRequest | None) -> Lock | None:

@@ -43,6 +43,7 @@ _SECTIONS = (
             ("tiers", "Tiers", Permission.ADMINISTER),
             ("environments", "Environments", Permission.ADMINISTER),
             ("projects", "Projects", Permission.ADMINISTER),
+            ("people", "People", Permission.ADMINISTER),
             ("logins", "Logins", Permission.ADMINISTER),
             ("configuration", "Configuration", Permission.ADMINISTER),
         ),

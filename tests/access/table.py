@@ -1,13 +1,12 @@
 """Who gets which answer: every page, form and websocket by every role, and what the proxy lets through. `test_table` and `test_proxy`
 ask each of them, and fail for an address or a method that has no row here.
 
-Roles: nobody is logged in as `nobody`; `owner` has launched the executions named workspace and cluster in a project that `lead`
-owns, `member` contributes to and `viewer` only looks at; `former` was a member too and has launched left-workspace and
-left-cluster; `viewer` contributed once and has launched viewed-workspace and viewed-cluster; what is named notebook is a stopped
-workspace of the same three people; a `stranger` has nothing to do with
-it; an `auditor` sees everything and does nothing. Answers: a status, `login` for a way to the login page (by a redirect; of a
-websocket, a goodbye that says so), `open` or `refused` for a websocket, `in` for whatever Django's admin answers to an admin. 422
-and 400 refuse a form, not a person.
+Roles: nobody is logged in as `nobody`; `owner` has launched the executions named workspace and cluster in a project that `lead` owns,
+`member` contributes to and `viewer` only looks at; `former` was a member too and has launched left-workspace and left-cluster;
+`viewer` contributed once and has launched viewed-workspace and viewed-cluster; what is named notebook is a stopped workspace of the
+same three people; a `stranger` has nothing to do with it; `invited` has a link and no password yet; an `auditor` sees everything and
+does nothing. Answers: a status, `login` for a way to the login page (by a redirect; of a websocket, a goodbye that says so), `open` or
+`refused` for a websocket, `in` for whatever Django's admin answers to an admin. 422 and 400 refuse a form, not a person.
 
 What begins with `proxy:` is asked of the proxy, on the origin of the execution or, without one, of all of them. There everybody but
 nobody holds a secret, as if it were left over from a time when he might open it; the execution's program answers 200.
@@ -25,6 +24,10 @@ GET  login                                       200      302      302      302 
 POST login                                       200      302      302      302      302      302      302      302      302      302
 POST logout                                      login    login    login    login    login    login    login    login    login    login
 POST table-view                                  login    302      302      302      302      302      302      302      302      302
+GET  join                    no-such             410      410      410      410      410      410      410      410      410      410
+POST join                    no-such             410      410      410      410      410      410      410      410      410      410
+GET  join                    invited             302      302      302      302      302      302      302      302      302      302
+POST join                    invited             302      302      302      302      302      302      302      302      302      302
 POST theme                                       302      302      302      302      302      302      302      302      302      302
 GET  favicon                                     302      302      302      302      302      302      302      302      302      302
 GET  healthz                                     200      200      200      200      200      200      200      200      200      200
@@ -171,6 +174,17 @@ POST project-archive         churn               login    403      403      403 
 POST project-revert          churn               login    403      403      403      403      403      403      403      403      302
 GET  configuration                               login    403      403      403      403      403      403      403      403      200
 POST configuration                               login    403      403      403      403      403      403      403      403      302
+GET  people                                      login    403      403      403      403      403      403      403      403      200
+GET  person-invite                               login    403      403      403      403      403      403      403      403      200
+POST person-invite                               login    403      403      403      403      403      403      403      403      400
+GET  person                  stranger            login    403      403      403      403      403      403      403      403      200
+POST person-role             stranger            login    403      403      403      403      403      403      403      403      302
+GET  person-link             stranger            login    403      403      403      403      403      403      403      403      200
+POST person-link             stranger            login    403      403      403      403      403      403      403      403      200
+GET  person-deactivate       stranger            login    403      403      403      403      403      403      403      403      200
+POST person-deactivate       stranger            login    403      403      403      403      403      403      403      403      302
+POST person-activate         stranger            login    403      403      403      403      403      403      403      403      302
+POST person-sessions-end     stranger            login    403      403      403      403      403      403      403      403      302
 GET  logins                                      login    403      403      403      403      403      403      403      403      200
 POST login-unlock                                login    403      403      403      403      403      403      403      403      302
 GET  components                                  login    403      403      403      403      403      403      403      403      200

@@ -6,9 +6,12 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import Group
+from django.contrib.auth.tokens import default_token_generator
 from django.db import transaction
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
+from django.utils.encoding import force_bytes
+from django.utils.http import urlsafe_base64_encode
 
 from grid.centralconfig import UNNEEDED_SECONDS
 from grid.kube.resources import NODES, PODS
@@ -66,6 +69,10 @@ class World:
         if not row.target:
             return {}
         execution = self.executions.get(row.target)
+        if row.route == "join":
+            return _link(self.people["invited"]) if row.target == "invited" else {"uidb64": "x", "token": "x"}
+        if row.route.startswith("person"):
+            return {"id": self.people[row.target].pk}
         if row.route == "node":
             return {"name": row.target}
         if row.route in ("pod", "pod-log"):
@@ -98,6 +105,7 @@ _BODIES: dict[str, dict[str, Any]] = {
     "configuration": {"base": "{}", "do": "save", UNNEEDED_SECONDS.key: "60"},
     "demonstration-size": {"pods": "100", "churn": "1"},
     "demonstration-failure": {"failure": "bad-image"},
+    "person-role": {"role": "auditor"},
     "login-unlock": {"scope": "name", "name": "owner", "address": ""},
 }
 
@@ -123,9 +131,17 @@ def build() -> World:
     }
     project.members.remove(people["former"])
     project.members.add(people["viewer"], through_defaults={"role": "viewer"})
+    people["invited"] = User.objects.create_user(username="invited")
     entry = AuditEntry.objects.create(actor_name="admin", action="changed", object_type="", object_id="", changes={})
     cookies = {name: cookie_of(user) for name, user in people.items()}
     return World(people, cookies, executions, workspaces, entry)
+
+
+def _link(user: User) -> dict[str, str]:
+    return {
+        "uidb64": urlsafe_base64_encode(force_bytes(user.pk)),
+        "token": default_token_generator.make_token(user),
+    }
 
 
 def _cluster(owner: User, project: Project) -> Execution:

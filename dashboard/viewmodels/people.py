@@ -1,0 +1,113 @@
+"""Puts people's accounts into words: states, rows of the list, and what deactivating one does; pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Protocol
+
+from grid.wording import duration, listed, plural
+
+_NAMED = 2  # projects in a row of the list
+
+
+class PersonState(StrEnum):
+    ACTIVE = "active"
+    INVITED = "invited"
+    DEACTIVATED = "deactivated"
+
+
+STATE_TONES = {PersonState.ACTIVE: "ok", PersonState.INVITED: "wait", PersonState.DEACTIVATED: "neutral"}
+# What each role may do beyond the person's own projects.
+ROLE_WORDS = {
+    "practitioner": "launches in projects",
+    "auditor": "also sees everything",
+    "operator": "also stops and changes what others run",
+    "admin": "also edits tiers, environments, projects, people and settings",
+}
+
+
+class AccountLike(Protocol):
+    """The part of `grid.models.User` that is used here."""
+
+    @property
+    def pk(self) -> int: ...
+    @property
+    def username(self) -> str: ...
+    @property
+    def is_active(self) -> bool: ...
+    @property
+    def last_login(self) -> datetime | None: ...
+    def has_usable_password(self) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class PersonRow:
+    """An account in the list of people; `tone` is its state's look."""
+
+    id: int
+    username: str
+    role: str
+    projects: str
+    last_login: datetime | None
+    state: str
+    tone: str
+
+
+def person_state(user: AccountLike) -> PersonState:
+    if not user.is_active:
+        return PersonState.DEACTIVATED
+    return PersonState.ACTIVE if user.has_usable_password() else PersonState.INVITED
+
+
+def person_row(user: AccountLike, role: str, projects: Sequence[str]) -> PersonRow:
+    state = person_state(user)
+    return PersonRow(
+        id=user.pk,
+        username=user.username,
+        role=role.capitalize(),
+        projects=projects_words(projects),
+        last_login=user.last_login,
+        state=state.value.capitalize(),
+        tone=STATE_TONES[state],
+    )
+
+
+def person_rows(
+    people: Iterable[AccountLike], roles: Mapping[int, str], projects: Mapping[int, Sequence[str]]
+) -> list[PersonRow]:
+    return [person_row(user, roles[user.pk], projects.get(user.pk, ())) for user in people]
+
+
+def projects_words(names: Sequence[str]) -> str:
+    """Return the first names and how many more there are; "" without any."""
+    more = len(names) - _NAMED
+    return listed([*names[:_NAMED], *([f"{more:,} more"] if more > 0 else [])]) if names else ""
+
+
+def valid_for(seconds: int) -> str:
+    """Return how long a link works: in days where it is days."""
+    days, rest = divmod(seconds, 24 * 60 * 60)
+    return plural(days, "day") if days and not rest else duration(timedelta(seconds=seconds))
+
+
+def deactivation_sentences(
+    *, sessions: int, waiting: int, running: int, grace: timedelta, owned: Sequence[str]
+) -> list[str]:
+    """Return what deactivating an account does to its sessions and executions, and what is kept."""
+    sentences = ["They are logged out and cannot log in."]
+    if sessions:
+        sentences = [f"{plural(sessions, 'session')} {'ends' if sessions == 1 else 'end'} now, and they cannot log in."]
+    if waiting:
+        sentences.append(
+            f"{plural(waiting, 'execution')} in the queue {'is' if waiting == 1 else 'are'} cancelled now."
+        )
+    if running:
+        verb = "is" if running == 1 else "are"
+        sentences.append(
+            f"{plural(running, 'active execution')} {verb} stopped after {duration(grace)}, unless you activate the account before."
+        )
+    sentences.append("Files, workspaces, projects and history are kept, and so is the role.")
+    if owned:
+        sentences.append(f"They stay the owner of {listed(owned)}; choose another owner on the project's page.")
+    return sentences

@@ -1,0 +1,200 @@
+"""The admins' pages of people: who may log in, with which role, since when; invitations, links, and closed accounts."""
+
+from datetime import timedelta
+
+from django.conf import settings
+from django.contrib import messages
+from django.core.exceptions import SuspiciousOperation
+from django.core.paginator import Page, Paginator
+from django.db import IntegrityError, transaction
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
+from django.utils.http import urlencode
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from dashboard import people as accounts
+from dashboard.access import Role, admin_required
+from dashboard.forms.people import InviteForm, PeopleFilterForm, RoleForm
+from dashboard.people import OwnAccount
+from dashboard.viewmodels.administration import history_lines
+from dashboard.viewmodels.listing import Paging
+from dashboard.viewmodels.logins import session_rows
+from dashboard.viewmodels.people import deactivation_sentences, person_row, person_rows, valid_for
+from grid import sessions
+from grid.centralconfig import ACCESS_LOST_TIMEOUT, value_of
+from grid.models import AuditEntry, Execution, Membership, State, User
+from grid.models.execution import ACTIVE_STATES
+
+_PAGE_LENGTH = 50
+_HISTORY_LENGTH = 50
+_LABELS = {
+    "role": "Role",
+    "state": "State",
+    "link": "Link to set a password",
+    "password": "Password",
+    "sessions": "Sessions",
+}
+
+
+@require_safe
+@admin_required
+def people(request: HttpRequest) -> HttpResponse:
+    form = PeopleFilterForm(request.GET)
+    conditions = form.conditions()
+    page = Paginator(accounts.matching(**conditions), _PAGE_LENGTH).get_page(request.GET.get("page"))
+    shown = list(page)
+    context = {
+        "form": form,
+        "rows": person_rows(shown, accounts.roles_of(shown), accounts.project_names(shown)),
+        "conditions": conditions,
+        "paging": _paging(page, conditions),
+        "now": timezone.now(),
+    }
+    return render(request, "dashboard/people.html", context)
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+@admin_required
+def invite(request: HttpRequest) -> HttpResponse:
+    """Make an account without a password, and show the link with which its owner sets one."""
+    form = InviteForm(request.POST if request.method == "POST" else None)
+    if form.is_valid():
+        actor = _actor(request)
+        try:
+            with transaction.atomic():
+                user = accounts.invite(form.instance, Role(form.cleaned_data["role"]), actor=actor)
+        except IntegrityError:
+            form.add_error("username", "Somebody has this name already.")
+        else:
+            return _link_page(request, *accounts.make_link(user.pk, actor=actor))
+    status = 400 if form.is_bound else 200
+    return render(request, "dashboard/person_invite.html", {"form": form}, status=status)
+
+
+@require_safe
+@admin_required
+def person(request: HttpRequest, id: int) -> HttpResponse:
+    user = get_object_or_404(User, pk=id)
+    now = timezone.now()
+    role = accounts.roles_of([user])[user.pk]
+    entries = AuditEntry.objects.filter(object_type=accounts.OBJECT_TYPE, object_id=str(id))[:_HISTORY_LENGTH]
+    context = {
+        "person": user,
+        "now": now,
+        "x": person_row(user, role, ()),
+        "is_own": user == request.user,
+        "form": RoleForm(initial={"role": role.value}),
+        "memberships": Membership.objects.filter(user=user).select_related("project").order_by("project__name"),
+        "sessions": session_rows(sessions.of_user(user, now), ""),
+        "history": history_lines(entries, _LABELS, is_reversible=False),
+    }
+    return render(request, "dashboard/person.html", context)
+
+
+@require_POST
+@admin_required
+def person_role(request: HttpRequest, id: int) -> HttpResponseRedirect:
+    form = RoleForm(request.POST)
+    if not form.is_valid():
+        raise SuspiciousOperation("There is no such role.")
+    role = Role(form.cleaned_data["role"])
+    try:
+        user = accounts.change_role(id, role, actor=_actor(request))
+    except OwnAccount:
+        messages.error(request, "You cannot change your own role. Ask another admin.")
+    else:
+        messages.success(request, f"{user} has the role {role} now.")
+    return redirect("person", id)
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+@admin_required
+def person_link(request: HttpRequest, id: int) -> HttpResponse:
+    """Ask, then make a link to set a password, and show it once: it is stored nowhere."""
+    user = get_object_or_404(User, pk=id, is_active=True)
+    if request.method == "POST":
+        return _link_page(request, *accounts.make_link(id, actor=_actor(request)))
+    context = {"person": user, "valid_for": valid_for(settings.PASSWORD_RESET_TIMEOUT)}
+    return render(request, "dashboard/person_link.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@admin_required
+def person_deactivate(request: HttpRequest, id: int) -> HttpResponse:
+    """Say what deactivating the account does, then do it."""
+    user = get_object_or_404(User, pk=id)
+    if request.method != "POST":
+        is_own = user == request.user
+        context = {"person": user, "is_own": is_own, "consequences": _consequences(user)}
+        return render(request, "dashboard/person_deactivate.html", context)
+    try:
+        accounts.set_active(id, False, actor=_actor(request))
+    except OwnAccount:
+        messages.error(request, "You cannot deactivate yourself. Ask another admin.")
+    else:
+        messages.success(request, f"{user} is deactivated and logged out everywhere.")
+    return redirect("person", id)
+
+
+@require_POST
+@admin_required
+def person_activate(request: HttpRequest, id: int) -> HttpResponseRedirect:
+    try:
+        user = accounts.set_active(id, True, actor=_actor(request))
+    except OwnAccount:
+        return redirect("person", id)
+    messages.success(request, f"{user} may log in again.")
+    return redirect("person", id)
+
+
+@require_POST
+@admin_required
+def person_sessions_end(request: HttpRequest, id: int) -> HttpResponseRedirect:
+    """End one session by its stored key, or all without a key."""
+    key = request.POST.get("session", "").replace("\0", "")
+    ended = accounts.end_sessions(id, key, actor=_actor(request))
+    messages.success(request, f"Ended sessions: {ended}." if ended else "Nothing was open any more.")
+    return redirect("person", id)
+
+
+def _link_page(request: HttpRequest, user: User, link: str) -> HttpResponse:
+    context = {
+        "person": user,
+        "link": link,
+        "valid_for": valid_for(settings.PASSWORD_RESET_TIMEOUT),
+        "is_invited": not user.has_usable_password(),
+    }
+    return render(request, "dashboard/person_link.html", context)
+
+
+def _consequences(user: User) -> list[str]:
+    active = Execution.objects.unsettled().filter(owner=user, state__in=ACTIVE_STATES)
+    waiting = active.filter(state=State.QUEUED).count()
+    owned = Membership.objects.filter(user=user, role=Membership.Role.OWNER, project__is_archived=False)
+    return deactivation_sentences(
+        sessions=sessions.of_user(user, timezone.now()).count(),
+        waiting=waiting,
+        running=active.count() - waiting,
+        grace=timedelta(seconds=value_of(ACCESS_LOST_TIMEOUT)),
+        owned=list(owned.order_by("project__name").values_list("project__name", flat=True)),
+    )
+
+
+def _paging(page: "Page[User]", conditions: dict[str, str]) -> Paging:
+    def link(number: int) -> str:
+        return "?" + urlencode(conditions | {"page": str(number)})
+
+    return Paging(
+        f"{page.start_index():,} to {page.end_index():,} of {page.paginator.count:,}",
+        link(page.previous_page_number()) if page.has_previous() else "",
+        link(page.next_page_number()) if page.has_next() else "",
+    )
+
+
+def _actor(request: HttpRequest) -> User:
+    assert isinstance(request.user, User)
+    return request.user

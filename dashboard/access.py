@@ -6,7 +6,7 @@ value, read from the database once per request or connection.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from enum import StrEnum
 from functools import wraps
 from typing import Any, Protocol, TypeVar
@@ -17,7 +17,7 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, Group
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest
 
-from grid.models import User
+from grid.models import Membership, User
 from grid.sessions import SessionUser
 
 _View = TypeVar("_View", bound=Callable[..., Any])
@@ -150,6 +150,18 @@ def may_read_execution(user: AnyUser, row: ExecutionLike) -> bool:
 def may_see_workspace(user: AnyUser, workspace: ExecutionLike) -> bool:
     """Return whether the user may see the workspace, by the same rule as for its executions."""
     return may_see_execution(user, workspace)
+
+
+def may_see_project(user: AnyUser, roles: Mapping[int, str]) -> bool:
+    """Return whether the user may see the project and who is in it (`roles` by user id): its members and all observers."""
+    viewer = viewer_of(user)
+    return viewer is not None and (viewer.id in roles or may_observe(viewer))
+
+
+def may_manage_project(user: AnyUser, roles: Mapping[int, str]) -> bool:
+    """Return whether the user may rename the project and change its members: its owner and admins."""
+    viewer = viewer_of(user)
+    return viewer is not None and (roles.get(viewer.id) == Membership.Role.OWNER or may_administer(viewer))
 
 
 def may_manage_workspace(user: AnyUser, workspace: ExecutionLike) -> bool:

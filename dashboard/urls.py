@@ -1,5 +1,7 @@
 """The URLs of all pages of the dashboard."""
 
+from typing import Any
+
 from django.urls import URLPattern, path, register_converter
 
 from dashboard.ids import IdConverter
@@ -24,6 +26,7 @@ from dashboard.views import (
     palette,
     people,
     preferences,
+    projects,
     stopping,
     workspaces,
 )
@@ -32,13 +35,15 @@ from dashboard.views.administration import ENVIRONMENTS, PROJECTS, TIERS, Edited
 register_converter(IdConverter, "id")
 
 
-def _catalogue(catalogue: EditedKind) -> list[URLPattern]:
-    """Return the URLs of one kind of object that admins edit."""
+def _catalogue(
+    catalogue: EditedKind, listing: Any = administration.catalogue_list, editing: Any = administration.catalogue_edit
+) -> list[URLPattern]:
+    """Return the URLs of one kind of object that admins edit; others than admins get something from `listing` and `editing` alone."""
     root, name, extra = catalogue.name, catalogue.singular, {"catalogue": catalogue}
     return [
-        path(f"{root}/", administration.catalogue_list, extra, name=root),
+        path(f"{root}/", listing, extra, name=root),
         path(f"{root}/new/", administration.catalogue_edit, extra, name=f"{name}-new"),
-        path(f"{root}/<str:id>/", administration.catalogue_edit, extra, name=name),
+        path(f"{root}/<str:id>/", editing, extra, name=name),
         path(f"{root}/<str:id>/archive/", administration.catalogue_archive, extra, name=f"{name}-archive"),
         path(
             f"{root}/<str:id>/take-back/<int:entry_id>/",
@@ -87,7 +92,8 @@ urlpatterns: list[URLPattern] = [
     path("workspaces/<id:id>/delete/", workspaces.workspace_delete, name="workspace-delete"),
     *_catalogue(TIERS),
     *_catalogue(ENVIRONMENTS),
-    *_catalogue(PROJECTS),
+    *_catalogue(PROJECTS, projects.projects, projects.project),
+    path("projects/<str:id>/members/", projects.project_member, name="project-member"),
     path("people/", people.people, name="people"),
     path("people/invite/", people.invite, name="person-invite"),
     path("people/<int:id>/", people.person, name="person"),

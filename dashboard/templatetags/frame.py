@@ -28,6 +28,7 @@ _SECTIONS = (
             ("executions", "Executions", None),
             ("workspaces", "Workspaces", None),
             ("launch", "Launch", None),
+            ("projects", "Projects", None),
         ),
     ),
     (
@@ -42,7 +43,6 @@ _SECTIONS = (
         (
             ("tiers", "Tiers", Permission.ADMINISTER),
             ("environments", "Environments", Permission.ADMINISTER),
-            ("projects", "Projects", Permission.ADMINISTER),
             ("people", "People", Permission.ADMINISTER),
             ("logins", "Logins", Permission.ADMINISTER),
             ("configuration", "Configuration", Permission.ADMINISTER),

@@ -13,11 +13,12 @@ from django.utils import timezone
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from dashboard.access import may_observe
+from dashboard.access import may_observe, role_of
 from dashboard.forms.login import BUSY, LoginForm, OwnPasswordForm, lock_met_by
 from dashboard.viewmodels.logins import session_rows
+from dashboard.viewmodels.people import ROLE_WORDS
 from grid import sessions
-from grid.models import User
+from grid.models import Membership, User
 from grid.sessions import stored_key
 
 _BUSY_SECONDS = 5
@@ -53,11 +54,15 @@ def admin_login(request: HttpRequest) -> HttpResponse:
 
 @require_GET
 def account(request: HttpRequest) -> HttpResponse:
-    """Show the user's own sessions."""
-    found = sessions.of_user(_user(request), timezone.now())
-    return render(
-        request, "dashboard/account.html", {"rows": session_rows(found, _this(request)), "now": timezone.now()}
-    )
+    """Show the user's own name, role, projects and sessions."""
+    user, now = _user(request), timezone.now()
+    context = {
+        "role": f"{role_of(user).value.capitalize()}: {ROLE_WORDS[role_of(user)]}",
+        "memberships": Membership.objects.filter(user=user).select_related("project").order_by("project__name"),
+        "rows": session_rows(sessions.of_user(user, now), _this(request)),
+        "now": now,
+    }
+    return render(request, "dashboard/account.html", context)
 
 
 @require_POST

@@ -164,11 +164,12 @@ POST environment             jupyterlab          login    403      403      403 
 GET  environment-archive     jupyterlab          login    403      403      403      403      403      403      403      403      200
 POST environment-archive     jupyterlab          login    403      403      403      403      403      403      403      403      302
 POST environment-revert      jupyterlab          login    403      403      403      403      403      403      403      403      302
-GET  projects                                    login    403      403      403      403      403      403      403      403      200
+GET  projects                                    login    200      200      200      200      200      200      200      200      200
 GET  project-new                                 login    403      403      403      403      403      403      403      403      200
 POST project-new                                 login    403      403      403      403      403      403      403      403      400
-GET  project                 churn               login    403      403      403      403      403      403      403      403      200
-POST project                 churn               login    403      403      403      403      403      403      403      403      400
+GET  project                 churn               login    200      200      200      200      404      404      200      200      200
+POST project                 churn               login    403      400      403      403      404      404      403      403      400
+POST project-member          churn               login    403      302      403      403      404      404      403      403      302
 GET  project-archive         churn               login    403      403      403      403      403      403      403      403      200
 POST project-archive         churn               login    403      403      403      403      403      403      403      403      302
 POST project-revert          churn               login    403      403      403      403      403      403      403      403      302

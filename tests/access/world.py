@@ -105,6 +105,7 @@ _BODIES: dict[str, dict[str, Any]] = {
     "configuration": {"base": "{}", "do": "save", UNNEEDED_SECONDS.key: "60"},
     "demonstration-size": {"pods": "100", "churn": "1"},
     "demonstration-failure": {"failure": "bad-image"},
+    "project-member": {"username": "viewer", "role": "contributor"},
     "person-role": {"role": "auditor"},
     "login-unlock": {"scope": "name", "name": "owner", "address": ""},
 }

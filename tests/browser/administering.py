@@ -97,10 +97,10 @@ async def changed_settings(stage: Stage) -> None:
 
 def _fill_people() -> None:
     User.objects.filter(username="nina").delete()
-    long = User.objects.get_or_create(username="wolfeschlegelsteinhausenbergerdorff" * 4)[0]
+    long = User.objects.get_or_create(username="hubert-wolfeschlegel")[0]
     User.objects.filter(pk=long.pk).update(is_active=False, last_login=datetime(2025, 1, 1, tzinfo=UTC))
 
 
 async def people(stage: Stage) -> None:
-    """A closed account with a name as long as may be; whoever an earlier test invited is gone."""
+    """A closed account with a long name; whoever an earlier test invited is gone."""
     await sync_to_async(_fill_people)()

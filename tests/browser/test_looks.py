@@ -21,6 +21,7 @@ PAGES = {
         "/launch/?kind=cluster",
         "/account/",
         "/account/password/",
+        "/projects/",
         "/executions/aaaa2222bb/",
         "/executions/aaaa2222bb/stop/",
         "/no-such-page/",
@@ -32,7 +33,17 @@ PAGES = {
         "/executions/aaaa2222bb/?tab=events",
         "/executions/ffff7777gg/",
     ],
-    "ada-admin": ["/", "/tiers/", "/tiers/new/", "/environments/", "/projects/", "/configuration/", "/logins/"],
+    "ada-admin": [
+        "/",
+        "/tiers/",
+        "/tiers/new/",
+        "/environments/",
+        "/projects/",
+        "/people/",
+        "/people/invite/",
+        "/configuration/",
+        "/logins/",
+    ],
 }
 
 

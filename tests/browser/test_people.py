@@ -27,7 +27,7 @@ def catalogues(stage: StageProcess) -> None:
 def look_at(page: Page, name: str) -> None:
     expect(page.locator("h1").first).to_be_visible()
     if folder := os.environ.get("GRID_SCREENSHOTS"):
-        page.screenshot(path=f"{folder}/people-{name}-{(page.viewport_size or {})['width']}.png", full_page=True)
+        page.screenshot(path=f"{folder}/people-{name}-{page.evaluate('innerWidth')}.png", full_page=True)
     assert [*faults(page), *violations(page)] == [], name
 
 
@@ -43,7 +43,7 @@ def set_password(page: Page) -> None:
     page.get_by_label("New password", exact=True).fill(PASSWORD)
     page.get_by_label("New password confirmation").fill(PASSWORD)
     page.get_by_role("button", name="Set password and log in").click()
-    expect(page.get_by_role("status")).to_have_text("Your password is set, and you are logged in.")
+    expect(page.locator(".notice-success")).to_have_text("Your password is set, and you are logged in.")
 
 
 @pytest.mark.parametrize(("width", "scheme"), SCREENS, ids=["wide", "phone"])
@@ -84,3 +84,22 @@ def test_the_pages_of_people_look_as_they_should(visit: Visit, width: int, schem
     look_at(page, "deactivate")
     page.get_by_role("dialog").get_by_role("link", name="Keep active").click()
     expect(page).to_have_url(re.compile(r"/people/\d+/$"))
+
+
+@pytest.mark.parametrize(("width", "scheme"), SCREENS, ids=["wide", "phone"])
+def test_an_owner_manages_a_project_and_a_member_looks(visit: Visit, width: int, scheme: str) -> None:
+    page = visit("alice", "/projects/", width=width, scheme=scheme)
+    look_at(page, "projects")
+    page.get_by_role("link", name="Customer churn").click()
+    look_at(page, "project")
+    page.get_by_label("Username").fill("charlie")
+    page.get_by_role("form", name="Add a member").get_by_label("Role").select_option("viewer")
+    page.get_by_role("button", name="Add", exact=True).click()
+    expect(page.locator(".notice-success")).to_have_text("charlie is a viewer now.")
+    page.get_by_role("button", name="Make contributor of charlie").click()
+    expect(page.locator(".notice-success")).to_have_text("charlie is a contributor now.")
+    look_at(page, "project-changed")
+    member = visit("charlie", "/projects/churn/", width=width, scheme=scheme)
+    look_at(member, "project-member")
+    member.goto("/account/")
+    look_at(member, "account")

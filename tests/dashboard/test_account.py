@@ -11,6 +11,7 @@ from dashboard.viewmodels.logins import browser_words
 from grid.models import Session, User
 from grid.sessions import stored_key
 from tests.conftest import People
+from tests.dashboard.executing import make_project
 from tests.support import hashing
 
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
@@ -61,6 +62,15 @@ def test_the_list_says_browser_and_address_of_ones_own_sessions_only(people: Peo
     assert page.index("Firefox on Linux") < page.index("curl/8.5.0"), "this one is first"
     assert "10.9.9.9" not in page
     assert "<script>" not in page.replace("<script ", "")
+
+
+def test_the_page_says_who_one_is_and_in_which_projects(people: People) -> None:
+    make_project(people.owner, people.operator)
+    page = log_in(people.operator).get("/account/").content.decode()
+    assert "Operator: also stops and changes what others run" in page
+    assert '<a href="/projects/churn/">Customer churn</a>' in page
+    assert '<td data-label="Role">Contributor</td>' in page
+    assert "You are in no project." in log_in(people.stranger).get("/account/").content.decode()
 
 
 def test_ending_one_session_ends_that_one(people: People) -> None:

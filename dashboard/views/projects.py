@@ -1,0 +1,154 @@
+"""Projects as their members see them: admins edit all, an owner the own ones, other members and observers look."""
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from dashboard.access import may_administer, may_manage_project, may_see_project
+from dashboard.forms.projects import MemberForm, OwnProjectForm
+from dashboard.viewmodels.administration import history_lines
+from dashboard.views.administration import EditedKind, catalogue_edit, catalogue_list
+from grid import audit
+from grid.centralconfig import ACCESS_LOST_TIMEOUT, value_of
+from grid.models import AuditEntry, Membership, Project, User
+from grid.wording import duration
+
+_HISTORY_LENGTH = 50
+_RANK = {role: rank for rank, role in enumerate(("owner", "contributor", "viewer"))}
+_LABELS = {"name": "Name", "description": "Description", "contributors": "Contributors", "viewers": "Viewers"}
+
+
+@require_safe
+async def projects(request: HttpRequest, catalogue: EditedKind) -> HttpResponse:
+    """Show an admin all projects, everybody else the own ones."""
+    if await sync_to_async(_is_admin)(request):
+        answer: HttpResponse = await catalogue_list(request, catalogue)
+        return answer
+    return await sync_to_async(_own_list)(request)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+async def project(request: HttpRequest, catalogue: EditedKind, id: str) -> HttpResponse:
+    if await sync_to_async(_is_admin)(request):
+        answer: HttpResponse = await catalogue_edit(request, catalogue, id)
+        return answer
+    return await sync_to_async(_own_project)(request, id)
+
+
+@require_POST
+def project_member(request: HttpRequest, id: str) -> HttpResponse:
+    """Give one person another role in the project, or none. The owner stays."""
+    form = MemberForm(request.POST)
+    with transaction.atomic():
+        project = _managed(request, id)
+        before = audit.snapshot(project)
+        if not form.is_valid():
+            messages.error(request, " ".join(str(error) for errors in form.errors.values() for error in errors))
+            return redirect("project", id)
+        user, role = form.cleaned_data["username"], form.cleaned_data["role"]
+        member = project.memberships.filter(user=user).first()
+        if member is not None and member.role == Membership.Role.OWNER:
+            messages.error(request, "Only an admin changes the owner.")
+            return redirect("project", id)
+        _set_role(project, user, member, role)
+        audit.record(actor=_user(request), instance=project, action=AuditEntry.Action.CHANGED, before=before)
+    messages.success(request, _said(user, member, role))
+    return redirect("project", id)
+
+
+def _own_list(request: HttpRequest) -> HttpResponse:
+    memberships = Membership.objects.filter(user=_user(request)).select_related("project")
+    shown = sorted(memberships, key=lambda one: (one.project.is_archived, _RANK[one.role], one.project.name))
+    return render(request, "dashboard/projects.html", {"memberships": shown})
+
+
+def _own_project(request: HttpRequest, id: str) -> HttpResponse:
+    form = None
+    with transaction.atomic():
+        if request.method == "POST":
+            project = _managed(request, id)
+            before = audit.snapshot(project)
+            form = OwnProjectForm(request.POST, instance=project)
+            if form.is_valid():
+                form.save()
+                audit.record(actor=_user(request), instance=project, action=AuditEntry.Action.CHANGED, before=before)
+                messages.success(request, f"{project} is saved.")
+                return redirect("project", id)
+        else:
+            project = _seen(request, id)
+    may_manage = may_manage_project(request.user, _roles(project))
+    members = project.memberships.select_related("user").order_by("user__username")
+    entries = AuditEntry.objects.filter(object_type="project", object_id=id)[:_HISTORY_LENGTH] if may_manage else ()
+    context: dict[str, Any] = {
+        "project": project,
+        "title": Project.objects.get(pk=id).name,  # the form's instance has the typed one
+        "may_manage": may_manage,
+        "members": _in_order(members),
+        "form": (form or OwnProjectForm(instance=project)) if may_manage else None,
+        "roles": MemberForm.ROLES,
+        "history": history_lines(entries, _LABELS, is_reversible=False),
+    }
+    return render(request, "dashboard/project.html", context, status=400 if form is not None else 200)
+
+
+def _set_role(project: Project, user: User, member: Membership | None, role: str) -> None:
+    if member is None:
+        if role:
+            Membership.objects.create(project=project, user=user, role=role)
+    elif role:
+        member.role = role
+        member.save(update_fields=["role"])
+    else:
+        member.delete()
+
+
+def _said(user: User, before: Membership | None, role: str) -> str:
+    """Return what the change of a role means for what that person runs."""
+    grace = duration(timedelta(seconds=value_of(ACCESS_LOST_TIMEOUT)))
+    if role == Membership.Role.CONTRIBUTOR:
+        return f"{user} is a contributor now."
+    lost = f" What {user} runs here is stopped after {grace}." if before is not None else ""
+    return f"{user} is a viewer now.{lost}" if role else f"{user} is not in the project any more.{lost}"
+
+
+def _seen(request: HttpRequest, id: str) -> Project:
+    """Return the project. Raise Http404 for who may not know that it exists."""
+    project = Project.objects.filter(pk=id).first()
+    if project is None or not may_see_project(request.user, _roles(project)):
+        raise Http404
+    return project
+
+
+def _managed(request: HttpRequest, id: str) -> Project:
+    """Return the locked project of its owner or of an admin; members and observers are refused, strangers do not learn of it."""
+    project = Project.objects.select_for_update(no_key=True).filter(pk=id).first()
+    if project is None or not may_see_project(request.user, _roles(project)):
+        raise Http404
+    if not may_manage_project(request.user, _roles(project)):
+        raise PermissionDenied("Only the owner of the project and admins change it.")
+    return project
+
+
+def _roles(project: Project) -> dict[int, str]:
+    return dict(project.memberships.values_list("user_id", "role"))
+
+
+def _in_order(members: Iterable[Membership]) -> list[Membership]:
+    return sorted(members, key=lambda one: _RANK[one.role])
+
+
+def _is_admin(request: HttpRequest) -> bool:
+    return may_administer(request.user)
+
+
+def _user(request: HttpRequest) -> User:
+    assert isinstance(request.user, User)
+    return request.user

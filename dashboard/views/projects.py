@@ -94,6 +94,7 @@ def _own_project(request: HttpRequest, id: str) -> HttpResponse:
         "members": _in_order(members),
         "form": (form or OwnProjectForm(instance=project)) if may_manage else None,
         "roles": MemberForm.ROLES,
+        "grace": _grace(),
         "history": history_lines(entries, _LABELS, is_reversible=False),
     }
     return render(request, "dashboard/project.html", context, status=400 if form is not None else 200)
@@ -112,11 +113,15 @@ def _set_role(project: Project, user: User, member: Membership | None, role: str
 
 def _said(user: User, before: Membership | None, role: str) -> str:
     """Return what the change of a role means for what that person runs."""
-    grace = duration(timedelta(seconds=value_of(ACCESS_LOST_TIMEOUT)))
     if role == Membership.Role.CONTRIBUTOR:
         return f"{user} is a contributor now."
-    lost = f" What {user} runs here is stopped after {grace}." if before is not None else ""
+    lost = f" What {user} runs here is stopped after {_grace()}." if before is not None else ""
     return f"{user} is a viewer now.{lost}" if role else f"{user} is not in the project any more.{lost}"
+
+
+def _grace() -> str:
+    """Return for how long what somebody runs goes on without the right to it."""
+    return duration(timedelta(seconds=value_of(ACCESS_LOST_TIMEOUT)))
 
 
 def _seen(request: HttpRequest, id: str) -> Project:

@@ -13,6 +13,8 @@ from pytest_django import DjangoAssertNumQueries, Settings
 from dashboard import people as accounts
 from dashboard.access import Role, role_of
 from dashboard.viewmodels.people import deactivation_sentences, projects_words, valid_for
+from grid.accounts import DEMO_GROUP
+from grid.hashing import HashingQueue
 from grid.models import AuditEntry, Session, User
 from tests.conftest import People
 from tests.dashboard.browsing import client_of
@@ -230,6 +232,39 @@ def test_sessions_are_ended_one_or_all(admin: Client, people: People) -> None:
         {"sessions": ["1 open", "ended"]},
         {"sessions": ["2 open", "ended"]},
     ]
+
+
+def test_an_admin_who_ends_all_own_sessions_logs_in_again(admin: Client, people: People) -> None:
+    assert admin.post(f"/people/{people.admin.pk}/sessions/end/").status_code == 302
+    assert admin.get("/people/").status_code == 302
+
+
+def test_who_is_logged_in_as_somebody_else_becomes_the_invited_person(admin: Client, people: People) -> None:
+    link = invite(admin)
+    assert join(admin, link) == 302
+    assert admin.get("/people/").status_code == 403, "nina is no admin"
+    assert not Session.objects.filter(user=people.admin).exists()
+
+
+def test_a_demo_account_joins_from_this_machine_only(admin: Client, people: People, settings: Settings) -> None:
+    people.owner.groups.add(Group.objects.get_or_create(name=DEMO_GROUP)[0])
+    link = link_in(admin.post(f"/people/{people.owner.pk}/link/").content.decode())
+    assert join(Client(), link) == 410
+    settings.DEMO = True
+    assert join(Client(REMOTE_ADDR="192.0.2.7"), link) == 410
+    here = Client(SERVER_NAME="localhost")
+    assert join(here, link) == 302
+
+
+def test_a_password_waits_in_the_queue(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    link, browser = invite(admin), Client()
+    monkeypatch.setattr("dashboard.forms.login.hashing_queue", HashingQueue(places=0))
+    address = browser.get(link)["Location"]
+    answer = browser.post(address, {"new_password1": PASSWORD, "new_password2": PASSWORD})
+    assert (answer.status_code, answer["Retry-After"]) == (503, "5")
+    assert "checking many passwords" in answer.content.decode()
+    monkeypatch.undo()
+    assert join(browser, link) == 302, "the link was not used up"
 
 
 def test_thousands_of_people_are_listed_in_pages_with_few_queries(

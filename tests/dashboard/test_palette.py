@@ -148,7 +148,7 @@ def test_every_page_of_the_navigation_is_found_by_its_title(people: People, grid
 
 
 def test_practitioner_finds_no_page_of_the_infrastructure_or_of_admins(people: People, grid: Runtime) -> None:
-    for text in ("infrastructure", "tiers", "environments", "projects", "logins", "configuration", "add"):
+    for text in ("infrastructure", "tiers", "environments", "people", "logins", "configuration", "add"):
         assert options(people.owner, text) == [], text
 
 

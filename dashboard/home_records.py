@@ -25,12 +25,15 @@ class HomeRecords:
 def read_home(user_id: int, workspaces: int) -> HomeRecords:
     """Return at most so many workspaces of the user, the last one first, the latest different launches, and projects by name."""
     rows = Execution.objects.filter(owner=user_id, attached_to=None).select_related("environment", "tier")
-    launches = {_launch(row)[1:]: _launch(row) for row in reversed(rows.order_by("-requested_at")[:LAUNCHES_READ])}
+    launches: dict[tuple[str, ...], Launch] = {}
+    for row in rows.order_by("-requested_at")[:LAUNCHES_READ]:
+        launch = _launch(row)
+        launches.setdefault(launch[1:], launch)
     members = Membership.objects.filter(user=user_id, project__is_archived=False).select_related("project")
     return HomeRecords(
         workspaces=latest_of(user_id, workspaces),
         maximum_slots=value_of(MAXIMUM_EXECUTIONS_PER_USER),
-        launches=tuple(reversed(launches.values()))[:LAUNCHES_SHOWN],
+        launches=tuple(launches.values())[:LAUNCHES_SHOWN],
         projects=tuple(
             MyProject(one.project.name, one.project_id, one.role)
             for one in members.order_by("project__name")[:PROJECTS_SHOWN]

@@ -1,7 +1,7 @@
 """Ids of executions and workspaces in URLs. An invalid id is never passed to the database, which rejects some characters."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 
 class IdConverter:
@@ -14,6 +14,10 @@ class IdConverter:
 
     def to_url(self, value: str) -> str:
         return value
+
+
+def valid_ids(asked: Iterable[str]) -> list[str]:
+    return [id for id in asked if re.fullmatch(IdConverter.regex, id)]
 
 
 def id_in(query: Mapping[str, str], name: str) -> str:

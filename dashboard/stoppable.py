@@ -3,13 +3,15 @@
 from collections.abc import Collection
 
 from dashboard.access import Viewer, may_observe, may_operate
+from dashboard.ids import valid_ids
 from dashboard.viewmodels.states import state_word
 from dashboard.viewmodels.stopping import StopLine
 from grid.models import Execution, Membership
 
 
-def stoppable(viewer: Viewer, ids: Collection[str]) -> list[StopLine]:
-    """Return those of the executions that the viewer may see, in the order of their launch."""
+def stoppable(viewer: Viewer, asked: Collection[str]) -> list[StopLine]:
+    """Return those of the executions that the viewer may see, in the order of their launch. What is no id is left out."""
+    ids = valid_ids(asked)
     roles = dict(Membership.objects.filter(user=viewer.id).values_list("project_id", "role"))
     rows = (
         Execution.objects.filter(pk__in=ids)

@@ -110,9 +110,12 @@
     if (lines) markMatches();
   };
   let timer = 0;
+  let isAsking = false;
   const follow = async () => {
+    if (isAsking) return; // another answer would bring the same lines again
     clearTimeout(timer);
     if (!document.hidden) {
+      isAsking = true;
       try {
         const page = await ask("after", after);
         after = page.dataset.after || after;
@@ -131,6 +134,8 @@
           return say("The log is gone, or no longer yours to see.");
         }
         say("The server does not answer. Trying again.");
+      } finally {
+        isAsking = false;
       }
       showUnseen();
     }

@@ -64,8 +64,14 @@
 
   // --- The list of shortcuts ---
   const stored = "single-keys";
-  singleKeys.checked = localStorage.getItem(stored) !== "off";
-  singleKeys.addEventListener("change", () => localStorage.setItem(stored, singleKeys.checked ? "on" : "off"));
+  try {
+    singleKeys.checked = localStorage.getItem(stored) !== "off";
+  } catch { /* the browser keeps nothing */ }
+  singleKeys.addEventListener("change", () => {
+    try {
+      localStorage.setItem(stored, singleKeys.checked ? "on" : "off");
+    } catch { /* likewise */ }
+  });
   const openShortcuts = () => {
     palette.close();
     shortcuts.showModal();

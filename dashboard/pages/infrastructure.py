@@ -23,6 +23,8 @@ from grid.watch.hub import Topic
 
 AUTOSCALER = "cluster-autoscaler"
 RULES_SECONDS = 2.0  # how long a page may use old settings after a change
+RULES_PATIENCE = 1.0  # seconds for which one page waits for them
+_DEFAULT_RULES = ScaleDownRules(threshold_percent=UNNEEDED_THRESHOLD.default, unneeded_seconds=UNNEEDED_SECONDS.default)
 
 
 async def read_rules() -> ScaleDownRules:
@@ -39,16 +41,24 @@ class ScaleDownAnswers:
         self._read = read
         self._rules: ScaleDownRules | None = None
         self._read_at = float("-inf")
+        self._reading: asyncio.Task[ScaleDownRules] | None = None
 
     def forget(self) -> None:
         """Make the next update read the settings again."""
         self._read_at = float("-inf")
 
     async def rules(self) -> ScaleDownRules:
-        now = asyncio.get_running_loop().time()
-        if self._rules is None or not 0 <= now - self._read_at < RULES_SECONDS:
-            self._rules, self._read_at = await self._read(), now
-        return self._rules
+        """Return the settings. While the database hangs these are the last ones, or the defaults: the nodes are not in the database."""
+        loop = asyncio.get_running_loop()
+        if self._rules is not None and 0 <= loop.time() - self._read_at < RULES_SECONDS:
+            return self._rules
+        if self._reading is None or self._reading.get_loop() is not loop:
+            self._reading = asyncio.ensure_future(self._read())
+            await asyncio.wait({self._reading}, timeout=RULES_PATIENCE)
+        if self._reading is not None and self._reading.done():
+            reading, self._reading = self._reading, None
+            self._rules, self._read_at = reading.result(), loop.time()
+        return self._rules or _DEFAULT_RULES
 
 
 class InfrastructurePage(LivePage[InfrastructureView, NodeList]):

@@ -214,10 +214,10 @@ def _mark(is_warning: bool, reason: str) -> str:
 
 
 def _in_words(item: TimelineItem) -> TimelineItem:
-    """Return an item of Kubernetes in our words, where there are any."""
-    if item.reason != "SuccessfulRescale":
-        return replace(item, is_raw=True)
-    return replace(item, message=rescale_words(item.message))
+    """Return an item in our words, where there are any. Kubernetes' reasons are CamelCase; those in small letters are ours."""
+    if item.reason == "SuccessfulRescale":
+        return replace(item, message=rescale_words(item.message))
+    return item if item.reason.islower() else replace(item, is_raw=True)
 
 
 def _stored(line: LifecycleLine) -> TimelineItem:

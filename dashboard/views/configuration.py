@@ -60,7 +60,7 @@ def configuration(request: HttpRequest) -> HttpResponse:
     if request.POST.get("do") == "back":
         return _page(request, submitted)
     stored = centralconfig.overrides()
-    stale = [key for key in submitted.texts if submitted.base.get(key) != stored.get(key)]
+    stale = [key for key in submitted.texts if key in REGISTRY and submitted.base.get(key) != stored.get(key)]
     try:
         if stale:
             raise ChangedMeanwhile(stale)
@@ -129,7 +129,7 @@ def _page(
     submitted, errors = submitted or SubmittedSettings({}, {}), errors or {}
     records = {record.key: record for record in ConfigRecord.objects.filter(namespace=centralconfig.NAMESPACE)}
     stored = {key: record.value for key, record in records.items()}
-    untouched = {key: value for key, value in stored.items() if key not in submitted.texts}
+    untouched = {key: value for key, value in stored.items() if key in REGISTRY and key not in submitted.texts}
     shown = SettingFilter(request.GET.get("q", "")[:_LONGEST_TEXT], "changed" in request.GET)
     typed = Typed(submitted.texts, errors)
     sections = setting_sections(REGISTRY.values(), centralconfig.values_with(stored), records, typed, shown)

@@ -45,8 +45,10 @@ async def executions_stop(request: HttpRequest) -> HttpResponse:
     stopped = [line for line in lines if line.can_be_stopped]
     if request.method == "POST":
         await _stop([line.id for line in stopped], viewer.username)
-        words = plural(len(stopped), "execution")
-        messages.info(request, f"{words} {'was' if len(stopped) == 1 else 'were'} asked to stop.")
+        words = f"{plural(len(stopped), 'execution')} {'was' if len(stopped) == 1 else 'were'} asked to stop."
+        messages.info(
+            request, words if stopped else "Nothing was stopped: all of them have ended, or are not yours to stop."
+        )
         return redirect("executions")
     context = {"lines": stopped, "others": [line for line in lines if not line.can_be_stopped]}
     return await sync_to_async(render)(request, "dashboard/executions_stop.html", context)

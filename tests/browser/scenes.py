@@ -13,6 +13,7 @@ from grid.kube.resources import AUTOSCALERS, CONFIG_MAPS, EVENTS, LEASES, NODES,
 from grid.labels import NODE_POOL
 from grid.metrics.usage import Measured, Usage
 from grid.models import User
+from grid.models.dataplane import LOCAL
 from tests.browser.server import Stage
 from tests.support import builders
 
@@ -31,6 +32,7 @@ async def empty(stage: Stage) -> None:
         for obj in stage.cluster.objects(resource):
             stage.cluster.remove(resource, obj["metadata"]["name"], namespace=obj["metadata"].get("namespace", ""))
     runtime = stage.runtime
+    runtime.data_planes[LOCAL].controller._is_readable = False  # whether one works is not known, and so not said
     while not runtime.freshness().synced or runtime.freshness().error or len(runtime.nodes) or len(runtime.pods):  # noqa: ASYNC110 - nothing announces freshness
         await asyncio.sleep(0.02)
 

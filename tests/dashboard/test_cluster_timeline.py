@@ -68,3 +68,13 @@ def test_a_metric_that_cannot_be_read_is_told_once() -> None:
     assert ("could not be measured" in html, "could not be worked out" in html) == (True, False)
     html = "".join(render_fragment(one, now=NOW) for one in timeline(RECORD, [echo], [], assigned_node=""))
     assert "could not be worked out" in html
+
+
+def test_what_we_saw_ourselves_is_told_at_once_and_what_kubernetes_said_is_folded() -> None:
+    away = replace(entered("queued"), to_state="", reason="controller_away", message="Until 09:05.", event_uid="ours-1")
+    killed = replace(away, reason="Killing", message="Stopping container run", event_uid="theirs-1")
+    record = replace(RECORD, lifecycle=(away, killed), cluster=None)
+    shown = {one.id: render_fragment(one, now=NOW) for one in timeline(record, [], [], assigned_node="")}
+    ours, theirs = (next(html for html in shown.values() if text in html) for text in ("Until 09:05.", "Stopping"))
+    assert "<details" not in ours
+    assert "Kubernetes: Killing" in theirs

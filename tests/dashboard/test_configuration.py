@@ -270,3 +270,11 @@ def test_a_page_takes_few_queries(admin: Client, django_assert_max_num_queries: 
         assert admin.get(PAGE).status_code == 200
     with django_assert_max_num_queries(8):
         send(admin, **{QUEUE: "500"})
+
+
+def test_a_key_of_an_earlier_version_that_is_still_stored_is_refused_and_not_an_error(admin: Client) -> None:
+    ConfigRecord.objects.create(namespace=centralconfig.NAMESPACE, key="no.longer.known", value="1")
+    base = admin.get(PAGE).context["base"]
+    assert "no.longer.known" not in base
+    answer = admin.post(PAGE, {"base": base, "do": "review", "key": "no.longer.known", "value": "2"})
+    assert answer.status_code == 400

@@ -43,6 +43,13 @@ def test_launches_that_are_alike_are_offered_once_the_latest_first(people: Peopl
     assert first.pk not in home.partition("Launch again")[2].partition("Projects")[0]
 
 
+def test_the_newest_launch_is_first_however_often_it_was_made_before(people: People) -> None:
+    project = make_project(people.owner)
+    for hour, title in enumerate("aedfcba"):
+        make_execution(people.owner, project, title=title, requested_at=MOMENT + timedelta(hours=hour))
+    assert [launch.title for launch in read_home(people.owner.pk, 9).launches] == ["a", "b", "c", "f", "d"]
+
+
 def test_projects_are_those_one_is_in_and_archived_ones_are_left_out(people: People) -> None:
     make_project(people.admin, people.owner, id="shared", name="Shared")
     old = make_project(people.owner, id="old", name="Old")

@@ -1,5 +1,6 @@
 """The overview: who may see it, what waits and fails, whether the platform works, and what admins are to mend."""
 
+import asyncio
 from datetime import timedelta
 from typing import Any
 
@@ -10,9 +11,11 @@ from django.test import Client
 
 from dashboard import overview_records
 from dashboard.overview_records import LAUNCHES_LOOKED_AT, environments_never_started
+from dashboard.pages.infrastructure import ScaleDownAnswers
 from dashboard.viewmodels.format import clock_time
 from dashboard.viewmodels.misconfigured import NeverStarted
 from grid import audit, writing
+from grid.diagnosis.scaledown import ScaleDownRules
 from grid.kube.resources import CONFIG_MAPS, NODES, PODS
 from grid.labels import NODE_POOL
 from grid.models import AuditEntry, State, User
@@ -269,3 +272,21 @@ async def test_a_changed_node_sends_its_chunk_and_its_pools_line_and_nothing_els
     assert "2 nodes, 2 cordoned." in message
     assert "system-1" not in message
     assert "health" not in message
+
+
+async def test_a_database_that_hangs_holds_no_page_of_the_nodes_up() -> None:
+    hangs, answered = asyncio.Event(), ScaleDownRules(threshold_percent=30, unneeded_seconds=60)
+
+    async def read() -> ScaleDownRules:
+        await hangs.wait()
+        return answered
+
+    answers = ScaleDownAnswers(read)
+    async with asyncio.timeout(5):
+        first, second = await answers.rules(), await answers.rules()
+    assert first == second
+    assert first.threshold_percent == 50, "the default"
+    hangs.set()
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert await answers.rules() == answered

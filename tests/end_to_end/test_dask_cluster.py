@@ -79,7 +79,7 @@ def test_a_dask_cluster_grows_to_five_workers_and_shrinks_to_one(grid: Grid, bro
     nodes_at_most = pool_nodes(grid)
     assert len(nodes_at_most) >= 3
     expect(lab.locator(".jp-OutputArea-output").first).to_contain_text(f"result {RESULT}", timeout=GROWTH)
-    expect(cluster.locator("#timeline")).to_contain_text("SuccessfulRescale")
+    expect(cluster.locator("#timeline")).to_contain_text("The number of workers changes")
     expect(cluster.locator(".chart canvas")).to_be_visible()
     table = cluster.locator(".samples-table")
     table.locator("summary").click()

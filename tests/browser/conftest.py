@@ -8,8 +8,6 @@
 with "" as nobody. A test fails when its pages logged an error in the browser's console.
 """
 
-import os
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -18,16 +16,8 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.browser import scenes
 from tests.browser.stage import StageProcess
+from tests.support.chromium import ARGUMENTS, MISSING, find_chromium
 
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 ANYTHING = ""  # to be forgiven
 Visit = Callable[..., Page]
 PATIENCE_MS = 20_000  # a machine of two cores runs other tests beside these
@@ -43,9 +33,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def chromium_path() -> str:
-    found = os.environ.get("GRID_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+    found = find_chromium()
     if not found:
-        pytest.skip("no Chromium here: install the package chromium, or set GRID_CHROMIUM to a browser's path")
+        pytest.skip(MISSING)
     return found
 
 

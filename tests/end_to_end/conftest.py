@@ -1,6 +1,5 @@
 """One whole grid and one browser for the tests that need both."""
 
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,8 +7,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
 
-from tests.browser.conftest import ARGUMENTS, PATIENCE_MS
+from tests.browser.conftest import PATIENCE_MS
 from tests.end_to_end.grid import Grid
+from tests.support.chromium import ARGUMENTS, MISSING, find_chromium
 
 expect.set_options(timeout=PATIENCE_MS)
 
@@ -29,9 +29,9 @@ def grid(tmp_path: Path) -> Iterator[Grid]:
 
 @pytest.fixture
 def browser() -> Iterator[Browser]:
-    found = shutil.which("chromium")
+    found = find_chromium()
     if not found:
-        pytest.skip("no Chromium here: install the package chromium")
+        pytest.skip(MISSING)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=found, args=ARGUMENTS)
         yield browser

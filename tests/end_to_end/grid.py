@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -52,6 +52,8 @@ class Grid:
     port: int = field(default_factory=lambda: free_ports(4))
     node_idle_seconds: int = 60
     began: float | None = None  # when `make run` says that it began
+    images: Path = IMAGES
+    population: Sequence[str] = ()  # arguments of `manage.py up`, such as --nodes 40
     process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -70,7 +72,7 @@ class Grid:
         inherited = {name: text for name, text in os.environ.items() if not name.startswith(("GRID_", "DJANGO_"))}
         for name in ("KUBECONFIG", "DATABASE_URL"):
             inherited.pop(name, None)
-        return {**inherited, "GRID_DEMO": "1", "GRID_VAR": str(self.var), "GRID_IMAGES": str(IMAGES)}
+        return {**inherited, "GRID_DEMO": "1", "GRID_VAR": str(self.var), "GRID_IMAGES": str(self.images)}
 
     def start(self, *, seconds: float = 60.0) -> float:
         """Start it and give the seconds until it said that it is up."""
@@ -81,6 +83,7 @@ class Grid:
                     *(sys.executable, "manage.py", "up", "--port", str(self.port)),
                     *("--node-idle-seconds", str(self.node_idle_seconds)),
                     *(("--began", str(self.began)) if self.began is not None else ()),
+                    *self.population,
                 ],
                 cwd=ROOT,
                 env=self.environment(),

@@ -15,13 +15,17 @@ def log_in(browser: Browser, grid: Place, username: str) -> BrowserContext:
     """A browser window of its own, logged in."""
     context = browser.new_context(base_url=grid.url)
     page = context.new_page()
-    page.goto("/login/")
-    page.get_by_label("Username").fill(username)
-    page.get_by_label("Password").fill(grid.password(username))
-    page.get_by_role("button", name="Log in").click()
-    page.wait_for_url(lambda url: "/login/" not in url)
+    enter_password(page, username, grid.password(username))
     page.close()
     return context
+
+
+def enter_password(page: Page, username: str, password: str) -> None:
+    page.goto("/login/")
+    page.get_by_label("Username").fill(username)
+    page.get_by_label("Password").fill(password)
+    page.get_by_role("button", name="Log in").click()
+    page.wait_for_url(lambda url: "/login/" not in url)
 
 
 def forbid_reload(page: Page) -> None:

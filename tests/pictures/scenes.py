@@ -1,0 +1,147 @@
+"""What is on the pictures: a scientist's day, what operators see of it among 900 simulated pods, and an admin's pages.
+
+Each scene waits for what its picture shows, never for a time.
+"""
+
+import re
+
+from playwright.sync_api import Locator, Page, expect
+
+from tests.end_to_end.grid import wait_until
+from tests.end_to_end.people import PULL, attach_cluster, fill_launch_form, press_launch
+from tests.end_to_end.scripts import put_into_project
+from tests.pictures.studio import Studio
+
+# Its tasks sleep, so that the cluster grows for what waits and the machine has time for the browser.
+SCRIPT = """
+import logging
+import time
+
+from distributed import Client, as_completed
+
+logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO)
+log = logging.getLogger("score")
+
+
+def score(part):
+    time.sleep(3)
+    return 2500
+
+
+client = Client()
+log.info("Scoring 10,000,000 customers in 4,000 parts")
+scored = 0
+for number, part in enumerate(as_completed(client.map(score, range(4000))), start=1):
+    scored += part.result()
+    log.info("%s customers scored by %s workers", f"{scored:,}", len(client.scheduler_info()["workers"]))
+    if number % 7 == 0:
+        log.warning("Part %s has 14 customers without a contract; they get the mean", number)
+"""
+MOST_WORKERS = 6
+
+
+def take_all(studio: Studio) -> None:
+    put_into_project(studio.grid, "main.py", SCRIPT)
+    ready = ("-o", "jsonpath={.items[*].status.conditions[?(@.type=='Ready')].status}")
+    nodes = ("get", "nodes", "-l", "dominodatalab.com/node-pool=default", *ready)
+    wait_until(lambda: "True" in studio.grid.kubectl(*nodes), 300, "a node of the pool default")
+    job = launch_job(studio)
+    workspace = launch_workspace(studio)
+    operate(studio)
+    administer(studio)
+    follow(studio, job)
+    be_at_home(studio, workspace)
+
+
+def launch_job(studio: Studio) -> Page:
+    page = studio.page("scientist", "/")
+    fill_launch_form(page, tier="Tiny", title="Score all customers", environment="Dask script", kind="job")
+    attach_cluster(page, framework="Dask", worker="tiny", maximum=MOST_WORKERS)
+    page.get_by_label("Also grow for waiting tasks").check()
+    expect(page.locator("#cluster-estimate")).to_contain_text(f"{MOST_WORKERS} workers")
+    page.get_by_label("Attach a cluster").scroll_into_view_if_needed()
+    page.mouse.wheel(0, 5000)
+    studio.take(page, "launch")
+    press_launch(page)
+    return page
+
+
+def launch_workspace(studio: Studio) -> Page:
+    page = studio.page("scientist", "/")
+    fill_launch_form(page, tier="GPU", title="Churn model", environment="Dask notebook")
+    press_launch(page)
+    expect(page.locator(".execution-head")).to_contain_text("A new node is being started")
+    studio.take(page, "waiting")
+    return page
+
+
+def operate(studio: Studio) -> None:
+    # By name, because the youngest come and go while somebody ticks them.
+    page = studio.page("operator", "/executions/?kind=workspace&status=running&sort=name")
+    boxes = page.locator("#executions .select")
+    wait_for_many(boxes, 20)
+    for number in (1, 2, 4):
+        boxes.nth(number).check()
+    page.locator("#selected").get_by_role("button", name="Stop").click()
+    expect(page.get_by_role("dialog")).to_contain_text("Stop 3 executions?")
+    studio.take(page, "stop-many")
+
+    page.goto("/infrastructure/")
+    wait_for_many(page.locator("#nodes tr"), 20)
+    studio.take(page, "infrastructure")
+
+    page.goto("/overview/")
+    expect(page.locator("#waiting li").first).to_be_visible()
+    wait_for_many(page.locator("#pool-map a"), 30)
+    studio.take(page, "overview")
+
+
+def administer(studio: Studio) -> None:
+    page = studio.page("admin", "/tiers/new/")
+    tier = {"Id": "huge", "Name": "Huge", "Node pool": "default", "Cores": "64", "Memory": "256Gi", "Price": "3.50"}
+    for label, text in tier.items():
+        page.get_by_label(label, exact=True).fill(text)
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator("#fit")).to_contain_text("large enough")
+    studio.take(page, "tier")
+    page.goto("/configuration/")
+    for setting, value in {
+        "Maximum executions per user": "10",
+        "Deploying timeout": "60",
+        "Idle limit": "3600",
+    }.items():
+        page.get_by_label(setting, exact=True).fill(value)
+    page.get_by_role("button", name="Review changes").click()
+    expect(page.locator("h1")).to_contain_text("Review 3 changes")
+    studio.take(page, "review")
+
+
+def follow(studio: Studio, job: Page) -> None:
+    """The job's cluster as it grows, and the job's log."""
+    expect(job.locator(".execution-state")).to_contain_text("Running", timeout=PULL)
+    cluster = job.context.new_page()
+    cluster.goto(job.url)
+    cluster.locator(".companion a").click()
+    expect(cluster.locator("#workers .cell-ready")).to_have_count(MOST_WORKERS, timeout=PULL)
+    expect(cluster.locator(".chart canvas")).to_be_visible()
+    wait_for_many(cluster.locator(".samples-table tbody tr"), 6)
+    studio.take(cluster, "cluster")
+
+    log = studio.page("scientist", f"{job.url}?tab=log", is_dark=True)
+    expect(log.locator("#log")).to_contain_text(re.compile(f"scored by {MOST_WORKERS} workers"))
+    studio.take(log, "log")
+
+
+def be_at_home(studio: Studio, workspace: Page) -> None:
+    expect(workspace.locator(".execution-state")).to_contain_text("Running", timeout=PULL)
+    home = studio.page("scientist", "/")
+    expect(home.get_by_role("button", name="Open")).to_be_visible()
+    studio.take(home, "home")
+    phone = studio.page("scientist", "/executions/?user=scientist", is_phone=True)
+    wait_for_many(phone.locator("#executions tr"), 3)
+    studio.take(phone, "phone")
+
+
+def wait_for_many(found: Locator, count: int) -> None:
+    """Wait until there are at least so many."""
+    expect(found.nth(count - 1)).to_be_attached()

@@ -45,7 +45,7 @@ def scale_down(
     if TO_BE_DELETED_TAINT in taints:
         return ScaleDown("removing", "The autoscaler is removing it now.")
     if group is None:
-        return ScaleDown("unmanaged", "The autoscaler does not manage this pool.")
+        return ScaleDown("unmanaged", "Kept: fixed size.")
     if reason := kept_because(node, pods, group=group, group_size=group_size, rules=rules):
         return ScaleDown("kept", reason)
     if mark := taints.get(DELETION_CANDIDATE_TAINT):

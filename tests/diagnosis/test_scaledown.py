@@ -55,7 +55,7 @@ def test_a_node_in_removal_says_so_before_anything_else() -> None:
 
 
 def test_a_pool_without_a_group_is_not_the_autoscalers() -> None:
-    assert answer(node(), group=None) == ScaleDown("unmanaged", "The autoscaler does not manage this pool.")
+    assert answer(node(), group=None) == ScaleDown("unmanaged", "Kept: fixed size.")
 
 
 def test_requests_at_the_threshold_keep_a_node() -> None:

@@ -155,7 +155,7 @@ def test_a_scientist_works_in_a_workspace(real_grid: RealGrid, browser: Browser)
     infrastructure, page = operator.new_page(), scientist.new_page()
     infrastructure.goto("/infrastructure/")
     expect(infrastructure.get_by_role("row").filter(has_text=re.compile("default-"))).to_have_count(2)
-    for sentence in ("no metrics", "The autoscaler does not manage this pool."):
+    for sentence in ("no metrics", "Kept: fixed size."):
         expect(infrastructure.locator("#nodes")).to_contain_text(sentence)
     forbid_reload(infrastructure)
 

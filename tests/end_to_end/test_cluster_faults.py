@@ -136,7 +136,7 @@ def the_controller_dies_while_workers_drain(grid: Grid, person: Session, job: st
     drained = before - workers(grid)
     assert len(drained) == 2
     for name in drained:
-        assert f"A pod was taken away Deleted pod: {name}" in words(page)
+        assert f"A pod was taken away Kubernetes: SuccessfulDelete Deleted pod: {name}" in words(page)
 
 
 def the_api_server_dies_while_workers_come(grid: Grid, person: Session, job: str, cluster: str) -> None:

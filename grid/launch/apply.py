@@ -48,7 +48,7 @@ class _PageMetadata(msgspec.Struct, frozen=True):
 
 class _Page(msgspec.Struct, Generic[T]):
     metadata: _PageMetadata = _PageMetadata()
-    items: tuple[T, ...] = ()
+    items: tuple[T, ...] | None = ()  # null when a list of metadata alone is empty
 
 
 async def ensure_namespace(api: KubeApi, namespace: str) -> None:
@@ -132,7 +132,7 @@ async def list_all(
             metadata_only=metadata_only,
         )
         page = msgspec.json.decode(body, type=_Page[kind])  # type: ignore[valid-type]
-        found += page.items
+        found += page.items or ()
         token = page.metadata.continue_token
         if not token:
             return found

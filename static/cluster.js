@@ -4,7 +4,14 @@
   const box = document.querySelector("[data-samples]");
   if (!box || !window.uPlot) return;
   const PERIOD = 15000;
-  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  // A canvas knows no light-dark(), which is what the property itself holds.
+  const colour = (name) => {
+    const probe = box.appendChild(document.createElement("i"));
+    probe.style.color = `var(${name})`;
+    const found = getComputedStyle(probe).color;
+    probe.remove();
+    return found;
+  };
   const said = document.createElement("p");
   said.className = "chart-event";
   let plot = null;

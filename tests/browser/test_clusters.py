@@ -61,6 +61,27 @@ def _times_written(page: Page) -> list[str]:
     return [text for text in found if re.fullmatch(r"\d\d[:-]\d\d(:\d\d)?", text)]
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_each_line_of_the_chart_has_its_colour(stage: StageProcess, visit: Visit, scheme: str) -> None:
+    stage.play(clustering.growing)
+    page = visit("alice", PATH, scheme=scheme)
+    expect(page.locator(".chart canvas")).to_be_visible()
+    strokes = page.evaluate(
+        """() => {
+            const canvas = document.querySelector(".chart canvas");
+            const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+            const hues = new Set();
+            for (let at = 0; at < pixels.length; at += 4) {
+                const [red, green, blue, alpha] = pixels.slice(at, at + 4);
+                if (alpha > 200 && Math.max(red, green, blue) - Math.min(red, green, blue) > 60)
+                    hues.add([red, green, blue].indexOf(Math.max(red, green, blue)));
+            }
+            return hues.size;
+        }"""
+    )
+    assert strokes == 3, "one that is mostly red, green and blue each"
+
+
 def test_the_chart_of_a_cluster_with_one_sample_spans_a_minute(stage: StageProcess, visit: Visit) -> None:
     """Left alone, an axis with one moment spans years."""
     stage.play(clustering.growing)

@@ -25,6 +25,12 @@ def again(kind: str) -> str:
     return "resume it" if kind == "workspace" else "launch it again"
 
 
+def exact_duration(seconds: int) -> str:
+    """Return a time without rounding: "2 h", "1 h 30 min", "45 s"."""
+    parts = ((seconds // 86400, "d"), (seconds // 3600 % 24, "h"), (seconds // 60 % 60, "min"), (seconds % 60, "s"))
+    return " ".join(f"{count} {unit}" for count, unit in parts if count) or "0 s"
+
+
 def duration(span: timedelta) -> str:
     """Return a time in the unit in which it is two or more: "40 seconds", "3 minutes", "2 hours"."""
     seconds = max(0, int(span.total_seconds()))

@@ -6,13 +6,22 @@ whole object (describe, YAML) fetches it on demand; see `KubeApi.get`.
 """
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
+from grid.kube.constraints import (
+    Affinity,
+    ContainerPort,
+    NodeTerms,
+    PodVolume,
+    ResourceClaimUse,
+    SchedulingGate,
+    SpreadConstraint,
+)
+from grid.kube.slim import Slim
 
-class Slim(msgspec.Struct, frozen=True, rename="camel", kw_only=True, gc=False):
-    """The base of all views: immutable, camelCase on the wire, unknown fields skipped."""
+DEFAULT_SCHEDULER = "default-scheduler"
 
 
 class OwnerReference(Slim, frozen=True, kw_only=True):
@@ -70,11 +79,35 @@ class ResourceRequirements(Slim, frozen=True, kw_only=True):
     limits: dict[str, str] = {}
 
 
+class ProbedPort(Slim, frozen=True, kw_only=True):
+    port: int | str = 0
+
+
+class ContainerProbe(Slim, frozen=True, kw_only=True):
+    tcp_socket: ProbedPort | None = None
+    http_get: ProbedPort | None = None
+    grpc: ProbedPort | None = None
+
+    @property
+    def port(self) -> int | str:
+        """The port that must answer, by number or name; 0 for a probe that runs a command."""
+        asked = self.tcp_socket or self.http_get or self.grpc
+        return asked.port if asked else 0
+
+
 class ContainerSpec(Slim, frozen=True, kw_only=True):
     name: str
     image: str = ""
     resources: ResourceRequirements = ResourceRequirements()
     restart_policy: str = ""
+    readiness_probe: ContainerProbe | None = None
+    startup_probe: ContainerProbe | None = None
+    ports: tuple[ContainerPort, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Keep the host ports alone: every pod is in memory, and nothing reads the others."""
+        if self.ports:
+            msgspec.structs.force_setattr(self, "ports", tuple([port for port in self.ports if port.host_port]))
 
 
 class Waiting(Slim, frozen=True, kw_only=True):
@@ -114,6 +147,7 @@ class ContainerStatus(Slim, frozen=True, kw_only=True):
 class PodSpec(Slim, frozen=True, kw_only=True):
     containers: tuple[ContainerSpec, ...] = ()
     init_containers: tuple[ContainerSpec, ...] = ()
+    resources: ResourceRequirements = ResourceRequirements()
     overhead: dict[str, str] = {}
     node_name: str = ""
     node_selector: dict[str, str] = {}
@@ -121,6 +155,22 @@ class PodSpec(Slim, frozen=True, kw_only=True):
     priority: int = 0
     restart_policy: str = "Always"
     termination_grace_period_seconds: int | None = None
+    active_deadline_seconds: int | None = None
+    affinity: Affinity | None = None
+    topology_spread_constraints: tuple[SpreadConstraint, ...] = ()
+    scheduling_gates: tuple[SchedulingGate, ...] = ()
+    scheduler_name: str = DEFAULT_SCHEDULER
+    preemption_policy: Literal["PreemptLowerPriority", "Never"] = "PreemptLowerPriority"
+    resource_claims: tuple[ResourceClaimUse, ...] = ()
+    volumes: tuple[PodVolume, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Keep the volumes with a claim alone, and one name of the scheduler: every pod is in memory and mounts its account's token."""
+        if self.volumes:
+            claims = tuple([one for one in self.volumes if one.persistent_volume_claim or one.ephemeral])
+            msgspec.structs.force_setattr(self, "volumes", claims)
+        if self.scheduler_name == DEFAULT_SCHEDULER:
+            msgspec.structs.force_setattr(self, "scheduler_name", DEFAULT_SCHEDULER)
 
 
 class PodStatus(Slim, frozen=True, kw_only=True):
@@ -172,6 +222,15 @@ class Node(Slim, frozen=True, kw_only=True):
     status: NodeStatus = NodeStatus()
 
 
+def true_condition(thing: "Pod | Node", kind: str) -> Condition | None:
+    """Return the condition of this type if its status is True."""
+    return next((one for one in thing.status.conditions if one.type == kind and one.status == "True"), None)
+
+
+def is_ready(thing: "Pod | Node") -> bool:
+    return true_condition(thing, "Ready") is not None
+
+
 class ObjectReference(Slim, frozen=True, kw_only=True):
     kind: str = ""
     namespace: str = ""
@@ -218,6 +277,39 @@ class Event(Slim, frozen=True, kw_only=True):
     @property
     def reporter(self) -> str:
         return self.reporting_component or self.source.component
+
+
+class VolumeClaimSpec(Slim, frozen=True, kw_only=True):
+    volume_name: str = ""
+    storage_class_name: str | None = None
+
+
+class VolumeClaimStatus(Slim, frozen=True, kw_only=True):
+    phase: str = "Pending"
+
+
+class VolumeClaim(Slim, frozen=True, kw_only=True):
+    """A PersistentVolumeClaim."""
+
+    metadata: Metadata
+    spec: VolumeClaimSpec = VolumeClaimSpec()
+    status: VolumeClaimStatus = VolumeClaimStatus()
+
+
+class VolumeNodeAffinity(Slim, frozen=True, kw_only=True):
+    required: NodeTerms | None = None
+
+
+class VolumeSpec(Slim, frozen=True, kw_only=True):
+    storage_class_name: str = ""
+    node_affinity: VolumeNodeAffinity | None = None
+
+
+class Volume(Slim, frozen=True, kw_only=True):
+    """A PersistentVolume."""
+
+    metadata: Metadata
+    spec: VolumeSpec = VolumeSpec()
 
 
 class ConfigMap(Slim, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ is known only from there, when its node group is named like the pool.
 """
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +13,12 @@ import yaml
 
 from grid.kube.objects import ConfigMap, Node
 from grid.labels import NODE_POOL
+from grid.watch.store import Store
 
 logger = logging.getLogger(__name__)
+
+AUTOSCALER_NAMESPACE = "kube-system"
+AUTOSCALER_STATUS = "cluster-autoscaler-status"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +53,25 @@ def node_groups(config_maps: Iterable[ConfigMap]) -> dict[str, NodeGroup]:
     return found
 
 
-def known_pools(nodes: Iterable[Node], config_maps: Iterable[ConfigMap], *, label: str = NODE_POOL) -> frozenset[str]:
+class NodeGroups:
+    """The groups in a store of the autoscaler's status, parsed once for each version of it: the YAML of a large cluster is long."""
+
+    def __init__(self, config_maps: Store[ConfigMap]) -> None:
+        self._config_maps = config_maps
+        self._version = -1
+        self._groups: Mapping[str, NodeGroup] = {}
+
+    def by_name(self) -> Mapping[str, NodeGroup]:
+        if self._version != self._config_maps.version:
+            self._version = self._config_maps.version
+            self._groups = node_groups(self._config_maps.values())
+        return self._groups
+
+
+def known_pools(nodes: Iterable[Node], groups: Iterable[str], *, label: str = NODE_POOL) -> frozenset[str]:
     """Pools that have nodes now, or may get some."""
     with_nodes = {node.metadata.labels[label] for node in nodes if node.metadata.labels.get(label)}
-    return frozenset(with_nodes | node_groups(config_maps).keys())
+    return frozenset(with_nodes.union(groups))
 
 
 def _group(entry: dict[str, Any]) -> NodeGroup:

@@ -7,9 +7,11 @@ import pytest
 
 from grid.kube.objects import ConfigMap, Metadata, Node
 from grid.labels import NODE_POOL
-from grid.watch.pools import NodeGroup, known_pools, node_groups
+from grid.watch.pools import NodeGroup, NodeGroups, known_pools, node_groups
+from grid.watch.store import Store
 
 ENDLESS = "nodeGroups: [{name: a, health: {minSize: .inf, maxSize: 1}}]"
+GPU = "nodeGroups: [{name: gpu, health: {minSize: 0, maxSize: 2}}]"
 DEEP = "[" * 5000
 RECORDING = Path(__file__).parents[1] / "recordings" / "autoscaler" / "status.json"
 
@@ -30,8 +32,8 @@ def test_the_recorded_status_gives_groups_with_their_bounds() -> None:
 
 def test_a_pool_without_nodes_is_known_from_its_group() -> None:
     node = Node(metadata=Metadata(name="n", labels={NODE_POOL: "default"}))
-    group = status("nodeGroups: [{name: gpu, health: {minSize: 0, maxSize: 2}}]")
-    assert known_pools([node], [group]) == {"default", "gpu"}
+    group = status(GPU)
+    assert known_pools([node], node_groups([group])) == {"default", "gpu"}
 
 
 def test_a_group_says_how_many_nodes_it_wants_and_none_when_it_does_not_say() -> None:
@@ -69,3 +71,15 @@ def test_a_status_that_cannot_be_read_is_no_obstacle() -> None:
         DEEP,
     ):
         assert node_groups([status(text)]) == {}
+
+
+def test_groups_are_parsed_once_for_each_status() -> None:
+    store = Store[ConfigMap]("config_maps")
+    groups = NodeGroups(store)
+    assert groups.by_name() == {}
+    store.apply(status(GPU))
+    first = groups.by_name()
+    assert first.keys() == {"gpu"}
+    assert groups.by_name() is first
+    store.apply(status(f"{GPU[:-1]}, {{name: cpu, health: {{minSize: 0, maxSize: 2}}}}]"))
+    assert groups.by_name().keys() == {"gpu", "cpu"}

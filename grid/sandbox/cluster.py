@@ -36,6 +36,7 @@ from grid.sandbox.kubelet.simulated_runtime import SimulatedImages
 from grid.sandbox.metricsserver import MetricsServer
 from grid.sandbox.pools import DEFAULT_POOLS, NodePool
 from grid.sandbox.population import Population, Size
+from grid.sandbox.provisioner import DirectoryProvisioner
 
 log = logging.getLogger(__name__)
 
@@ -238,6 +239,9 @@ def _parts(settings: EmbeddedClusterSettings, fleet: Fleet) -> Sequence[Componen
     async def manage(client: Client) -> None:
         await ControllerManager(client, patience=settings.patience, scaling=settings.scaling).run()
 
+    async def provision(client: Client) -> None:
+        await DirectoryProvisioner(client, directory=settings.data / "machine" / "volumes").run()
+
     async def schedule(client: Client) -> None:
         await Scheduler(client).run()
 
@@ -246,6 +250,7 @@ def _parts(settings: EmbeddedClusterSettings, fleet: Fleet) -> Sequence[Componen
 
     return [
         Component("controller manager", "controller-manager", manage),
+        Component("volume provisioner", "controller-manager", provision),
         Component("scheduler", "scheduler", schedule),
         Component("node autoscaler", "cluster-autoscaler", scale_nodes),
     ]

@@ -84,7 +84,7 @@ class Control:
             return _wrong(f"There is no pool {wanted.pool!r} in the population.")
         about = self._failures[name](wanted)
         if about in (0, ""):
-            return web.json_response({"message": "There is nothing to fail yet: ask for some pods first."}, status=409)
+            return web.json_response({"message": "Nothing can fail yet: add some pods first."}, status=409)
         return web.json_response({"about": about if isinstance(about, str) else ""}, status=202)
 
     def _later(self, seconds: float) -> None:

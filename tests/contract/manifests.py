@@ -136,6 +136,21 @@ def eviction(pod_name: str) -> Object:
     return {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod_name}}
 
 
+def claim(name: str, size: str = "1Gi", **more: str) -> Object:
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}, **more}
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata(name), "spec": spec}
+
+
+def volume(name: str, size: str = "1Gi") -> Object:
+    spec = {
+        "capacity": {"storage": size},
+        "accessModes": ["ReadWriteOnce"],
+        "hostPath": {"path": "/srv/contract"},
+        "storageClassName": name.rpartition("-")[0] or name,
+    }
+    return {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": spec}
+
+
 RUNNING_AND_READY: Object = {
     "status": {
         "phase": "Running",

@@ -19,16 +19,23 @@ GROUPS = {
     "apiregistration.k8s.io": "/apis/apiregistration.k8s.io/v1",
     "apps": "/apis/apps/v1",
     "autoscaling": "/apis/autoscaling/v2",
+    "batch": "/apis/batch/v1",
     "coordination.k8s.io": "/apis/coordination.k8s.io/v1",
+    "discovery.k8s.io": "/apis/discovery.k8s.io/v1",
     "policy": "/apis/policy/v1",
+    "scheduling.k8s.io": "/apis/scheduling.k8s.io/v1",
 }
 GROUP_OF = {
     "apiservices": "apiregistration.k8s.io",
+    "cronjobs": "batch",
     "deployments": "apps",
+    "endpointslices": "discovery.k8s.io",
     "horizontalpodautoscalers": "autoscaling",
+    "jobs": "batch",
     "replicasets": "apps",
     "leases": "coordination.k8s.io",
     "poddisruptionbudgets": "policy",
+    "priorityclasses": "scheduling.k8s.io",
 }
 PATCH_TYPES = {
     "merge": "application/merge-patch+json",
@@ -41,12 +48,15 @@ Seen = TypeVar("Seen")
 
 
 class Space:
-    def __init__(self, client: Client, namespace: str) -> None:
+    def __init__(self, client: Client, namespace: str, beta: str = "") -> None:
+        """`beta` is the version of a group that only older servers have, for the kinds that they have only in it."""
         self.client = client
         self.namespace = namespace
+        self.beta = beta
 
     def path(self, resource: str, name: str = "", sub: str = "") -> str:
-        parts = [GROUPS[GROUP_OF.get(resource, "")]]
+        group = GROUPS[GROUP_OF.get(resource, "")]
+        parts = [f"{group.rpartition('/')[0]}/{self.beta}" if self.beta else group]
         if self.namespace:
             parts += ["namespaces", self.namespace]
         return "/".join([*parts, resource, *filter(None, [name, sub])])

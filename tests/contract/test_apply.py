@@ -1,8 +1,11 @@
 """Server-side apply: each manager owns the fields it applied, and takes over another's only by force."""
 
+import pytest
+
 from tests.contract.client import Object
 from tests.contract.manifests import config_map, deployment
 from tests.contract.space import Space
+from tests.contract.versions import Version, came_with
 
 
 def applied(name: str, data: dict[str, str]) -> Object:
@@ -83,3 +86,20 @@ async def test_applied_containers_are_merged_by_name(space: Space, name: str) ->
     answer = await space.patch("deployments", name, other, kind="apply", fieldManager="bob")
     fields = [cause["field"] for cause in answer.refused(409, "Conflict")["details"]["causes"]]
     assert fields == ['.spec.template.spec.containers[name="app"].image']
+
+
+@pytest.mark.parametrize("sub", ["", "scale"])
+async def test_the_scale_belongs_to_who_set_it_last(space: Space, name: str, sub: str, version: Version) -> None:
+    if sub:
+        came_with(version, (1, 22), "the manager of what was set through the subresource scale")
+    body = deployment(name, 2)
+    (await space.patch("deployments", name, body, kind="apply", fieldManager="alice")).ok(201)
+    (await space.patch("deployments", name, {"spec": {"replicas": 5}}, sub=sub, fieldManager="bob")).ok(200)
+    answer = await space.patch("deployments", name, body, kind="apply", fieldManager="alice")
+    causes = answer.refused(409, "Conflict")["details"]["causes"]
+    assert [cause["field"] for cause in causes] == [".spec.replicas"]
+    assert '"bob"' in causes[0]["message"]
+    assert (await space.get("deployments", name)).ok()["spec"]["replicas"] == 5
+    del body["spec"]["replicas"]
+    left = (await space.patch("deployments", name, body, kind="apply", fieldManager="alice")).ok(200)
+    assert left["spec"]["replicas"] == 5, "alice gave them up"

@@ -106,6 +106,10 @@ async def test_the_observed_generation_catches_up(space: Space, name: str) -> No
     for replicas in (1, 2, 0):
         changed = (await space.patch("deployments", name, {"spec": {"replicas": replicas}})).ok(200)
         await observed(space, changed)
+        seen = (await space.get("deployments", name)).ok(200)
+        assert (
+            seen["status"]["observedGeneration"] == seen["metadata"]["generation"] == changed["metadata"]["generation"]
+        )
 
 
 async def test_scaling_keeps_the_replica_set(space: Space, name: str) -> None:
@@ -202,3 +206,21 @@ async def test_everything_goes_with_it(space: Space, name: str) -> None:
     await space.until_gone("deployments", name)
     assert await space.names("replicasets", labelSelector=f"app={name}") == []
     assert await space.names("pods", labelSelector=f"app={name}") == []
+
+
+async def test_an_orphaned_replica_set_is_adopted_by_a_new_deployment(space: Space, name: str) -> None:
+    (await space.create("deployments", deployment(name, 2))).ok(201)
+    before = {each["metadata"]["uid"] for each in await pods_of(space, name, 2)}
+    (await space.delete("deployments", name, options={"propagationPolicy": "Orphan"})).ok(200)
+    await space.until_gone("deployments", name)
+    made = (await space.create("deployments", deployment(name, 2))).ok(201)
+
+    def adopted(sets: list[Object]) -> bool:
+        owners = [each["metadata"].get("ownerReferences") or [] for each in sets]
+        return [[owner["uid"] for owner in each] for each in owners] == [[made["metadata"]["uid"]]]
+
+    await space.until_items(
+        "replicasets", adopted, "the one set should have its new owner", labelSelector=f"app={name}"
+    )
+    await observed(space, made)
+    assert {each["metadata"]["uid"] for each in await pods_of(space, name, 2)} == before

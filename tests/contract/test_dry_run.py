@@ -8,6 +8,7 @@ async def test_a_dry_creation_answers_as_if_created_and_stores_nothing(space: Sp
     made = (await space.create("pods", pod(name), dryRun="All")).ok(201)
     assert made["spec"]["restartPolicy"] == "Always"
     assert made["metadata"]["uid"]
+    assert "resourceVersion" not in made["metadata"]
     (await space.get("pods", name)).refused(404, "NotFound")
 
 

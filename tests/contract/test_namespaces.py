@@ -1,5 +1,6 @@
 """A namespace ends with everything in it, and takes nothing new while it ends."""
 
+from tests.contract.client import Client
 from tests.contract.conftest import MakeSpace
 from tests.contract.manifests import config_map, pod
 from tests.contract.space import Space
@@ -61,3 +62,11 @@ async def test_objects_of_one_name_live_in_several_namespaces(space: Space, new_
     assert (await space.get("configmaps", name)).ok()["data"] == {"in": "one"}
     (await other.delete("configmaps", name)).ok(200)
     assert (await space.get("configmaps", name)).status == 200
+
+
+async def test_the_namespace_default_has_the_clusters_own_service(client: Client) -> None:
+    found = (await Space(client, "default").get("services", "kubernetes")).ok(200)
+    assert found["metadata"]["labels"] == {"component": "apiserver", "provider": "kubernetes"}
+    assert found["spec"]["clusterIP"].endswith(".1")
+    assert [(port["name"], port["port"]) for port in found["spec"]["ports"]] == [("https", 443)]
+    assert "selector" not in found["spec"]

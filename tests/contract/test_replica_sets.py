@@ -1,10 +1,9 @@
 """A ReplicaSet keeps as many pods as it says, adopts and replaces them, and gives up the least useful first."""
 
-import pytest
-
 from tests.contract.client import Object
 from tests.contract.manifests import RUNNING_AND_READY, pod, replica_set
 from tests.contract.space import Space
+from tests.contract.versions import Version, came_with
 
 COST = "controller.kubernetes.io/pod-deletion-cost"
 
@@ -116,9 +115,8 @@ async def test_a_pod_that_is_not_ready_goes_before_one_that_is(space: Space, nam
     assert set(map(name_of, await pods_of(space, name, 2))) == set(map(name_of, pods[:2]))
 
 
-async def test_the_pod_that_costs_least_goes_first(space: Space, name: str, version: tuple[int, int]) -> None:
-    if version < (1, 22):
-        pytest.skip("pod-deletion-cost came with Kubernetes 1.22")
+async def test_the_pod_that_costs_least_goes_first(space: Space, name: str, version: Version) -> None:
+    came_with(version, (1, 22), "the annotation pod-deletion-cost")
     (await space.create("replicasets", replica_set(name, 3))).ok(201)
     pods = await pods_of(space, name, 3)
     for each, cost in zip(pods, ("100", "-5", "10"), strict=True):

@@ -2,6 +2,8 @@
 
 import base64
 
+import pytest
+
 from tests.contract.manifests import secret
 from tests.contract.space import Space
 
@@ -43,3 +45,33 @@ async def test_an_immutable_secret_keeps_its_data(space: Space, name: str) -> No
     (await space.create("secrets", secret(name, stringData={"a": "1"}, immutable=True))).ok(201)
     refusal = (await space.patch("secrets", name, {"stringData": {"a": "2"}})).refused(422, "Invalid")
     assert [cause["field"] for cause in refusal["details"]["causes"]] == ["data"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "missing"),
+    [
+        ("kubernetes.io/tls", "tls.crt", {"data[tls.key]"}),
+        ("kubernetes.io/tls", "other", {"data[tls.crt]", "data[tls.key]"}),
+        ("kubernetes.io/ssh-auth", "other", {"data[ssh-privatekey]"}),
+        ("kubernetes.io/dockerconfigjson", "other", {"data[.dockerconfigjson]"}),
+        ("kubernetes.io/basic-auth", "other", {"data[username]", "data[password]"}),
+    ],
+)
+async def test_a_secret_of_a_known_type_has_its_keys(
+    space: Space,
+    name: str,
+    kind: str,
+    given: str,
+    missing: set[str],
+) -> None:
+    refusal = (await space.create("secrets", secret(name, type=kind, stringData={given: "x"}))).refused(422, "Invalid")
+    causes = refusal["details"]["causes"]
+    # Kubernetes 1.20 leaves a hole of its template in some of these names.
+    assert {cause["field"].replace("data[%s]", "data") for cause in causes} == missing
+    assert {cause["reason"] for cause in causes} == {"FieldValueRequired"}
+
+
+async def test_a_password_alone_is_enough(space: Space, name: str) -> None:
+    (await space.create("secrets", secret(name, type="kubernetes.io/basic-auth", stringData={"password": "x"}))).ok(201)
+    kept = (await space.get("secrets", name)).ok(200)
+    assert (kept["type"], kept["data"]) == ("kubernetes.io/basic-auth", {"password": "eA=="})

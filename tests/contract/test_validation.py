@@ -1,13 +1,15 @@
 """An invalid object is refused with 422 and every field that is wrong, and a field that may not change stays as it is."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from tests.contract.client import Object
-from tests.contract.manifests import IMAGE, config_map, deployment, disruption_budget, lease, pod
+from tests.contract.manifests import IMAGE, binding, config_map, deployment, disruption_budget, lease, pod
 from tests.contract.space import Space
+from tests.contract.versions import Version, came_with
 
 Problem = tuple[str, str]
 INVALID, REQUIRED, DUPLICATE, UNSUPPORTED, FORBIDDEN, NOT_FOUND = (
@@ -259,6 +261,29 @@ async def test_a_pods_containers_are_neither_added_nor_removed(space: Space, nam
     assert await fields_of_refused_change(space, "pods", name, more) == ["spec.containers"]
 
 
+async def test_scheduling_gates_may_only_go(space: Space, name: str, version: Version) -> None:
+    came_with(version, (1, 27), "scheduling gates")
+    gates = [{"name": "example.com/a"}, {"name": "example.com/b"}]
+    made = (await space.create("pods", pod(name, spec={"schedulingGates": gates}))).ok(201)
+    told = next(each for each in made["status"]["conditions"] if each["type"] == "PodScheduled")
+    assert (told["status"], told["reason"]) == ("False", "SchedulingGated")
+
+    async def change(spec: Object) -> Sequence[str]:
+        return await fields_of_refused_change(space, "pods", name, {"spec": spec})
+
+    assert await change({"schedulingGates": [gates[0], {"name": "example.com/new"}]}) == [
+        "spec.schedulingGates[1].name"
+    ]
+    assert await change({"schedulingGates": gates[:1], "priority": 7}) == ["spec"]
+    early = await space.create("pods", binding(name, f"{name}-node"), name=name, sub="binding")
+    early.refused(409, "Conflict")
+    one = (await space.patch("pods", name, {"spec": {"schedulingGates": gates[1:]}})).ok(200)
+    assert one["spec"]["schedulingGates"] == gates[1:]
+    none = (await space.patch("pods", name, {"spec": {"schedulingGates": None}})).ok(200)
+    assert "schedulingGates" not in none["spec"]
+    assert await change({"schedulingGates": gates}) == ["spec.schedulingGates[0].name", "spec.schedulingGates[1].name"]
+
+
 async def test_an_immutable_config_map_stays(space: Space, name: str) -> None:
     (await space.create("configmaps", config_map(name) | {"immutable": True})).ok(201)
     assert await fields_of_refused_change(space, "configmaps", name, {"data": {"k": "2"}}) == ["data"]
@@ -278,14 +303,43 @@ async def test_identity_stays(space: Space, name: str, change: Object) -> None:
     assert (await space.get("configmaps", name)).ok(200) == made
 
 
-async def test_two_services_cannot_have_one_address(space: Space) -> None:
-    def service(name: str, **spec: str) -> Object:
-        ports = [{"port": 80, "protocol": "TCP"}]
-        return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": {"ports": ports, **spec}}
+def service(name: str, **spec: str) -> Object:
+    ports = [{"port": 80, "protocol": "TCP"}]
+    return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": {"ports": ports, **spec}}
 
+
+async def test_two_services_cannot_have_one_address(space: Space) -> None:
     taken = (await space.create("services", service("a"))).ok(201)["spec"]["clusterIP"]
     refusal = (await space.create("services", service("b", clusterIP=taken))).refused(422, "Invalid")
     assert problems(refusal) == {("spec.clusterIPs", INVALID)}
     assert "provided IP is already allocated" in refusal["message"]
     (await space.delete("services", "a")).ok(200)
     assert (await space.create("services", service("b", clusterIP=taken))).ok(201)["spec"]["clusterIP"] == taken
+
+
+async def test_a_services_address_is_of_the_clusters_range(space: Space, name: str) -> None:
+    refusal = (await space.create("services", service(name, clusterIP="192.0.2.7"))).refused(422, "Invalid")
+    assert problems(refusal) == {("spec.clusterIPs", INVALID)}
+    # Kubernetes 1.20 puts it in words of its own, around the same ones.
+    assert re.search(r"failed to allocated? (IP |ip:)192\.0\.2\.7", refusal["message"])
+    refusal = (await space.create("services", service(name, clusterIP="nowhere"))).refused(422, "Invalid")
+    assert ("spec.clusterIPs[0]", INVALID) in problems(refusal)
+
+
+async def test_a_service_keeps_its_address(space: Space, name: str, version: Version) -> None:
+    made = (await space.create("services", service(name))).ok(201)
+    address = made["spec"]["clusterIP"]
+    head, _, last = address.rpartition(".")
+    other = {"spec": {"clusterIP": f"{head}.{(int(last) + 1) % 250}"}}
+    assert await fields_of_refused_change(space, "services", name, other) == ["spec.clusterIPs[0]"]
+    without = service(name)
+    without["metadata"]["resourceVersion"] = made["metadata"]["resourceVersion"]
+    without["metadata"]["labels"] = {"a": "b"}
+    answer = await space.replace("services", without)
+    if version > (1, 20):
+        assert answer.ok(200)["metadata"]["labels"] == {"a": "b"}
+    else:
+        # It takes a replacement without an address for the wish to have none.
+        assert problems(answer.refused(422, "Invalid")) == {("spec.clusterIPs[0]", INVALID)}
+    kept = (await space.get("services", name)).ok(200)["spec"]
+    assert (kept["clusterIP"], kept["clusterIPs"]) == (address, [address])

@@ -38,6 +38,13 @@ await() { # name command...: until the command succeeds
   done
 }
 
+# Kubernetes 1.20 opens a plain port on every address and has no generic ephemeral volumes unless told so; later versions do not know
+# these options.
+plain=() gates=()
+if "$bin/kube-controller-manager" --version | grep -q 'v1\.20'; then
+  plain=(--port=0) gates=(--feature-gates=GenericEphemeralVolume=true)
+fi
+
 read -r etcd_port peer_port api_port manager_port < <(python3 - <<'PYTHON'
 import socket
 listeners = [socket.create_server(("127.0.0.1", 0)) for _ in range(4)]
@@ -60,7 +67,7 @@ start kube-apiserver "$bin/kube-apiserver" --bind-address=127.0.0.1 --advertise-
   --etcd-servers="http://127.0.0.1:$etcd_port" --service-cluster-ip-range=10.96.0.0/16 \
   --authorization-mode=RBAC --token-auth-file="$state/tokens.csv" --disable-admission-plugins=RuntimeClass \
   --service-account-issuer=https://kubernetes.default.svc --service-account-key-file="$state/accounts.pub" \
-  --service-account-signing-key-file="$state/accounts.key"
+  --service-account-signing-key-file="$state/accounts.key" "${gates[@]}"
 await kube-apiserver curl -sfk -H "Authorization: Bearer $token" "https://127.0.0.1:$api_port/readyz"
 
 cat >"$state/kubeconfig" <<YAML
@@ -72,11 +79,9 @@ clusters: [{name: control-plane, cluster: {server: "https://127.0.0.1:$api_port"
 users: [{name: admin, user: {token: "$token"}}]
 YAML
 
-# Kubernetes 1.20 opens a plain port on every address unless told not to; later versions do not know the option.
-plain=(); "$bin/kube-controller-manager" --version | grep -q 'v1\.20' && plain=(--port=0)
 start kube-controller-manager "$bin/kube-controller-manager" --bind-address=127.0.0.1 --secure-port="$manager_port" \
   --cert-dir="$state/manager" --kubeconfig="$state/kubeconfig" --leader-elect=false --kube-api-qps=200 --kube-api-burst=400 \
-  --use-service-account-credentials=false --service-account-private-key-file="$state/accounts.key" "${plain[@]}"
+  --use-service-account-credentials=false --service-account-private-key-file="$state/accounts.key" "${plain[@]}" "${gates[@]}"
 await kube-controller-manager curl -sfk "https://127.0.0.1:$manager_port/healthz"
 
 export CONTRACT_KUBECONFIG="$state/kubeconfig" KUBECONFIG="$state/kubeconfig"

@@ -96,7 +96,7 @@ async def test_each_failure_changes_the_cluster(
 async def test_a_failure_of_an_empty_population_is_refused(api: Api, name: str) -> None:
     api.server.beside = Control(api.server, Population(api.server.registry, Size(), namespace="compute-grid")).answer
     answer = await api.ask("POST", f"/sandbox/failures/{name}", {})
-    assert (answer.status, answer.body["message"][:26]) == (409, "There is nothing to fail y")
+    assert (answer.status, answer.body["message"][:26]) == (409, "Nothing can fail yet: add ")
 
 
 @pytest.mark.parametrize("command", ["sandbox", "up"])

@@ -14,6 +14,21 @@ from tests.sandbox.apiserver.conftest import Api
 from tests.sandbox.apiserver.test_kubelets import Kubelet
 
 KUBECTL = Path(sys.executable).parent / "kubectl"
+STORAGE = """
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: disk}
+spec:
+  capacity: {storage: 1Gi}
+  accessModes: [ReadWriteOnce, ReadOnlyMany]
+  hostPath: {path: /srv/disk}
+  claimRef: {namespace: default, name: files}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: files}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+"""
 DEPLOYMENT = """
 apiVersion: apps/v1
 kind: Deployment
@@ -131,6 +146,15 @@ async def test_apply_on_the_servers_side_tells_who_owns_a_field(api: Api, kubect
     assert "serverside-applied" in await kubectl(*apply, "--field-manager=bob", "--force-conflicts", stdin=other)
 
 
+async def test_apply_on_the_servers_side_does_not_undo_a_scale_silently(api: Api, kubectl: Kubectl) -> None:
+    apply = ("apply", "--server-side", "-f", "-")
+    await kubectl(*apply, stdin=DEPLOYMENT)
+    await kubectl("scale", "deploy/web", "--replicas=5")
+    refused = await kubectl(*apply, stdin=DEPLOYMENT, code=1)
+    assert 'conflict with "kubectl" with subresource "scale" using apps/v1: .spec.replicas' in refused
+    assert await kubectl("get", "deploy", "web", "-o", "jsonpath={.spec.replicas}") == "5"
+
+
 async def test_a_typing_error_is_refused_with_its_path(api: Api, kubectl: Kubectl) -> None:
     wrong = DEPLOYMENT.replace("replicas", "replicsa")
     assert 'unknown field "spec.replicsa"' in await kubectl("apply", "-f", "-", stdin=wrong, code=1)
@@ -238,3 +262,15 @@ async def test_logs_and_usage_come_from_the_node(api: Api, kubectl: Kubectl, kub
     assert await kubectl("logs", "p", "--tail=5") == "one\ntwo\n"
     assert columns(await kubectl("top", "pods", "--no-headers")) == [["p", "250m", "64Mi"]]
     assert columns(await kubectl("top", "nodes", "--no-headers"))[0][:2] == ["n1", "250m"]
+
+
+async def test_get_prints_the_columns_of_volumes_and_classes(kubectl: Kubectl) -> None:
+    await kubectl("create", "-f", "-", stdin=STORAGE)
+    assert columns(await kubectl("get", "sc", "--no-headers")) == [
+        ["standard", "(default)", "compute-grid/directory", "Delete", "Immediate", "true", "0s"]
+    ]
+    header = "NAME CAPACITY ACCESS MODES RECLAIM POLICY STATUS CLAIM STORAGECLASS VOLUMEATTRIBUTESCLASS REASON AGE"
+    shown = columns(await kubectl("get", "pv"))
+    assert shown == [header.split(), ["disk", "1Gi", "RWO,ROX", "Retain", "Pending", "default/files", "<unset>", "0s"]]
+    assert columns(await kubectl("get", "pvc", "--no-headers")) == [["files", "Pending", "standard", "<unset>", "0s"]]
+    assert columns(await kubectl("get", "apiservices", "--no-headers"))[0][:2] == ["v1beta1.metrics.k8s.io", "Local"]

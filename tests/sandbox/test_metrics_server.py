@@ -23,6 +23,13 @@ SERVICE = SERVICES.path("kube-system", "compute-grid-metrics")
 NAME = "compute-grid-metrics.kube-system.svc"
 
 
+@pytest.fixture(autouse=True)
+def cluster_without_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The embedded cluster plays another one, which serves no metrics of its own."""
+    for module in ("furnishing", "aggregation"):
+        monkeypatch.setattr(f"grid.sandbox.apiserver.{module}.furnish_metrics_api", lambda registry: None)
+
+
 def usage(millicores: int, mebibytes: int) -> Object:
     time = "2026-11-21T04:00:00Z"
     return {

@@ -20,6 +20,7 @@ from yarl import URL
 from grid.sandbox.apiserver import discovery
 from grid.sandbox.apiserver.bodies import parse_bool
 from grid.sandbox.apiserver.frontproxy import PREFIX, FrontProxyCertificate, identity_headers
+from grid.sandbox.apiserver.furnishing import METRICS_API, furnish_metrics_api
 from grid.sandbox.apiserver.identity import Identity
 from grid.sandbox.apiserver.kinds import Object, stored_kinds
 from grid.sandbox.apiserver.registry import Registry, timestamp
@@ -83,6 +84,8 @@ class Aggregator:
         now = change.now.obj if change.now is not None else {}
         if before.get("spec") != now.get("spec"):
             self._wake.set()
+        if change.now is None and before.get("metadata", {}).get("name") == METRICS_API:
+            asyncio.get_running_loop().call_soon(furnish_metrics_api, self._registry)
 
     # Lookup
 

@@ -7,12 +7,13 @@ leave a complete object as it is.
 import base64
 from collections.abc import Callable, Mapping
 
+from grid.sandbox.apiserver.batch import CRON_JOBS, JOBS, cron_job_defaults, job_defaults
 from grid.sandbox.apiserver.customresources import DEFINITIONS, definition_defaults
 from grid.sandbox.apiserver.kinds import Object, ServedKind
-from grid.sandbox.apiserver.pods import qos_class
+from grid.sandbox.apiserver.podtemplates import pod_spec_defaults
+from grid.sandbox.storage import CLASSES_RESOURCE
 
 _NOT_READY = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
-_VOLUME_MODES = {"configMap": 420, "secret": 420, "projected": 420, "downwardAPI": 420}
 
 
 def apply_defaults(kind: ServedKind, obj: Object) -> None:
@@ -21,75 +22,30 @@ def apply_defaults(kind: ServedKind, obj: Object) -> None:
         default(obj)
 
 
-def pod_spec_defaults(spec: Object) -> None:
-    """Fill in the defaults that a pod and a pod template share."""
-    spec.setdefault("restartPolicy", "Always")
-    spec.setdefault("terminationGracePeriodSeconds", 30)
-    spec.setdefault("dnsPolicy", "ClusterFirst")
-    spec.setdefault("securityContext", {})
-    spec.setdefault("schedulerName", "default-scheduler")
-    if spec.get("serviceAccountName") and not spec.get("serviceAccount"):
-        spec["serviceAccount"] = spec["serviceAccountName"]
-    for group in ("containers", "initContainers", "ephemeralContainers"):
-        for container in spec.get(group) or ():
-            _container_defaults(container)
-    for volume in spec.get("volumes") or ():
-        for source, mode in _VOLUME_MODES.items():
-            if isinstance(volume.get(source), dict):
-                volume[source].setdefault("defaultMode", mode)
-        template = (volume.get("ephemeral") or {}).get("volumeClaimTemplate")
-        if template:
-            template.setdefault("metadata", {})
-            template.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
-        if set(volume) == {"name"}:
-            volume["emptyDir"] = {}
-
-
-def _container_defaults(container: Object) -> None:
-    container.setdefault("terminationMessagePath", "/dev/termination-log")
-    container.setdefault("terminationMessagePolicy", "File")
-    if "imagePullPolicy" not in container and container.get("image"):
-        tag = container["image"].rpartition("/")[2].partition("@")[0].partition(":")[2]
-        pinned = "@" in container["image"] or tag not in ("", "latest")
-        container["imagePullPolicy"] = "IfNotPresent" if pinned else "Always"
-    resources = container.setdefault("resources", {})
-    for name, amount in (resources.get("limits") or {}).items():
-        resources.setdefault("requests", {}).setdefault(name, amount)
-    for port in container.get("ports") or ():
-        port.setdefault("protocol", "TCP")
-    for variable in container.get("env") or ():
-        reference = (variable.get("valueFrom") or {}).get("fieldRef")
-        if reference is not None:
-            reference.setdefault("apiVersion", "v1")
-    for name in ("livenessProbe", "readinessProbe", "startupProbe"):
-        if container.get(name):
-            _probe_defaults(container[name])
-
-
-def _probe_defaults(probe: Object) -> None:
-    for key, value in (("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3)):
-        probe[key] = probe.get(key) or value
-    if probe.get("httpGet"):
-        probe["httpGet"].setdefault("path", "/")
-        probe["httpGet"].setdefault("scheme", "HTTP")
-
-
 def _pod(pod: Object) -> None:
     spec = pod.setdefault("spec", {})
     pod_spec_defaults(spec)
     if not spec.get("serviceAccountName"):
         spec["serviceAccountName"] = spec["serviceAccount"] = "default"
     spec.setdefault("enableServiceLinks", True)
-    spec.setdefault("priority", 0)
-    spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
     tolerations = spec.get("tolerations") or []
     for key in _NOT_READY:
         if not any(_tolerates(toleration, key) for toleration in tolerations):
             tolerations.append({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300})
     spec["tolerations"] = tolerations
     status = pod.setdefault("status", {})
+    if "phase" not in status and spec.get("schedulingGates"):
+        status["conditions"] = [
+            {
+                "type": "PodScheduled",
+                "status": "False",
+                "lastProbeTime": None,
+                "lastTransitionTime": None,
+                "reason": "SchedulingGated",
+                "message": "Scheduling is blocked due to non-empty scheduling gates",
+            }
+        ]
     status.setdefault("phase", "Pending")
-    status.setdefault("qosClass", qos_class(spec))
 
 
 def _tolerates(toleration: Object, key: str) -> bool:
@@ -130,6 +86,12 @@ def _service(service: Object) -> None:
         port.setdefault("protocol", "TCP")
         port.setdefault("targetPort", port.get("port", 0))
     service.setdefault("status", {"loadBalancer": {}})
+
+
+def _endpoint_slice(endpoints: Object) -> None:
+    for port in endpoints.get("ports") or ():
+        port.setdefault("name", "")
+        port.setdefault("protocol", "TCP")
 
 
 def _autoscaler(autoscaler: Object) -> None:
@@ -175,6 +137,20 @@ def _claim(claim: Object) -> None:
     claim.setdefault("status", {}).setdefault("phase", "Pending")
 
 
+def _volume(volume: Object) -> None:
+    spec = volume.setdefault("spec", {})
+    spec.setdefault("persistentVolumeReclaimPolicy", "Retain")
+    spec.setdefault("volumeMode", "Filesystem")
+    if isinstance(spec.get("hostPath"), dict):
+        spec["hostPath"].setdefault("type", "")
+    volume.setdefault("status", {}).setdefault("phase", "Pending")
+
+
+def _storage_class(found: Object) -> None:
+    found.setdefault("reclaimPolicy", "Delete")
+    found.setdefault("volumeBindingMode", "Immediate")
+
+
 def _secret(secret: Object) -> None:
     secret.setdefault("type", "Opaque")
     for key, text in (secret.pop("stringData", None) or {}).items():
@@ -211,6 +187,23 @@ def _api_service(api: Object) -> None:
     api.setdefault("status", {})
 
 
+def _limit_range(limit_range: Object) -> None:
+    for limit in limit_range.setdefault("spec", {}).get("limits") or ():
+        if limit.get("type") != "Container":
+            continue
+        most = {**(limit.get("max") or {}), **(limit.get("default") or {})}
+        if most:
+            limit["default"] = most
+        asked = {**(limit.get("min") or {}), **most, **(limit.get("defaultRequest") or {})}
+        if asked:
+            limit["defaultRequest"] = asked
+
+
+def _priority_class(priority_class: Object) -> None:
+    priority_class.setdefault("value", 0)
+    priority_class.setdefault("preemptionPolicy", "PreemptLowerPriority")
+
+
 def _quota(quota: Object) -> None:
     quota.setdefault("spec", {})
     quota.setdefault("status", {})
@@ -221,15 +214,22 @@ _DEFAULTS: Mapping[str, Callable[[Object], None]] = {
     "deployments.apps": _deployment,
     "replicasets.apps": _replica_set,
     "services": _service,
+    JOBS: job_defaults,
+    CRON_JOBS: cron_job_defaults,
+    "endpointslices.discovery.k8s.io": _endpoint_slice,
     "horizontalpodautoscalers.autoscaling": _autoscaler,
     "namespaces": _namespace,
     "nodes": _node,
     "persistentvolumeclaims": _claim,
+    "persistentvolumes": _volume,
+    CLASSES_RESOURCE: _storage_class,
     "secrets": _secret,
     "poddisruptionbudgets.policy": _disruption_budget,
     "networkpolicies.networking.k8s.io": _network_policy,
     "events": _event,
+    "limitranges": _limit_range,
     "resourcequotas": _quota,
+    "priorityclasses.scheduling.k8s.io": _priority_class,
     "apiservices.apiregistration.k8s.io": _api_service,
     DEFINITIONS: definition_defaults,
 }

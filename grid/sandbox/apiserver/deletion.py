@@ -76,7 +76,10 @@ def decide_deletion(kind: ServedKind, record: Record, options: DeleteOptions, no
     if kind is NAMESPACES:
         return _mark_namespace(obj, now)
     grace = _grace(kind, obj, options)
-    finalizers = _with_policy(metadata.get("finalizers") or [], options.propagation)
+    finalizers = metadata.get("finalizers") or []
+    undecided = not options.propagation and ORPHAN not in finalizers and FOREGROUND not in finalizers
+    policy = "Orphan" if undecided and kind.orphans_by_default else options.propagation
+    finalizers = _with_policy(finalizers, policy)
     if finalizers:
         metadata["finalizers"] = finalizers
     else:

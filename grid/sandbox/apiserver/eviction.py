@@ -12,7 +12,7 @@ from grid.sandbox.apiserver.store import Record
 
 
 def bind(registry: Registry, key: str, binding: Object) -> None:
-    """Bind a pod to a node. Raise `Failure` if the pod has a node already or is being deleted."""
+    """Bind a pod to a node. Raise `Failure` if the pod has a node already, is gated or is being deleted."""
     record = registry.read(PODS, key)
     target = binding.get("target") or {}
     if target.get("kind") not in (None, "", "Node"):
@@ -22,10 +22,9 @@ def bind(registry: Registry, key: str, binding: Object) -> None:
         raise server_error("target.name: Required value")
     name = record.obj["metadata"]["name"]
     if is_scheduled(record.obj):
-        problem = f'pod {name} is already assigned to node "{record.obj["spec"]["nodeName"]}"'
-        failure = conflict(PODS, name, problem)
-        message = failure.message.replace("pods ", "pods/binding ", 1)
-        raise Failure(409, failure.reason, message, {"name": name, "kind": "pods/binding"})
+        raise _unbindable(name, f'pod {name} is already assigned to node "{record.obj["spec"]["nodeName"]}"')
+    if record.obj["spec"].get("schedulingGates"):
+        raise _unbindable(name, f"pod {name} has non-empty .spec.schedulingGates")
     if "deletionTimestamp" in record.obj["metadata"]:
         raise conflict(PODS, name, f"pod {name} is being deleted, cannot be assigned to a host")
 
@@ -46,6 +45,12 @@ def bind(registry: Registry, key: str, binding: Object) -> None:
         return pod
 
     registry.update(PODS, key, assign, subresource="binding")
+
+
+def _unbindable(name: str, problem: str) -> Failure:
+    failure = conflict(PODS, name, problem)
+    message = failure.message.replace("pods ", "pods/binding ", 1)
+    return Failure(409, failure.reason, message, {"name": name, "kind": "pods/binding"})
 
 
 def evict(registry: Registry, key: str, eviction: Object, query: Mapping[str, str]) -> None:
@@ -88,8 +93,7 @@ def _spend_budget(registry: Registry, pod: Record, *, dry_run: bool) -> None:
     if status.get("observedGeneration", 0) < budget["metadata"].get("generation", 1):
         raise _too_many(f"The disruption budget {name} is still being processed by the server.", retry_after=10)
     if status.get("disruptionsAllowed", 0) < 1:
-        needed, healthy = status.get("desiredHealthy", 0), status.get("currentHealthy", 0)
-        raise _too_many(f"The disruption budget {name} needs {needed} healthy pods and has {healthy} currently")
+        raise _too_many(why_not_now(name, status))
 
     def spend(obj: Object) -> Object:
         granted = {**(status.get("disruptedPods") or {}), metadata["name"]: timestamp(registry.clock())}
@@ -98,6 +102,20 @@ def _spend_budget(registry: Registry, pod: Record, *, dry_run: bool) -> None:
         return obj
 
     registry.update(kind, budgets[0].key, spend, subresource="status", dry_run=dry_run)
+
+
+def why_not_now(name: str, status: Object) -> str:
+    """Return why a budget allows no disruption. The counts of one that cannot be kept up to date say nothing."""
+    conditions = status.get("conditions") or ()
+    refused: Object = next((each for each in conditions if each["type"] == "DisruptionAllowed"), {})
+    told = refused.get("message", "") if refused.get("status") == "False" else ""
+    not_now = f"The disruption budget {name} does not allow evicting pods currently"
+    if told and refused.get("reason") == "SyncFailed":
+        return f"{not_now} because it failed sync: {told}"
+    needed, healthy = status.get("desiredHealthy", 0), status.get("currentHealthy", 0)
+    if healthy <= needed:
+        return f"The disruption budget {name} needs {needed} healthy pods and has {healthy} currently"
+    return f"{not_now} ({refused.get('reason', '')}): {told}" if told else not_now
 
 
 def _too_many(why: str, *, retry_after: int | None = None) -> Failure:

@@ -47,6 +47,7 @@ class ServedKind:
     fields: Mapping[str, str] = field(default_factory=dict)
     counts_generations: bool = False
     returns_deleted: bool = False  # DELETE answers with the object instead of a Status
+    orphans_by_default: bool = False  # DELETE without a policy leaves dependents behind
     view_of: str = ""  # the resource that is really stored, when this is the same objects in another version
     custom_storage: str = ""  # of custom resources: the apiVersion in which they are stored
 
@@ -107,6 +108,7 @@ KINDS: tuple[ServedKind, ...] = (
     ServedKind("ConfigMap", "configmaps", short=("cm",)),
     ServedKind("Endpoints", "endpoints", short=("ep",)),
     ServedKind("Event", "events", short=("ev",), fields=_EVENT_FIELDS),
+    ServedKind("LimitRange", "limitranges", short=("limits",)),
     ServedKind(
         "Namespace",
         "namespaces",
@@ -119,6 +121,14 @@ KINDS: tuple[ServedKind, ...] = (
     ),
     ServedKind(
         "Node", "nodes", namespaced=False, short=("no",), subresources=(STATUS,), fields=_same("spec.unschedulable")
+    ),
+    ServedKind(
+        "PersistentVolume",
+        "persistentvolumes",
+        namespaced=False,
+        short=("pv",),
+        subresources=(STATUS,),
+        returns_deleted=True,
     ),
     ServedKind(
         "PersistentVolumeClaim",
@@ -204,7 +214,27 @@ KINDS: tuple[ServedKind, ...] = (
         verbs=("get", "list", "watch", "delete", "deletecollection"),
         view_of="horizontalpodautoscalers.autoscaling",
     ),
+    ServedKind(
+        "CronJob",
+        "cronjobs",
+        "batch",
+        short=("cj",),
+        categories=("all",),
+        subresources=(STATUS,),
+        counts_generations=True,
+    ),
+    ServedKind(
+        "Job",
+        "jobs",
+        "batch",
+        categories=("all",),
+        subresources=(STATUS,),
+        fields={"status.successful": "status.succeeded"},
+        counts_generations=True,
+        orphans_by_default=True,
+    ),
     ServedKind("Lease", "leases", "coordination.k8s.io"),
+    ServedKind("EndpointSlice", "endpointslices", "discovery.k8s.io", counts_generations=True),
     ServedKind(
         "Event",
         "events",
@@ -226,6 +256,17 @@ KINDS: tuple[ServedKind, ...] = (
         counts_generations=True,
     ),
     ServedKind("NetworkPolicy", "networkpolicies", "networking.k8s.io", short=("netpol",), counts_generations=True),
+    ServedKind(
+        "PriorityClass",
+        "priorityclasses",
+        "scheduling.k8s.io",
+        namespaced=False,
+        short=("pc",),
+        counts_generations=True,
+    ),
+    ServedKind(
+        "StorageClass", "storageclasses", "storage.k8s.io", namespaced=False, short=("sc",), returns_deleted=True
+    ),
     ServedKind("NodeMetrics", "nodes", "metrics.k8s.io", "v1beta1", namespaced=False, verbs=_READ_ONLY),
     ServedKind("PodMetrics", "pods", "metrics.k8s.io", "v1beta1", verbs=_READ_ONLY),
     ServedKind(

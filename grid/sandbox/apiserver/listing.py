@@ -94,9 +94,9 @@ def encoded(kind: ServedKind, page: ListPage) -> bytes:
 
 
 def encoded_metadata(page: ListPage) -> bytes:
-    """Return the list as JSON, of each object only its metadata."""
+    """Return the list as JSON, of each object only its metadata; without objects the items are null, as Kubernetes has it."""
     head = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": page.metadata}
-    return msgspec.json.encode({**head, "items": [partial(record.obj) for record in page.records]})
+    return msgspec.json.encode({**head, "items": [partial(record.obj) for record in page.records] or None})
 
 
 def item(obj: Object) -> Object:

@@ -1,7 +1,7 @@
 """The verbs that change objects: create, update, delete; below HTTP, above the store.
 
 Each verb runs without waiting, so reading, checking and storing are one step. Order of creation: names and
-metadata, defaults, admission (what depends on other objects), validation, quota, storing. A refusal is a `Failure`;
+metadata, defaults, admission (what depends on other objects), validation, limits, quota, storing. A refusal is a `Failure`;
 nothing has changed then.
 """
 
@@ -104,8 +104,10 @@ class Registry:
         apply_defaults(kind, obj)
         admission.admit(self.store, kind, namespace, obj)
         check_new(kind, obj)
+        admission.check_limits(self.store, kind, namespace, obj)
         admission.check_quota(self.store, kind, namespace, obj)
         if dry_run:
+            del obj["metadata"]["resourceVersion"]  # nothing is stored that could have one
             return Record(key, obj, msgspec.json.encode(obj), 0)
         record = self.store.put(kind.stored, key, obj)
         admission.charge_quota(self.store, kind, namespace, obj)
@@ -181,6 +183,8 @@ class Registry:
         self._check_identity(kind, old, new)
         new = _allowed_part(kind, old, new, subresource)
         apply_defaults(kind, new)
+        if not subresource:
+            admission.carry_over(kind, new, old.obj)
         if kind.counts_generations and not subresource and _content(kind, new) != _content(kind, old.obj):
             new["metadata"]["generation"] = old.obj["metadata"].get("generation", 0) + 1
         if new == old.obj:

@@ -4,7 +4,7 @@ Syntax and error sentences are Kubernetes'. Pure functions; a bad selector is a 
 """
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -14,6 +14,8 @@ from grid.sandbox.apiserver.status import bad_request, shown
 
 Predicate: TypeAlias = Callable[[Object], bool]
 _TOKEN = re.compile(r"\s*(==|!=|[=!<>(),]|[^\s=!<>(),]+)")
+# What no requirement begins with.
+_SYMBOLS = ("=", "==", "!=", "<", ">", "(", ")", ",")
 _OPERATORS = "in, notin, =, ==, !=, gt, lt"
 
 
@@ -49,6 +51,8 @@ class Requirement:
 
 def parse_labels(text: str) -> tuple[Requirement, ...]:
     tokens = _tokens(text)
+    if tokens and tokens[0] in _SYMBOLS:
+        raise bad_request(f"found '{tokens[0]}', expected: !, identifier, or 'end of string'")
     requirements: list[Requirement] = []
     position = 0
     while position < len(tokens):
@@ -56,10 +60,11 @@ def parse_labels(text: str) -> tuple[Requirement, ...]:
         requirements.append(requirement)
         if position < len(tokens):
             if tokens[position] != ",":
-                raise _unparsable(f"found '{tokens[position]}', expected: ',' or 'end of string'")
+                raise bad_request(f"found '{tokens[position]}', expected: ',' or 'end of string'")
             position += 1
-            if position == len(tokens):
-                raise _unparsable("found '', expected: identifier after ','")
+            following = tokens[position] if position < len(tokens) else ""
+            if not following or following in _SYMBOLS:
+                raise bad_request(f"found '{following}', expected: identifier after ','")
     return tuple(requirements)
 
 
@@ -116,7 +121,7 @@ def _checked(key: str, operator: str, values: list[str]) -> Requirement:
             raise _unparsable(f"values[{number}][{key}]: Invalid value: {shown(value)}: {problems[0]}")
     if operator in "<>" and not re.fullmatch(r"-?\d+", values[0]):
         raise _unparsable(
-            f"values[0][{key}]: Invalid value: {shown(values[0])}: for 'Gt', 'Lt' operators, the value must be an integer"
+            f"values[0]: Invalid value: {shown(values[0])}: for 'Gt', 'Lt' operators, the value must be an integer"
         )
     return Requirement(key, operator, frozenset(values))
 
@@ -165,7 +170,7 @@ def selector_text(selector: Object | None) -> str:
 
 
 def field_predicate(text: str, kind: ServedKind) -> Predicate | None:
-    conditions = [_field_condition(part, kind) for part in text.split(",") if part]
+    conditions = [_field_condition(part, text, kind) for part in sorted(text.split(",")) if part]
     if not conditions:
         return None
     return lambda obj: all(condition(obj) for condition in conditions)
@@ -180,10 +185,10 @@ def exact_name(text: str) -> str:
     return ""
 
 
-def _field_condition(part: str, kind: ServedKind) -> Predicate:
+def _field_condition(part: str, text: str, kind: ServedKind) -> Predicate:
     match = re.fullmatch(r"([^=!\s]+)(!=|==|=)(.*)", part)
     if match is None:
-        raise bad_request(f"invalid selector: '{part}'; can't understand '{part}'")
+        raise bad_request(f"invalid selector: '{text}'; can't understand '{part}'")
     label, operator, wanted = match.groups()
     path = kind.selectable().get(label)
     if path is None:
@@ -199,11 +204,11 @@ def _unknown_field(label: str, kind: ServedKind) -> str:
     return f"{shown(label)} is not a known field selector: only {known}"
 
 
-_FALSE_WHEN_ABSENT: Collection[str] = ("spec.unschedulable", "spec.hostNetwork")
+_WHEN_ABSENT: Mapping[str, str] = {"spec.unschedulable": "false", "spec.hostNetwork": "false", "status.succeeded": "0"}
 
 
 def _field_text(obj: Object, path: str) -> str:
     value = dig(obj, path)
     if value is None:
-        return "false" if path in _FALSE_WHEN_ABSENT else ""
+        return _WHEN_ABSENT.get(path, "")
     return str(value).lower() if isinstance(value, bool) else str(value)

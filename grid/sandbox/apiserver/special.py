@@ -11,14 +11,14 @@ from aiohttp import web
 from grid.sandbox.apiserver import eviction, usage
 from grid.sandbox.apiserver.answers import json_answer
 from grid.sandbox.apiserver.bodies import negotiate, parse_bool, parse_object
-from grid.sandbox.apiserver.changing import is_dry_run, patching
+from grid.sandbox.apiserver.changing import is_dry_run, manager_of, patching
 from grid.sandbox.apiserver.identity import Identity, Tokens
 from grid.sandbox.apiserver.kinds import ServedKind, stored_kinds
 from grid.sandbox.apiserver.kubelets import Kubelets
 from grid.sandbox.apiserver.listing import selection_of
 from grid.sandbox.apiserver.logs import log_request
 from grid.sandbox.apiserver.paths import ResourcePath
-from grid.sandbox.apiserver.registry import Registry, timestamp
+from grid.sandbox.apiserver.registry import Mutation, Registry, timestamp
 from grid.sandbox.apiserver.scaling import change_scale, scale_of
 from grid.sandbox.apiserver.status import Failure, bad_request, not_allowed, not_found, success
 
@@ -71,12 +71,18 @@ class Special:
     async def _put_scale(self, request: web.Request, target: ResourcePath, identity: Identity) -> web.StreamResponse:
         given = parse_object(await request.read(), request.headers.get("Content-Type", ""), "Scale")
         dry_run = is_dry_run("UpdateOptions", request.query)
-        return json_answer(change_scale(self._registry, target.kind, target.key, lambda _: given, dry_run=dry_run))
+        return self._change_scale(request, target, lambda _: given, dry_run=dry_run)
 
     async def _patch_scale(self, request: web.Request, target: ResourcePath, identity: Identity) -> web.StreamResponse:
         mutation = patching(await request.read(), request.headers.get("Content-Type", ""), "Scale")
         dry_run = is_dry_run("PatchOptions", request.query)
-        return json_answer(change_scale(self._registry, target.kind, target.key, mutation, dry_run=dry_run))
+        return self._change_scale(request, target, mutation, dry_run=dry_run)
+
+    def _change_scale(
+        self, request: web.Request, target: ResourcePath, mutation: Mutation, *, dry_run: bool
+    ) -> web.StreamResponse:
+        manager = manager_of(target.kind, request.query, request.headers.get("User-Agent", ""), "scale")
+        return json_answer(change_scale(self._registry, target.kind, target.key, mutation, manager, dry_run=dry_run))
 
     # Pods
 

@@ -9,10 +9,19 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from grid.sandbox.apiserver import tables_storage
 from grid.sandbox.apiserver.ages import age, since
 from grid.sandbox.apiserver.kinds import Object, ServedKind
 from grid.sandbox.apiserver.selectors import selector_text
+from grid.sandbox.apiserver.tables_batch import (
+    container_texts,
+    cron_job_cells,
+    endpoint_slice_cells,
+    endpoints_cells,
+    job_cells,
+)
 from grid.sandbox.apiserver.tables_pod import POD_COLUMNS, pod_cells
+from grid.sandbox.storage import CLASSES_RESOURCE
 
 Cells = Callable[[Object, datetime], list[Any]]
 
@@ -32,14 +41,9 @@ def _count(obj: Object, path: str) -> int:
     return int((obj.get(section) or {}).get(key) or 0)
 
 
-def _containers(template: Object | None) -> tuple[str, str]:
-    containers = ((template or {}).get("spec") or {}).get("containers") or []
-    return ",".join(each["name"] for each in containers), ",".join(each.get("image", "") for each in containers)
-
-
 def _deployment(obj: Object, now: datetime) -> list[Any]:
     spec = obj["spec"]
-    names, images = _containers(spec.get("template"))
+    names, images = container_texts(spec.get("template"))
     ready = f"{_count(obj, 'status.readyReplicas')}/{spec.get('replicas', 0)}"
     updated, available = _count(obj, "status.updatedReplicas"), _count(obj, "status.availableReplicas")
     return [
@@ -57,7 +61,7 @@ def _deployment(obj: Object, now: datetime) -> list[Any]:
 def _replica_set(obj: Object, now: datetime) -> list[Any]:
     spec = obj["spec"]
     counts = [spec.get("replicas", 0), _count(obj, "status.replicas"), _count(obj, "status.readyReplicas")]
-    names, images = _containers(spec.get("template"))
+    names, images = container_texts(spec.get("template"))
     return [obj["metadata"]["name"], *counts, age(obj, now), names, images, selector_text(spec.get("selector"))]
 
 
@@ -114,23 +118,6 @@ def _config_map(obj: Object, now: datetime) -> list[Any]:
 
 def _secret(obj: Object, now: datetime) -> list[Any]:
     return [obj["metadata"]["name"], obj.get("type", ""), len(obj.get("data") or {}), age(obj, now)]
-
-
-def _claim(obj: Object, now: datetime) -> list[Any]:
-    spec, status = obj["spec"], obj.get("status") or {}
-    short = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
-    modes = ",".join(short.get(mode, mode) for mode in status.get("accessModes") or ())
-    return [
-        obj["metadata"]["name"],
-        "Terminating" if "deletionTimestamp" in obj["metadata"] else status.get("phase", ""),
-        spec.get("volumeName", ""),
-        (status.get("capacity") or {}).get("storage", ""),
-        modes,
-        spec.get("storageClassName", ""),
-        "<unset>",
-        age(obj, now),
-        spec.get("volumeMode", ""),
-    ]
 
 
 def _event(obj: Object, now: datetime) -> list[Any]:
@@ -219,6 +206,16 @@ def _lease(obj: Object, now: datetime) -> list[Any]:
     return [obj["metadata"]["name"], (obj.get("spec") or {}).get("holderIdentity", ""), age(obj, now)]
 
 
+def _priority_class(obj: Object, now: datetime) -> list[Any]:
+    default = obj.get("globalDefault", False)
+    return [obj["metadata"]["name"], obj.get("value", 0), default, age(obj, now), obj.get("preemptionPolicy", "")]
+
+
+def _limit_range(obj: Object, now: datetime) -> list[Any]:
+    del now
+    return [obj["metadata"]["name"], obj["metadata"]["creationTimestamp"]]
+
+
 def _quota(obj: Object, now: datetime) -> list[Any]:
     status = obj.get("status") or {}
     hard, used = status.get("hard") or {}, status.get("used") or {}
@@ -253,13 +250,9 @@ _TABLES: Mapping[str, Table] = {
     "namespaces": Table(_columns("Name", "Status", "Age"), _namespace),
     "configmaps": Table(_columns("Name", "Data", "Age"), _config_map),
     "secrets": Table(_columns("Name", "Type", "Data", "Age"), _secret),
-    "persistentvolumeclaims": Table(
-        _columns(
-            *("Name", "Status", "Volume", "Capacity", "Access Modes", "StorageClass", "VolumeAttributesClass", "Age"),
-            "+VolumeMode",
-        ),
-        _claim,
-    ),
+    "persistentvolumeclaims": Table(_columns(*tables_storage.CLAIM_COLUMNS), tables_storage.claim_cells),
+    "persistentvolumes": Table(_columns(*tables_storage.VOLUME_COLUMNS), tables_storage.volume_cells),
+    CLASSES_RESOURCE: Table(_columns(*tables_storage.CLASS_COLUMNS), tables_storage.class_cells),
     "events": Table(
         _columns(
             *(
@@ -277,6 +270,20 @@ _TABLES: Mapping[str, Table] = {
         ),
         _event,
     ),
+    "jobs.batch": Table(
+        _columns("Name", "Status", "Completions", "Duration", "Age", "+Containers", "+Images", "+Selector"), job_cells
+    ),
+    "cronjobs.batch": Table(
+        _columns(
+            *("Name", "Schedule", "Timezone", "Suspend", "Active", "Last Schedule", "Age"),
+            *("+Containers", "+Images", "+Selector"),
+        ),
+        cron_job_cells,
+    ),
+    "endpoints": Table(_columns("Name", "Endpoints", "Age"), endpoints_cells),
+    "endpointslices.discovery.k8s.io": Table(
+        _columns("Name", "AddressType", "Ports", "Endpoints", "Age"), endpoint_slice_cells
+    ),
     "horizontalpodautoscalers.autoscaling": Table(
         _columns("Name", "Reference", "Targets", "MinPods", "MaxPods", "Replicas", "Age"), _autoscaler
     ),
@@ -286,6 +293,10 @@ _TABLES: Mapping[str, Table] = {
     "apiservices.apiregistration.k8s.io": Table(_columns("Name", "Service", "Available", "Age"), _api_service),
     "networkpolicies.networking.k8s.io": Table(_columns("Name", "Pod-Selector", "Age"), _network_policy),
     "leases.coordination.k8s.io": Table(_columns("Name", "Holder", "Age"), _lease),
+    "priorityclasses.scheduling.k8s.io": Table(
+        _columns("Name", "Value", "Global-Default", "Age", "PreemptionPolicy"), _priority_class
+    ),
+    "limitranges": Table(_columns("Name", "Created At"), _limit_range),
     "resourcequotas": Table(_columns("Name", "Request", "Limit", "Age"), _quota),
 }
 

@@ -17,9 +17,12 @@ from grid.labels import DELETION_CANDIDATE_TAINT, TO_BE_DELETED_TAINT
 from grid.sandbox.client import (
     CONFIG_MAPS,
     DISRUPTION_BUDGETS,
+    NAMESPACES,
     NODES,
     PODS,
+    STORAGE_CLASSES,
     VOLUME_CLAIMS,
+    VOLUMES,
     Api,
     Clock,
     Object,
@@ -104,6 +107,7 @@ class ClusterAutoscaler(EmbeddedController):
         self._pods = self._mirrors.of(PODS)
         self._nodes = self._mirrors.of(NODES)
         self._claims = self._mirrors.of(VOLUME_CLAIMS)
+        self._others = {item.kind: self._mirrors.of(item) for item in (NAMESPACES, VOLUMES, STORAGE_CLASSES)}
         self._budgets = self._mirrors.of(DISRUPTION_BUDGETS)
         self._removal = NodeRemoval(self._client, self._cloud, self._events, self._clock)
         self._transitions = Transitions()
@@ -134,7 +138,8 @@ class ClusterAutoscaler(EmbeddedController):
         """Run one round: scale up, then scale down on what remains, then publish."""
         view = self._look()
         grown = await self._grow_to_minimum(view)
-        snapshot = view.snapshot(self._pods.values(), self._claims.values())
+        others = {kind: mirror.values() for kind, mirror in self._others.items()}
+        snapshot = view.snapshot(self._pods.values(), self._claims.values(), others)
         pools = view.pool_states(grown, self._memory.backoff)
         plan = plan_scale_up(self._waiting(), snapshot, pools)
         created = await self._scale_up(plan, view)
@@ -165,6 +170,8 @@ class ClusterAutoscaler(EmbeddedController):
     def _waiting(self) -> list[UnschedulablePod]:
         """Return the pods that the scheduler could not place, by priority, then oldest first."""
         pods = [pod for pod in self._pods.values() if concerns_us(pod) and _is_unschedulable(pod)]
+        # A pod that others make room for needs no new node.
+        pods = [pod for pod in pods if not pod["status"].get("nominatedNodeName")]
         pods.sort(key=lambda pod: (-(pod["spec"].get("priority") or 0), pod["metadata"].get("creationTimestamp", "")))
         return [UnschedulablePod(pod, pod_requests(pod)) for pod in pods]
 

@@ -33,6 +33,7 @@ from grid.sandbox.controllers.owned import PodsByOwner
 from grid.sandbox.controllers.podresources import is_finished
 from grid.sandbox.controllers.rollout import HASH_LABEL, REVISION, spec_replicas
 from grid.sandbox.controllers.rolloutstatus import PROGRESSING, RolloutCondition
+from grid.sandbox.controllers.selectors import matches_labels
 
 logger = logging.getLogger(__name__)
 
@@ -56,6 +57,10 @@ class DeploymentController(QueueController):
             owner = controller_of(item) if item else None
             if item and owner and owner.get("kind") == DEPLOYMENTS.kind:
                 self._queue.add(f"{namespace_of(item)}/{owner['name']}")
+        if new and controller_of(new) is None:
+            for deployment in self._deployments.values():
+                if _selects(deployment, new):
+                    self._queue.add(key_of(deployment))
 
     def _pod_changed(self, old: Object | None, new: Object | None) -> None:
         """Enqueue the Deployment of a pod that is gone: Recreate waits until the last old pod is gone."""
@@ -73,11 +78,7 @@ class DeploymentController(QueueController):
             return None
         # The steps below change these objects, so that later steps see it; the mirrors' objects are shared and must not change.
         deployment = copy.deepcopy(found)
-        sets = [
-            copy.deepcopy(item)
-            for item in self._sets.values()
-            if (controller_of(item) or {}).get("uid") == uid_of(deployment)
-        ]
+        sets = await self._claim(deployment)
         newest, old = rollout.split_sets(deployment, sets)
         if is_terminating(deployment):
             await self._write_basic_status(deployment, newest, sets)
@@ -89,6 +90,39 @@ class DeploymentController(QueueController):
         if rollout.is_rolling(deployment):
             return await self._roll(deployment, newest, old)
         return await self._recreate(deployment, newest, old)
+
+    async def _claim(self, deployment: Object) -> list[Object]:
+        """Return copies of the Deployment's sets, after adopting ownerless ones that it selects and releasing those it does not."""
+        sets: list[Object] = []
+        for item in list(self._sets.values()):
+            owner = controller_of(item)
+            if owner is not None and owner["uid"] == uid_of(deployment):
+                if _selects(deployment, item) or is_terminating(deployment):
+                    sets.append(copy.deepcopy(item))
+                else:
+                    await self._set_owner(item, None)
+            elif (
+                owner is None
+                and _selects(deployment, item)
+                and not (is_terminating(deployment) or is_terminating(item))
+            ):
+                sets.append(await self._adopt(deployment, item))
+        return sets
+
+    async def _adopt(self, deployment: Object, item: Object) -> Object:
+        """Own the set. Raise `Conflict` when the server has no such Deployment any more: the mirror may be behind."""
+        known = await self._client.get(DEPLOYMENTS.path(namespace_of(deployment), name_of(deployment)))
+        if uid_of(known) != uid_of(deployment) or is_terminating(known):
+            raise Conflict(f"deployment {key_of(deployment)} is gone")
+        return await self._set_owner(item, _owner_reference(deployment))
+
+    async def _set_owner(self, item: Object, owner: Object | None) -> Object:
+        references = [each for each in item["metadata"].get("ownerReferences") or () if not each.get("controller")]
+        if owner is not None:
+            references.append(owner)
+        meta = {"uid": uid_of(item), "resourceVersion": item["metadata"].get("resourceVersion")}
+        path = REPLICA_SETS.path(namespace_of(item), name_of(item))
+        return await self._client.patch(path, {"metadata": {**meta, "ownerReferences": references}})
 
     async def _note_pause(self, deployment: Object) -> None:
         """Record a pause or a resumption: a pause stops the clock of the progress deadline, a resumption starts it anew."""
@@ -304,6 +338,11 @@ class DeploymentController(QueueController):
             pass
         else:
             deployment["metadata"]["resourceVersion"] = answer["metadata"]["resourceVersion"]
+
+
+def _selects(deployment: Object, item: Object) -> bool:
+    same = namespace_of(deployment) == namespace_of(item)
+    return same and matches_labels(deployment["spec"].get("selector"), labels_of(item))
 
 
 def _note_revision(deployment: Object, revision: str) -> None:

@@ -1,10 +1,10 @@
 """Rules on a node's conditions and heartbeats: which taints it gets, and when its pods must leave. All pure."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
-from grid.sandbox.client import Object, condition_of, format_time, parse_time
+from grid.sandbox.client import Object, condition_of, format_time
 from grid.sandbox.controllers.taints import tolerates
 
 NOT_READY = "node.kubernetes.io/not-ready"
@@ -99,22 +99,21 @@ def silent_conditions(node: Mapping[str, Any], now: datetime) -> list[Object] | 
     return conditions if changed else None
 
 
-def leaves_in(pod: Mapping[str, Any], node: Mapping[str, Any], now: datetime) -> float | None:
-    """Return after how many seconds NoExecute taints make a pod leave the node; None: it may stay, 0: now."""
-    taints = [taint for taint in node.get("spec", {}).get("taints") or () if taint.get("effect") == "NoExecute"]
-    if not taints:
-        return None
+def leaves_after(pod: Mapping[str, Any], node: Mapping[str, Any]) -> float | None:
+    """Return how many seconds NoExecute taints leave to a pod from when they are first seen; None: it may stay, 0: none.
+
+    Of each taint the pod's first toleration that covers it counts, and of these the shortest.
+    """
     tolerations = pod["spec"].get("tolerations") or ()
-    shortest: timedelta | None = None
-    for taint in taints:
-        covering = [item for item in tolerations if tolerates(item, taint)]
-        if not covering:
+    shortest: float | None = None
+    for taint in node.get("spec", {}).get("taints") or ():
+        if taint.get("effect") != "NoExecute":
+            continue
+        covering = next((item for item in tolerations if tolerates(item, taint)), None)
+        if covering is None:
             return 0.0
-        for item in covering:
-            seconds = item.get("tolerationSeconds")
-            if seconds is None:
-                continue
-            since = parse_time(taint.get("timeAdded")) or now
-            left = since + timedelta(seconds=max(0, seconds)) - now
+        seconds = covering.get("tolerationSeconds")
+        if seconds is not None:
+            left = max(0.0, float(seconds))
             shortest = left if shortest is None else min(shortest, left)
-    return None if shortest is None else max(0.0, shortest.total_seconds())
+    return shortest

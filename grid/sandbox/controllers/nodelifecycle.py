@@ -31,7 +31,7 @@ from grid.sandbox.client import (
     uid_of,
 )
 from grid.sandbox.controllers.controller import EmbeddedController
-from grid.sandbox.controllers.nodehealth import heartbeat, leaves_in, silent_conditions, wanted_taints
+from grid.sandbox.controllers.nodehealth import heartbeat, leaves_after, silent_conditions, wanted_taints
 from grid.sandbox.controllers.podresources import is_finished
 from grid.sandbox.controllers.replicas import is_ready
 from grid.sandbox.controllers.waking import sleep_or_wake
@@ -54,10 +54,15 @@ class NodeTimeouts:
 
 @dataclass(slots=True)
 class _Memory:
-    """The last change of each node's heartbeat, and since when a pod's node is missing; monotonic times."""
+    """The last change of each node's heartbeat, since when a pod's node is missing, and when a pod must leave its node.
+
+    All times are monotonic. As on a real cluster, toleration seconds count from when this controller first sees pod and
+    taint together, whatever the taint's `timeAdded` says, which kubectl does not write.
+    """
 
     heard: dict[str, tuple[tuple[str, str], float]] = field(default_factory=dict)
     orphaned: dict[str, float] = field(default_factory=dict)
+    leaving: dict[str, float] = field(default_factory=dict)
 
 
 class NodeLifecycleController(EmbeddedController):
@@ -100,8 +105,10 @@ class NodeLifecycleController(EmbeddedController):
                 await self._pause()
 
     def _node_changed(self, old: Object | None, new: Object | None) -> None:
-        """Wake the next round for a node whose taints must change, so that it does not wait for the period."""
-        if old is None or new is None or wanted_taints(new, self._clock.now()) != (new["spec"].get("taints") or []):
+        """Wake the next round for a node whose taints changed or must change, so that it does not wait for the period."""
+        taints = new["spec"].get("taints") or [] if new is not None else []
+        known = old["spec"].get("taints") or [] if old is not None else []
+        if old is None or new is None or known != taints or wanted_taints(new, self._clock.now()) != taints:
             self._wake.set()
 
     async def _pause(self) -> None:
@@ -119,6 +126,9 @@ class NodeLifecycleController(EmbeddedController):
                 logger.debug("%s changed meanwhile and is looked at again: %s", key_of(item), error)
         known = {name_of(node) for node in self._nodes.values()}
         self._memory.heard = {name: heard for name, heard in self._memory.heard.items() if name in known}
+        if self._memory.leaving:
+            present = {uid_of(pod) for pod in self._pods.values()}
+            self._memory.leaving = {uid: due for uid, due in self._memory.leaving.items() if uid in present}
 
     async def _look_at(self, node: Object) -> None:
         if self._is_silent(node):
@@ -133,8 +143,16 @@ class NodeLifecycleController(EmbeddedController):
         for pod in self._pods_on(name_of(node)):
             if unknown and is_ready(pod):
                 await self._say_not_ready(pod)
-            if leaves_in(pod, node, self._clock.now()) == 0 and not is_terminating(pod):
+            if self._must_leave(pod, node) and not is_terminating(pod):
                 await self._evict(pod)
+
+    def _must_leave(self, pod: Object, node: Object) -> bool:
+        left = leaves_after(pod, node)
+        if left is None:
+            self._memory.leaving.pop(uid_of(pod), None)
+            return False
+        now = self._clock.monotonic()
+        return left == 0 or self._memory.leaving.setdefault(uid_of(pod), now + left) <= now
 
     def _is_silent(self, node: Object) -> bool:
         name, now = name_of(node), self._clock.monotonic()
@@ -175,6 +193,15 @@ class NodeLifecycleController(EmbeddedController):
     async def _evict(self, pod: Object) -> None:
         message = f"Marking for deletion Pod {key_of(pod)}"
         await self._taint_events.record(_about(pod), "TaintManagerEviction", message)
+        condition = {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": "DeletionByTaintManager",
+            "message": "Taint manager: deleting due to NoExecute taint",
+            "lastTransitionTime": format_time(self._clock.now()),
+        }
+        path = PODS.path(namespace_of(pod), name_of(pod), "status")
+        await self._client.patch(path, {"status": {"conditions": [condition]}}, kind="strategic")
         await self._client.delete(PODS.path(namespace_of(pod), name_of(pod)), uid=uid_of(pod))
 
     def _lost_pods(self) -> list[Object]:

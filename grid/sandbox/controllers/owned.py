@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
-from grid.sandbox.client import Clock, Object, controller_of, is_terminating, uid_of
+from grid.errors import GridError, NotAllowed
+from grid.sandbox.client import Clock, Object, answer_of, controller_of, is_terminating, uid_of
 
 _GIVE_UP_SECONDS = 60.0
 
@@ -89,3 +90,10 @@ class PodsByOwner:
         if owner is not None:
             return self._owned, owner["uid"]
         return self._orphans, pod["metadata"].get("namespace", "")
+
+
+def namespace_is_ending(error: GridError) -> bool:
+    """Return True when something was refused because its namespace is being deleted, which everybody expects."""
+    details = answer_of(error).details
+    causes = (details.causes if details else None) or ()
+    return isinstance(error, NotAllowed) and any(cause.reason == "NamespaceTerminating" for cause in causes)

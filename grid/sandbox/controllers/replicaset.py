@@ -11,7 +11,7 @@ import contextlib
 import copy
 import logging
 
-from grid.errors import Conflict, GridError, NotAllowed, NotFound
+from grid.errors import Conflict, GridError, NotFound
 from grid.sandbox.client import (
     PODS,
     REPLICA_SETS,
@@ -28,7 +28,7 @@ from grid.sandbox.client import (
     uid_of,
 )
 from grid.sandbox.controllers.controller import QueueController
-from grid.sandbox.controllers.owned import Expectations, PodsByOwner
+from grid.sandbox.controllers.owned import Expectations, PodsByOwner, namespace_is_ending
 from grid.sandbox.controllers.replicas import deletion_order, is_active, status_of, tally
 from grid.sandbox.controllers.selectors import matches_labels
 from grid.sandbox.controllers.workoff import AlreadyReported
@@ -179,7 +179,7 @@ class ReplicaSetController(QueueController):
         try:
             created = await self._client.create(PODS.path(namespace), pod)
         except GridError as error:
-            if not _namespace_is_ending(error):
+            if not namespace_is_ending(error):
                 await self._events.record(
                     about, "FailedCreate", f"Error creating: {answer_of(error).message}", type="Warning"
                 )
@@ -241,9 +241,3 @@ def _owner_reference(found: Object) -> Object:
 
 def _reference(found: Object) -> Object:
     return reference_to(found, kind=REPLICA_SETS.kind, api_version=REPLICA_SETS.api_version)
-
-
-def _namespace_is_ending(error: GridError) -> bool:
-    details = answer_of(error).details
-    causes = (details.causes if details else None) or ()
-    return isinstance(error, NotAllowed) and any(cause.reason == "NamespaceTerminating" for cause in causes)

@@ -1,11 +1,14 @@
 """The scheduler: binds every pending pod to a node, or reports in the real scheduler's words why none takes it.
 
 Highest priority first, then first come, first served. An unschedulable pod is tried again after a change that may help it (a node
-came or changed, a pod went away, a claim was bound), after a back-off of 1 to 10 seconds of its own, and in any case every five
-minutes. Pods that name another scheduler are left alone. The decision itself is pure: `controllers.scheduling`.
+came or changed, a pod went away, a claim was bound, for a pod with rules about others also a pod that was placed), after a back-off of
+1 to 10 seconds of its own, and in any case every five minutes. Where pods of lower priority are in the way, as few as possible are
+ended, and the node is kept for the pod meanwhile. Pods that name another scheduler are left alone. The decision itself is pure:
+`controllers.scheduling`.
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,13 +16,19 @@ from typing import Any
 
 from grid.errors import Conflict, GridError, NotFound
 from grid.sandbox.client import (
+    DISRUPTION_BUDGETS,
+    NAMESPACES,
     NODES,
     PODS,
+    STORAGE_CLASSES,
     VOLUME_CLAIMS,
+    VOLUMES,
     Object,
     condition_of,
     format_time,
+    is_terminating,
     key_of,
+    labels_of,
     name_of,
     namespace_of,
     reference_to,
@@ -27,8 +36,10 @@ from grid.sandbox.client import (
 )
 from grid.sandbox.controllers.controller import EmbeddedController
 from grid.sandbox.controllers.podresources import Amounts, is_finished, pod_requests
-from grid.sandbox.controllers.scheduling import Snapshot, build_snapshot, decide
+from grid.sandbox.controllers.scheduling import SchedulingDecision, Snapshot, build_snapshot, decide
 from grid.sandbox.controllers.scheduling.decision import DEFAULT_SCHEDULER, concerns_us
+from grid.sandbox.controllers.scheduling.preemption import BY_SCHEDULER, DISRUPTED
+from grid.sandbox.controllers.volumechoice import choose_volumes
 from grid.sandbox.controllers.waking import sleep_or_wake
 
 logger = logging.getLogger(__name__)
@@ -38,16 +49,18 @@ _RETRY_ANYWAY_SECONDS = 300.0
 # A binding that the mirror has not shown after this time was lost or undone, and the pod is scheduled again.
 _ASSUMED_SECONDS = 30.0
 _AFTER_FAILURE_SECONDS = 1.0
+_OTHERS = (NAMESPACES, DISRUPTION_BUDGETS, VOLUMES, STORAGE_CLASSES)
 
 
 @dataclass(slots=True)
 class _Attempts:
-    """The failed attempts to schedule one pod. Times are monotonic."""
+    """The failed attempts to schedule one pod. Times are monotonic. `minds_others`: a pod that is placed may help it."""
 
     count: int
     not_before: float
     anyway_at: float
     seen_change: int
+    minds_others: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +81,7 @@ class Scheduler(EmbeddedController):
         self._pods = self._mirrors.of(PODS)
         self._nodes = self._mirrors.of(NODES)
         self._claims = self._mirrors.of(VOLUME_CLAIMS)
+        self._others = {item.kind: self._mirrors.of(item) for item in _OTHERS}
         self._requests: dict[str, Amounts] = {}
         self._assumed: dict[str, _Assumed] = {}
         self._attempts: dict[str, _Attempts] = {}
@@ -76,7 +90,8 @@ class Scheduler(EmbeddedController):
         self._wake = asyncio.Event()
         self._pods.subscribe(self._pod_changed)
         self._nodes.subscribe(self._node_changed)
-        self._claims.subscribe(self._claim_changed)
+        for mirror in (self._claims, self._others[VOLUMES.kind], self._others[STORAGE_CLASSES.kind]):
+            mirror.subscribe(self._storage_changed)
 
     async def run(self) -> None:
         """Schedule until cancelled."""
@@ -114,7 +129,9 @@ class Scheduler(EmbeddedController):
     def _snapshot(self) -> Snapshot:
         pods: list[Object] = [pod for pod in self._pods.values() if uid_of(pod) not in self._assumed]
         pods += [_on_node(assumed.pod, assumed.node) for assumed in self._assumed.values()]
-        return build_snapshot(self._nodes.values(), pods, self._claims.values(), requests_of=self._requests_of)
+        others = {kind: mirror.values() for kind, mirror in self._others.items()}
+        claims = self._claims.values()
+        return build_snapshot(self._nodes.values(), pods, claims, others=others, requests_of=self._requests_of)
 
     def _requests_of(self, pod: Mapping[str, Any]) -> Amounts:
         uid = uid_of(pod)
@@ -127,12 +144,18 @@ class Scheduler(EmbeddedController):
         requests = self._requests_of(pod)
         decision = decide(pod, requests, snapshot)
         try:
-            if decision.node:
+            if decision.node and await choose_volumes(self._client, pod, decision.node, snapshot):
+                self._wait_for_volumes(pod, changes)
+            elif decision.node:
                 await self._bind(pod, decision.node)
                 snapshot.nodes[decision.node].place(pod, requests)
             else:
                 self._remember_failure(pod, changes)
-                await self._report_unschedulable(pod, decision.message)
+                for victim in decision.victims:
+                    await self._end({**victim}, pod, decision.nominated or "")
+                await self._report_unschedulable(pod, decision)
+                if decision.nominated and decision.nominated != _nominated(pod):
+                    snapshot.nominated.setdefault(decision.nominated, []).append(pod)
         except GridError as error:
             if isinstance(error, NotFound | Conflict):
                 logger.debug("pod=%s is gone or was bound by another: %s", key_of(pod), error)
@@ -145,7 +168,13 @@ class Scheduler(EmbeddedController):
         count = known.count + 1 if known else 1
         now = self._clock.monotonic()
         backoff = min(_LONGEST_BACKOFF, _FIRST_BACKOFF * 2 ** min(count - 1, 10))
-        self._attempts[uid_of(pod)] = _Attempts(count, now + backoff, now + _RETRY_ANYWAY_SECONDS, changes)
+        anyway_at = now + _RETRY_ANYWAY_SECONDS
+        self._attempts[uid_of(pod)] = _Attempts(count, now + backoff, anyway_at, changes, _minds_others(pod))
+
+    def _wait_for_volumes(self, pod: Object, changes: int) -> None:
+        """Try the pod again as soon as its claims are bound; the room that it needs is not kept meanwhile."""
+        now = self._clock.monotonic()
+        self._attempts[uid_of(pod)] = _Attempts(0, now, now + _RETRY_ANYWAY_SECONDS, changes, False)
 
     async def _bind(self, pod: Object, node: str) -> None:
         namespace, name = namespace_of(pod), name_of(pod)
@@ -160,14 +189,30 @@ class Scheduler(EmbeddedController):
         self._attempts.pop(uid_of(pod), None)
         await self._events.record(_reference(pod), "Scheduled", f"Successfully assigned {namespace}/{name} to {node}")
 
-    async def _report_unschedulable(self, pod: Object, message: str) -> None:
+    async def _end(self, victim: Object, pod: Object, node: str) -> None:
+        """End a pod that is in the way of a more important one, and say so on it. One that is gone already is no failure."""
+        condition = {
+            "type": DISRUPTED,
+            "status": "True",
+            "lastTransitionTime": format_time(self._clock.now()),
+            "reason": BY_SCHEDULER,
+            "message": f"{self.component}: preempting to accommodate a higher priority pod",
+        }
+        path = PODS.path(namespace_of(victim), name_of(victim))
+        if is_terminating(victim):
+            return
+        with contextlib.suppress(NotFound):
+            await self._client.patch(f"{path}/status", {"status": {"conditions": [condition]}}, kind="strategic")
+            await self._client.delete(path, uid=uid_of(victim))
+            await self._events.record(_reference(victim), "Preempted", f"Preempted by pod {uid_of(pod)} on node {node}")
+
+    async def _report_unschedulable(self, pod: Object, decision: SchedulingDecision) -> None:
+        message = decision.message
         await self._events.record(_reference(pod), "FailedScheduling", message, type="Warning")
         known = condition_of(pod, "PodScheduled")
-        if known and (known.get("status"), known.get("reason"), known.get("message")) == (
-            "False",
-            "Unschedulable",
-            message,
-        ):
+        nominated = _nominated(pod) if decision.nominated is None else decision.nominated
+        told = known and (known.get("status"), known.get("reason"), known.get("message"))
+        if told == ("False", "Unschedulable", message) and nominated == _nominated(pod):
             return
         now = format_time(self._clock.now())
         changed = known is None or known.get("status") != "False"
@@ -179,8 +224,11 @@ class Scheduler(EmbeddedController):
             "reason": "Unschedulable",
             "message": message,
         }
+        status: Object = {"conditions": [condition]}
+        if nominated != _nominated(pod):
+            status["nominatedNodeName"] = nominated or None
         path = PODS.path(namespace_of(pod), name_of(pod), "status")
-        await self._client.patch(path, {"status": {"conditions": [condition]}}, kind="strategic")
+        await self._client.patch(path, {"status": status}, kind="strategic")
 
     def _forget_old_assumptions(self, now: float) -> None:
         for uid in [uid for uid, assumed in self._assumed.items() if assumed.until <= now]:
@@ -199,6 +247,8 @@ class Scheduler(EmbeddedController):
             self._assumed.pop(uid, None)
             if is_finished(new) and not (old and is_finished(old)):
                 self._made_room()
+            elif old is None or not old["spec"].get("nodeName") or labels_of(old) != labels_of(new):
+                self._placed_another()
             return
         if old is None or old["spec"] != new["spec"]:
             self._requests.pop(uid, None)
@@ -210,10 +260,17 @@ class Scheduler(EmbeddedController):
         if new is not None and (old is None or _offer(old) != _offer(new)):
             self._made_room()
 
-    def _claim_changed(self, old: Object | None, new: Object | None) -> None:
+    def _storage_changed(self, old: Object | None, new: Object | None) -> None:
         del old
         if new is not None:
             self._made_room()
+
+    def _placed_another(self) -> None:
+        """Let the pods that have rules about others be tried again."""
+        for tried in self._attempts.values():
+            if tried.minds_others:
+                tried.seen_change = -1
+                self._wake.set()
 
     def _made_room(self) -> None:
         self._changes += 1
@@ -233,6 +290,15 @@ def _offer(node: Object) -> tuple[object, ...]:
 
 def _queue_order(pod: Object) -> tuple[int, str, str]:
     return (-(pod["spec"].get("priority") or 0), pod["metadata"].get("creationTimestamp", ""), key_of(pod))
+
+
+def _minds_others(pod: Object) -> bool:
+    affinity = pod["spec"].get("affinity") or {}
+    return bool(affinity.get("podAffinity") or pod["spec"].get("topologySpreadConstraints"))
+
+
+def _nominated(pod: Object) -> str:
+    return str(pod.get("status", {}).get("nominatedNodeName") or "")
 
 
 def _on_node(pod: Object, node: str) -> Object:

@@ -12,11 +12,14 @@ from datetime import datetime
 from pathlib import Path
 
 from grid.sandbox.client import PODS, Api, Clock, EventRecorder, Mirror, Object, key_of, name_of, namespace_of, uid_of
+from grid.sandbox.controllers.podresources import Amounts, is_finished, pod_requests
 from grid.sandbox.images import ImageStore
+from grid.sandbox.kubelet.admittance import refusal
 from grid.sandbox.kubelet.backoff import Delays
 from grid.sandbox.kubelet.handlers import Handlers, Web
 from grid.sandbox.kubelet.node import MachineSpec, NodeAgent
 from grid.sandbox.kubelet.pod import PodWorker
+from grid.sandbox.kubelet.podstatus import PodVerdict
 from grid.sandbox.kubelet.runtime import Attempt, ContainerRuntime, PodIdentity
 from grid.sandbox.kubelet.server import NoLog
 from grid.sandbox.kubelet.services import Events, PodAddresses, ServicePlaces, Services, end_task
@@ -67,6 +70,7 @@ class Kubelet:
         self._pods = Mirror(api, PODS, field_selector=f"spec.nodeName={spec.name}", clock=clock)
         self._pods.subscribe(self._changed)
         self._workers: dict[str, PodWorker] = {}
+        self._admitted: dict[str, Amounts] = {}  # what each admitted pod requests
         self._tasks: list[asyncio.Task[None]] = []
         self._started_at = clock.now()
 
@@ -119,7 +123,7 @@ class Kubelet:
             worker.update(new)
             return
         try:
-            worker = PodWorker(self._services, new, lambda: self._forget(uid))
+            worker = PodWorker(self._services, new, lambda: self._forget(uid), self._refusal)
         except (ValueError, OSError):
             # A pod that cannot be run must not keep the others from being run.
             logger.exception("pod key=%s cannot be run on node=%s", key_of(new), self.spec.name)
@@ -129,6 +133,21 @@ class Kubelet:
 
     def _forget(self, uid: str) -> None:
         self._workers.pop(uid, None)
+        self._admitted.pop(uid, None)
+
+    def _refusal(self, pod: Object) -> PodVerdict | None:
+        """Admit the pod and return None, or return why it does not fit beside those that were admitted before."""
+        requests = pod_requests(pod)
+        present = [
+            self._admitted[uid_of(item)]
+            for item in self._pods.values()
+            if uid_of(item) in self._admitted and not is_finished(item)
+        ]
+        begun = bool((pod.get("status") or {}).get("startTime"))  # it was admitted before this process began
+        verdict = None if begun else refusal(requests, self.spec.allocatable, present)
+        if verdict is None:
+            self._admitted[uid_of(pod)] = requests
+        return verdict
 
     async def _end_strangers(self) -> None:
         """End the containers of pods that the API server no longer has, once the first list is complete."""

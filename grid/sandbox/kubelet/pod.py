@@ -16,6 +16,7 @@ from grid.errors import Conflict, GridError, NotFound
 from grid.sandbox.client import (
     PODS,
     Object,
+    format_time,
     is_terminating,
     key_of,
     name_of,
@@ -47,12 +48,23 @@ _SHUTDOWN = PodVerdict("Failed", "Terminated", "Pod was terminated in response t
 
 
 class PodWorker:
-    """The worker that brings one pod to its spec and reports its status."""
+    """The worker that brings one pod to its spec and reports its status.
 
-    def __init__(self, services: Services, pod: Object, finished: Callable[[], None]) -> None:
+    `admit` is asked once, before anything is done: it returns why the node does not take the pod.
+    """
+
+    def __init__(
+        self,
+        services: Services,
+        pod: Object,
+        finished: Callable[[], None],
+        admit: Callable[[Object], PodVerdict | None],
+    ) -> None:
         self._services = services
         self._pod = pod
         self._finished = finished
+        self._admit: Callable[[Object], PodVerdict | None] | None = admit
+        self._refused = False
         self._uid = uid_of(pod)
         self._dirty = asyncio.Event()
         self._gone = False
@@ -141,6 +153,7 @@ class PodWorker:
             return self._clean_up()
         if is_terminating(self._pod):
             return await self._terminate()
+        self._ask_admission()
         now = self._services.clock.now()
         pause = _sooner(self._judge(now), await self._measure(now))
         if self._verdict is not None:
@@ -149,6 +162,16 @@ class PodWorker:
             pause = _sooner(pause, await self._advance(now))
         await self._report()
         return pause
+
+    def _ask_admission(self) -> None:
+        admit, self._admit = self._admit, None
+        if admit is None or self._said_over:
+            return
+        verdict = admit(self._pod)
+        if verdict is not None:
+            self._refused = True
+            self._verdict = PodVerdict(verdict.phase, verdict.reason, f"Pod was rejected: {verdict.message}")
+            self._services.events.about_pod(self._pod, verdict.reason, verdict.message, type="Warning")
 
     # Running
 
@@ -289,6 +312,10 @@ class PodWorker:
 
     def _status(self) -> Object:
         current = self._pod.get("status") or {}
+        if self._refused and self._verdict is not None:
+            # Nothing was made for it, so nothing but the decision is told.
+            told = {"phase": self._verdict.phase, "reason": self._verdict.reason, "message": self._verdict.message}
+            return {**current, **told, "startTime": format_time(self._started_at)}
         if self._written is not None:
             # Our own copy is newer than the mirror's, but other clients write conditions too.
             ours = {item["type"]: item for item in self._written["conditions"]}

@@ -21,7 +21,7 @@ _FIELDS: dict[Kind, str] = {"startup": "startupProbe", "readiness": "readinessPr
 
 
 @dataclass(frozen=True, slots=True)
-class Schedule:
+class ProbeSchedule:
     """A probe's times and thresholds, with Kubernetes' defaults for those not set."""
 
     initial_delay: float
@@ -31,7 +31,7 @@ class Schedule:
     failures: int
 
     @classmethod
-    def of(cls, probe: Object) -> "Schedule":
+    def of(cls, probe: Object) -> "ProbeSchedule":
         return cls(
             initial_delay=float(probe.get("initialDelaySeconds") or 0),
             period=float(probe.get("periodSeconds") or 10),
@@ -45,7 +45,7 @@ class Schedule:
 class Tally:
     """A count of equal results in a row, which `add` compares with the thresholds."""
 
-    schedule: Schedule
+    schedule: ProbeSchedule
     last: bool | None = None
     count: int = 0
 
@@ -123,7 +123,7 @@ class Probes:
             logger.exception("probes of container=%s ended", self._target.attempt.id)
 
     async def _until_started(self) -> bool:
-        schedule = Schedule.of(self._probes["startup"])
+        schedule = ProbeSchedule.of(self._probes["startup"])
         tally = Tally(schedule)
         await self._initial_delay(schedule)
         while True:
@@ -135,13 +135,13 @@ class Probes:
                 return False
             await self._clock.sleep(schedule.period)
 
-    async def _initial_delay(self, schedule: Schedule) -> None:
+    async def _initial_delay(self, schedule: ProbeSchedule) -> None:
         """Sleep until the initial delay since the container's start, which may be before this process's, has passed."""
         age = (self._clock.now() - self._target.attempt.started_at).total_seconds()
         await self._clock.sleep(max(0.0, schedule.initial_delay - age))
 
     async def _watch(self, kind: Kind) -> None:
-        schedule = Schedule.of(self._probes[kind])
+        schedule = ProbeSchedule.of(self._probes[kind])
         tally = Tally(schedule)
         await self._initial_delay(schedule)
         while True:
@@ -154,7 +154,7 @@ class Probes:
                 self._changed()
             await self._clock.sleep(schedule.period)
 
-    async def _probe(self, kind: Kind, schedule: Schedule) -> bool:
+    async def _probe(self, kind: Kind, schedule: ProbeSchedule) -> bool:
         outcome = await self._handlers.run(self._probes[kind], self._target, schedule.timeout)
         if not outcome.ok:
             await self._unhealthy(kind, outcome)

@@ -15,6 +15,7 @@ from grid.sandbox.client import (
     SECRETS,
     SERVICE_ACCOUNTS,
     VOLUME_CLAIMS,
+    VOLUMES,
     Api,
     Clock,
     EventRecorder,
@@ -123,6 +124,9 @@ class ApiSources:
 
     async def claim(self, namespace: str, name: str) -> Object | None:
         return await self._get(VOLUME_CLAIMS.path(namespace, name))
+
+    async def volume(self, name: str) -> Object | None:
+        return await self._get(VOLUMES.path(name=name))
 
     async def service_account_token(self, namespace: str, account: str, request: Object) -> str:
         spec: Object = {"expirationSeconds": int(request.get("expirationSeconds") or 3600)}

@@ -298,6 +298,8 @@ def _explain(program: str, error: Exception) -> str:
         return f'exec: "{program}": {missing}'
     if isinstance(error, PermissionError):
         return f'exec: "{program}": permission denied'
+    if isinstance(error, OSError) and error.errno == errno.ENOEXEC:
+        return f"exec {program}: exec format error"
     return f'exec: "{program}": {error}'
 
 

@@ -1,8 +1,9 @@
 """A pod's volumes as directories of this machine.
 
     emptyDir, configMap, secret, downwardAPI, projected    <pod>/volumes/<name>/, made before the containers, removed with the pod
-    ephemeral                                              the same, once its claim exists and is bound
-    persistentVolumeClaim                                  DIR/volumes/<namespace>/<claim>/, stays
+    ephemeral                                              that of a claim, or of an emptyDir if its PersistentVolume would be retained
+    persistentVolumeClaim                                  the path of its PersistentVolume (hostPath or local);
+                                                           DIR/volumes/<namespace>/<claim>/ for every other kind of volume
     hostPath                                               the path itself
 
 Files of config maps and secrets are written whenever the pod's volumes are prepared; they do not follow later changes. A volume
@@ -14,11 +15,12 @@ import os
 import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
-from grid.sandbox.client import Object, controller_of, name_of, namespace_of, uid_of
+from grid.sandbox.client import Object, annotations_of, controller_of, name_of, namespace_of, uid_of
 from grid.sandbox.kubelet.environment import ConfigError, DownwardFacts, Sources, field_value, resource_value
 from grid.sandbox.kubelet.process_runtime import checked_name
+from grid.sandbox.storage import PROVISIONED_BY, PROVISIONER
 
 _SOURCES = ("configMap", "secret", "downwardAPI", "serviceAccountToken")
 
@@ -29,6 +31,8 @@ class MountFailed(Exception):
 
 class VolumeSources(Sources, Protocol):
     async def claim(self, namespace: str, name: str) -> Object | None: ...
+
+    async def volume(self, name: str) -> Object | None: ...
 
     async def service_account_token(self, namespace: str, account: str, request: Object) -> str: ...
 
@@ -57,18 +61,20 @@ class PodVolumes:
         pod = self._facts.pod
         if "persistentVolumeClaim" in volume:
             claim = str(volume["persistentVolumeClaim"]["claimName"])
-            await self._bound_claim(claim)
-            place = claim_directory(self._claims, namespace_of(pod), claim)
-            place.mkdir(parents=True, exist_ok=True, mode=0o700)
-            return place
+            bound = await self._volume_of(await self._bound_claim(claim))
+            return self._persistent(bound) or _made(claim_directory(self._claims, namespace_of(pod), claim))
         if "hostPath" in volume:
             return _host_path(volume["hostPath"])
         place = self._directory / name
         if "ephemeral" in volume:
             claim = f"{name_of(pod)}-{name}"
-            owner = controller_of(await self._bound_claim(claim))
+            found = await self._bound_claim(claim)
+            owner = controller_of(found)
             if owner is None or owner["uid"] != uid_of(pod):
                 raise ConfigError(f'persistentvolumeclaim "{claim}" was not created for this pod')
+            bound = await self._volume_of(found)
+            goes_with_it = bound.get("spec", {}).get("persistentVolumeReclaimPolicy") == "Delete"
+            place = (self._persistent(bound) if goes_with_it else None) or place
         if "emptyDir" in volume or "ephemeral" in volume:
             place.mkdir(parents=True, exist_ok=True)
             return place
@@ -88,6 +94,20 @@ class PodVolumes:
         if (found.get("status") or {}).get("phase") != "Bound":
             raise ConfigError(f'persistentvolumeclaim "{claim}" is not bound')
         return found
+
+    async def _volume_of(self, claim: Object) -> Object:
+        name = (claim.get("spec") or {}).get("volumeName")
+        return (await self._sources.volume(str(name)) if name else None) or {}
+
+    def _persistent(self, volume: Object) -> Path | None:
+        """Return the directory of a PersistentVolume that is one of this machine, or None."""
+        own = provisioned_directory(self._claims, volume) if volume else None
+        if own is not None:
+            return _made(own)
+        spec = volume.get("spec") or {}
+        if spec.get("hostPath"):
+            return _host_path(spec["hostPath"])
+        return _host_path(spec["local"] | {"type": "Directory"}) if spec.get("local") else None
 
     async def _fill(self, place: Path, parts: Iterable[Object], default_mode: int) -> None:
         files: dict[str, tuple[bytes, int]] = {}
@@ -126,6 +146,25 @@ class PodVolumes:
 
 def claim_directory(claims: Path, namespace: str, claim: str) -> Path:
     return claims / checked_name(namespace) / checked_name(claim)
+
+
+def provisioned_directory(claims: Path, volume: Mapping[str, Any]) -> Path | None:
+    """Return the directory of a volume that this cluster's provisioner made; None for any other volume.
+
+    It is found by its name and not by its path, because people move and restore data directories. A volume of a claim from before there
+    were PersistentVolumes has the directory that is named after the claim.
+    """
+    if annotations_of(volume).get(PROVISIONED_BY) != PROVISIONER:
+        return None
+    if Path(str((volume["spec"].get("hostPath") or {}).get("path", ""))).name == name_of(volume):
+        return claims / checked_name(name_of(volume))
+    owner = volume["spec"]["claimRef"]
+    return claim_directory(claims, owner["namespace"], owner["name"])
+
+
+def _made(place: Path) -> Path:
+    place.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return place
 
 
 def mount_places(container: Object, volumes: Mapping[str, Path]) -> dict[str, Path]:

@@ -21,7 +21,7 @@ from grid.sandbox.apiserver.store import StoreEvent
 from grid.sandbox.client import Clock, SystemClock
 from grid.sandbox.population import happenings, objects, stories
 from grid.sandbox.population.plan import PODS_OF_A_NODE, POOLS, PopulationPlan, SimulatedExecution, Size, pools_of
-from grid.sandbox.population.rooms import Room, Rooms
+from grid.sandbox.population.rooms import NodeSpace, Rooms
 from grid.sandbox.population.stories import EVENTS, NODES, PODS
 from grid.sandbox.population.telling import Story, Teller
 
@@ -310,7 +310,7 @@ class Population:
         template = next(one for one, _, _ in POOLS if one.name == pool)
         name, number = self.plan.node_name(pool), next(self._numbers)
         self.write(NODES, name, objects.node(name, self.plan.uid(), template, number, self.now()))
-        self.rooms.add_node(Room.of(name, template))
+        self.rooms.add_node(NodeSpace.of(name, template))
 
     def has_stock(self, pool: str) -> bool:
         return self._out_of_stock.get(pool, 0.0) <= self._clock.monotonic()

@@ -15,7 +15,7 @@ _MEBIBYTE = 2**20
 
 
 @dataclass(slots=True)
-class Room:
+class NodeSpace:
     """The free capacity of one node."""
 
     name: str
@@ -27,7 +27,7 @@ class Room:
     is_open: bool = True
 
     @classmethod
-    def of(cls, name: str, pool: NodePool) -> "Room":
+    def of(cls, name: str, pool: NodePool) -> "NodeSpace":
         offered = allocatable_of(pool.capacity)
         return cls(
             name,
@@ -70,8 +70,8 @@ class Rooms:
     """All nodes and pods of the population by name."""
 
     def __init__(self) -> None:
-        self.nodes: dict[str, Room] = {}
-        self._pools: dict[str, list[Room]] = defaultdict(list)
+        self.nodes: dict[str, NodeSpace] = {}
+        self._pools: dict[str, list[NodeSpace]] = defaultdict(list)
         self._cursor: dict[str, int] = defaultdict(int)
         self._pods: dict[str, _Place] = {}
         self._keys: list[str] = []
@@ -86,7 +86,7 @@ class Rooms:
     def pools(self) -> Collection[str]:
         return [name for name, rooms in self._pools.items() if rooms]
 
-    def add_node(self, room: Room) -> None:
+    def add_node(self, room: NodeSpace) -> None:
         self.nodes[room.name] = room
         self._pools[room.pool].append(room)
 
@@ -113,7 +113,7 @@ class Rooms:
             self._release(place)
             place.node = ""
 
-    def place(self, key: str) -> Room | None:
+    def place(self, key: str) -> NodeSpace | None:
         """Place the pod and return its node, or None when no node of its pool has room."""
         place = self._pods[key]
         rooms = self._pools[place.need.pool]

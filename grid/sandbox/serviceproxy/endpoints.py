@@ -66,15 +66,15 @@ def _takes_connections(pod: Object, *, everyone: bool) -> bool:
 
 
 def target_port(port: Object, pod: Object) -> int | None:
-    """Return the port's number in this pod, or None when no container has a TCP port of that name."""
+    """Return the port's number in this pod, or None when no container has a port of that name and protocol."""
     target = port.get("targetPort") or port["port"]
     if isinstance(target, int):
         return target
-    spec = pod["spec"]
+    spec, protocol = pod["spec"], port.get("protocol", "TCP")
     sidecars = [item for item in spec.get("initContainers") or () if item.get("restartPolicy") == "Always"]
     for container in [*spec["containers"], *sidecars]:
         for item in container.get("ports") or ():
-            if item.get("name") == target and item.get("protocol", "TCP") == "TCP":
+            if item.get("name") == target and item.get("protocol", "TCP") == protocol:
                 return int(item["containerPort"])
     return None
 

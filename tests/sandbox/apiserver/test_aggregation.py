@@ -18,6 +18,7 @@ from tests.sandbox.support import eventually
 SERVICES = "/api/v1/namespaces/default/services"
 API_SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
 NAME = "v1.things.example.com"
+METRICS = ["v1beta1.metrics.k8s.io", "Local", "True"]
 
 
 def api_service(**spec: Any) -> Any:
@@ -111,7 +112,7 @@ async def test_everything_is_discovered_in_one_answer(api: Api, tmp_path: Path) 
         assert [resource["resource"] for resource in found["versions"][0]["resources"]] == ["things"]
         table = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
         rows = (await api.ask("GET", API_SERVICES, **table)).body["rows"]
-        assert rows[0]["cells"][:3] == [NAME, "default/things", "True"]
+        assert [row["cells"][:3] for row in rows] == [[NAME, "default/things", "True"], METRICS]
     await api.ask("GET", "/apis/things.example.com/v1")  # nobody is there any more, which is noticed by asking
     assert "failing or missing response from https://127.0.0.1:" in await until(api, "FailedDiscoveryCheck")
     (found,) = (
@@ -176,3 +177,15 @@ async def test_an_api_service_without_service_is_local(api: Api) -> None:
     await api.make(API_SERVICES, api_service(service=None, insecureSkipTLSVerify=False))
     assert await until(api, "Local") == "Local APIServices are always available"
     await eventually(lambda: not api.server.aggregator.groups(), "it is no other program's")
+
+
+async def test_the_metrics_api_has_an_object_that_comes_back_and_decides_nothing(api: Api) -> None:
+    path, metrics = f"{API_SERVICES}/{METRICS[0]}", "/apis/metrics.k8s.io/v1beta1/nodes"
+    before = (await api.ask("GET", path)).body
+    assert (await api.ask("DELETE", path)).status == 200
+    after = (await api.ask("GET", path)).body
+    assert before["metadata"]["uid"] != after["metadata"]["uid"]
+    assert before["spec"] == after["spec"]
+    elsewhere = {"spec": {"service": {"namespace": "default", "name": "nobody"}, "insecureSkipTLSVerify": True}}
+    assert (await api.ask("PATCH", path, elsewhere, media="application/merge-patch+json")).status == 200
+    assert (await api.ask("GET", metrics)).status == 200

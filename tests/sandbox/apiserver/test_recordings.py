@@ -12,25 +12,13 @@ from grid.sandbox.apiserver.streaming import StreamSettings
 from tests.sandbox.apiserver.replay import Direction, Exchange, Replay, exchanges
 from tests.sandbox.apiserver.stage import BEFORE, DURING, change_fromyaml
 
-_NO_JOBS = "Job and its group batch are not served"
 _NO_STATEFUL_SETS = "StatefulSet is not served"
-_NO_LIMIT_RANGES = "LimitRange is not served"
 _NO_RESIZE = "a running container's resources cannot be changed"
 _NO_EPHEMERAL = "there are no ephemeral containers"
 _NO_RBAC = "there is no authorization: who is known may do everything"
 KNOWN_DIFFERENCES: Mapping[str, str] = {
-    "92 job-bad": _NO_JOBS,
-    "128 list-empty": _NO_JOBS,
     "254 statefulset": _NO_STATEFUL_SETS,
     "255 statefulset-forbidden-change": _NO_STATEFUL_SETS,
-    "366 limitrange": _NO_LIMIT_RANGES,
-    "367 limitrange-defaults": _NO_LIMIT_RANGES,
-    "368 limitrange-max": _NO_LIMIT_RANGES,
-    "369 limitrange-min": _NO_LIMIT_RANGES,
-    "370 limitrange-ratio": _NO_LIMIT_RANGES,
-    "371 limitrange-pod-max": _NO_LIMIT_RANGES,
-    "372 limitrange-only-request": _NO_LIMIT_RANGES,
-    "373 limitrange-request-over-default-limit": _NO_LIMIT_RANGES,
     "292 resize-sub": _NO_RESIZE,
     "293 ephemeral-containers": _NO_EPHEMERAL,
     "315 negative-grace": f"{_NO_EPHEMERAL}, so the pod has one generation less",
@@ -99,4 +87,4 @@ async def test_every_recorded_exchange_is_answered_alike(tmp_path: Path) -> None
         await server.stop()
     assert {label: problem for label, problem in problems.items() if label not in KNOWN_DIFFERENCES} == {}
     assert sorted(problems) == sorted(KNOWN_DIFFERENCES), "what agrees now belongs out of the table"
-    assert len(recorded) - sum(is_known(exchange) for exchange in recorded) == 361
+    assert len(recorded) - sum(is_known(exchange) for exchange in recorded) == 371

@@ -9,6 +9,7 @@ from grid.sandbox.apiserver.selectors import exact_name, field_predicate, label_
 from grid.sandbox.apiserver.status import Failure
 
 PODS = stored_kinds()["pods"]
+NO_INTEGER = 'unable to parse requirement: values[0]: Invalid value: "x"'
 _KEYS = st.from_regex(r"[a-z]([-a-z0-9]{0,8}[a-z0-9])?", fullmatch=True)
 
 
@@ -44,12 +45,31 @@ def test_an_empty_selector_selects_everything() -> None:
     assert field_predicate("", PODS) is None
 
 
-@pytest.mark.parametrize("selector", ["app in web", "a b=c", "app=-x-", "=x", "a,", "app in (a", "n>x", "!", "a=b c"])
-def test_a_selector_that_cannot_be_read_is_a_bad_request(selector: str) -> None:
+@pytest.mark.parametrize(
+    ("selector", "said"),
+    [
+        ("app in web", "unable to parse requirement: found 'web' expected: '('"),
+        ("a b=c", "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt"),
+        ("app in (a", "unable to parse requirement: found '', expected: ',' or ')'"),
+        ("!", "unable to parse requirement: found '', expected: identifier"),
+        ("=x", "found '=', expected: !, identifier, or 'end of string'"),
+        ("a,", "found '', expected: identifier after ','"),
+        ("a,=b", "found '=', expected: identifier after ','"),
+        ("a=b c", "found 'c', expected: ',' or 'end of string'"),
+        ("n>x", f"{NO_INTEGER}: for 'Gt', 'Lt' operators, the value must be an integer"),
+    ],
+)
+def test_a_selector_that_cannot_be_read_is_refused_in_kubernetes_words(selector: str, said: str) -> None:
     with pytest.raises(Failure) as refused:
         label_predicate(selector)
-    assert refused.value.code == 400
-    assert refused.value.message.startswith("unable to parse requirement")
+    assert (refused.value.code, refused.value.message) == (400, said)
+
+
+def test_a_field_selector_that_cannot_be_read_is_shown_whole() -> None:
+    with pytest.raises(Failure) as refused:
+        field_predicate("status.phase=Running,spec.nodeName", PODS)
+    said = "invalid selector: 'status.phase=Running,spec.nodeName'; can't understand 'spec.nodeName'"
+    assert refused.value.message == said
 
 
 @given(st.text(max_size=40))

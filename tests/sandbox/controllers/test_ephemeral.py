@@ -10,10 +10,12 @@ from grid.sandbox.client import (
     Object,
     name_of,
 )
+from grid.sandbox.controllers.claimprotection import ClaimProtection
 from grid.sandbox.controllers.ephemeral import EphemeralVolumeController, claim_of, ownership_problem
 from grid.sandbox.controllers.manager import ControllerManager
 from grid.sandbox.controllers.scheduler import Scheduler
 from grid.sandbox.controllers.scheduling import schedule
+from grid.sandbox.provisioner import DirectoryProvisioner
 from tests.sandbox.controllers.test_horizontal import until
 from tests.sandbox.support import FastClock, add_node, api_server, make_node, make_pod, running
 
@@ -53,7 +55,11 @@ async def test_a_pod_waits_for_its_claim_and_the_claim_goes_with_it(tmp_path: Pa
     clock = FastClock(speed=10)
     async with (
         api_server(tmp_path, clock) as client,
-        running(ControllerManager(client, clock=clock), Scheduler(client, clock=clock)),
+        running(
+            ControllerManager(client, clock=clock),
+            Scheduler(client, clock=clock),
+            DirectoryProvisioner(client, directory=tmp_path / "volumes", clock=clock),
+        ),
     ):
         await add_node(client, make_node("a", now=clock.now()))
         await client.create(PODS.path("default"), with_scratch("p"))
@@ -71,7 +77,7 @@ async def test_a_claim_that_is_deleted_under_a_waiting_pod_is_made_again(tmp_pat
     clock = FastClock(speed=10)
     async with (
         api_server(tmp_path, clock) as client,
-        running(EphemeralVolumeController(client, clock=clock)),
+        running(EphemeralVolumeController(client, clock=clock), ClaimProtection(client, clock=clock)),
     ):
         await client.create(PODS.path("default"), with_scratch("p"))
         path = VOLUME_CLAIMS.path("default", "p-scratch")
@@ -88,7 +94,7 @@ async def test_what_stands_in_the_way_is_told_and_tried_again(tmp_path: Path) ->
     clock = FastClock(speed=10)
     async with (
         api_server(tmp_path, clock) as client,
-        running(EphemeralVolumeController(client, clock=clock)),
+        running(EphemeralVolumeController(client, clock=clock), ClaimProtection(client, clock=clock)),
     ):
         mine = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "p-scratch"}, "spec": SPEC}
         await client.create(VOLUME_CLAIMS.path("default"), mine)

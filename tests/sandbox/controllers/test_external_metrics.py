@@ -90,13 +90,10 @@ def test_only_pods_that_run_and_are_ready_carry_the_value(idle: dict[str, Any]) 
 def test_a_metric_that_cannot_be_had_is_named_in_the_real_ones_order(target: dict[str, str], which: str) -> None:
     found = compute([metric(target)], "app=x", view(problem="no adapter"), ())
     told = "unable to get external metric default/wanted/nil: no adapter"
+    first = f"failed to get wanted external metric value: failed to get {which}: {told}"
     assert [(event.reason, event.type, event.message) for event in found.events] == [
         ("FailedGetExternalMetric", "Warning", told),
-        (
-            "FailedComputeMetricsReplicas",
-            "Warning",
-            f"invalid metrics (1 invalid out of 1), first error is: failed to get {which}: {told}",
-        ),
+        ("FailedComputeMetricsReplicas", "Warning", f"invalid metrics (1 invalid out of 1), first error is: {first}"),
     ]
     assert found.message == f"the HPA was unable to compute the replica count: {told}"
 
@@ -140,7 +137,8 @@ def test_a_metric_that_fails_stops_shrinking_and_not_growing() -> None:
     stays = compute([good, bad], "app=x", view(1000), ())
     assert (stays.replicas, stays.reason) == (None, "FailedGetExternalMetric")
     assert stays.events[-1].message.startswith(
-        "invalid metrics (1 invalid out of 2), first error is: failed to get external metric wanted: unable to get"
+        "invalid metrics (1 invalid out of 2), first error is: failed to get wanted external metric value: "
+        "failed to get external metric wanted: unable to get"
     )
     assert stays.statuses is not None
     assert stays.statuses[0] == {

@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +18,8 @@ from grid.sandbox.client import (
     Object,
     condition_of,
     format_micro_time,
-    format_time,
 )
-from grid.sandbox.controllers.nodehealth import leaves_in, wanted_taints
+from grid.sandbox.controllers.nodehealth import leaves_after, wanted_taints
 from grid.sandbox.controllers.nodelifecycle import NodeLifecycleController, NodeTimeouts
 from tests.sandbox.support import START, FastClock, add_node, api_server, eventually, make_node, make_pod, running
 
@@ -157,14 +155,35 @@ def test_foreign_taints_stay_and_outdated_own_ones_go() -> None:
 
 
 def test_the_shortest_toleration_decides_when_a_pod_leaves() -> None:
-    taint = {"key": NOT_READY, "effect": "NoExecute", "timeAdded": format_time(START)}
-    node = make_node("a", taints=[taint])
-    later = START + timedelta(seconds=10)
-    assert leaves_in(make_pod("p"), node, later) == 0
-    assert leaves_in(make_pod("p", tolerations=[{"operator": "Exists"}]), node, later) is None
+    node = make_node("a", taints=[{"key": NOT_READY, "effect": "NoExecute"}, {"key": "mine", "effect": "NoExecute"}])
+    assert leaves_after(make_pod("p"), node) == 0
+    assert leaves_after(make_pod("p", tolerations=[{"operator": "Exists"}]), node) is None
     some = [
         {"key": NOT_READY, "operator": "Exists", "tolerationSeconds": 300},
-        {"key": NOT_READY, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30},
+        {"key": NOT_READY, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 10},
+        {"key": "mine", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30},
     ]
-    assert leaves_in(make_pod("p", tolerations=some), node, later) == 20
-    assert leaves_in(make_pod("p"), make_node("b"), later) is None
+    assert leaves_after(make_pod("p", tolerations=some), node) == 30, "of each taint the first toleration counts"
+    assert leaves_after(make_pod("p", tolerations=some[:2]), node) == 0, "one taint is not tolerated at all"
+    assert leaves_after(make_pod("p"), make_node("b")) is None
+
+
+async def test_a_taint_that_an_operator_sets_evicts_a_pod_when_its_toleration_ends(tmp_path: Path) -> None:
+    async with bench(tmp_path, NodeTimeouts(grace=1e6, period=0.5)) as found:
+        await add_node(found.client, make_node("a"))
+        some = {"key": "work", "operator": "Exists", "effect": "NoExecute"}
+        await add_pod(found, "soon", "a", tolerations=[some | {"tolerationSeconds": 3}])
+        await add_pod(found, "forever", "a", tolerations=[some])
+        taint = {"key": "work", "value": "on", "effect": "NoExecute"}  # as kubectl writes it, without a time
+        await found.client.patch(NODES.path(name="a"), {"spec": {"taints": [taint]}})
+        tainted = found.clock.monotonic()
+        await eventually(
+            lambda: (found.pod("soon") or {"metadata": {}})["metadata"].get("deletionTimestamp"), "eviction"
+        )
+        assert found.clock.monotonic() - tainted >= 3
+        target = condition_of(found.pod("soon") or {}, "DisruptionTarget") or {}
+        assert (target["reason"], target["message"]) == (
+            "DeletionByTaintManager",
+            "Taint manager: deleting due to NoExecute taint",
+        )
+        assert not (found.pod("forever") or {})["metadata"].get("deletionTimestamp")

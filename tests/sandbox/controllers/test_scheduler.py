@@ -10,6 +10,7 @@ from grid.sandbox.client import EVENTS, NODES, PODS, VOLUME_CLAIMS, Client, Mirr
 from grid.sandbox.controllers.scheduler import Scheduler
 from grid.sandbox.controllers.scheduling import schedule
 from grid.sandbox.controllers.volumes import VolumeBinder
+from grid.sandbox.provisioner import DirectoryProvisioner
 from tests.sandbox.support import FastClock, add_node, api_server, eventually, make_node, make_pod, running
 
 
@@ -44,7 +45,14 @@ async def bench(folder: Path, *nodes: Object) -> AsyncIterator[Bench]:
         seen = Mirrors(client, clock=clock)
         for resource in (EVENTS, PODS):
             seen.of(resource)
-        async with seen.running(), running(Scheduler(client, clock=clock), VolumeBinder(client, clock=clock)):
+        async with (
+            seen.running(),
+            running(
+                Scheduler(client, clock=clock),
+                VolumeBinder(client, clock=clock),
+                DirectoryProvisioner(client, directory=folder / "volumes", clock=clock),
+            ),
+        ):
             yield Bench(client, seen)
 
 

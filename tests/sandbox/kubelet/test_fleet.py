@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from grid.sandbox.client import NODES
+from grid.sandbox.controllers.claimprotection import ClaimProtection
+from grid.sandbox.controllers.volumeprotection import VolumeProtection
 from grid.sandbox.images import ImageStore
 from grid.sandbox.kubelet import Fleet, FleetSettings, allocatable_of
 from grid.sandbox.kubelet.addresses import AddressBook, NoAddressLeft
@@ -262,7 +264,8 @@ async def test_a_claim_on_a_foreign_server_gets_a_volume_that_goes_with_it(
     spec = {"resources": {"requests": {"storage": "5Gi"}}, "accessModes": ["ReadWriteMany"]}
     mine = await api.create(claims, {"metadata": {"name": "project"}, "spec": spec})
     await api.create(claims, {"metadata": {"name": "other"}, "spec": {**CLAIM_SPEC, "storageClassName": "fast"}})
-    async with running_part(LocalVolumes(api, tmp_path, clock=clock)):
+    protections = ClaimProtection(api, clock=clock), VolumeProtection(api, clock=clock)
+    async with running_part(LocalVolumes(api, tmp_path, clock=clock), *protections):
         path = f"/api/v1/persistentvolumes/pvc-{mine['metadata']['uid']}"
         await eventually(lambda: path in api.objects, "the volume is made")
         volume = api.objects[path]["spec"]

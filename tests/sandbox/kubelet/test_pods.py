@@ -2,6 +2,9 @@
 
 import os
 import signal
+from pathlib import Path
+
+import pytest
 
 from tests.sandbox.kubelet.support import World, eventually, pod, running
 
@@ -52,6 +55,20 @@ async def test_a_missing_program_is_named_as_a_container_runtime_does(world: Wor
     assert (ended["exitCode"], ended["reason"]) == (128, "StartError")
     assert ended["message"] == 'exec: "no-such-program": executable file not found in $PATH'
     assert await world.event("job", "Failed") == f"Error: {ended['message']}"
+
+
+@pytest.mark.parametrize(
+    ("mode", "message"), [(0o644, 'exec: "{}": permission denied'), (0o755, "exec {}: exec format error")]
+)
+async def test_a_file_that_is_no_program_is_refused_as_a_container_runtime_does(
+    world: World, tmp_path: Path, mode: int, message: str
+) -> None:
+    file = tmp_path / "no-program"
+    file.write_bytes(b"\0\1")
+    file.chmod(mode)
+    await world.run(pod("job", str(file), "--help"))
+    status = await world.phase("job", "Failed")
+    assert status["containerStatuses"][0]["state"]["terminated"]["message"] == message.format(file)
 
 
 async def test_a_pod_is_ready_while_it_runs_and_gone_after_a_polite_end(world: World) -> None:

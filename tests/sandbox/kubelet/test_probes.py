@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from grid.sandbox.client import Object
 from grid.sandbox.kubelet.handlers import Handlers, HandlerTarget
-from grid.sandbox.kubelet.probes import Schedule, Tally
+from grid.sandbox.kubelet.probes import ProbeSchedule, Tally
 from tests.sandbox.kubelet.support import World, eventually, pod, running
 
 _WEB = """
@@ -150,7 +150,7 @@ async def test_a_pod_can_be_deleted_while_its_post_start_hook_still_runs(world: 
 def test_a_result_counts_once_enough_equal_ones_came_in_a_row(
     results: list[bool], successes: int, failures: int
 ) -> None:
-    tally = Tally(Schedule(0, 1, 1, successes, failures))
+    tally = Tally(ProbeSchedule(0, 1, 1, successes, failures))
     for position, result in enumerate(results):
         settled = tally.add(result)
         enough = successes if result else failures

@@ -9,8 +9,9 @@ from grid.sandbox.apiserver.customresources import DEFINITIONS, check_definition
 from grid.sandbox.apiserver.deletion import new_finalizers_problem
 from grid.sandbox.apiserver.kinds import Object, ServedKind
 from grid.sandbox.apiserver.status import StatusCause, invalid
-from grid.sandbox.apiserver.validation import others, pod, workload
+from grid.sandbox.apiserver.validation import batch, classes, limits, others, pod, storage, workload
 from grid.sandbox.apiserver.validation.metadata import check_metadata
+from grid.sandbox.storage import CLASSES_RESOURCE
 
 Check = Callable[[Object], list[StatusCause]]
 UpdateCheck = Callable[[Object, Object], list[StatusCause]]
@@ -20,13 +21,20 @@ _NEW: Mapping[str, Check] = {
     "replicasets.apps": workload.check_replica_set,
     "horizontalpodautoscalers.autoscaling": workload.check_autoscaler,
     "poddisruptionbudgets.policy": workload.check_budget,
+    "jobs.batch": batch.check_job,
+    "cronjobs.batch": batch.check_cron_job,
     "configmaps": others.check_data,
-    "secrets": others.check_data,
+    "secrets": others.check_secret,
     "services": others.check_service,
     "persistentvolumeclaims": others.check_claim,
+    "persistentvolumes": storage.check_volume,
+    CLASSES_RESOURCE: storage.check_storage_class,
     "resourcequotas": others.check_quota,
+    "limitranges": limits.check_limit_range,
     "leases.coordination.k8s.io": others.check_lease,
+    "endpointslices.discovery.k8s.io": others.check_endpoint_slice,
     "apiservices.apiregistration.k8s.io": others.check_api_service,
+    "priorityclasses.scheduling.k8s.io": classes.check_priority_class,
     DEFINITIONS: check_definition,
     "events": others.check_event,
     "events.events.k8s.io": others.check_new_event,
@@ -35,10 +43,15 @@ _UPDATES: Mapping[str, UpdateCheck] = {
     "pods": pod.check_pod_update,
     "deployments.apps": workload.check_deployment_update,
     "replicasets.apps": workload.check_deployment_update,
+    "jobs.batch": batch.check_job_update,
     "configmaps": others.check_data_update,
     "secrets": others.check_data_update,
     "services": others.check_service_update,
+    "endpointslices.discovery.k8s.io": others.check_endpoint_slice_update,
     "persistentvolumeclaims": others.check_claim_update,
+    "persistentvolumes": storage.check_volume_update,
+    CLASSES_RESOURCE: storage.check_storage_class_update,
+    "priorityclasses.scheduling.k8s.io": classes.check_priority_class_update,
     DEFINITIONS: check_definition_update,
 }
 

@@ -1,14 +1,24 @@
 """Validation of configuration, services, claims, quotas, leases and events."""
 
+from collections.abc import Mapping, Sequence
+
 from grid.quantity import parse_quantity
 from grid.sandbox.apiserver.kinds import Object
 from grid.sandbox.apiserver.names import config_key_problems
 from grid.sandbox.apiserver.status import StatusCause, prohibited, required, unsupported, wrong
 from grid.sandbox.apiserver.validation.containers import check_port_number
+from grid.sandbox.storage import requested_storage
 
 _MOST_DATA_BYTES = 1024 * 1024
 _SERVICE_TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
-_ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+_ADDRESS_TYPES = ("FQDN", "IPv4", "IPv6")
+ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+_SECRET_KEYS: Mapping[str, Sequence[str]] = {
+    "kubernetes.io/tls": ("tls.crt", "tls.key"),
+    "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
+    "kubernetes.io/dockercfg": (".dockercfg",),
+    "kubernetes.io/ssh-auth": ("ssh-privatekey",),
+}
 _IMMUTABLE = "field is immutable when `immutable` is set"
 _CLAIM_RULE = (
     "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
@@ -28,6 +38,15 @@ def check_data(obj: Object) -> list[StatusCause]:
     return causes
 
 
+def check_secret(secret: Object) -> list[StatusCause]:
+    """Check also that a Secret of a known type has the keys that those who read it rely on."""
+    data: Object = secret.get("data") or {}
+    needed = _SECRET_KEYS.get(secret.get("type", ""), ())
+    if secret.get("type") == "kubernetes.io/basic-auth":
+        needed = () if any(key in data for key in ("username", "password")) else ("username", "password")
+    return check_data(secret) + [required(f"data[{key}]") for key in needed if key not in data]
+
+
 def check_data_update(new: Object, old: Object) -> list[StatusCause]:
     """Check that the type, and the data of an immutable ConfigMap or Secret, stay unchanged."""
     causes: list[StatusCause] = []
@@ -39,6 +58,18 @@ def check_data_update(new: Object, old: Object) -> list[StatusCause]:
         causes.append(prohibited("immutable", _IMMUTABLE))
     changed = [field for field in ("data", "binaryData") if new.get(field) != old.get(field)]
     return causes + [prohibited(field, _IMMUTABLE) for field in changed]
+
+
+def check_endpoint_slice(endpoints: Object) -> list[StatusCause]:
+    kind = endpoints.get("addressType", "")
+    if not kind:
+        return [required("addressType")]
+    return [] if kind in _ADDRESS_TYPES else [unsupported("addressType", kind, _ADDRESS_TYPES)]
+
+
+def check_endpoint_slice_update(new: Object, old: Object) -> list[StatusCause]:
+    kind = new.get("addressType", "")
+    return [] if kind == old.get("addressType") else [wrong("addressType", kind, "field is immutable")]
 
 
 def check_service(service: Object) -> list[StatusCause]:
@@ -75,7 +106,7 @@ def check_claim_spec(spec: Object, path: str) -> list[StatusCause]:
     modes = spec.get("accessModes") or []
     if not modes:
         causes.append(required(f"{path}.accessModes", "at least 1 access mode is required"))
-    causes += [unsupported(f"{path}.accessModes", mode, _ACCESS_MODES) for mode in modes if mode not in _ACCESS_MODES]
+    causes += [unsupported(f"{path}.accessModes", mode, ACCESS_MODES) for mode in modes if mode not in ACCESS_MODES]
     requests = (spec.get("resources") or {}).get("requests") or {}
     if "storage" not in requests:
         causes.append(required(f"{path}.resources[storage]"))
@@ -85,15 +116,32 @@ def check_claim_spec(spec: Object, path: str) -> list[StatusCause]:
 
 
 def check_claim_update(new: Object, old: Object) -> list[StatusCause]:
-    """Check that of a claim only the volume (once) and the requested size change."""
-    allowed = ("volumeName", "resources")
-    before = {key: value for key, value in old["spec"].items() if key not in allowed}
-    after = {key: value for key, value in new["spec"].items() if key not in allowed}
-    if before != after or (
-        old["spec"].get("volumeName") and new["spec"].get("volumeName") != old["spec"]["volumeName"]
-    ):
-        return [prohibited("spec", _CLAIM_RULE)]
-    return []
+    """Check that of a claim only the volume (once) and the requested size of a bound one change, and that it never shrinks.
+
+    A size between the volume's and the one asked for before is allowed, to give up growing.
+    """
+    before, after = {**old["spec"]}, {**new["spec"]}
+    asked, wanted = requested_storage(before), requested_storage(after)
+    if not before.get("volumeName"):
+        after.pop("volumeName", None)
+        before.pop("volumeName", None)
+        if "storageClassName" not in before:  # a default class may come later
+            after.pop("storageClassName", None)
+    if new["status"].get("phase") == "Bound":
+        before.pop("volumeAttributesClassName", None)
+        after.pop("volumeAttributesClassName", None)
+        before["resources"], after["resources"] = _without_storage(before), _without_storage(after)
+    causes = [] if before == after else [prohibited("spec", _CLAIM_RULE)]
+    present = (old["status"].get("capacity") or {}).get("storage", "0")
+    if wanted < asked and wanted <= parse_quantity(present):
+        causes.append(prohibited("spec.resources.requests.storage", "field can not be less than status.capacity"))
+    return causes
+
+
+def _without_storage(spec: Object) -> Object:
+    resources: Object = spec.get("resources") or {}
+    requests = {key: value for key, value in (resources.get("requests") or {}).items() if key != "storage"}
+    return {**resources, "requests": requests}
 
 
 def check_quota(quota: Object) -> list[StatusCause]:

@@ -21,7 +21,11 @@ _ONLY_THESE = (
 
 
 def check_pod(pod: Object) -> list[StatusCause]:
-    return check_pod_spec(pod.get("spec") or {}, "spec")
+    spec = pod.get("spec") or {}
+    causes = check_pod_spec(spec, "spec")
+    if spec.get("schedulingGates") and spec.get("nodeName"):
+        causes.append(prohibited("spec.nodeName", "cannot be set until all schedulingGates have been cleared"))
+    return causes
 
 
 def check_pod_spec(spec: Object, path: str) -> list[StatusCause]:
@@ -116,7 +120,7 @@ def check_tolerations(tolerations: list[Object], path: str) -> list[StatusCause]
 
 
 def check_pod_update(new: Object, old: Object) -> list[StatusCause]:
-    """Check that only images, the deadlines and additional tolerations change."""
+    """Check that only images, the deadlines and additional tolerations change, and that scheduling gates only go."""
     before, after = old["spec"], copy.deepcopy(new["spec"])
     for group in ("containers", "initContainers"):
         if len(before.get(group) or ()) != len(after.get(group) or ()):
@@ -127,10 +131,20 @@ def check_pod_update(new: Object, old: Object) -> list[StatusCause]:
                 mine["image"] = its.get("image")
     for field in ("activeDeadlineSeconds", "terminationGracePeriodSeconds"):
         _take_back(after, before, field)
+    gates = [gate["name"] for gate in before.get("schedulingGates") or ()]
+    causes = [
+        prohibited(
+            f"spec.schedulingGates[{number}].name",
+            f"only deletion is allowed, but found new scheduling gate '{gate['name']}'",
+        )
+        for number, gate in enumerate(after.get("schedulingGates") or ())
+        if gate["name"] not in gates
+    ]
+    _take_back(after, before, "schedulingGates")
     tolerations = before.get("tolerations") or []
     if all(each in (after.get("tolerations") or []) for each in tolerations):
         after["tolerations"] = tolerations
-    return [] if after == before else [prohibited("spec", _ONLY_THESE)]
+    return causes if after == before else [*causes, prohibited("spec", _ONLY_THESE)]
 
 
 def _take_back(after: Object, before: Mapping[str, object], field: str) -> None:

@@ -13,7 +13,7 @@ from grid.labels import SAFE_TO_EVICT, SCALE_DOWN_DISABLED
 from grid.sandbox.client import annotations_of, controller_of, is_terminating, labels_of, namespace_of, uid_of
 from grid.sandbox.controllers.podresources import pod_requests
 from grid.sandbox.controllers.scheduling import NodeState, Snapshot
-from grid.sandbox.controllers.scheduling.decision import takes
+from grid.sandbox.controllers.scheduling.question import Question
 from grid.sandbox.controllers.selectors import matches_labels
 
 _MIRROR_POD = "kubernetes.io/config.mirror"
@@ -173,7 +173,8 @@ def _move(name: str, moving: Sequence[Mapping[str, Any]], snapshot: Snapshot, us
     before: dict[str, NodeState] = {}
     for pod in moving:
         requests = pod_requests(pod)
-        target = next((item for item in snapshot.nodes.values() if takes(pod, requests, item)), None)
+        question = Question(pod, requests, snapshot)
+        target = next((item for item in snapshot.nodes.values() if question.objection(item) is None), None)
         if target is None:
             snapshot.nodes.update(before)
             snapshot.nodes[name] = state

@@ -6,15 +6,16 @@ maximum, until no pod can be helped any more.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from grid.sandbox.client import key_of
 from grid.sandbox.controllers.podresources import Amounts, amounts
 from grid.sandbox.controllers.scheduling import NodeState, Snapshot
-from grid.sandbox.controllers.scheduling.decision import claim_problem, takes
-from grid.sandbox.controllers.scheduling.filters import objection
+from grid.sandbox.controllers.scheduling.claims import claim_problem
+from grid.sandbox.controllers.scheduling.filters import Objection
+from grid.sandbox.controllers.scheduling.question import Question
 from grid.sandbox.pools import NodePool
 
 MAXIMUM_REACHED = "max node group size reached"
@@ -95,7 +96,7 @@ def plan_scale_up(waiting: Sequence[UnschedulablePod], snapshot: Snapshot, pools
     grown: dict[str, Increase] = {}
     helped: dict[str, str] = {}
     while helpable:
-        options = [_pack(helpable, state, sizes[state.pool.name]) for state in pools]
+        options = [_pack(helpable, state, sizes[state.pool.name], snapshot) for state in pools]
         useful = [option for option in options if option.helped]
         if not useful:
             break
@@ -109,7 +110,7 @@ def plan_scale_up(waiting: Sequence[UnschedulablePod], snapshot: Snapshot, pools
         increases=tuple(grown.values()),
         triggered={key: grown[pool] for key, pool in helped.items()},
         refused={
-            key_of(item.pod): _refusal(item, blocked[key_of(item.pod)], pools, sizes)
+            key_of(item.pod): _refusal(item, blocked[key_of(item.pod)], pools, sizes, snapshot)
             for item in rest
             if key_of(item.pod) not in helped
         },
@@ -117,28 +118,45 @@ def plan_scale_up(waiting: Sequence[UnschedulablePod], snapshot: Snapshot, pools
 
 
 def _place_existing(item: UnschedulablePod, snapshot: Snapshot) -> bool:
+    question = Question(item.pod, item.requests, snapshot)
     for state in snapshot.nodes.values():
-        if takes(item.pod, item.requests, state):
+        if question.objection(state) is None:
             state.place(item.pod, item.requests)
             return True
     return False
 
 
-def _pack(waiting: Sequence[UnschedulablePod], state: PoolState, size: int) -> _Option:
+def _pack(waiting: Sequence[UnschedulablePod], state: PoolState, size: int, snapshot: Snapshot) -> _Option:
     """Place the pods first fit, largest first, onto as many empty nodes as the pool may still get."""
     option = _Option(state, [], [])
     room = 0 if state.in_backoff else state.pool.maximum - size
     for item in sorted(waiting, key=lambda item: _share(item.requests, state.template), reverse=True):
-        if objection(item.pod, item.requests, state.template) is not None:
+        fresh = _new_node(state, len(option.nodes))
+        more = [fresh] if len(option.nodes) < room else []
+        question = Question(item.pod, item.requests, _with_nodes(snapshot, [*option.nodes, fresh]))
+        target = next((node for node in [*option.nodes, *more] if question.objection(node) is None), None)
+        if target is None:
             continue
-        target = next((node for node in option.nodes if takes(item.pod, item.requests, node)), None)
-        if target is None and len(option.nodes) < room:
-            target = state.template.copy()
-            option.nodes.append(target)
-        if target is not None:
-            target.place(item.pod, item.requests)
-            option.helped.append(item)
+        if target is fresh:
+            option.nodes.append(fresh)
+        target.place(item.pod, item.requests)
+        option.helped.append(item)
     return option
+
+
+def _new_node(state: PoolState, number: int) -> NodeState:
+    """Return an empty node with a name of its own, which its labels say too, so that pods which avoid each other get several."""
+    node = template_node(state.pool, f"template-{state.pool.name}-{number}", state.template.node)
+    return NodeState(node, state.template.allocatable)
+
+
+def _with_nodes(snapshot: Snapshot, nodes: Iterable[NodeState]) -> Snapshot:
+    return replace(snapshot, nodes=snapshot.nodes | {node.name: node for node in nodes})
+
+
+def _objection(item: UnschedulablePod, state: PoolState, snapshot: Snapshot) -> Objection | None:
+    fresh = _new_node(state, 0)
+    return Question(item.pod, item.requests, _with_nodes(snapshot, [fresh])).objection(fresh)
 
 
 def _share(requests: Mapping[str, int], node: NodeState) -> float:
@@ -155,7 +173,9 @@ def _waste(option: _Option) -> tuple[int, float]:
     return extended_idle, idle / len(option.nodes)
 
 
-def _refusal(item: UnschedulablePod, blocked: str, pools: Sequence[PoolState], sizes: Mapping[str, int]) -> str:
+def _refusal(
+    item: UnschedulablePod, blocked: str, pools: Sequence[PoolState], sizes: Mapping[str, int], snapshot: Snapshot
+) -> str:
     reasons: Counter[str] = Counter()
     for state in pools:
         if sizes[state.pool.name] >= state.pool.maximum:
@@ -165,6 +185,6 @@ def _refusal(item: UnschedulablePod, blocked: str, pools: Sequence[PoolState], s
         elif blocked:
             reasons[blocked] += 1
         else:
-            found = objection(item.pod, item.requests, state.template)
+            found = _objection(item, state, snapshot)
             reasons.update(found.reasons if found else ())
     return "pod didn't trigger scale-up: " + ", ".join(sorted(f"{count} {text}" for text, count in reasons.items()))

@@ -48,15 +48,20 @@ class AutoscalingView:
             return self.patience.provision
         return self.patience.recovery
 
-    def snapshot(self, pods: Iterable[Mapping[str, Any]], claims: Iterable[Mapping[str, Any]]) -> Snapshot:
-        """Return the ready nodes with their pods, and the booting machines as empty nodes."""
+    def snapshot(
+        self,
+        pods: Iterable[Mapping[str, Any]],
+        claims: Iterable[Mapping[str, Any]],
+        others: Mapping[str, Iterable[Mapping[str, Any]]] | None = None,
+    ) -> Snapshot:
+        """Return the ready nodes with their pods, and the booting machines as empty nodes; `others` as in `build_snapshot`."""
         ready = [node for node in self.nodes.values() if is_usable(node)]
         upcoming = [
             template_node(pool, f"{_UPCOMING}{name}", self._example(pool.name))
             for pool in self.pools
             for name in self.booting(pool.name)
         ]
-        return build_snapshot([*ready, *upcoming], pods, claims)
+        return build_snapshot([*ready, *upcoming], pods, claims, others=others)
 
     def pool_states(self, grown: Mapping[str, int], in_backoff: Collection[str]) -> list[PoolState]:
         return [

@@ -139,7 +139,8 @@ def _propose_external(metric: Mapping[str, Any], view: MetricView) -> tuple[int,
         name, told = name_of_metric(metric), str(problem)
         per_pod = (source.get("target") or {}).get("averageValue") is not None
         which = f"{name} external metric" if per_pod else f"external metric {name}"
-        raise _Failed(_Failure(_FAILED["External"], f"failed to get {which}: {told}", told)) from problem
+        message = f"failed to get {name} external metric value: failed to get {which}: {told}"
+        raise _Failed(_Failure(_FAILED["External"], message, told)) from problem
     amounts = {key: write_amount("", amount) for key, amount in current.items()}
     return replicas, {"type": "External", "external": {"metric": source["metric"], "current": amounts}}
 

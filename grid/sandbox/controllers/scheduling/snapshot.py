@@ -1,10 +1,10 @@
-"""The state for one scheduling decision: nodes, their requested amounts and ports, and volume claims."""
+"""The state for one scheduling decision: nodes with their pods, requested amounts and ports, and what else pods depend on."""
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from grid.sandbox.client import key_of, name_of
+from grid.sandbox.client import key_of, labels_of, name_of
 from grid.sandbox.controllers.podresources import Amounts, add, allocatable, is_finished, pod_requests
 
 Port = tuple[str, str, int]
@@ -20,6 +20,8 @@ class NodeState:
     used: Amounts = field(default_factory=dict)
     pods: list[Mapping[str, Any]] = field(default_factory=list)
     ports: set[Port] = field(default_factory=set)
+    related: list[Mapping[str, Any]] = field(default_factory=list)
+    """The pods that have a say about their neighbours."""
 
     @property
     def name(self) -> str:
@@ -32,17 +34,41 @@ class NodeState:
         self.pods.append(pod)
         add(self.used, requests)
         self.ports |= host_ports(pod)
+        affinity = pod["spec"].get("affinity") or {}
+        if affinity.get("podAffinity") or affinity.get("podAntiAffinity"):
+            self.related.append(pod)
 
     def copy(self) -> "NodeState":
-        return NodeState(self.node, self.allocatable, dict(self.used), list(self.pods), set(self.ports))
+        return NodeState(
+            self.node, self.allocatable, dict(self.used), list(self.pods), set(self.ports), list(self.related)
+        )
+
+
+RequestsOf = Callable[[Mapping[str, Any]], Amounts]
 
 
 @dataclass(slots=True)
 class Snapshot:
-    """Nodes by name, in a fixed order, and claims by `namespace/name`."""
+    """Nodes by name, in a fixed order; claims by `namespace/name`; volumes, storage classes and namespaces' labels by name.
+
+    `nominated` are the pods for which others had to leave a node, by the node that is kept for them.
+    """
 
     nodes: dict[str, NodeState]
     claims: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    volumes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    classes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    budgets: Sequence[Mapping[str, Any]] = ()
+    nominated: dict[str, list[Mapping[str, Any]]] = field(default_factory=dict)
+    requests_of: RequestsOf = pod_requests
+
+    def with_pods(self, name: str, pods: Iterable[Mapping[str, Any]]) -> "Snapshot":
+        """Return what would be if these were all pods of one node."""
+        state = NodeState(self.nodes[name].node, self.nodes[name].allocatable)
+        for pod in pods:
+            state.place(pod, self.requests_of(pod))
+        return replace(self, nodes=self.nodes | {name: state})
 
 
 def build_snapshot(
@@ -50,15 +76,35 @@ def build_snapshot(
     pods: Iterable[Mapping[str, Any]],
     claims: Iterable[Mapping[str, Any]] = (),
     *,
-    requests_of: Callable[[Mapping[str, Any]], Amounts] = pod_requests,
+    others: Mapping[str, Iterable[Mapping[str, Any]]] | None = None,
+    requests_of: RequestsOf = pod_requests,
 ) -> Snapshot:
-    """Return a snapshot, in which finished pods and pods on missing nodes take nothing."""
+    """Return a snapshot, in which finished pods and pods on missing nodes take nothing.
+
+    `others` are PersistentVolumes, StorageClasses, Namespaces and PodDisruptionBudgets, by kind.
+    """
     states = {name_of(node): NodeState(node, allocatable(node)) for node in sorted(nodes, key=name_of)}
+    nominated: dict[str, list[Mapping[str, Any]]] = {}
     for pod in pods:
         state = states.get(pod["spec"].get("nodeName") or "")
-        if state is not None and not is_finished(pod):
+        wanted = pod.get("status", {}).get("nominatedNodeName")
+        if is_finished(pod):
+            continue
+        if state is not None:
             state.place(pod, requests_of(pod))
-    return Snapshot(states, {key_of(claim): claim for claim in claims})
+        elif wanted and not pod["spec"].get("nodeName"):
+            nominated.setdefault(wanted, []).append(pod)
+    by_kind = others or {}
+    return Snapshot(
+        states,
+        {key_of(claim): claim for claim in claims},
+        {name_of(item): item for item in by_kind.get("PersistentVolume", ())},
+        {name_of(item): item for item in by_kind.get("StorageClass", ())},
+        {name_of(item): labels_of(item) for item in by_kind.get("Namespace", ())},
+        [*by_kind.get("PodDisruptionBudget", ())],
+        nominated,
+        requests_of,
+    )
 
 
 def host_ports(pod: Mapping[str, Any]) -> set[Port]:

@@ -1,0 +1,51 @@
+"""A claim in use outlives its deletion until its last pod is gone, and no claim shrinks."""
+
+from tests.contract.client import Object
+from tests.contract.manifests import binding, claim, pod, volume
+from tests.contract.space import Space
+
+
+def with_claim(name: str) -> Object:
+    return pod(name, spec={"volumes": [{"name": "files", "persistentVolumeClaim": {"claimName": name}}]})
+
+
+async def test_a_claim_that_a_pod_on_a_node_has_stays_until_the_pod_is_gone(space: Space, name: str) -> None:
+    made = (await space.create("persistentvolumeclaims", claim(name))).ok(201)
+    assert made["metadata"]["finalizers"] == ["kubernetes.io/pvc-protection"]
+    (await space.create("pods", with_claim(name))).ok(201)
+    (await space.create("pods", binding(name, f"{name}-node"), name=name, sub="binding")).ok(201)
+    # A finished pod counts: what it wrote may still be wanted.
+    (await space.patch("pods", name, {"status": {"phase": "Succeeded"}}, sub="status")).ok(200)
+    (await space.delete("persistentvolumeclaims", name)).ok(200)
+    (await space.create("persistentvolumeclaims", claim(f"{name}-unused"))).ok(201)
+    (await space.delete("persistentvolumeclaims", f"{name}-unused")).ok(200)
+    await space.until_gone("persistentvolumeclaims", f"{name}-unused")
+    held = (await space.get("persistentvolumeclaims", name)).ok(200)
+    assert held["metadata"]["deletionTimestamp"]
+    assert held["metadata"]["finalizers"] == ["kubernetes.io/pvc-protection"]
+    (await space.delete("pods", name, options={"gracePeriodSeconds": 0})).ok(200)
+    await space.until_gone("persistentvolumeclaims", name)
+
+
+async def test_a_claim_of_a_pod_that_has_no_node_goes(space: Space, name: str) -> None:
+    (await space.create("persistentvolumeclaims", claim(name))).ok(201)
+    (await space.create("pods", with_claim(name))).ok(201)
+    (await space.delete("persistentvolumeclaims", name)).ok(200)
+    await space.until_gone("persistentvolumeclaims", name)
+
+
+async def test_a_claim_does_not_shrink_below_its_volume(space: Space, cluster: Space, name: str) -> None:
+    (await cluster.create("persistentvolumes", volume(name, "2Gi"))).ok(201)
+    try:
+        (await space.create("persistentvolumeclaims", claim(name, "2Gi", storageClassName=name))).ok(201)
+        await space.until("persistentvolumeclaims", name, lambda one: one["status"]["phase"] == "Bound", "has a volume")
+        smaller = {"spec": {"resources": {"requests": {"storage": "1Gi"}}}}
+        refusal = (await space.patch("persistentvolumeclaims", name, smaller)).refused(422, "Invalid")
+        [cause] = refusal["details"]["causes"]
+        assert (cause["field"], cause["reason"]) == ("spec.resources.requests.storage", "FieldValueForbidden")
+        # What it may not be less than is the claim's previous value in Kubernetes 1.20, and its volume's size since.
+        assert "field can not be less than " in cause["message"]
+        kept = (await space.get("persistentvolumeclaims", name)).ok(200)
+        assert kept["spec"]["resources"]["requests"] == {"storage": "2Gi"}
+    finally:
+        await cluster.delete("persistentvolumes", name)

@@ -1,0 +1,54 @@
+"""A volume that an admin made is bound to the claim that names it or fits it, and released with it; classes are what they were made as."""
+
+from tests.contract.manifests import claim, volume
+from tests.contract.space import Space
+
+
+async def test_a_claim_takes_the_smallest_volume_that_fits_and_releases_it(
+    space: Space, cluster: Space, name: str
+) -> None:
+    for number, size in enumerate(("9Gi", "2Gi", "1Gi")):
+        (await cluster.create("persistentvolumes", volume(f"{name}-{number}", size))).ok(201)
+    try:
+        wanted = claim(name, "2Gi", storageClassName=name)
+        for number in range(3):
+            await cluster.until(
+                "persistentvolumes",
+                f"{name}-{number}",
+                lambda one: one["status"].get("phase") == "Available",
+                "is free",
+            )
+        (await space.create("persistentvolumeclaims", wanted)).ok(201)
+        bound = await space.until(
+            "persistentvolumeclaims", name, lambda one: one["status"]["phase"] == "Bound", "should be bound"
+        )
+        assert bound["spec"]["volumeName"] == f"{name}-1"
+        assert bound["status"]["capacity"] == {"storage": "2Gi"}
+        assert bound["metadata"]["annotations"]["pv.kubernetes.io/bind-completed"] == "yes"
+        taken = (await cluster.get("persistentvolumes", f"{name}-1")).ok(200)
+        assert taken["spec"]["claimRef"]["uid"] == bound["metadata"]["uid"]
+        assert taken["metadata"]["finalizers"] == ["kubernetes.io/pv-protection"]
+        (await space.delete("persistentvolumeclaims", name)).ok(200)
+        await cluster.until(
+            "persistentvolumes", f"{name}-1", lambda one: one["status"].get("phase") == "Released", "should be released"
+        )
+    finally:
+        for number in range(3):
+            await cluster.delete("persistentvolumes", f"{name}-{number}")
+
+
+async def test_what_a_volume_is_stays(cluster: Space, name: str) -> None:
+    (await cluster.create("persistentvolumes", volume(name))).ok(201)
+    try:
+        moved = {"spec": {"hostPath": {"path": "/srv/elsewhere"}}}
+        refusal = (await cluster.patch("persistentvolumes", name, moved)).refused(422, "Invalid")
+        assert "is immutable after creation" in refusal["message"]
+    finally:
+        await cluster.delete("persistentvolumes", name)
+
+
+async def test_a_volume_says_what_and_how_large_it_is(cluster: Space, name: str) -> None:
+    empty = {**volume(name), "spec": {}}
+    refusal = (await cluster.create("persistentvolumes", empty)).refused(422, "Invalid")
+    fields = {cause["field"] for cause in refusal["details"]["causes"]}
+    assert fields == {"spec.accessModes", "spec.capacity", "spec"}

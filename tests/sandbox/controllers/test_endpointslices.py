@@ -1,0 +1,138 @@
+"""Endpoints and EndpointSlices say where the pods of a Service are, and cost only when these change."""
+
+from pathlib import Path
+from typing import Any
+
+from grid.sandbox.client import ENDPOINT_SLICES, ENDPOINTS, PODS, SERVICES, Api, Object, name_of
+from grid.sandbox.controllers.endpointrules import endpoints, match, slices
+from grid.sandbox.controllers.endpointslices import EndpointsController
+from tests.sandbox.support import FastClock, api_server, eventually, make_pod, running
+
+
+def a_service(**spec: Any) -> Object:
+    metadata = {"name": "web", "namespace": "default", "uid": "s", "labels": {"team": "blue"}}
+    ports = [{"name": "http", "port": 80, "targetPort": "http", "protocol": "TCP"}]
+    return {"metadata": metadata, "spec": {"selector": {"app": "web"}, "ports": ports, **spec}}
+
+
+def a_pod(number: int, *, ready: bool = True, port: int = 8080, ending: bool = False, phase: str = "Running") -> Object:
+    pod = make_pod(f"web-{number:03}", nodeName="node-0")
+    pod["metadata"] |= {"uid": f"uid-{number}", "labels": {"app": "web"}}
+    if ending:
+        pod["metadata"]["deletionTimestamp"] = "2026-11-24T04:00:00Z"
+    pod["spec"]["containers"][0]["ports"] = [{"name": "http", "containerPort": port}]
+    condition = {"type": "Ready", "status": "True" if ready else "False"}
+    pod["status"] = {"phase": phase, "podIP": f"127.0.1.{number}", "conditions": [condition]}
+    return pod
+
+
+def test_a_slice_says_of_each_pod_whether_it_is_ready_serving_and_terminating() -> None:
+    pods = [a_pod(1), a_pod(2, ready=False), a_pod(3, ending=True), a_pod(4, phase="Succeeded")]
+    [made] = slices(a_service(), pods)
+    assert [tuple(item["conditions"].values()) for item in made["endpoints"]] == [
+        (True, True, False),
+        (False, False, False),
+        (False, True, True),
+    ]
+    assert made["endpoints"][0]["targetRef"] == {
+        "kind": "Pod",
+        "namespace": "default",
+        "name": "web-001",
+        "uid": "uid-1",
+    }
+    assert (made["endpoints"][0]["nodeName"], made["endpoints"][0]["addresses"]) == ("node-0", ["127.0.1.1"])
+    assert made["ports"] == [{"name": "http", "protocol": "TCP", "port": 8080}]
+    assert made["metadata"]["labels"] == {
+        "team": "blue",
+        "kubernetes.io/service-name": "web",
+        "endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io",
+    }
+    published = slices(a_service(publishNotReadyAddresses=True, clusterIP="None"), pods)[0]
+    assert all(item["conditions"]["ready"] for item in published["endpoints"])
+    assert published["metadata"]["labels"]["service.kubernetes.io/headless"] == ""
+
+
+def test_a_slice_has_at_most_a_hundred_endpoints_and_one_set_of_ports() -> None:
+    assert [len(one["endpoints"]) for one in slices(a_service(), [a_pod(number) for number in range(250)])] == [
+        100,
+        100,
+        50,
+    ]
+    assert [one["ports"][0]["port"] for one in slices(a_service(), [a_pod(1), a_pod(2, port=9090)])] == [8080, 9090]
+    [empty] = slices(a_service(), [])
+    assert (empty["endpoints"], empty["ports"]) == ([], [])
+
+
+def test_only_the_slice_that_changes_is_written() -> None:
+    before = slices(a_service(), [a_pod(number) for number in range(150)])
+    after = slices(a_service(), [a_pod(number, ready=number != 120) for number in range(150)])
+    changed, new, left = match(after, before)
+    assert [len(old["endpoints"]) for old, _ in changed] == [50]
+    assert (new, left) == ([], [])
+    assert match(before, before) == ([], [], [])
+    changed, new, left = match(slices(a_service(), []), before)
+    assert (len(changed) + len(new), len(left)) == (1, 2 - len(changed))
+
+
+def test_endpoints_separate_those_that_are_not_ready() -> None:
+    pods = [a_pod(1), a_pod(2, ready=False), a_pod(3, ending=True)]
+    [subset] = endpoints(a_service(), pods)["subsets"]
+    assert [item["ip"] for item in subset["addresses"]] == ["127.0.1.1"]
+    assert [item["ip"] for item in subset["notReadyAddresses"]] == ["127.0.1.2"]
+    assert subset["ports"] == [{"name": "http", "protocol": "TCP", "port": 8080}]
+    [everyone] = endpoints(a_service(publishNotReadyAddresses=True), pods)["subsets"]
+    assert len(everyone["addresses"]) == 3
+    assert "subsets" not in endpoints(a_service(), [])
+
+
+class _Counting:
+    """A client that counts the requests of one controller."""
+
+    def __init__(self, client: Api) -> None:
+        self._client = client
+        self.requests = 0
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("get", "list", "create", "update", "patch", "delete"):
+            self.requests += 1
+        return getattr(self._client, name)
+
+
+async def run_pod(client: Api, number: int, **labels: str) -> None:
+    pod = a_pod(number)
+    made = make_pod(name_of(pod), nodeName="node-0")
+    made["metadata"]["labels"] = labels
+    made["spec"]["containers"] = pod["spec"]["containers"]
+    created = await client.create(PODS.path("default"), made)
+    await client.update(PODS.path("default", name_of(pod), "status"), {**created, "status": pod["status"]})
+
+
+async def test_slices_follow_the_pods_and_go_with_their_service(tmp_path: Path) -> None:
+    clock = FastClock()
+    async with api_server(tmp_path, clock) as client:
+        counting: Any = _Counting(client)
+        controller = EndpointsController(counting, clock=clock)
+        async with running(controller):
+            found = controller._mirrors.of(ENDPOINT_SLICES)
+            all_endpoints = controller._mirrors.of(ENDPOINTS)
+            service = {"apiVersion": "v1", "kind": "Service", **a_service()}
+            del service["metadata"]["uid"]
+            await client.create(SERVICES.path("default"), service)
+            await eventually(lambda: len(found.values()) == 1, "an empty slice")
+            await run_pod(client, 1, app="web")
+            await eventually(lambda: addresses(found.values()) == ["127.0.1.1"], "the pod is in the slice")
+            await eventually(lambda: "subsets" in (all_endpoints.get("default/web") or {}), "and in the Endpoints")
+            calm = counting.requests
+            for number in range(2, 40):
+                await run_pod(client, number, app="other")
+            await eventually(lambda: len(controller._mirrors.of(PODS).values()) == 39, "all pods are seen")
+            await clock.sleep(0.3)
+            assert counting.requests == calm
+            await client.delete(PODS.path("default", "web-001"), grace_seconds=0)
+            await eventually(lambda: addresses(found.values()) == [], "the pod has left the slice")
+            await client.delete(SERVICES.path("default", "web"))
+            await eventually(lambda: not found.values() and not all_endpoints.get("default/web"), "both are gone")
+
+
+def addresses(found: Any) -> list[str]:
+    return [address for one in found for item in one.get("endpoints") or () for address in item["addresses"]]

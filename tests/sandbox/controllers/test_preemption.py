@@ -1,0 +1,156 @@
+"""Preemption: who has to leave so that a more important pod fits, and what is told about it."""
+
+from pathlib import Path
+from typing import Any
+
+from grid.sandbox.client import EVENTS, PODS, Mirrors, Object, condition_of
+from grid.sandbox.controllers.scheduler import Scheduler
+from grid.sandbox.controllers.scheduling import SchedulingDecision, schedule
+from tests.sandbox.support import FakeKubelet, FastClock, add_node, api_server, eventually, make_node, make_pod, running
+
+
+def on(node: str, name: str, priority: int, cpu: str = "2", **fields: Any) -> Object:
+    pod = make_pod(name, requests={"cpu": cpu}, nodeName=node, priority=priority)
+    pod["metadata"] |= {"uid": name, "labels": {"app": name}, **fields}
+    pod["status"] = {"phase": "Running", "startTime": "2026-11-21T04:00:00Z"}
+    return pod
+
+
+def wanted(cpu: str = "2", **spec: Any) -> Object:
+    pod = make_pod("vip", requests={"cpu": cpu}, **{"priority": 1000, **spec})
+    pod["metadata"]["uid"] = "vip"
+    return pod
+
+
+def budget(name: str, app: str, allowed: int) -> Object:
+    return {
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"selector": {"matchLabels": {"app": app}}},
+        "status": {"disruptionsAllowed": allowed},
+    }
+
+
+def decide(pods: list[Object], pod: Object | None = None, *budgets: Object) -> SchedulingDecision:
+    nodes = [make_node(name, cpu="4") for name in sorted({each["spec"]["nodeName"] for each in pods})]
+    return schedule(pod or wanted(), nodes, pods, others={"PodDisruptionBudget": budgets})
+
+
+def victims(decision: SchedulingDecision) -> list[str]:
+    return [pod["metadata"]["name"] for pod in decision.victims]
+
+
+def test_the_least_important_pod_leaves() -> None:
+    found = decide([on("a", "low", 1), on("a", "mid", 5)])
+    assert (found.nominated, victims(found)) == ("a", ["low"])
+    assert found.message == "0/1 nodes are available: 1 Insufficient cpu."
+
+
+def test_no_more_pods_leave_than_have_to() -> None:
+    assert victims(decide([on("a", "one", 1, "1"), on("a", "two", 2, "1"), on("a", "three", 3, "2")])) == ["two", "one"]
+    assert victims(decide([on("a", "small", 1, "1"), on("a", "large", 2, "3")], wanted("3"))) == ["large"]
+
+
+def test_of_several_nodes_the_one_with_the_least_important_victims_is_taken() -> None:
+    assert decide([on("a", "x", 9, "4"), on("b", "y", 3, "4")]).nominated == "b"
+    assert decide([on("a", "x", 3, "4"), on("b", "y", 3, "2"), on("b", "z", 2, "2")], wanted("4")).nominated == "a"
+
+
+def test_of_equal_nodes_the_one_whose_victim_began_last_is_taken() -> None:
+    late = on("b", "y", 3, "4")
+    late["status"]["startTime"] = "2026-11-21T05:00:00Z"
+    assert decide([on("a", "x", 3, "4"), late]).nominated == "b"
+
+
+def test_pods_that_a_budget_protects_stay_if_others_can_leave() -> None:
+    pods = [on("a", "guarded", 1), on("a", "free", 5)]
+    assert victims(decide(pods, None, budget("keep", "guarded", 0))) == ["free"]
+    assert victims(decide(pods, None, budget("keep", "guarded", 1))) == ["guarded"]
+
+
+def test_a_node_where_no_budget_is_broken_goes_first() -> None:
+    pods = [on("a", "guarded", 1, "4"), on("b", "free", 900, "4")]
+    assert decide(pods, None, budget("keep", "guarded", 0)).nominated == "b"
+
+
+def test_a_budget_does_not_save_the_only_victims() -> None:
+    assert victims(decide([on("a", "guarded", 1, "4")], None, budget("keep", "guarded", 0))) == ["guarded"]
+
+
+def test_equally_important_pods_stay() -> None:
+    found = decide([on("a", "equal", 1000, "4")])
+    assert (found.nominated, found.victims) == ("", ())
+    assert found.message.endswith(
+        "preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod."
+    )
+
+
+def test_victims_that_free_too_little_are_told_by_what_is_still_missing() -> None:
+    found = decide([on("a", "equal", 1000, "3"), on("a", "low", 1, "1")])
+    assert found.message == (
+        "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: "
+        "0/1 nodes are available: 1 Insufficient cpu."
+    )
+
+
+def test_an_avoided_neighbour_of_lower_priority_leaves() -> None:
+    term = {"labelSelector": {"matchLabels": {"app": "noisy"}}, "topologyKey": "kubernetes.io/hostname"}
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    found = decide([on("a", "noisy", 1, "1"), on("a", "quiet", 1, "1")], wanted("1", affinity=affinity))
+    assert victims(found) == ["noisy"]
+
+
+def test_while_its_victims_end_a_pod_waits_and_its_node_is_kept() -> None:
+    pod = wanted()
+    pod["status"] = {"phase": "Pending", "nominatedNodeName": "a"}
+    ending = on("a", "low", 1, "4", deletionTimestamp="2026-11-21T04:10:00Z")
+    condition = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+    ending["status"]["conditions"] = [condition]
+    found = decide([ending], pod)
+    assert (found.nominated, found.victims) == (None, ())
+    assert found.message.endswith("preemption: not eligible due to a terminating pod on the nominated node.")
+
+
+def test_room_that_is_kept_is_not_given_to_a_less_important_pod() -> None:
+    vip = wanted("4")
+    vip["status"] = {"phase": "Pending", "nominatedNodeName": "a"}
+    nodes = [make_node("a", cpu="4")]
+    other = make_pod("other", requests={"cpu": "1"}, priority=10)
+    other["metadata"]["uid"] = "other"
+    assert schedule(other, nodes, [vip]).message.startswith("0/1 nodes are available: 1 Insufficient cpu.")
+    more_important = {**other, "spec": {**other["spec"], "priority": 2000}}
+    assert schedule(more_important, nodes, [vip]).node == "a"
+    assert schedule(vip, nodes, [vip]).node == "a"
+
+
+async def test_the_victim_is_told_and_ended_and_the_pod_takes_its_place(tmp_path: Path) -> None:
+    clock = FastClock(speed=10)
+    async with api_server(tmp_path, clock) as client:
+        await add_node(client, make_node("a", cpu="4"))
+        body = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 7}
+        await client.create("/apis/scheduling.k8s.io/v1/priorityclasses", body)
+        seen = Mirrors(client, clock=clock)
+        pods, events, history = seen.of(PODS), seen.of(EVENTS), []
+        pods.subscribe(lambda _, new: history.append(new) if new else None)
+
+        def node_of(name: str) -> str:
+            pod = pods.get(f"default/{name}")
+            return str(pod["spec"].get("nodeName", "")) if pod else ""
+
+        async with seen.running(), running(Scheduler(client, clock=clock), FakeKubelet(client, clock)):
+            await client.create(PODS.path("default"), make_pod("low", requests={"cpu": "3"}))
+            await eventually(lambda: node_of("low") == "a", "the first pod is bound")
+            vip = make_pod("vip", requests={"cpu": "3"}, priorityClassName="high")
+            uid = (await client.create(PODS.path("default"), vip))["metadata"]["uid"]
+            await eventually(lambda: node_of("vip") == "a", "the important pod is bound")
+            await eventually(lambda: [e for e in events.values() if e["reason"] == "Preempted"], "the victim's event")
+        told = next(event for event in events.values() if event["reason"] == "Preempted")
+        assert told["message"] == f"Preempted by pod {uid} on node a"
+        assert told["involvedObject"]["name"] == "low"
+        assert pods.get("default/low") is None
+    ended = [condition_of(pod, "DisruptionTarget") for pod in history if pod["metadata"]["name"] == "low"]
+    assert {(each["reason"], each["message"]) for each in ended if each} == {
+        ("PreemptionByScheduler", "default-scheduler: preempting to accommodate a higher priority pod")
+    }
+    nominations = [pod["status"].get("nominatedNodeName") for pod in history if pod["metadata"]["name"] == "vip"]
+    assert "a" in nominations, "the node is kept for it meanwhile"
+    assert nominations[-1] is None, "a pod that has its node needs no nomination"

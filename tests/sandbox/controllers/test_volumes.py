@@ -1,0 +1,341 @@
+"""Claims get PersistentVolumes, by Kubernetes' rules: made for them, or an admin's; and what becomes of both."""
+
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from grid.diagnosis.placement.explain import explain_placement
+from grid.errors import GridError, NotAllowed
+from grid.kube.http import HttpKubeApi
+from grid.kube.objects import Pod
+from grid.launch.around import NodesAround
+from grid.sandbox.client import (
+    EVENTS,
+    PODS,
+    STORAGE_CLASSES,
+    VOLUME_CLAIMS,
+    VOLUMES,
+    Client,
+    Object,
+    condition_of,
+    uid_of,
+)
+from grid.sandbox.controllers.manager import ControllerManager
+from grid.sandbox.controllers.scheduler import Scheduler
+from grid.sandbox.controllers.volumebinding import BIND_COMPLETED, BOUND_BY_CONTROLLER
+from grid.sandbox.provisioner import FINALIZER, DirectoryProvisioner, chosen_topology
+from grid.sandbox.storage import DEFAULT_CLASS, PROVISIONED_BY, PROVISIONER
+from tests.sandbox.controllers.test_horizontal import until
+from tests.sandbox.support import FastClock, add_node, api_server, make_node, make_pod, running
+
+ZONE = "topology.kubernetes.io/zone"
+
+
+def claim(name: str, size: str = "1Gi", **spec: Any) -> Object:
+    wanted = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}, **spec}
+    return {"metadata": {"name": name}, "spec": wanted}
+
+
+def volume(name: str, size: str = "1Gi", **spec: Any) -> Object:
+    offered = {"capacity": {"storage": size}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/srv"}, **spec}
+    return {"metadata": {"name": name}, "spec": offered}
+
+
+def storage_class(name: str, *, is_default: bool = False, **fields: Any) -> Object:
+    annotations = {DEFAULT_CLASS: "true"} if is_default else {}
+    return {"metadata": {"name": name, "annotations": annotations}, "provisioner": PROVISIONER, **fields}
+
+
+def in_zones(*zones: str) -> list[Object]:
+    return [{"matchLabelExpressions": [{"key": ZONE, "values": [*zones]}]}]
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    client: Client
+    directory: Path
+
+    async def make(self, *objects: Object) -> None:
+        for item in objects:
+            kind = (
+                VOLUME_CLAIMS if "resources" in item.get("spec", {}) else VOLUMES if "spec" in item else STORAGE_CLASSES
+            )
+            await self.client.create(kind.path("default"), item)
+
+    async def bound(self, name: str) -> tuple[Object, Object]:
+        """A claim and its volume once both name each other."""
+        found = await until(lambda: self.claim(name), lambda one: one["status"]["phase"] == "Bound")
+        return found, await self.volume(found["spec"]["volumeName"], "Bound")
+
+    async def claim(self, name: str) -> Object:
+        return await self.client.get(VOLUME_CLAIMS.path("default", name))
+
+    async def volume(self, name: str, phase: str) -> Object:
+        return await until(
+            lambda: self.client.get(VOLUMES.path(name=name)), lambda one: one["status"].get("phase") == phase
+        )
+
+    async def told(self, name: str, reason: str) -> str:
+        """The message of an event about a claim or a volume."""
+
+        async def messages() -> list[str]:
+            events = await self.client.list(EVENTS.path("default"))
+            return [
+                one["message"] for one in events if (one["involvedObject"]["name"], one["reason"]) == (name, reason)
+            ]
+
+        return (await until(messages, bool))[0]
+
+    async def explained(self, pod: Object) -> str:
+        """What the pages say about a pod, from what they read of this cluster."""
+        reader = HttpKubeApi(self.client._source)
+        try:
+            around = NodesAround(reader, "default", clock=lambda: datetime.now(UTC), monotonic=time.monotonic)
+            asked = msgspec.convert(pod, Pod)
+            told = explain_placement(asked, [], await around.of(asked), now=datetime.now(UTC))
+        finally:
+            await reader.close()
+        return f"{told.sentence} {told.next_step} {told.table}"
+
+    async def gone(self, path: str) -> None:
+        async def is_gone() -> bool:
+            try:
+                await self.client.get(path)
+            except GridError:
+                return True
+            return False
+
+        await until(is_gone, bool)
+
+
+@asynccontextmanager
+async def storage(folder: Path, *nodes: Object) -> AsyncIterator[Storage]:
+    clock, directory = FastClock(speed=10), folder / "volumes"
+    async with api_server(folder, clock) as client:
+        for node in nodes:
+            await add_node(client, node)
+        parts = (
+            ControllerManager(client, clock=clock),
+            Scheduler(client, clock=clock),
+            DirectoryProvisioner(client, directory=directory, clock=clock),
+        )
+        async with running(*parts):
+            yield Storage(client, directory)
+
+
+async def test_a_claim_gets_a_volume_of_the_default_class_which_goes_with_it(tmp_path: Path) -> None:
+    async with storage(tmp_path) as found:
+        await found.make(claim("files"))
+        mine, made = await found.bound("files")
+        assert mine["spec"]["storageClassName"] == made["spec"]["storageClassName"] == "standard"
+        assert made["metadata"]["name"] == f"pvc-{uid_of(mine)}"
+        assert made["metadata"]["annotations"] == {PROVISIONED_BY: PROVISIONER}
+        assert sorted(made["metadata"]["finalizers"]) == [FINALIZER, "kubernetes.io/pv-protection"]
+        assert made["spec"]["claimRef"]["uid"] == uid_of(mine)
+        assert made["spec"]["persistentVolumeReclaimPolicy"] == "Delete"
+        assert mine["metadata"]["annotations"].items() >= {BIND_COMPLETED: "yes", BOUND_BY_CONTROLLER: "yes"}.items()
+        assert mine["status"] == {"phase": "Bound", "accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}}
+        assert await found.told("files", "ProvisioningSucceeded")
+        place = Path(made["spec"]["hostPath"]["path"])
+        (place / "notes.txt").write_text("kept as long as the claim")
+        await found.client.delete(VOLUME_CLAIMS.path("default", "files"))
+        await found.gone(VOLUMES.path(name=made["metadata"]["name"]))
+        assert not [*found.directory.iterdir()]
+
+
+async def test_a_retained_volume_is_released_and_taken_by_nobody(tmp_path: Path) -> None:
+    async with storage(tmp_path) as found:
+        await found.make(storage_class("kept", reclaimPolicy="Retain"), claim("files", storageClassName="kept"))
+        _, made = await found.bound("files")
+        place = Path(made["spec"]["hostPath"]["path"])
+        (place / "notes.txt").write_text("kept")
+        await found.client.delete(VOLUME_CLAIMS.path("default", "files"))
+        name = made["metadata"]["name"]
+        await found.volume(name, "Released")
+        await found.make(claim("files", storageClassName="kept"))
+        again, _ = await found.bound("files")
+        assert again["spec"]["volumeName"] != name
+        assert (place / "notes.txt").read_text() == "kept"
+        await found.client.delete(VOLUMES.path(name=name))
+        await found.gone(VOLUMES.path(name=name))
+        assert (place / "notes.txt").exists()
+
+
+async def test_a_claim_of_an_unknown_class_waits_until_there_is_one(tmp_path: Path) -> None:
+    async with storage(tmp_path) as found:
+        await found.make(claim("files", storageClassName="fast"))
+        assert await found.told("files", "ProvisioningFailed") == 'storageclass.storage.k8s.io "fast" not found'
+        assert (await found.claim("files"))["status"]["phase"] == "Pending"
+        await found.make(storage_class("fast"))
+        await found.bound("files")
+
+
+async def test_a_class_that_becomes_the_default_serves_the_claims_that_waited_for_one(tmp_path: Path) -> None:
+    async with storage(tmp_path) as found:
+        await found.client.delete(STORAGE_CLASSES.path(name="standard"))
+        await found.make(claim("files"))
+        message = "no persistent volumes available for this claim and no storage class is set"
+        assert await found.told("files", "FailedBinding") == message
+        await found.make(storage_class("new", is_default=True))
+        mine, _ = await found.bound("files")
+        assert mine["spec"]["storageClassName"] == "new"
+
+
+async def test_an_admin_s_volumes_are_taken_by_size_and_by_name(tmp_path: Path) -> None:
+    async with storage(tmp_path) as found:
+        await found.make(volume("large", "9Gi"), volume("small", "3Gi"), volume("tiny", "1Gi"))
+        await found.volume("tiny", "Available")
+        await found.make(claim("files", "2Gi", storageClassName=""))
+        mine, _ = await found.bound("files")
+        assert (mine["spec"]["volumeName"], mine["status"]["capacity"]) == ("small", {"storage": "3Gi"})
+        await found.make(claim("named", "2Gi", storageClassName="", volumeName="tiny"))
+        problem = 'Cannot bind to requested volume "tiny": requested PV is too small'
+        assert await found.told("named", "VolumeMismatch") == problem
+        await found.make(claim("late", "2Gi", storageClassName="", volumeName="small"))
+        assert await found.told("late", "FailedBinding") == 'volume "small" already bound to a different claim.'
+        await found.client.delete(VOLUMES.path(name="small"))
+        bound = await found.client.get(VOLUMES.path(name="small"))
+        assert bound["metadata"]["deletionTimestamp"], "it waits for its claim"
+        await found.client.delete(VOLUME_CLAIMS.path("default", "files"))
+        await found.gone(VOLUMES.path(name="small"))
+
+
+async def test_nobody_deletes_the_files_of_an_admin_s_volume(tmp_path: Path) -> None:
+    (tmp_path / "theirs").mkdir()
+    source: dict[str, Any] = {"hostPath": {"path": str(tmp_path / "theirs")}, "persistentVolumeReclaimPolicy": "Delete"}
+    async with storage(tmp_path) as found:
+        await found.make(volume("theirs", **source), claim("files", storageClassName=""))
+        await found.bound("files")
+        await found.client.delete(VOLUME_CLAIMS.path("default", "files"))
+        failed = await found.volume("theirs", "Failed")
+        assert failed["status"]["reason"] == "VolumeFailedDelete"
+        assert failed["status"]["message"].endswith("no deletable volume plugin matched")
+        assert (tmp_path / "theirs").is_dir()
+
+
+async def test_a_claim_whose_volume_is_gone_is_lost(tmp_path: Path) -> None:
+    async with storage(tmp_path) as found:
+        await found.make(claim("files"))
+        _, made = await found.bound("files")
+        path = VOLUMES.path(name=made["metadata"]["name"])
+        await found.client.delete(path)
+        await found.client.patch(path, {"metadata": {"finalizers": None}})
+        await until(lambda: found.claim("files"), lambda one: one["status"]["phase"] == "Lost")
+        message = "Bound claim has lost its PersistentVolume. Data on the volume is lost!"
+        assert await found.told("files", "ClaimLost") == message
+
+
+async def test_a_claim_grows_where_its_class_allows_it(tmp_path: Path) -> None:
+    grown = {"spec": {"resources": {"requests": {"storage": "3Gi"}}}}
+    async with storage(tmp_path) as found:
+        await found.make(storage_class("fixed"), claim("files"), claim("stiff", storageClassName="fixed"))
+        _, made = await found.bound("files")
+        await found.bound("stiff")
+        with pytest.raises(
+            NotAllowed, match="only dynamically provisioned pvc can be resized and the storageclass that"
+        ):
+            await found.client.patch(VOLUME_CLAIMS.path("default", "stiff"), grown)
+        await found.client.patch(VOLUME_CLAIMS.path("default", "files"), grown)
+        await until(lambda: found.claim("files"), lambda one: one["status"]["capacity"] == {"storage": "3Gi"})
+        await until(
+            lambda: found.client.get(VOLUMES.path(name=made["metadata"]["name"])),
+            lambda one: one["spec"]["capacity"] == {"storage": "3Gi"},
+        )
+
+
+async def test_a_volume_that_waits_for_its_pod_is_made_where_the_pod_goes(tmp_path: Path) -> None:
+    late = storage_class("late", volumeBindingMode="WaitForFirstConsumer", allowedTopologies=in_zones("a", "b"))
+    nodes = [make_node(zone, labels={ZONE: zone}) for zone in ("b", "c")]
+    async with storage(tmp_path, *nodes) as found:
+        await found.make(late, claim("files", storageClassName="late"))
+        message = "waiting for first consumer to be created before binding"
+        assert await found.told("files", "WaitForFirstConsumer") == message
+        volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "files"}}]
+        await found.client.create(PODS.path("default"), make_pod("p", volumes=volumes))
+        pod = await until(lambda: found.client.get(PODS.path("default", "p")), lambda one: one["spec"].get("nodeName"))
+        assert pod["spec"]["nodeName"] == "b"
+        _, made = await found.bound("files")
+        (term,) = made["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"]
+        assert term == {"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["b"]}]}
+
+
+async def test_an_admin_s_volume_waits_for_the_pod_as_well(tmp_path: Path) -> None:
+    local = {
+        "name": "local",
+        "provisioner": "kubernetes.io/no-provisioner",
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }
+    reach = {
+        "required": {"nodeSelectorTerms": [{"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["b"]}]}]}
+    }
+    nodes = [make_node(zone, labels={ZONE: zone}) for zone in ("a", "b")]
+    async with storage(tmp_path, *nodes) as found:
+        await found.make(
+            {"metadata": {"name": local.pop("name")}, **local},
+            volume("disk", storageClassName="local", nodeAffinity=reach),
+            claim("files", storageClassName="local"),
+        )
+        volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "files"}}]
+        await found.client.create(PODS.path("default"), make_pod("p", volumes=volumes))
+        pod = await until(lambda: found.client.get(PODS.path("default", "p")), lambda one: one["spec"].get("nodeName"))
+        assert pod["spec"]["nodeName"] == "b"
+        mine, _ = await found.bound("files")
+        assert mine["spec"]["volumeName"] == "disk"
+
+
+async def test_a_pod_goes_only_where_its_volume_can_be_reached(tmp_path: Path) -> None:
+    zonal = storage_class("zonal", allowedTopologies=in_zones("a"))
+    async with storage(tmp_path, make_node("n", labels={ZONE: "b"})) as found:
+        await found.make(zonal, claim("files", storageClassName="zonal"))
+        await found.bound("files")
+        volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "files"}}]
+        await found.client.create(PODS.path("default"), make_pod("p", volumes=volumes))
+        pod = await until(
+            lambda: found.client.get(PODS.path("default", "p")), lambda one: condition_of(one, "PodScheduled")
+        )
+        said = (condition_of(pod, "PodScheduled") or {})["message"]
+        assert "1 node(s) didn't match PersistentVolume's node affinity" in said
+        assert "zone a" in await found.explained(pod)
+        await add_node(found.client, make_node("other", labels={ZONE: "a"}))
+        await until(
+            lambda: found.client.get(PODS.path("default", "p")), lambda one: one["spec"].get("nodeName") == "other"
+        )
+
+
+async def test_claims_that_were_bound_without_a_volume_get_theirs_at_the_next_start(tmp_path: Path) -> None:
+    """As the data directories of clusters that had no PersistentVolumes."""
+    clock = FastClock(speed=10)
+    directory = tmp_path / "volumes"
+    (directory / "default" / "files").mkdir(parents=True)
+    async with api_server(tmp_path, clock) as client:
+        before = await client.create(VOLUME_CLAIMS.path("default"), claim("files", storageClassName=""))
+        path = VOLUME_CLAIMS.path("default", "files")
+        await client.patch(path, {"spec": {"volumeName": f"pvc-{uid_of(before)}"}})
+        status = {"phase": "Bound", "accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}}
+        await client.patch(f"{path}/status", {"status": status})
+        parts = ControllerManager(client, clock=clock), DirectoryProvisioner(client, directory=directory, clock=clock)
+        async with running(*parts):
+            found = Storage(client, directory)
+            await until(
+                lambda: found.claim("files"), lambda one: BIND_COMPLETED in one["metadata"].get("annotations", {})
+            )
+            mine, made = await found.bound("files")
+            assert mine["status"] == status
+            assert made["spec"]["hostPath"]["path"] == str(directory / "default" / "files")
+            await client.delete(path)
+            await found.volume(made["metadata"]["name"], "Released")
+            assert (directory / "default" / "files").is_dir()
+
+
+def test_a_volume_is_in_the_selected_node_s_zone_or_in_one_of_its_class() -> None:
+    zonal = storage_class("z", allowedTopologies=in_zones("a", "b"))
+    assert chosen_topology(zonal, "x", make_node("n", labels={ZONE: "b"})) == {ZONE: "b"}
+    assert {chosen_topology(zonal, f"claim-{number}", None)[ZONE] for number in range(20)} == {"a", "b"}
+    assert chosen_topology(storage_class("everywhere"), "x", None) == {}

@@ -1,7 +1,8 @@
 """Database triggers that report what is written; `grid.changefeed` listens to them.
 
-They report written executions, changed roles in projects, and changed names that lists show. They are dropped before migrations and created
-after them, because a column that a trigger names cannot be changed, and because SQLite recreates a changed table without its triggers.
+They report written executions, changed roles in projects, whose notifications changed, launches to check, and changed names that lists
+show. They are dropped before migrations and created after them, because a column that a trigger names cannot be changed, and because
+SQLite recreates a changed table without its triggers.
 """
 
 from collections.abc import Collection, Iterator
@@ -20,6 +21,9 @@ _WRITTEN = ("INSERT", "UPDATE", "DELETE")
 _SAID = (
     ("grid_execution", "'execution:' || {row}.id", _WRITTEN, ()),
     ("grid_membership", "'project:' || {row}.project_id", _WRITTEN, ()),
+    ("grid_notification", "'person:' || {row}.user_id", _WRITTEN, ()),
+    ("grid_launchcheck", "'check:' || {row}.id", ("INSERT",), ()),
+    ("grid_launchcheck", "'check:' || {row}.id", ("UPDATE",), ("asked_at",)),
     ("grid_project", f"'{EVERYTHING}'", ("UPDATE",), ("name",)),
     ("grid_user", f"'{EVERYTHING}'", ("UPDATE",), ("username", "is_active")),
     ("grid_hardwaretier", f"'{EVERYTHING}'", ("UPDATE",), ("name", "maximum_simultaneous")),

@@ -13,9 +13,9 @@ from django.contrib.auth.hashers import make_password
 from django.db import transaction
 
 from grid.centralconfig import HOME_VOLUME_SIZE, value_of
-from grid.kube.objects import Pod
+from grid.kube.objects import Pod, is_ready
 from grid.labels import APP_COMPONENT, APP_NAME, HEAD, KEYS, NODE_POOL, PREFIX
-from grid.launch.progress import CREATED, is_ready
+from grid.launch.progress import CREATED
 from grid.launch.spec import ClusterSpec, serialize_spec, tier_spec
 from grid.models import Environment, Execution, HardwareTier, Membership, Project, State, User
 from grid.models.environment import Kind

@@ -23,7 +23,7 @@ class _Login(msgspec.Struct):
 DATABASE_FILES = database_rows(
     "grid.sqlite3",
     "accounts, tiers, projects, settings and the history of executions",
-    "move the whole folder that it is in away and begin anew: all of that, and what runs, is then lost",
+    "move its whole folder away and start afresh: all of it, and everything that runs, is then lost",
     "django_migrations",
 )
 KEPT_FILES: tuple[KeptFile, ...] = (

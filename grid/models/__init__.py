@@ -8,35 +8,68 @@ from grid.models.audit import AuditEntry
 from grid.models.configuration import ConfigRecord
 from grid.models.dataplane import DataPlane
 from grid.models.environment import Environment, Framework, Kind
-from grid.models.execution import ClusterSample, Execution, ExecutionLog, LifecycleEntry, State
+from grid.models.execution import Execution, ExecutionLog, LifecycleEntry, State
 from grid.models.grant import WorkspaceGrant
+from grid.models.job import Job, JobRun
+from grid.models.knowledge import KnowledgeEntry, LogOccurrence
+from grid.models.launchcheck import CheckOutcome, LaunchCheck
+from grid.models.notification import Delivery, Notification, NotificationChoice, NotificationEvent, WebhookTarget
+from grid.models.peakuse import PeakUse
+from grid.models.pool import PoolSample
 from grid.models.project import Membership, Project
+from grid.models.sample import ClusterSample
+from grid.models.savedview import SavedView
+from grid.models.schedule import Schedule
+from grid.models.secret import StoredSecret
 from grid.models.session import Session
+from grid.models.startday import StartDay
+from grid.models.startup import StartUp
 from grid.models.tier import HardwareTier
 from grid.models.usage import DailyUsage, UsageInterval
 from grid.models.user import User
+from grid.models.waiting import QueueOrder, WaitPrediction
 from grid.models.workspace import Workspace
 
 __all__ = [
     "AuditEntry",
+    "CheckOutcome",
     "ClusterSample",
     "ConfigRecord",
     "DailyUsage",
     "DataPlane",
+    "Delivery",
     "Environment",
     "Execution",
     "ExecutionLog",
     "Framework",
     "HardwareTier",
+    "Job",
+    "JobRun",
     "Kind",
+    "KnowledgeEntry",
     "LastAdmission",
+    "LaunchCheck",
     "LifecycleEntry",
+    "LogOccurrence",
     "Membership",
+    "Notification",
+    "NotificationChoice",
+    "NotificationEvent",
+    "PeakUse",
+    "PoolSample",
     "Project",
+    "QueueOrder",
+    "SavedView",
+    "Schedule",
     "Session",
+    "StartDay",
+    "StartUp",
     "State",
+    "StoredSecret",
     "UsageInterval",
     "User",
+    "WaitPrediction",
+    "WebhookTarget",
     "Workspace",
     "WorkspaceGrant",
 ]

@@ -86,6 +86,6 @@ class Environment(models.Model):
         ):
             errors["frameworks"] = "Give frameworks as names (dask, ray, spark) with their versions."
         elif self.kind == Kind.CLUSTER and not self.frameworks:
-            errors["frameworks"] = "Say which frameworks a cluster of this environment can be made of."
+            errors["frameworks"] = "Say which frameworks a cluster of this environment can have."
         if errors:
             raise ValidationError(errors)

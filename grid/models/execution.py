@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from grid.models.dataplane import DataPlane
 from grid.models.environment import Environment, Framework, Kind
+from grid.models.job import JobRun
 from grid.models.project import Project
 from grid.models.tier import HardwareTier
 from grid.models.workspace import Workspace
@@ -152,6 +153,12 @@ class Execution(models.Model):
     workspace = models.ForeignKey(
         Workspace, on_delete=models.PROTECT, related_name="executions", db_index=False, null=True, blank=True
     )
+    run = models.ForeignKey(
+        JobRun, on_delete=models.PROTECT, related_name="attempts", db_index=False, null=True, blank=True
+    )
+    attempt = models.PositiveIntegerField(
+        default=0, help_text="Of a run: which attempt this is, from 1; 0 without a run."
+    )
     spec = models.JSONField(
         default=dict, help_text="What was asked for at launch: grid.launch.spec. Never written again."
     )
@@ -247,6 +254,7 @@ class Execution(models.Model):
                 condition=models.Q(workspace__isnull=False),
                 name="lives_by_workspace",
             ),
+            models.Index(fields=["run", "attempt"], condition=models.Q(run__isnull=False), name="attempts_by_run"),
         ]
         constraints = [
             models.UniqueConstraint(
@@ -257,6 +265,16 @@ class Execution(models.Model):
             models.CheckConstraint(
                 condition=models.Q(workspace__isnull=True) | models.Q(kind=Kind.WORKSPACE),
                 name="only_workspaces_resume",
+            ),
+            models.UniqueConstraint(
+                fields=["run"],
+                condition=models.Q(settled_at__isnull=True, run__isnull=False),
+                name="unsettled_once_a_run",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(run__isnull=True, attempt=0)
+                | models.Q(run__isnull=False, attempt__gte=1, kind=Kind.JOB),
+                name="only_jobs_have_runs",
             ),
             models.CheckConstraint(
                 condition=models.Q(settled_at__isnull=True) | models.Q(state__in=sorted(FINAL_STATES)) & ~HOLDS_SLOTS,
@@ -368,25 +386,3 @@ class LifecycleEntry(models.Model):
 
     def __str__(self) -> str:
         return f"{self.reason}: {self.message}"
-
-
-class ClusterSample(models.Model):
-    """The state of a cluster at one moment, written by the controller while the cluster runs; the chart shows these samples."""
-
-    execution = models.ForeignKey(Execution, on_delete=models.CASCADE, related_name="samples")
-    at = models.DateTimeField()
-    ready = models.PositiveIntegerField(help_text="Workers that are ready.")
-    wanted = models.PositiveIntegerField(help_text="Workers that the autoscaler asks for.")
-    cpu_percent = models.PositiveIntegerField(null=True, help_text="Average of requests, as the autoscaler sees it.")
-    memory_percent = models.PositiveIntegerField(null=True)
-    pending_tasks = models.PositiveIntegerField(
-        null=True, help_text="Tasks that no worker has taken, of the framework."
-    )
-
-    class Meta:
-        ordering = ["at"]
-        indexes = [models.Index(fields=["at"], name="samples_by_age")]
-        constraints = [models.UniqueConstraint(fields=["execution", "at"], name="one_sample_a_moment")]
-
-    def __str__(self) -> str:
-        return f"{self.ready} of {self.wanted} workers at {self.at}"

@@ -17,6 +17,12 @@ validate_object_name = RegexValidator(
     "Use lower-case letters, digits, dashes and dots, as Kubernetes' names have them.",
 )
 
+# A key of a Kubernetes Secret (1 to 253 of these), which is the file's name in the pod; shorter, and never "." or "..".
+validate_file_name = RegexValidator(
+    r"\A(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,100}\Z",
+    "Use letters, digits, dots, dashes and underscores, such as service-account.json.",
+)
+
 
 _MOST = (2**63 - 1) // 1000  # cores are stored in thousandths, in 64 bits
 

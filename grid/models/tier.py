@@ -45,7 +45,9 @@ class HardwareTier(models.Model):
     is_default = models.BooleanField(default=False)
     is_visible = models.BooleanField(default=True)
     is_archived = models.BooleanField(default=False)
-    groups = models.ManyToManyField(Group, blank=True, help_text="Who may use it; nobody chosen means everybody.")
+    groups = models.ManyToManyField(
+        Group, blank=True, help_text="Groups that may use it; choose none to allow everybody."
+    )
     kinds = models.JSONField(default=list, blank=True, help_text="Kinds and frameworks allowed; empty means all.")
     maximum_simultaneous = models.PositiveIntegerField(
         null=True, blank=True, validators=[MinValueValidator(1)], help_text="Executions at once; empty means no limit."

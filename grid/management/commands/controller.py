@@ -33,6 +33,7 @@ from grid.launch.storage import Storage
 from grid.launch.token import access_token
 from grid.management.varfiles import refuse_unusable_database
 from grid.metrics.external import Authority, ServiceReference
+from grid.runtime import usage_source_of
 
 logger = logging.getLogger(__name__)
 
@@ -79,21 +80,20 @@ async def _serve_data_plane(target: LaunchTarget, database: DatabaseThreads) -> 
     logger.info("controller started data_plane=%s namespace=%s", target.data_plane, target.namespace)
     try:
         await _make_ready(api, target.namespace)
-        await election.lead(
-            lambda: _lead(Controller(api, target, database=database.run, away=election.away), _registration(api))
-        )
+        await election.lead(lambda: _lead(Controller(api, target, database=database.run, away=election.away), api))
     finally:
         await api.close()
         logger.info("controller ended data_plane=%s", target.data_plane)
 
 
-async def _lead(controller: Controller, registration: Registration) -> None:
+async def _lead(controller: Controller, api: HttpKubeApi) -> None:
+    controller.measure_with(usage_source_of(api))
     feed = feed_of(period=CONTROLLER_PERIOD_SECONDS)
     if feed is not None:
         controller.listen_to(feed)
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(controller.run())
-        tasks.create_task(registration.run())
+        tasks.create_task(_registration(api).run())
 
 
 def _registration(api: HttpKubeApi) -> Registration:

@@ -30,7 +30,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--clusters", action="store_true", help="those of clusters too; then the controller must not run"
         )
-        parser.add_argument("--every", type=float, default=0.0, help="look again for new ones after so many seconds")
+        parser.add_argument("--every", type=float, default=0.0, help="seconds between two looks for new ones")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not settings.DEMO:
@@ -47,7 +47,7 @@ class Command(BaseCommand):
             except DatabaseError:
                 if not options["every"]:
                     raise
-                log.exception("the rows could not be made; trying again in %s s", options["every"])
+                log.exception("the rows could not be written; trying again in %s s", options["every"])
                 connection.close()
                 count = 0
             if count or not options["every"]:

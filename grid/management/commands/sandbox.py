@@ -107,10 +107,8 @@ def _greeting(url: str, settings: EmbeddedClusterSettings) -> str:
 
 def _add_population(parser: ArgumentParser) -> None:
     """Add the options for simulated nodes and pods."""
-    parser.add_argument(
-        "--nodes", type=int, default=0, help="so many nodes that are only simulated, besides the others"
-    )
-    parser.add_argument("--pods", type=int, default=0, help="so many pods of executions on them, whom nobody runs")
+    parser.add_argument("--nodes", type=int, default=0, help="number of simulated nodes beside the others")
+    parser.add_argument("--pods", type=int, default=0, help="number of simulated pods of executions on them")
     parser.add_argument("--churn", type=float, default=0.0, help="how many changes of them there are a second")
     parser.add_argument("--seed", type=int, default=1, help="the same seed gives the same executions (default: 1)")
 

@@ -45,9 +45,9 @@ class Command(BaseCommand):
         )
 
         parser.add_argument("--began", type=float, help="when the whole start began, in seconds of the Unix epoch")
-        parser.add_argument("--nodes", type=int, default=0, help="show so many nodes that are only simulated, besides")
-        parser.add_argument("--pods", type=int, default=0, help="so many pods of executions on them")
-        parser.add_argument("--churn", type=float, default=0.0, help="and so many changes of them a second")
+        parser.add_argument("--nodes", type=int, default=0, help="show this many simulated nodes, too")
+        parser.add_argument("--pods", type=int, default=0, help="with this many pods of executions on them")
+        parser.add_argument("--churn", type=float, default=0.0, help="and this many changes of them a second")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not settings.DEMO:

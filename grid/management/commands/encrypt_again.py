@@ -1,0 +1,21 @@
+"""Encrypts all stored secrets with the first key of the settings, after which the older keys can be removed."""
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from grid.launch.storedsecrets import encrypt_all_again
+from grid.wording import plural
+
+
+class Command(BaseCommand):
+    help = "Encrypt all stored secrets with the first of GRID_ENCRYPTION_KEYS."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        done, unreadable = encrypt_all_again()
+        self.stdout.write(f"{plural(done, 'secret')} encrypted with the first key.")
+        if unreadable:
+            raise CommandError(
+                f"{plural(unreadable, 'secret')} cannot be read with any key of the settings. "
+                "Add the key that encrypted them, and try again."
+            )

@@ -1,0 +1,131 @@
+"""Job definitions and their runs: what a person wants to have computed again, and each time that it was asked for."""
+
+from django.conf import settings
+from django.db import models
+from django.utils import timezone
+
+from grid.models.environment import Environment
+from grid.models.project import Project
+from grid.models.tier import HardwareTier
+
+LONGEST_WAIT_SECONDS = 3600  # between two attempts of a run
+
+
+class Job(models.Model):
+    """A job definition: a command with all that it runs with. Each time that it is asked for is a run, and each try of a run an execution.
+
+    It has the id of its first execution, so that a launch that is sent twice creates both once. Editing it changes its later runs only. A
+    deleted job stays as a row, because its runs stay in the history.
+    """
+
+    id = models.CharField(primary_key=True, max_length=16, editable=False)
+    title = models.CharField(max_length=120, blank=True)
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="jobs")
+    project = models.ForeignKey(Project, on_delete=models.PROTECT, related_name="jobs")
+    environment = models.ForeignKey(Environment, on_delete=models.PROTECT, related_name="jobs")
+    tier = models.ForeignKey(HardwareTier, on_delete=models.PROTECT, related_name="jobs")
+    cluster = models.JSONField(
+        null=True,
+        blank=True,
+        help_text="What was asked for as its cluster: grid.launch.clusters.request; null for none.",
+    )
+    command = models.TextField(
+        blank=True, help_text="A line or script for `/bin/sh -c`; empty: the environment's own command."
+    )
+    variables = models.JSONField(default=dict, blank=True, help_text="Environment variables: name to text.")
+    folder = models.CharField(
+        max_length=500, blank=True, help_text="Where it starts, below the project's files; empty: their root."
+    )
+    timeout_seconds = models.PositiveIntegerField(null=True, blank=True, help_text="Of each attempt; null: none.")
+    retries = models.PositiveIntegerField(default=0, help_text="Further attempts of a run that failed.")
+    retry_seconds = models.PositiveIntegerField(
+        default=30, help_text="Wait before the first retry; it doubles with each, up to an hour."
+    )
+    at_once = models.PositiveIntegerField(
+        null=True, blank=True, help_text="The most of its runs that are active at once; null: as many as there are."
+    )
+    runs_made = models.PositiveIntegerField(default=0, help_text="The number of its latest run.")
+    created_at = models.DateTimeField(default=timezone.now)
+    launched_at = models.DateTimeField(default=timezone.now, help_text="When a run of it was asked for last.")
+    deleted_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-launched_at", "-id"]
+        indexes = [
+            models.Index(
+                fields=["owner", "launched_at", "id"],
+                condition=models.Q(deleted_at__isnull=True),
+                name="jobs_by_owner",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.title or f"job-{self.id}"
+
+
+class JobRun(models.Model):
+    """A run of a job: what was asked for, which is never written again, and how it goes. Its attempts are executions.
+
+    It is open until it has an outcome. An open run has one unsettled attempt, or `message` says why it waits.
+    """
+
+    class Outcome(models.TextChoices):
+        SUCCEEDED = "succeeded", "Succeeded"
+        FAILED = "failed", "Failed"
+        STOPPED = "stopped", "Stopped"
+        NOT_STARTED = "not_started", "Not started"
+
+    job = models.ForeignKey(Job, on_delete=models.PROTECT, related_name="runs", db_index=False)
+    number = models.PositiveIntegerField(help_text="Counts the runs of its job from 1.")
+    parameters = models.JSONField(
+        default=dict, blank=True, help_text="Environment variables of this run: name to text."
+    )
+    settings = models.JSONField(help_text="What its job said when it was asked for: grid.launch.jobsettings.")
+    sweep = models.CharField(max_length=16, blank=True, help_text="Of a run of a sweep: the number of its first run.")
+    after = models.ForeignKey(
+        "self",
+        on_delete=models.SET_NULL,
+        related_name="followers",
+        null=True,
+        blank=True,
+        help_text="It starts when that run has succeeded.",
+    )
+    schedule = models.ForeignKey(
+        "grid.Schedule",
+        on_delete=models.SET_NULL,
+        related_name="runs",
+        null=True,
+        blank=True,
+        db_index=False,
+        help_text="Of a run that a schedule asked for; it starts when that schedule's earlier runs have ended.",
+    )
+    due_at = models.DateTimeField(null=True, blank=True, help_text="Of a schedule's run: the time that it is for.")
+    replaced_by = models.TextField(blank=True, help_text="Of a run that a later one replaces: a sentence that says so.")
+    requested_at = models.DateTimeField(default=timezone.now)
+    requested_by = models.CharField(max_length=150)
+    outcome = models.CharField(max_length=20, choices=Outcome.choices, blank=True, help_text="Empty until it ends.")
+    message = models.TextField(blank=True, help_text="Why it waits, or how it ended, as a sentence.")
+    next_attempt_at = models.DateTimeField(
+        null=True, blank=True, help_text="Of an open run: when to look again; null: when something else has ended."
+    )
+    ended_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-number"]
+        indexes = [
+            models.Index(fields=["next_attempt_at", "id"], condition=models.Q(outcome=""), name="open_runs_by_time"),
+            models.Index(fields=["job", "number"], condition=models.Q(outcome=""), name="open_runs_by_job"),
+            models.Index(fields=["ended_at", "id"], name="runs_by_end"),
+        ]
+        constraints = [
+            models.UniqueConstraint(fields=["job", "number"], name="run_numbers_of_a_job"),
+            models.UniqueConstraint(fields=["schedule", "due_at"], name="run_once_a_due_time"),
+            models.CheckConstraint(
+                condition=models.Q(outcome="", ended_at__isnull=True)
+                | ~models.Q(outcome="") & models.Q(ended_at__isnull=False),
+                name="run_with_outcome_has_ended",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"run {self.number} of {self.job}"

@@ -1,0 +1,39 @@
+"""Requests of people to have a launch confirmed by the cluster before it happens, which the controller answers by a dry run.
+
+The web process may create nothing in the cluster, not even as a dry run: Kubernetes knows no right for dry runs alone. So it writes down
+what to try, and the controller, which will create the objects of the launch as well, tries it with its own rights.
+"""
+
+from django.conf import settings
+from django.db import models
+
+
+class CheckOutcome(models.TextChoices):
+    ASKED = "asked", "Asked"
+    CONFIRMED = "confirmed", "Confirmed"
+    REFUSED = "refused", "Refused"
+    NOT_KNOWN = "not_known", "Not known"
+
+
+class LaunchCheck(models.Model):
+    """One request and its answer. The id is the execution's that the same form would launch; `specs` are those of its objects."""
+
+    id = models.CharField(primary_key=True, max_length=12)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    data_plane = models.CharField(max_length=63)
+    specs = models.JSONField()
+    asked_at = models.DateTimeField(db_index=True)
+    answered_at = models.DateTimeField(null=True)
+    outcome = models.CharField(max_length=16, choices=CheckOutcome, default=CheckOutcome.ASKED)
+    message = models.TextField(blank=True)
+    evidence = models.TextField(blank=True)
+
+    class Meta:
+        indexes = [
+            models.Index(
+                fields=["data_plane", "asked_at"], name="launch_checks_unanswered", condition=models.Q(answered_at=None)
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"check {self.id}: {self.outcome}"

@@ -1,0 +1,112 @@
+"""Notifications: what somebody is told, the channels that each person has chosen, and the outbox of what waits to be sent."""
+
+import uuid
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from grid.models.execution import Execution
+
+
+class NotificationEvent(models.TextChoices):
+    """A kind of event that a person may be told of; the labels end the sentence “Tell me when …”."""
+
+    STARTED = "started", "it runs"
+    SUCCEEDED = "succeeded", "it has succeeded"
+    FAILED = "failed", "it has failed"
+    STOPPING_SOON = "stopping_soon", "it is about to be stopped"
+    STOPPED = "stopped", "somebody else, or a rule, has stopped it"
+
+
+class Notification(models.Model):
+    """What one person is told on the page. `path` is that of the page which says more; `sentence` is what that page said then."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="notifications")
+    execution = models.ForeignKey(
+        Execution, on_delete=models.SET_NULL, related_name="+", null=True, blank=True, help_text="Null once deleted."
+    )
+    event = models.CharField(max_length=20, choices=NotificationEvent.choices)
+    title = models.CharField(max_length=160, help_text="Of what it is about.")
+    sentence = models.TextField()
+    path = models.CharField(max_length=200)
+    at = models.DateTimeField(default=timezone.now)
+    read_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-at", "-pk"]
+        indexes = [
+            models.Index(fields=["user", "-at", "-id"], name="notifications_of_user"),
+            models.Index(fields=["user"], condition=Q(read_at__isnull=True), name="unread_notifications"),
+            models.Index(fields=["at"], name="notifications_by_age"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.title}: {self.event}"
+
+
+class NotificationChoice(models.Model):
+    """The channels that one person has chosen for one event. Without a row the event's defaults apply."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="notification_choices")
+    event = models.CharField(max_length=20, choices=NotificationEvent.choices)
+    in_page = models.BooleanField()
+    email = models.BooleanField()
+    webhook = models.BooleanField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "event"], name="one_choice_an_event")]
+
+    def __str__(self) -> str:
+        return f"{self.user_id}: {self.event}"
+
+
+class WebhookTarget(models.Model):
+    """Where one person's notifications are posted, and the encrypted secret that signs them."""
+
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="webhook_target"
+    )
+    url = models.CharField(max_length=500)
+    secret = models.TextField(help_text="Encrypted: grid.encryption.")
+
+    def __str__(self) -> str:
+        return f"webhook of {self.user_id}"
+
+
+class Delivery(models.Model):
+    """What waits to be sent to one person through one channel, or was sent, or given up.
+
+    It is written in the transaction of what it tells, so nothing is lost. `message` is the id that a receiver tells a repetition by;
+    deliveries that were merged into one message share it.
+    """
+
+    class Channel(models.TextChoices):
+        EMAIL = "email", "Email"
+        WEBHOOK = "webhook", "Webhook"
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="deliveries")
+    channel = models.CharField(max_length=10, choices=Channel.choices)
+    payload = models.JSONField(help_text="Event, title, sentence, path and time: grid.launch.notifications.")
+    message = models.UUIDField(default=uuid.uuid4)
+    at = models.DateTimeField(default=timezone.now)
+    tries = models.PositiveIntegerField(default=0)
+    next_try_at = models.DateTimeField(
+        null=True,
+        default=timezone.now,
+        help_text="Null when it was sent or given up; a sender that has taken it moves it.",
+    )
+    sent_at = models.DateTimeField(null=True, blank=True)
+    error = models.CharField(max_length=300, blank=True, help_text="Why the latest try failed.")
+
+    class Meta:
+        verbose_name_plural = "deliveries"
+        indexes = [
+            models.Index(fields=["next_try_at"], condition=Q(next_try_at__isnull=False), name="deliveries_due"),
+            models.Index(fields=["user", "channel", "sent_at"], name="deliveries_sent"),
+            models.Index(fields=["at"], name="deliveries_by_age"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.channel} to {self.user_id}"

@@ -1,0 +1,64 @@
+"""How long each execution took to start, kept for good."""
+
+from django.db import models
+
+from grid.models.environment import Environment, Framework, Kind
+from grid.models.execution import Execution
+from grid.models.tier import HardwareTier
+
+
+class StartUp(models.Model):
+    """The start of one execution, from its request to the moment at which it ran, or ended before. Written once, with that change of state.
+
+    Times are seconds, and the phases add up to `total`. A phase is null when it is not known, 0 when it was not needed; those that could
+    not be told apart are in `merged` together. `grid.diagnosis.startup` says where each begins and ends. For a cluster they are its head's,
+    and so are the tier and the pool.
+
+    Rows are kept when their execution is deleted, so the key is no constraint; nothing here says whose execution it was.
+    """
+
+    execution = models.OneToOneField(
+        Execution, on_delete=models.DO_NOTHING, primary_key=True, related_name="start_up", db_constraint=False
+    )
+    at = models.DateTimeField(help_text="When it ran, or ended before.")
+    ran = models.BooleanField(help_text="False when it ended before it ran: the last phase is then cut off.")
+    reason = models.CharField(max_length=60, blank=True, help_text='Code of the end before it ran; "" when it ran.')
+    kind = models.CharField(max_length=20, choices=Kind.choices)
+    framework = models.CharField(max_length=20, choices=Framework.choices, blank=True)
+    tier = models.ForeignKey(HardwareTier, on_delete=models.PROTECT, related_name="+", db_index=False)
+    environment = models.ForeignKey(Environment, on_delete=models.PROTECT, related_name="+", db_index=False)
+    node_pool = models.CharField(max_length=63)
+    image = models.CharField(max_length=255)
+
+    total = models.FloatField()
+    queued = models.FloatField(null=True, help_text="From the request until slots were reserved.")
+    creating = models.FloatField(null=True, help_text="Until its pod existed; with the wait for its cluster, if any.")
+    node_wait = models.FloatField(null=True, help_text="Until a node had room for it.")
+    scheduling = models.FloatField(null=True, help_text="Until it was bound to the node.")
+    volumes = models.FloatField(null=True, help_text="Volumes, network and sandbox, until its image was looked for.")
+    pulling = models.FloatField(null=True, help_text="Of all its images; 0 when they were on the node.")
+    setup = models.FloatField(null=True, help_text="Init containers; 0 without any.")
+    starting = models.FloatField(null=True, help_text="Until its program was started.")
+    answering = models.FloatField(null=True, help_text="Until its program answered.")
+    first_worker = models.FloatField(null=True, help_text="Of a cluster: until a worker was ready.")
+    merged = models.FloatField(null=True, help_text="Of phases that could not be told apart.")
+    merged_phases = models.CharField(max_length=120, blank=True, help_text="Which ones, separated by spaces.")
+
+    node_started = models.BooleanField(null=True, help_text="Whether its node was created after its pod.")
+    node_decision = models.FloatField(null=True, help_text="Of `node_wait`: until a new node was requested.")
+    node_creation = models.FloatField(null=True, help_text="Of `node_wait`: until that node had joined.")
+    node_joining = models.FloatField(null=True, help_text="Of `node_wait`: until that node was ready.")
+    image_cached = models.BooleanField(null=True, help_text="Whether all its images were on the node already.")
+    image_bytes = models.PositiveBigIntegerField(null=True, help_text="Size of the images that were pulled.")
+
+    class Meta:
+        ordering = ["-at"]
+        # The newest starts are read, never all of them; those of longer are added up (`StartDay`).
+        indexes = [
+            models.Index(fields=["at"], name="start_ups"),
+            models.Index(fields=["node_pool", "at"], name="start_ups_by_pool"),
+            models.Index(fields=["tier", "environment", "at"], name="start_ups_of_a_choice"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.execution_id} in {self.total:.1f} s"

@@ -128,8 +128,8 @@ def _no_metrics(active: Condition, ready_since: datetime | None, now: datetime) 
         step = "Ask your admin to give the tier requests; then launch again."
         return Diagnosis("requests_missing", sentence, "problem", "admin", step, evidence)
     if active.reason == "FailedGetExternalMetric":
-        sentence = "What the framework has waiting cannot be read, so the number of workers does not follow it."
-        step = "It goes on by itself when the head answers; ask an operator if it stays so."
+        sentence = "The framework's waiting work cannot be read, so the number of workers does not follow it."
+        step = "It recovers by itself when the head answers; if it does not, ask an operator."
         return Diagnosis("demand_missing", sentence, "problem", "operator", step, evidence)
     if active.reason == "FailedGetResourceMetric" and any(part in message for part in _NO_ANSWER):
         sentence = "There is no metrics server that answers, so the number of workers does not follow the load."

@@ -15,7 +15,7 @@ from grid.diagnosis.autoscalers import explain_autoscaler, loads
 from grid.diagnosis.diagnosis import Diagnosis, quoted
 from grid.diagnosis.requests import holds_a_node
 from grid.diagnosis.scheduling import promised_size
-from grid.kube.objects import Autoscaler, Condition, Event, Pod
+from grid.kube.objects import Autoscaler, Event, Pod, is_ready, true_condition
 from grid.labels import POD_DELETION_COST
 from grid.wording import plural
 
@@ -124,12 +124,8 @@ def deletion_order(workers: Sequence[Member], *, now: datetime) -> list[Member]:
     ]
 
 
-def _ready(pod: Pod) -> Condition | None:
-    return next((one for one in pod.status.conditions if one.type == "Ready" and one.status == "True"), None)
-
-
 def _ready_since(pod: Pod) -> datetime | None:
-    ready = _ready(pod)
+    ready = true_condition(pod, "Ready")
     return ready.last_transition_time if ready else None
 
 
@@ -138,7 +134,7 @@ def _ranked(pod: Pod) -> pod_ranking.RankedPod:
         uid=pod.metadata.uid,
         node=pod.spec.node_name,
         phase=pod.status.phase,
-        is_ready=_ready(pod) is not None,
+        is_ready=is_ready(pod),
         cost=pod_ranking.read_cost(pod.metadata.annotations.get(POD_DELETION_COST)),
         ready_since=_ready_since(pod),
         restarts=max((one.restart_count for one in pod.status.container_statuses), default=0),
@@ -153,7 +149,7 @@ def _phase(pod: Pod, diagnosis: Diagnosis) -> Phase:
         return "volume"
     if diagnosis.code == "pulling":
         return "image"
-    if any(one.type == "Ready" and one.status == "True" for one in pod.status.conditions):
+    if is_ready(pod):
         return "ready"
     if not pod.spec.node_name and pod.status.phase == "Pending":
         return "node"
@@ -217,7 +213,7 @@ def _about_head(cluster: ClusterSnapshot, now: datetime) -> Sequence[Diagnosis]:
     if cluster.head.phase == "start" and why.severity != "problem" and not cluster.ready:
         return ()
     severity = "wait" if why.severity == "ok" else why.severity
-    lost = " Workers connect to it again by themselves when it is." if cluster.ready else ""
+    lost = " Workers reconnect by themselves when it is." if cluster.ready else ""
     return [
         Diagnosis(
             "head_down", f"The head is not up: {why.sentence}{lost}", severity, why.who, why.next_step, why.evidence
@@ -324,7 +320,7 @@ def _about_thrashing(cluster: ClusterSnapshot, now: datetime) -> Sequence[Diagno
     turns = _turns([wanted for at, wanted in cluster.wanted_before if now - at <= THRASHING_SPAN])
     if turns < THRASHING_TURNS:
         return ()
-    sentence = f"The number of workers turned between growing and shrinking {turns} times in the last 15 minutes."
+    sentence = f"The cluster alternated between growing and shrinking {turns} times in the last 15 minutes."
     step = (
         "A longer wait before shrinking stops this: ask your admin to raise it in the central configuration, "
         "or raise the minimum with “Change workers”."

@@ -9,11 +9,32 @@ from grid.kube.objects import Event
 
 Severity = Literal["ok", "wait", "problem"]
 Who = Literal["", "you", "admin", "operator"]
+# How long a node keeps a pod off: for ever (it is too small), until something ends there, or until somebody decides otherwise.
+Lasting = Literal["always", "for_now", "decision"]
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceRow:
+    """Nodes that keep a pod off for the same reason: how many, the names of some, and why. `until` is when that ends, None if not known.
+
+    `what` says how large a new node would be in the row of a node group, which counts nodes that could still be added.
+    """
+
+    nodes: int
+    names: tuple[str, ...]
+    what: str
+    lasting: Lasting
+    until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """The reason why something waits or failed. `who` can repair it, `next_step` says how, and `evidence` is Kubernetes' own text."""
+    """The reason why something waits or failed. `who` can repair it, `next_step` says how, and `evidence` is Kubernetes' own text.
+
+    `table` has the reasons of all nodes. `link` names the page of the next step, for pages to make an address of: "tiers", "launch",
+    "executions", "project", "infrastructure", "infrastructure:<pool>" or "node:<name>"; "" for none. `is_normal` is False when somebody
+    should repair something, True when a busy cluster is like this, and None when that is not known.
+    """
 
     code: str
     sentence: str
@@ -21,6 +42,9 @@ class Diagnosis:
     who: Who
     next_step: str = ""
     evidence: tuple[str, ...] = ()
+    table: tuple[EvidenceRow, ...] = ()
+    link: str = ""
+    is_normal: bool | None = None
 
 
 def latest(events: Sequence[Event], *reasons: str) -> Event | None:

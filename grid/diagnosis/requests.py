@@ -1,13 +1,13 @@
-"""The resources that a pod requests of its node, as the scheduler and the autoscaler count them; pure."""
+"""The CPU, memory and GPUs that a pod requests of its node, as the scheduler and the autoscaler count them; pure."""
 
-from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from grid.diagnosis.resources import ResourceAmounts, requested_amounts, resource_amounts
 from grid.kube.objects import Pod
-from grid.quantity import millicores, whole
 
+_MIRROR = "kubernetes.io/config.mirror"
 _ENDED = ("Succeeded", "Failed")
 
 
@@ -30,13 +30,13 @@ class Amounts(msgspec.Struct, frozen=True, gc=False):
 
 def amounts(resources: Mapping[str, str]) -> Amounts:
     """Read a Kubernetes resource list; a quantity that cannot be read counts as 0."""
-    return _amounts(tuple(resources.items()))
+    return summary(resource_amounts(resources))
 
 
-@lru_cache(maxsize=4096)  # a cluster's pods ask for the same few lists again and again
-def _amounts(resources: tuple[tuple[str, str], ...]) -> Amounts:
-    found, gpus = dict(resources), sum(_read(whole, text) for name, text in resources if name.endswith("/gpu"))
-    return Amounts(_read(millicores, found.get("cpu", "0")), _read(whole, found.get("memory", "0")), gpus)
+def summary(each: ResourceAmounts) -> Amounts:
+    """Return the amounts of CPU, memory and GPUs of all names."""
+    gpus = sum(amount for name, amount in each.items() if name.endswith("/gpu"))
+    return Amounts(each.get("cpu", 0), each.get("memory", 0), gpus)
 
 
 def total(each: Iterable[Amounts]) -> Amounts:
@@ -56,32 +56,12 @@ def holds_a_node(pod: Pod) -> bool:
     return bool(pod.spec.node_name) and not has_ended(pod)
 
 
+def is_own(pod: Pod) -> bool:
+    """Return True for pods of a DaemonSet and static pods: they belong to the node, run on an empty one too, and end with it."""
+    owner = next((owner for owner in pod.metadata.owner_references if owner.controller), None)
+    return _MIRROR in pod.metadata.annotations or (owner is not None and owner.kind in ("DaemonSet", "Node"))
+
+
 def pod_requests(pod: Pod) -> Amounts:
-    """Return the sum of containers and sidecars, or the largest step of the start-up if that is more, plus the pod's overhead.
-
-    An init container with restartPolicy Always is a sidecar: it runs beside those that come after it.
-    """
-    containers = pod.spec.containers
-    is_simple = not pod.spec.init_containers and not pod.spec.overhead
-    if is_simple and len(containers) == 1:
-        return amounts(containers[0].resources.requests)
-    running = total(amounts(container.resources.requests) for container in containers)
-    if is_simple:
-        return running
-    sidecars, largest_step = Amounts(), Amounts()
-    for container in pod.spec.init_containers:
-        asked = amounts(container.resources.requests)
-        if container.restart_policy == "Always":
-            sidecars += asked
-            largest_step = largest_step.at_least(sidecars)
-        else:
-            largest_step = largest_step.at_least(sidecars + asked)
-    return (running + sidecars).at_least(largest_step) + amounts(pod.spec.overhead)
-
-
-@lru_cache(maxsize=4096)  # nodes' lists differ, but few of their quantities do
-def _read(parse: Callable[[str], int], text: str) -> int:
-    try:
-        return parse(text)
-    except ValueError:
-        return 0
+    """Return what the pod takes of its node, as `requested_amounts` counts it."""
+    return summary(requested_amounts(pod))

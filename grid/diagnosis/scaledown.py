@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
-from grid.diagnosis.requests import Amounts, amounts, has_ended, pod_requests, total
-from grid.kube.objects import Node, Pod, Taint
+from grid.diagnosis.requests import Amounts, amounts, has_ended, is_own, pod_requests, total
+from grid.kube.objects import Node, Pod, Taint, is_ready
 from grid.labels import DELETION_CANDIDATE_TAINT, SAFE_TO_EVICT, SCALE_DOWN_DISABLED, TO_BE_DELETED_TAINT
 from grid.watch.pools import NodeGroup
 
 _MOVABLE_OWNERS = frozenset({"ReplicaSet", "ReplicationController", "StatefulSet", "Job"})
-_MIRROR = "kubernetes.io/config.mirror"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +58,7 @@ def kept_because(node: Node, pods: Sequence[Pod], *, group: NodeGroup, group_siz
     """Return a sentence with the first reason why the node is kept; "" when there is none."""
     if node.metadata.annotations.get(SCALE_DOWN_DISABLED, "").lower() == "true":
         return "Kept: an annotation on the node forbids its removal."
-    if not _is_ready(node):
+    if not is_ready(node):
         return "Kept for now: it is not ready, so the autoscaler waits before it decides."
     if group_size <= group.minimum:
         return f"Kept: the pool is at its minimum of {group.minimum}."
@@ -82,14 +81,10 @@ def busiest(requested: Amounts, allocatable: Amounts) -> tuple[str, float]:
     return ("CPU", cpu) if cpu >= memory else ("memory", memory)
 
 
-def _is_ready(node: Node) -> bool:
-    return any(condition.type == "Ready" and condition.status == "True" for condition in node.status.conditions)
-
-
 def _unmovable_because(pod: Pod) -> str:
     safe = pod.metadata.annotations.get(SAFE_TO_EVICT, "").lower()
     owner = next((owner for owner in pod.metadata.owner_references if owner.controller), None)
-    if _MIRROR in pod.metadata.annotations or (owner is not None and owner.kind == "DaemonSet") or safe == "true":
+    if is_own(pod) or safe == "true":
         return ""
     if safe == "false":
         return "an annotation forbids it"

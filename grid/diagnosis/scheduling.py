@@ -6,15 +6,16 @@ ignored as long as there is a better one. The messages are those recorded from K
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
+from grid.diagnosis.claims import claims_in_words
 from grid.diagnosis.diagnosis import Diagnosis, latest, quoted, since
+from grid.diagnosis.held import explain_held, explain_silence, is_settled, scheduler_message
 from grid.kube.objects import Event, Pod
 from grid.labels import NODE_POOL
 from grid.wording import duration, listed, plural
 
-# Messages of the scheduler and the autoscaler are final only after some rounds.
-_SETTLING = timedelta(seconds=60)
 # The autoscaler's own limit for a node to register.
 _NODE_SHOULD_BE_THERE = timedelta(minutes=15)
 
@@ -52,47 +53,38 @@ def promised_size(events: Sequence[Event]) -> int:
 
 def explain_unscheduled(pod: Pod, events: Sequence[Event], *, now: datetime) -> Diagnosis:
     """Explain a pod without a node; `events` are its own, oldest first."""
-    condition = next((one for one in pod.status.conditions if one.type == "PodScheduled"), None)
-    if condition is not None and condition.reason == "SchedulingGated":
-        sentence, step = (
-            "Something in the cluster holds this back on purpose.",
-            "Ask an operator about the scheduling gates.",
-        )
-        return Diagnosis("gated", sentence, "wait", "operator", step, quoted(condition.message))
-    failed = latest(events, "FailedScheduling")
-    said = (condition.message if condition and condition.status == "False" else "") or (
-        failed.message if failed else ""
-    )
+    held = explain_held(pod, events, now=now)
+    if held is not None:
+        return held
+    said = scheduler_message(pod, events)
     scaling = latest(events, "TriggeredScaleUp", "NotTriggerScaleUp")
     evidence = quoted(said, scaling.message if scaling else "")
     if scaling is not None and scaling.reason == "TriggeredScaleUp":
-        return _scaling_up(scaling, evidence, now)
-    settled = since(pod.metadata.creation_timestamp, now) >= _SETTLING
+        return explain_scale_up(scaling, evidence, now)
+    settled = is_settled(pod, now)
     reasons = counted_reasons(said)
-    volume = _about_volumes(reasons, evidence, settled=settled)
+    volume = explain_volume_message(pod, said, settled=settled)
     if volume is not None:
-        return volume
+        return replace(volume, evidence=evidence)
     pool = pod.spec.node_selector.get(NODE_POOL, "")
     if scaling is not None:
         return _not_scaling_up(counted_reasons(scaling.message), reasons, said, pool, evidence)
     if said:
         return _without_autoscaler(reasons, said, pool, evidence, settled=settled)
-    if not settled:
-        return Diagnosis("scheduling", "Looking for a node.", "wait", "")
-    sentence = "Nobody has looked for a node yet: the cluster's scheduler may be down."
-    return Diagnosis("scheduler_silent", sentence, "problem", "operator", "Ask an operator to look at the scheduler.")
+    return explain_silence(pod, now=now)
 
 
-def _scaling_up(event: Event, evidence: tuple[str, ...], now: datetime) -> Diagnosis:
+def explain_scale_up(event: Event, evidence: tuple[str, ...], now: datetime) -> Diagnosis:
+    """Explain a pod for which the autoscaler started a node."""
     waited = since(event.last_seen, now)
     found = _SCALE_UP.search(event.message)
     where = f" in the pool {found[1]} (from {found[2]} to {found[3]} of at most {found[4]})" if found else ""
     if waited > _NODE_SHOULD_BE_THERE:
-        sentence = f"A new node{where} was asked for {duration(waited)} ago and has not come."
+        sentence = f"A new node{where} was requested {duration(waited)} ago and has not come."
         step = "Ask an operator to look at the node autoscaler."
         return Diagnosis("scale_up_slow", sentence, "problem", "operator", step, evidence)
     sentence = f"A new node is being started for you{where}; this usually takes a few minutes."
-    return Diagnosis("scale_up", sentence, "wait", "", "Nothing to do: it starts by itself.", evidence)
+    return Diagnosis("scale_up", sentence, "wait", "", "Nothing to do: it starts by itself.", evidence, is_normal=True)
 
 
 def _not_scaling_up(
@@ -113,10 +105,12 @@ def _not_scaling_up(
         )
         step = "Wait, choose another tier, or ask your admin for a larger pool."
         return Diagnosis("pool_full", sentence, "wait", "admin", step, evidence)
-    short = _short_of(groups)
-    if short and not at_maximum:
+    short = _resources_short(groups)
+    if short and not at_maximum and (_never_fits(said) or not _short_of(nodes)):
         return _too_large(short, pool, evidence)
-    return _without_autoscaler(nodes or groups, said, pool, evidence, settled=True)
+    if not nodes:  # the counts below would be of node groups
+        nodes = {reason: 0 for reason in groups if _MISMATCH in reason}
+    return _without_autoscaler(nodes, said, pool, evidence, settled=True)
 
 
 def _without_autoscaler(
@@ -140,11 +134,20 @@ def _without_autoscaler(
 def _no_node(reasons: Mapping[str, int], said: str, pool: str, evidence: tuple[str, ...]) -> Diagnosis:
     """Explain a pod that no node takes for reasons other than resources, so waiting alone will not help."""
     cordoned = sum(count for reason, count in reasons.items() if _CORDONED in reason)
+    tainted = sum(count for reason, count in reasons.items() if _TAINT in reason)
+    foreign = sum(count for reason, count in reasons.items() if _MISMATCH in reason)
+    if pool and foreign and cordoned + tainted:
+        # The scheduler says the first complaint of each node, so the closed ones may be of any pool.
+        sentence = (
+            f"No open node{_of(pool)}: of the whole cluster, {plural(cordoned + tainted, 'node')} "
+            f"{'is' if cordoned + tainted == 1 else 'are'} cordoned, tainted or not ready, and {foreign:,} of other pools."
+        )
+        step = "Choose another tier, or ask an operator about the pool's nodes."
+        return Diagnosis("no_such_node", sentence, "problem", "operator", step, evidence)
     if cordoned:
-        sentence = f"{plural(cordoned, 'node')} of the cluster may not take new work at present."
+        sentence = f"{plural(cordoned, 'node')} of the cluster may not take new work now."
         step = "Ask an operator whether the nodes are being repaired."
         return Diagnosis("cordoned", sentence, "problem", "operator", step, evidence)
-    tainted = sum(count for reason, count in reasons.items() if _TAINT in reason)
     if tainted:
         sentence = f"{plural(tainted, 'node')} cannot take this: kept for other work, or not healthy."
         step = "Ask an operator about the nodes' taints, or choose another tier."
@@ -154,22 +157,26 @@ def _no_node(reasons: Mapping[str, int], said: str, pool: str, evidence: tuple[s
         step = "Choose another tier; tell your admin that this one's node pool is empty."
         return Diagnosis("no_such_node", sentence, "problem", "admin", step, evidence)
     step = "Show an operator the messages below."
-    return Diagnosis("unschedulable", "No node can take this at present.", "problem", "operator", step, evidence)
+    return Diagnosis("unschedulable", "No node can take this now.", "problem", "operator", step, evidence)
 
 
-def _about_volumes(reasons: Mapping[str, int], evidence: tuple[str, ...], *, settled: bool) -> Diagnosis | None:
+def explain_volume_message(pod: Pod, said: str, *, settled: bool) -> Diagnosis | None:
+    """Explain a pod by the scheduler's words on its volumes; None when they say nothing of them."""
+    reasons = counted_reasons(said)
     if not any(word in reason for reason in reasons for word in _VOLUME):
         return None
+    words = listed(claims_in_words(pod, said) or ["one of its claims"])
     if any("node affinity" in reason for reason in reasons):
-        sentence = "The project's files lie where no free node of this tier can reach them."
+        sentence = f"No free node of this tier can reach {words}."
+    elif "ephemeral volume controller" in said:
+        sentence = f"Not made yet: {words}."
     elif any("not found" in reason or "available persistent volumes" in reason for reason in reasons):
-        sentence = "There is no volume for the project's files."
+        sentence = f"There is no volume for {words}."
     else:
-        sentence = "The volume for the project's files is not ready yet."
+        sentence = f"The volume for {words} is not ready yet."
         if not settled:
-            return Diagnosis("volume", sentence, "wait", "", "Nothing to do: it is being made.", evidence)
-    step = "Ask your admin to look at the project's volume."
-    return Diagnosis("volume", sentence, "problem", "admin", step, evidence)
+            return Diagnosis("volume", sentence, "wait", "", "Nothing to do: it is being made.")
+    return Diagnosis("volume", sentence, "problem", "admin", "Ask your admin to look at the volume.", link="project")
 
 
 def _too_large(short: Sequence[str], pool: str, evidence: tuple[str, ...]) -> Diagnosis:
@@ -187,6 +194,11 @@ def _short_of(reasons: Mapping[str, int]) -> list[str]:
             what = _resource(found[1] if found else "pods")
             short.append(f"{what} on {plural(count, 'node')}")
     return short
+
+
+def _resources_short(groups: Mapping[str, int]) -> list[str]:
+    """Return the resources that new nodes would lack, without the counts, which are of node groups."""
+    return [_resource(found[1]) for found in map(_SHORT.match, groups) if found]
 
 
 def _resource(name: str) -> str:

@@ -162,7 +162,7 @@ def test_a_head_that_is_not_up_comes_first_with_the_reason_of_its_pod() -> None:
     assert found.code == "head_down"
     assert found.severity == "problem"
     assert found.sentence.startswith("The head is not up: The program keeps crashing")
-    assert found.sentence.endswith("Workers connect to it again by themselves when it is.")
+    assert found.sentence.endswith("Workers reconnect by themselves when it is.")
 
 
 def test_an_ordinary_start_is_no_trouble_and_a_head_that_starts_again_is() -> None:

@@ -19,6 +19,14 @@ def with_containers(phase: str, *states: dict[str, Any]) -> dict[str, Any]:
     )  # fmt: skip
 
 
+def was_ready(*conditions: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """A pod whose container last said that it is ready; `conditions` say what its node says since."""
+    return pod("p", node="node-1", statuses=[container_status(ready=True)], conditions=list(conditions), **more)
+
+
+LOST = ("node_lost", "node-1 no longer answers")
+RUNNING = ("running", "Running.")
+TAINTED = condition("DisruptionTarget", "True", "DeletionByTaintManager", "taint")
 RUNS = {"running": {"startedAt": ago(5)}}
 CASES = [
     Case("node just chosen", pod("p", node="node-1"), "preparing", "Node node-1 was chosen"),
@@ -30,7 +38,26 @@ CASES = [
     ),
     Case(
         "evicted",
-        finished("Failed", reason="Evicted", message="The node was low on resource: memory."), "evicted", "ran short of memory or disk",
+        finished("Failed", reason="Evicted", message="The node was low on resource: memory."), "evicted", "ran short of memory and evicted",
+    ),
+    Case(
+        "evicted for the node's disk, not for its own limit",
+        finished(
+            "Failed", reason="Evicted",
+            message="The node was low on resource: ephemeral-storage. Threshold quantity: 10Gi, available: 9Gi. Container run was "
+            "using 5Gi, request is 1Gi, has larger consumption of ephemeral-storage. ",
+        ),
+        "evicted", "ran short of disk and evicted this: it used 5Gi and requests 1Gi.",
+    ),
+    Case(
+        "evicted for process ids",
+        finished("Failed", reason="Evicted", message="The node was low on resource: pids. "), "evicted", "ran short of process ids",
+    ),
+    Case("evicted without a word", finished("Failed", reason="Evicted"), "evicted", "ran short of memory or disk"),
+    Case(
+        "shared memory is full",
+        finished("Failed", reason="Evicted", message='Usage of EmptyDir volume "shared-memory" exceeds the limit "1Gi". '),
+        "storage_limit", "more shared memory (/dev/shm) than its tier allows",
     ),
     Case(
         "too long",
@@ -45,12 +72,12 @@ CASES = [
             ("a volume is full", 'Usage of EmptyDir volume "local" exceeds the limit "10Gi". '),
         )
     ),
-    Case("node lost", finished("Failed", reason="NodeLost"), "node_lost", "node-1 does not answer"),
-    Case("unknown phase", finished("Unknown"), "node_lost", "node-1 does not answer"),
+    Case("node lost", finished("Failed", reason="NodeLost"), *LOST),
+    Case("unknown phase", finished("Unknown"), *LOST),
     Case(
         "collected with its node",
         finished("Failed", conditions=[condition("DisruptionTarget", "True", "DeletionByPodGC", "node gone")]),
-        "node_lost", "node-1 does not answer",
+        *LOST,
     ),
     Case(
         "spared",
@@ -60,39 +87,46 @@ CASES = [
     Case(
         "drained",
         finished("Failed", conditions=[condition("DisruptionTarget", "True", "EvictionByEvictionAPI", "drain")]),
-        "disrupted", "took this off its node",
+        "disrupted", "evicted this",
     ),
-    Case("refused", finished("Failed", reason="OutOfcpu"), "refused_by_node", "did not take"),
+    Case("refused", finished("Failed", reason="OutOfcpu"), "refused_by_node", "rejected"),
     Case("failed with odd words", finished("Failed", reason="Odd", message="unheard of"), "failed", "does not say why"),
     Case("failed silently", finished("Failed"), "failed", "does not say why"),
+    *(
+        Case(name, was_ready(condition("Ready", "False", message=why)), *found, [said(reason, message)])
+        for name, why, found, reason, message in (
+            ("silent node", "", LOST, "NodeNotReady", "Node is not ready"),
+            ("silent node that is to be left", "lost", LOST, "TaintManagerEviction", "Marking for deletion"),
+            (
+                "silent node that answered before it was left",
+                "", RUNNING, "TaintManagerEviction", "Cancelling deletion of Pod compute-grid/p",
+            ),
+        )
+    ),
     Case(
-        "silent node",
-        pod("p", node="node-1", statuses=[container_status(ready=True)], conditions=[condition("Ready", "False")]),
-        "node_lost", "node-1 does not answer",
+        "nobody knows whether it is ready, and it was starting",
+        pod("p", node="node-1", statuses=[container_status(state=RUNS)], conditions=[condition("Ready", "Unknown", message="gone")]),
+        *LOST,
+    ),
+    Case(
+        "deleted on a silent node",
+        was_ready(condition("Ready", "False"), TAINTED, deletionTimestamp=ago(-20)), *LOST,
         [said("NodeNotReady", "Node is not ready")],
     ),
     Case(
-        "silent node that is to be left",
-        pod("p", node="node-1", statuses=[container_status(ready=True)], conditions=[condition("Ready", "False", message="lost")]),
-        "node_lost", "node-1 does not answer",
-        [said("TaintManagerEviction", "Marking for deletion")],
+        "left because of a taint, and nobody confirms its end",
+        pod("p", node="node-1", deletionTimestamp=ago(61), conditions=[TAINTED]), *LOST,
     ),
     Case(
-        "not ready on a node that answers",
-        pod("p", node="node-1", statuses=[container_status(ready=True)], conditions=[condition("Ready", "False")]),
-        "running", "Running.",
-        [said("Pulled", "")],
+        "left because of a taint, on a node that answers",
+        was_ready(condition("Ready", "True"), TAINTED, deletionTimestamp=ago(-20)),
+        "ending", "time to close its files",
     ),
-    Case(
-        "nobody says whether it is ready",
-        pod("p", node="node-1", statuses=[container_status(ready=True)], conditions=[]), "running", "Running.",
-        [said("NodeNotReady", "Node is not ready")],
-    ),
+    Case("not ready on a node that answers", was_ready(condition("Ready", "False")), *RUNNING, [said("Pulled", "")]),
+    Case("nobody says whether it is ready", was_ready(), *RUNNING, [said("NodeNotReady", "Node is not ready")]),
     Case(
         "node that answers again",
-        pod("p", node="node-1", statuses=[container_status(ready=True)], conditions=[condition("Ready", "True")]),
-        "running", "Running.",
-        [said("NodeNotReady", "Node is not ready")],
+        was_ready(condition("Ready", "True")), *RUNNING, [said("NodeNotReady", "Node is not ready")],
     ),
     Case(
         "not ready by itself, the node was silent before",
@@ -105,7 +139,7 @@ CASES = [
         pod("p", node="node-1"), "preparing", "Node node-1 was chosen",
         [said("NodeNotReady", "Node is not ready", seconds=900)],
     ),
-    Case("lost before it had a node", pod("p", phase="Unknown"), "node_lost", "(unknown) does not answer"),
+    Case("lost before it had a node", pod("p", phase="Unknown"), "node_lost", "(unknown) no longer answers"),
     Case(
         "ending because of a drain",
         pod(

@@ -14,7 +14,17 @@ from grid.labels import NODE_POOL
 from tests.diagnosis.situations import Case, assert_explained, assert_told_as_stored, said
 from tests.support.builders import MOMENT, condition, decode, pod
 
-GPU = {"nodeSelector": {NODE_POOL: "default-gpu"}}
+GPU: dict[str, Any] = {"nodeSelector": {NODE_POOL: "default-gpu"}}
+FILES: dict[str, Any] = {
+    "volumes": [{"name": "project", "persistentVolumeClaim": {"claimName": "data"}}, {"name": "tmp", "ephemeral": {}}]
+}
+NO_SCRATCH = (
+    "0/3 nodes are available: waiting for ephemeral volume controller to create "
+    'the persistentvolumeclaim "p-tmp". not found'
+)
+CLOSED = (
+    "0/9 nodes are available: 2 node(s) were unschedulable, 7 node(s) didn't match Pod's node affinity/selector. {rest}"
+)
 MISMATCH = "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector. {rest}"
 HOPELESS = (
     "no new claims to deallocate, preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling."
@@ -30,21 +40,25 @@ def waiting_for_a_node(message: str, *, age: float = 120, **more: Any) -> dict[s
     return pod("p", conditions=[unscheduled] if message else [], created=created, **{"spec": GPU, **more})
 
 
+NO_CPU = "0/3 nodes are available: 3 Insufficient cpu."
+ALL_TAINTED = "0/3 nodes are available: 3 node(s) had untolerated taint(s)."
+AT_MAXIMUM = "1 max node group size reached"
+OTHER_POOLS = "2 node(s) didn't match Pod's node affinity/selector"
 SCALE_UP = "pod triggered scale-up: [{default-gpu 0->1 (max: 2)}]"
 CASES = [
     Case("young and nothing said", waiting_for_a_node("", age=3), "scheduling", "Looking for a node."),
-    Case("scheduler down", waiting_for_a_node("", age=90), "scheduler_silent", "may be down"),
+    Case("scheduler down", waiting_for_a_node("", age=90), "scheduler_silent", "has not looked at this for"),
     Case(
         "first impression of an empty pool",
         waiting_for_a_node(MISMATCH.format(rest=HOPELESS), age=5),
         "scheduling", "No node of the pool default-gpu is free yet; looking.",
     ),
     Case("almost a minute old", waiting_for_a_node("", age=59), "scheduling", "Looking for a node."),
-    Case("a minute old", waiting_for_a_node("", age=60), "scheduler_silent", "may be down"),
+    Case("a minute old", waiting_for_a_node("", age=60), "scheduler_silent", "has not looked at this for"),
     Case(
         "said by an event alone",
         waiting_for_a_node(""), "tainted", "3 nodes cannot take this",
-        [said("FailedScheduling", "0/3 nodes are available: 3 node(s) had untolerated taint(s)."), said("Other", "")],
+        [said("FailedScheduling", ALL_TAINTED), said("Other", "")],
     ),
     Case(
         "of no pool",
@@ -65,54 +79,44 @@ CASES = [
     Case(
         "scale-up that never came",
         waiting_for_a_node(MISMATCH.format(rest=HOPELESS), age=2000),
-        "scale_up_slow", "was asked for 20 minutes ago and has not come",
+        "scale_up_slow", "was requested 20 minutes ago and has not come",
         [said("TriggeredScaleUp", SCALE_UP, seconds=1200)],
     ),
-    Case(
-        "pool at its maximum",
-        waiting_for_a_node(f"0/3 nodes are available: 3 Insufficient nvidia.com/gpu. {NO_VICTIMS}"),
-        "pool_full", "the pool has as many nodes as it may have",
-        [said("NotTriggerScaleUp", "pod didn't trigger scale-up: 2 Insufficient nvidia.com/gpu, 1 max node group size reached")],
-    ),
-    Case(
-        "pool at its maximum, the scheduler silent",
-        waiting_for_a_node(""), "pool_full", "the pool has as many nodes as it may have",
-        [said("NotTriggerScaleUp", "pod didn't trigger scale-up: 1 max node group size reached")],
-    ),
-    Case(
-        "too large for a pool at its maximum",
-        waiting_for_a_node(f"0/3 nodes are available: 3 Insufficient cpu. {HOPELESS}"),
-        "too_large", "not even an empty one: CPU on 3 nodes",
-        [said("NotTriggerScaleUp", "pod didn't trigger scale-up: 1 max node group size reached")],
-    ),
-    Case(
-        "tainted nodes of a pool at its maximum",
-        waiting_for_a_node(f"0/3 nodes are available: 3 node(s) had untolerated taint(s). {NO_VICTIMS}"),
-        "tainted", "3 nodes cannot take this",
-        [said("NotTriggerScaleUp", "pod didn't trigger scale-up: 1 max node group size reached")],
-    ),
-    Case(
-        "fits a node of another kind, and no new one",
-        waiting_for_a_node(f"0/3 nodes are available: 3 Insufficient cpu. {NO_VICTIMS}"),
-        "too_large", "not even an empty one: CPU on 2 nodes",
-        [said("NotTriggerScaleUp", "pod didn't trigger scale-up: 2 Insufficient cpu")],
-    ),
-    Case(
-        "tainted nodes, and groups of other pools",
-        waiting_for_a_node(f"0/3 nodes are available: 3 node(s) had untolerated taint(s). {HOPELESS}"),
-        "tainted", "3 nodes cannot take this",
-        [said("NotTriggerScaleUp", "pod didn't trigger scale-up: 2 node(s) didn't match Pod's node affinity/selector")],
-    ),
-    Case(
-        "groups of other pools alone",
-        waiting_for_a_node(""), "no_such_node", "There is no node of the pool default-gpu",
-        [said("NotTriggerScaleUp", "pod didn't trigger scale-up: 2 node(s) didn't match Pod's node affinity/selector")],
-    ),
-    Case(
-        "no machine type is large enough",
-        waiting_for_a_node(f"0/3 nodes are available: 3 Insufficient memory. {HOPELESS}"),
-        "too_large", "not even an empty one: memory on 3 nodes",
-        [said("NotTriggerScaleUp", "pod didn't trigger scale-up: 3 Insufficient memory")],
+    *(
+        Case(name, waiting_for_a_node(message), code, words, [said("NotTriggerScaleUp", f"pod didn't trigger scale-up: {why}")])
+        for name, message, why, code, words in (
+            (
+                "pool at its maximum",
+                f"0/3 nodes are available: 3 Insufficient nvidia.com/gpu. {NO_VICTIMS}",
+                f"2 Insufficient nvidia.com/gpu, {AT_MAXIMUM}", "pool_full", "the pool has as many nodes as it may have",
+            ),
+            (
+                "pool at its maximum, the scheduler silent",
+                "", AT_MAXIMUM, "pool_full", "the pool has as many nodes as it may have",
+            ),
+            (
+                "too large for a pool at its maximum",
+                f"{NO_CPU} {HOPELESS}", AT_MAXIMUM, "too_large", "not even an empty one: CPU on 3 nodes",
+            ),
+            (
+                "tainted nodes of a pool at its maximum",
+                f"{ALL_TAINTED} {NO_VICTIMS}", AT_MAXIMUM, "tainted", "3 nodes cannot take this",
+            ),
+            (
+                "fits a node of another kind, and no new one",
+                f"{NO_CPU} {NO_VICTIMS}", "2 Insufficient cpu", "busy", "have too little left: CPU on 3 nodes",
+            ),
+            (
+                "tainted nodes, and groups of other pools",
+                f"{ALL_TAINTED} {HOPELESS}", OTHER_POOLS, "tainted", "3 nodes cannot take this",
+            ),
+            ("groups of other pools alone", "", OTHER_POOLS, "no_such_node", "There is no node of the pool default-gpu"),
+            (
+                "no machine type is large enough",
+                f"0/3 nodes are available: 3 Insufficient memory. {HOPELESS}",
+                "3 Insufficient memory", "too_large", "not even an empty one: memory.",
+            ),
+        )
     ),
     Case(
         "cloud out of stock",
@@ -127,7 +131,7 @@ CASES = [
     ),
     Case(
         "tainted",
-        waiting_for_a_node(f"0/3 nodes are available: 3 node(s) had untolerated taint(s). {HOPELESS}"),
+        waiting_for_a_node(f"{ALL_TAINTED} {HOPELESS}"),
         "tainted", "3 nodes cannot take this",
     ),
     Case(
@@ -142,12 +146,37 @@ CASES = [
     ),
     Case(
         "no volume",
-        waiting_for_a_node('0/3 nodes are available: persistentvolumeclaim "data" not found. not found'),
+        waiting_for_a_node('0/3 nodes are available: persistentvolumeclaim "data" not found. not found', spec=GPU | FILES),
         "volume", "There is no volume for the project's files.",
     ),
     Case(
+        "no scratch volume",
+        waiting_for_a_node(NO_SCRATCH, spec=GPU | FILES), "volume", "Not made yet: the scratch volume tmp.",
+    ),
+    Case(
+        "closed nodes of any pool",
+        waiting_for_a_node(CLOSED.format(rest=HOPELESS)), "no_such_node",
+        "of the whole cluster, 2 nodes are cordoned, tainted or not ready, and 7 of other pools.",
+    ),
+    Case(
+        "two gates", waiting_for_a_node("", spec={"schedulingGates": [{"name": "a/b"}, {"name": "c"}]}),
+        "gated", "Held back on purpose by the scheduling gates a/b and c.",
+    ),
+    Case(
+        "of another scheduler", waiting_for_a_node("", spec={"schedulerName": "mine"}),
+        "other_scheduler", "Waits for the scheduler mine to choose a node.",
+    ),
+    Case(
+        "with a resource claim", waiting_for_a_node("", spec={"resourceClaims": [{"name": "g", "resourceClaimName": "my-gpu"}]}),
+        "resource_claim", "Waits for the resource claim my-gpu.",
+    ),
+    Case(
+        "nominated", waiting_for_a_node("", status={"nominatedNodeName": "n1", "phase": "Pending"}),
+        "about_to_start", "About to start: node n1 is being cleared for it",
+    ),
+    Case(
         "volume being made",
-        waiting_for_a_node("0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims. not found", age=5),
+        waiting_for_a_node("0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims. not found", age=5, spec=GPU | FILES),
         "volume", "is not ready yet",
     ),
     Case(

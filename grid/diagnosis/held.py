@@ -1,0 +1,76 @@
+"""Explains a pod that no scheduler looks at, or that is about to start: what holds it back is written on the pod itself. Pure."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from grid.diagnosis.diagnosis import Diagnosis, latest, quoted, since
+from grid.kube.objects import DEFAULT_SCHEDULER, Event, Pod
+from grid.wording import duration, listed
+
+# Messages of the scheduler and the autoscaler are final only after some rounds.
+SETTLING = timedelta(seconds=60)
+
+
+def is_unplaced(pod: Pod) -> bool:
+    """Return whether the pod waits for a node."""
+    return not pod.spec.node_name and pod.status.phase == "Pending" and pod.metadata.deletion_timestamp is None
+
+
+def scheduler_message(pod: Pod, events: Sequence[Event]) -> str:
+    """Return the scheduler's last words on the pod; "" when it has said nothing."""
+    condition = next((one for one in pod.status.conditions if one.type == "PodScheduled"), None)
+    failed = latest(events, "FailedScheduling")
+    return (condition.message if condition and condition.status == "False" else "") or (
+        failed.message if failed else ""
+    )
+
+
+def is_settled(pod: Pod, now: datetime) -> bool:
+    """Return True once the scheduler and the autoscaler have had time for their final answer."""
+    return since(pod.metadata.creation_timestamp, now) >= SETTLING
+
+
+def explain_held(pod: Pod, events: Sequence[Event], *, now: datetime) -> Diagnosis | None:
+    """Explain a pod by its gates, its own scheduler, its resource claims or its nomination; None when it has none of these."""
+    said, settled = scheduler_message(pod, events), is_settled(pod, now)
+    if pod.spec.scheduling_gates or _is_gated(pod):
+        return _gated(pod, quoted(said))
+    if node := pod.status.nominated_node_name:
+        sentence = f"About to start: node {node} is being cleared for it, pods of lower priority end there."
+        return Diagnosis("about_to_start", sentence, "wait", "", "Nothing to do: it starts by itself.", quoted(said),
+                         link=f"node:{node}", is_normal=True)  # fmt: skip
+    if (scheduler := pod.spec.scheduler_name) != DEFAULT_SCHEDULER:
+        sentence = f"Waits for the scheduler {scheduler} to choose a node."
+        step = f"Ask an operator whether the scheduler {scheduler} runs." if settled else ""
+        return Diagnosis("other_scheduler", sentence, "problem" if settled else "wait", "operator", step, quoted(said))
+    about_claims = not said or "resourceclaim" in said.lower() or "allocate all claims" in said
+    if pod.spec.resource_claims and about_claims:
+        names = [one.resource_claim_name or one.resource_claim_template_name or one.name for one in pod.spec.resource_claims]  # fmt: skip
+        sentence = f"Waits for {'the resource claim' if len(names) == 1 else 'the resource claims'} {listed(names)}."
+        step = "Ask an operator whether the claim exists and a driver can allocate it." if settled else ""
+        return Diagnosis("resource_claim", sentence, "problem" if settled else "wait", "operator", step, quoted(said))
+    return None
+
+
+def explain_silence(pod: Pod, *, now: datetime) -> Diagnosis:
+    """Explain a pod of which no scheduler has said anything."""
+    if not is_settled(pod, now):
+        return Diagnosis("scheduling", "Looking for a node.", "wait", "", is_normal=True)
+    waited = duration(since(pod.metadata.creation_timestamp, now))
+    sentence = f"The cluster's scheduler has not looked at this for {waited}."
+    step = "Ask an operator to look at the scheduler."
+    return Diagnosis("scheduler_silent", sentence, "problem", "operator", step, is_normal=False)
+
+
+def _is_gated(pod: Pod) -> bool:
+    return any(one.type == "PodScheduled" and one.reason == "SchedulingGated" for one in pod.status.conditions)
+
+
+def _gated(pod: Pod, evidence: tuple[str, ...]) -> Diagnosis:
+    names = [gate.name for gate in pod.spec.scheduling_gates]
+    if names:
+        sentence = f"Held back on purpose by the scheduling {'gate' if len(names) == 1 else 'gates'} {listed(names)}."
+    else:
+        sentence = "Something in the cluster holds this back on purpose."
+    step = "Ask an operator what removes the gate." if len(names) == 1 else "Ask an operator what removes the gates."
+    return Diagnosis("gated", sentence, "wait", "operator", step, evidence)

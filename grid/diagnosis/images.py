@@ -1,0 +1,130 @@
+"""Explains why an image cannot be pulled, from the messages of containerd, cri-o and the kubelet."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from grid.diagnosis.diagnosis import Diagnosis, Who, latest, quoted
+from grid.kube.objects import ContainerStatus, Event
+
+PULL_FAILED = frozenset(
+    {
+        "ErrImagePull",
+        "ImagePullBackOff",
+        "InvalidImageName",
+        "ErrImageNeverPull",
+        "ImageInspectError",
+        "RegistryUnavailable",
+        "SignatureValidationFailed",
+    }
+)
+_DETAILS = ("Failed to pull image", "Failed to inspect image", "Failed to apply default image tag")
+
+
+@dataclass(frozen=True, slots=True)
+class PullFailure:
+    """A kind of failure: `pattern` is searched in the lower-case message."""
+
+    pattern: str
+    meaning: str
+    who: Who
+    next_step: str
+
+
+_CHECK_IMAGE = "Ask your admin to correct the environment's image."
+_REACH = "It is tried again by itself; if it lasts, ask an operator whether the nodes reach the registry."
+# The first that applies counts, so what names its cause exactly comes before what merely mentions it.
+_KINDS = (
+    PullFailure(
+        r"no match for platform|no image found in (image index|manifest list) for architecture|exec format error",
+        "there is no build of it for the node's architecture", "admin",
+        "Ask your admin for an image that has one, or choose a tier with other nodes.",
+    ),
+    PullFailure(
+        r"toomanyrequests|\b429\b|too many requests|pull rate limit",
+        "the registry's rate limit is reached", "admin",
+        "It is tried again by itself; if it lasts, ask your admin for an image pull secret or a mirror.",
+    ),
+    PullFailure(
+        r"no space left on device|disk quota exceeded",
+        "the node's disk is full", "operator", "Ask an operator to free disk space on the node.",
+    ),
+    PullFailure(
+        r"dial tcp: lookup |no such host|server misbehaving|temporary failure in name resolution|name or service not known",
+        "the node cannot resolve the registry's host name", "admin",
+        "Ask your admin to check the registry's name in the environment's image, or an operator to check the node's DNS.",
+    ),
+    PullFailure(
+        r"i/o timeout|deadline exceeded|handshake timeout|connection timed out|awaiting headers",
+        "the registry does not answer in time", "operator", _REACH,
+    ),
+    PullFailure(
+        r"connection refused|no route to host|network is unreachable|connection reset|unexpected eof",
+        "the node cannot connect to the registry", "operator", _REACH,
+    ),
+    PullFailure(
+        r"server gave http response to https client",
+        "the registry speaks plain HTTP, which the node does not accept", "operator",
+        "Ask an operator to give the registry a certificate, or to allow plain HTTP on the nodes.",
+    ),
+    PullFailure(
+        r"certificate has expired|certificate is (not )?valid|not valid for any names",
+        "the registry's TLS certificate has expired or is for another host", "operator",
+        "Ask an operator to renew the registry's certificate.",
+    ),
+    PullFailure(
+        r"x509:|tls:|certificate",
+        "the node does not trust the registry's TLS certificate", "operator",
+        "Ask an operator to install the registry's certificate authority on the nodes.",
+    ),
+    PullFailure(
+        r"unauthorized|forbidden|denied|authentication required|no basic auth credentials|insufficient_scope|\b40[13]\b",
+        "the registry refuses access", "admin",
+        "Ask your admin to check the environment's image pull secret and the image's name.",
+    ),
+    PullFailure(
+        r"not present with pull policy of never",
+        "it is not on the node, and its pull policy forbids to pull it", "admin", _CHECK_IMAGE,
+    ),
+    PullFailure(
+        r"signature validation failed|signaturevalidationfailed",
+        "its signature is not valid", "admin", _CHECK_IMAGE,
+    ),
+    PullFailure(r"invalid reference|parse image name", "its name is not valid", "admin", _CHECK_IMAGE),
+    PullFailure(
+        r"not found|does not exist|manifest unknown|name unknown|\b404\b",
+        "there is no such image", "admin", _CHECK_IMAGE,
+    ),
+    PullFailure(r"pull qps exceeded", "the node limits its pulls", "operator", "It is tried again by itself."),
+    PullFailure(r"\b50[0-9]\b", "the registry answers with an error of its own", "operator", _REACH),
+)  # fmt: skip
+_OTHER = PullFailure("", "", "admin", "Ask your admin to check the environment's image and its registry.")
+
+
+def explain_pull(image: str, status: ContainerStatus, events: Sequence[Event]) -> Diagnosis:
+    """Explain a container whose image cannot be pulled; `events` are the pod's, oldest first."""
+    waiting = status.state.waiting
+    failed = _detail(status, events)
+    message = waiting.message if waiting else ""
+    kind = _kind_of(f"{waiting.reason if waiting else ''}: {message} {failed}", image)
+    sentence = f"The image {image} cannot be pulled{kind.meaning and f': {kind.meaning}'}."
+    return Diagnosis("image", sentence, "problem", kind.who, kind.next_step, quoted(message, failed))
+
+
+def _detail(status: ContainerStatus, events: Sequence[Event]) -> str:
+    """Return the kubelet's event that has the details: the last word of each attempt is "Error: ErrImagePull", which has none."""
+    own = [event for event in events if _is_about(status, event.involved_object.field_path)]
+    detailed = [one for one in own if one.reason != "Failed" or one.message.startswith(_DETAILS)]
+    event = latest(detailed, "Failed", "InspectFailed") or latest(own, "Failed", "InspectFailed")
+    return event.message if event else ""
+
+
+def _is_about(status: ContainerStatus, field_path: str) -> bool:
+    return not field_path or field_path.endswith(f"{{{status.name}}}")
+
+
+def _kind_of(message: str, image: str) -> PullFailure:
+    """Classify the message without the image's own name, which may contain any word, and without digests and addresses."""
+    text = message.replace(image, "") if image else message
+    text = re.sub(r"https?://[^\s\"]+|sha256:[0-9a-f]+", "", text).lower()
+    return next((kind for kind in _KINDS if re.search(kind.pattern, text)), _OTHER)

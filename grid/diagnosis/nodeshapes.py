@@ -1,0 +1,80 @@
+"""Groups a pool's nodes by what a pod can get of one that is otherwise empty, so that thousands of nodes are judged as a few shapes; pure.
+
+A node's own pods are those of DaemonSets and static pods: they are on every node, also on an empty one. All other pods end or can move.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from grid.diagnosis.places import lasting_taints, takes_pods
+from grid.diagnosis.resources import ResourceAmounts, resource_amounts
+from grid.kube.objects import Node, Taint
+
+# Machines of one type differ by some KiB, and would be as many shapes as nodes. Rounding what is free changes no number of places for a
+# tier whose memory and disk are multiples of this.
+ROUNDED_TO = 4 * 2**20
+_ROUNDED = frozenset({"memory", "ephemeral-storage"})
+
+Room = Mapping[str, int]
+"""Amounts by Kubernetes' name of the resource: CPU in thousandths of a core, all else in whole units."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeShape:
+    """Nodes that are alike. `nodes` of them take pods now; `away` are cordoned, being removed or not ready."""
+
+    allocatable: Room
+    own: Room  # what the node's own pods request
+    taints: tuple[Taint, ...]
+    nodes: int
+    away: int
+
+    @property
+    def free(self) -> dict[str, int]:
+        """What is left for other pods on an otherwise empty node."""
+        return {name: max(0, amount - self.own.get(name, 0)) for name, amount in self.allocatable.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class PoolShapes:
+    """A pool with the shapes of its nodes, the most frequent first, and its maximum of nodes (0: the autoscaler does not know the pool)."""
+
+    name: str
+    shapes: tuple[NodeShape, ...] = ()
+    maximum: int = 0
+
+
+_Amounts = tuple[tuple[str, int], ...]
+
+
+class ShapeTally:
+    """Counts nodes by shape, one after the other, so that a caller with thousands of nodes can pause in between."""
+
+    def __init__(self) -> None:
+        self._counts: dict[tuple[_Amounts, _Amounts, tuple[Taint, ...]], list[int]] = {}
+
+    def count(self, node: Node, own: ResourceAmounts) -> None:
+        """Add a node; `own` is what its own pods request (`NodeRoom.own`)."""
+        taken = tuple(sorted((name, amount) for name, amount in own.items() if amount))
+        offered = tuple(sorted(resource_amounts(node.status.allocatable).items()))
+        key = (_alike(offered, taken), taken, lasting_taints(node))
+        counts = self._counts.setdefault(key, [0, 0])
+        counts[0 if takes_pods(node) else 1] += 1
+
+    def shapes(self) -> tuple[NodeShape, ...]:
+        found = [
+            NodeShape(dict(allocatable), dict(own), taints, nodes, away)
+            for (allocatable, own, taints), (nodes, away) in self._counts.items()
+        ]
+        return tuple(sorted(found, key=lambda one: (-one.nodes, -one.away, sorted(one.free.items()))))
+
+
+@lru_cache(maxsize=4096)
+def _alike(allocatable: _Amounts, own: _Amounts) -> _Amounts:
+    """Return the allocatable with what is free of its memory and disk rounded down."""
+    taken = dict(own)
+    return tuple(
+        (name, amount - (amount - taken.get(name, 0)) % ROUNDED_TO if name in _ROUNDED else amount)
+        for name, amount in allocatable
+    )

@@ -1,0 +1,7 @@
+"""Why a pod has no node: what keeps it off each node, computed from the objects and put into one sentence and a small table."""
+
+from grid.diagnosis.placement.alike import NodeKinds
+from grid.diagnosis.placement.explain import explain_placement
+from grid.diagnosis.placement.surroundings import Surroundings
+
+__all__ = ["NodeKinds", "Surroundings", "explain_placement"]

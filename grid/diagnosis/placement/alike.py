@@ -1,0 +1,58 @@
+"""Groups of nodes that are the same to a pod but for what runs there: a pool's nodes are of few kinds, so each kind is judged once."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from grid.kube.objects import Node
+
+_MOST_KEPT = 32
+
+
+class NodeQuestion(NamedTuple):
+    """What a pod asks of nodes: the labels that it selects by, "" for the name, those that a node only has to have, and the resources that
+    it needs."""
+
+    labels: tuple[str, ...]
+    present: tuple[str, ...]
+    resources: tuple[str, ...]
+
+
+class NodeKinds:
+    """The nodes of a cluster, grouped. Groups are kept, because most pods ask for the same labels and resources."""
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self.nodes = nodes
+        self._kept: dict[NodeQuestion, list[list[Node]]] = {}
+
+    def groups(self, asked: NodeQuestion) -> Sequence[Sequence[Node]]:
+        """Return the nodes in groups that differ in nothing that is asked, nor in their state; do not change them."""
+        found = self._kept.get(asked)
+        if found is None:
+            if len(self._kept) >= _MOST_KEPT:
+                self._kept.clear()
+            found = self._kept[asked] = self._grouped(asked)
+        return found
+
+    def _grouped(self, asked: NodeQuestion) -> list[list[Node]]:
+        labels, present, resources = asked
+        by_name = "" in labels
+        found: dict[object, list[Node]] = {}
+        for node in self.nodes:
+            key = (
+                tuple(map(node.metadata.labels.get, labels)),
+                tuple([one in node.metadata.labels for one in present]),
+                node.metadata.name if by_name else "",
+                node.spec.taints,
+                node.spec.unschedulable,
+                is_unready(node),
+                tuple(map(node.status.allocatable.get, resources)),
+            )
+            found.setdefault(key, []).append(node)
+        return list(found.values())
+
+
+def is_unready(node: Node) -> bool:
+    for one in node.status.conditions:
+        if one.type == "Ready":
+            return one.status != "True"
+    return False

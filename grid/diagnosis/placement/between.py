@@ -1,0 +1,187 @@
+"""What other pods mean for a pod's place: affinity, anti-affinity (its own and theirs) and even spread, as the scheduler counts them."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Literal
+
+from grid.diagnosis.placement.selectors import matches_labels, matches_terms, selector_in_words
+from grid.diagnosis.placement.surroundings import Surroundings
+from grid.diagnosis.places import untolerated
+from grid.diagnosis.requests import holds_a_node
+from grid.kube.constraints import LabelSelector, PodAffinity, PodAffinityTerm, SpreadConstraint
+from grid.kube.objects import Node, Pod
+
+BetweenKind = Literal["apart", "beside", "spread"]
+_Domain = tuple[str, str]
+"""A topology key and one of its values."""
+
+
+def counted_by(pod: Pod) -> tuple[str, ...]:
+    """Return the labels without which a node cannot take the pod, because it has to be counted by them."""
+    affinity = pod.spec.affinity
+    beside = _terms(affinity.pod_affinity if affinity else None)
+    keys = [*(one.topology_key for one in beside), *(one.topology_key for one in _hard(pod))]
+    return tuple(dict.fromkeys(keys))
+
+
+class BetweenPods:
+    """The rules between one pod and those on nodes. Pods are gone through once, and only when the pod or somebody's anti-affinity asks for
+    it; nodes of the same topology domains are judged once."""
+
+    def __init__(self, pod: Pod, around: Surroundings, groups: Sequence[Sequence[Node]]) -> None:
+        """`groups` are all nodes, in groups that do not differ in what the pod asks of a node."""
+        affinity = pod.spec.affinity
+        self._pod, self._around, self._groups = pod, around, groups
+        self._apart = _terms(affinity.pod_anti_affinity if affinity else None)
+        self._beside = _terms(affinity.pod_affinity if affinity else None)
+        self._spread = _hard(pod)
+        self._known: dict[tuple[str | None, ...], tuple[tuple[BetweenKind, str], ...]] = {}
+
+    def obstacles(self, node: Node) -> tuple[tuple[BetweenKind, str], ...]:
+        """Return the rules that the pod would break on the node, in words."""
+        keys = self._keys
+        if not keys:
+            return ()
+        domains = tuple(map(node.metadata.labels.get, keys))
+        found = self._known.get(domains)
+        if found is None:
+            found = self._known[domains] = tuple(self._broken(node.metadata.labels))
+        return found
+
+    def _broken(self, labels: Mapping[str, str]) -> Iterator[tuple[BetweenKind, str]]:
+        separated = self._separated
+        yield from (("apart", separated[domain]) for domain in labels.items() if domain in separated)
+        if self._beside and (self._company or not self._begins_its_own_company):
+            for term in self._beside:
+                if (term.topology_key, labels.get(term.topology_key, "")) not in self._company:
+                    yield "beside", selector_in_words(term.label_selector)
+        for constraint, counts, counts_itself, fewest in self._counted:
+            value = labels.get(constraint.topology_key, "")
+            if counts[value] + counts_itself - fewest > constraint.max_skew:
+                yield "spread", constraint.topology_key
+
+    @cached_property
+    def _keys(self) -> tuple[str, ...]:
+        """The labels that decide: none, when no node is closed to the pod because of other pods."""
+        return tuple(dict.fromkeys([*(key for key, _ in self._separated), *counted_by(self._pod)]))
+
+    @cached_property
+    def _nodes(self) -> dict[str, Node]:
+        return {node.metadata.name: node for node in self._around.nodes}
+
+    def _on_nodes(self, pods: Iterable[Pod]) -> Iterator[tuple[Pod, Node]]:
+        nodes = self._nodes
+        for pod in pods:
+            if (node := nodes.get(pod.spec.node_name)) is not None and holds_a_node(pod):
+                yield pod, node
+
+    @cached_property
+    def _separated(self) -> dict[_Domain, str]:
+        """Where the pod may not be: beside pods that it must be apart from, and beside pods that must be apart from it."""
+        found: dict[_Domain, str] = {}
+        if self._apart:
+            for other, node in self._on_nodes(self._around.pods()):
+                for term in self._apart:
+                    if _selects(term, self._pod, other):
+                        words = f"{selector_in_words(term.label_selector)}, which this must be apart from"
+                        _add(found, term, node, words)
+        strangers = self._around.room.keeping_apart()
+        for other, node in self._on_nodes(strangers) if strangers else ():
+            for term in _terms(other.spec.affinity.pod_anti_affinity if other.spec.affinity else None):
+                if _selects(term, other, self._pod):
+                    words = self._around.holder(other) or f"pod {other.metadata.name}"
+                    _add(found, term, node, f"{words}, which must be apart from this")
+        return found
+
+    @cached_property
+    def _company(self) -> set[_Domain]:
+        """The domains of the pods that every affinity term selects."""
+        return {
+            (term.topology_key, value)
+            for other, node in self._on_nodes(self._around.pods())
+            if all(_selects(term, self._pod, other) for term in self._beside)
+            for term in self._beside
+            if (value := node.metadata.labels.get(term.topology_key)) is not None
+        }
+
+    @property
+    def _begins_its_own_company(self) -> bool:
+        """The first pod of a group that wants to be together may go anywhere."""
+        return all(_selects(term, self._pod, self._pod) for term in self._beside)
+
+    @cached_property
+    def _counted(self) -> list[tuple[SpreadConstraint, Counter[str], bool, int]]:
+        """The constraints with the number of matching pods in each domain that counts, 0 included, whether the pod is one of them, and
+        the number in the emptiest domain."""
+        found = []
+        for one in self._spread:
+            group = self._group(one)
+            counts = self._count(one, group)
+            fewest = 0 if len(counts) < (one.min_domains or 1) else min(counts.values(), default=0)
+            found.append((one, counts, matches_labels(group, self._pod.metadata.labels), fewest))
+        return found
+
+    def _count(self, constraint: SpreadConstraint, group: LabelSelector | None) -> Counter[str]:
+        namespace = self._pod.metadata.namespace
+        on_node = Counter(
+            pod.spec.node_name
+            for pod in self._around.pods()
+            if pod.metadata.namespace == namespace
+            and matches_labels(group, pod.metadata.labels)
+            and pod.metadata.deletion_timestamp is None
+            and holds_a_node(pod)
+        )
+        counts = Counter[str]()
+        for nodes in self._groups:
+            if self._counts(constraint, nodes[0]):
+                for node in nodes:
+                    counts[node.metadata.labels[constraint.topology_key]] += on_node.get(node.metadata.name, 0)
+        return counts
+
+    def _counts(self, constraint: SpreadConstraint, node: Node) -> bool:
+        spec, labels = self._pod.spec, node.metadata.labels
+        if any(one.topology_key not in labels for one in self._spread):
+            return False
+        if constraint.node_affinity_policy == "Honor":
+            affinity = spec.affinity.node_affinity if spec.affinity else None
+            if any(labels.get(key) != value for key, value in spec.node_selector.items()):
+                return False
+            if affinity and affinity.required and not matches_terms(affinity.required, node):
+                return False
+        return constraint.node_taints_policy == "Ignore" or not untolerated(node.spec.taints, spec.tolerations)
+
+    def _group(self, constraint: SpreadConstraint) -> LabelSelector | None:
+        """Return which pods the constraint counts: those that it selects, with the pod's own values of the keys that it names."""
+        selector, mine = constraint.label_selector, self._pod.metadata.labels
+        same = {key: mine[key] for key in constraint.match_label_keys or () if key in mine}
+        if selector is None or not same:
+            return selector
+        return LabelSelector(
+            match_labels={**(selector.match_labels or {}), **same}, match_expressions=selector.match_expressions
+        )
+
+
+def _hard(pod: Pod) -> list[SpreadConstraint]:
+    return [one for one in pod.spec.topology_spread_constraints if one.when_unsatisfiable == "DoNotSchedule"]
+
+
+def _terms(affinity: PodAffinity | None) -> tuple[PodAffinityTerm, ...]:
+    return (affinity.required or ()) if affinity else ()
+
+
+def _selects(term: PodAffinityTerm, owner: Pod, other: Pod) -> bool:
+    """Return True when a term of `owner` selects `other`. Labels of namespaces are not known: a selector by them selects none."""
+    everywhere = term.namespace_selector is not None and not (
+        term.namespace_selector.match_labels or term.namespace_selector.match_expressions
+    )
+    namespaces = term.namespaces or (() if term.namespace_selector else (owner.metadata.namespace,))
+    return (everywhere or other.metadata.namespace in namespaces) and matches_labels(
+        term.label_selector, other.metadata.labels
+    )
+
+
+def _add(found: dict[_Domain, str], term: PodAffinityTerm, node: Node, words: str) -> None:
+    value = node.metadata.labels.get(term.topology_key)
+    if value is not None:
+        found.setdefault((term.topology_key, value), words)

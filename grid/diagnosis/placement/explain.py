@@ -1,0 +1,75 @@
+"""Explains why a pod has no node, from the objects; the scheduler's message only confirms.
+
+The sentence is about the nodes that need the least to change: first those where something only has to end, then those that are not ready,
+then those that somebody closed, and only then those that are too small.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from grid.diagnosis.diagnosis import Diagnosis, latest, quoted
+from grid.diagnosis.held import explain_held, explain_silence, is_settled, scheduler_message
+from grid.diagnosis.placement.growth import Growth, growth_of
+from grid.diagnosis.placement.obstacles import CLOSED, FOREIGN, NEVER, NodeSituation, Placement
+from grid.diagnosis.placement.rows import table
+from grid.diagnosis.placement.sentences import Scene
+from grid.diagnosis.placement.surroundings import Surroundings
+from grid.diagnosis.placement.volumes import explain_claims, reachable_from
+from grid.diagnosis.scheduling import explain_scale_up, explain_unscheduled, explain_volume_message
+from grid.kube.objects import Event, Pod
+
+
+def explain_placement(pod: Pod, events: Sequence[Event], around: Surroundings | None, *, now: datetime) -> Diagnosis:
+    """Explain a pod without a node; `events` are its own, oldest first. Without surroundings, only the messages are read."""
+    if around is None:
+        return explain_unscheduled(pod, events, now=now)
+    held = explain_held(pod, events, now=now)
+    if held is not None:
+        return held
+    said = scheduler_message(pod, events)
+    scaling = latest(events, "TriggeredScaleUp", "NotTriggerScaleUp")
+    evidence = quoted(said, scaling.message if scaling else "")
+    about_claims = explain_claims(pod, around, said, now=now)
+    if about_claims is None and around.claims is None:
+        about_claims = explain_volume_message(pod, said, settled=is_settled(pod, now))
+    if about_claims is not None:
+        return replace(about_claims, evidence=evidence)
+    placement = Placement(pod, around, volumes=reachable_from(pod, around))
+    situations = placement.situations()
+    rows = table(placement, situations)
+    if scaling is not None and scaling.reason == "TriggeredScaleUp":
+        return replace(explain_scale_up(scaling, evidence, now), table=rows)
+    scene = Scene(placement, situations, _growth(placement, situations, events), said, is_settled(pod, now))
+    return replace(_explain(scene, now), evidence=evidence, table=rows)
+
+
+def _growth(placement: Placement, situations: Sequence[NodeSituation], events: Sequence[Event]) -> Growth:
+    label = placement.around.pool_label
+    pool = placement.pod.spec.node_selector.get(label, "")
+    pool_nodes = [one for one in situations if one.nodes[0].metadata.labels.get(label) == pool] if pool else []
+    return growth_of(pool, placement, pool_nodes, events)
+
+
+def _explain(scene: Scene, now: datetime) -> Diagnosis:
+    usable = [one for one in scene.situations if FOREIGN.isdisjoint(one.kinds)]
+    if not usable:
+        return scene.none_to_use()
+    if any(not one.obstacles for one in usable):
+        return scene.room([one for one in usable if not one.obstacles]) if scene.said else _unseen(scene, now)
+    fit = [one for one in usable if NEVER.isdisjoint(one.kinds)]
+    open_nodes = [one for one in usable if CLOSED.isdisjoint(one.kinds) and "not_ready" not in one.kinds]
+    if waiting := [one for one in open_nodes if NEVER.isdisjoint(one.kinds)]:
+        return scene.busy(waiting)
+    if unready := [one for one in fit if CLOSED.isdisjoint(one.kinds)]:
+        return scene.unready(unready, usable)
+    if fit:
+        return scene.closed(fit, usable)
+    if not open_nodes:
+        unready = [one for one in usable if CLOSED.isdisjoint(one.kinds)]
+        return scene.unready(unready, usable) if unready else scene.closed(usable, usable)
+    return scene.never(open_nodes, usable)
+
+
+def _unseen(scene: Scene, now: datetime) -> Diagnosis:
+    return explain_silence(scene.placement.pod, now=now)

@@ -1,0 +1,222 @@
+"""What keeps a pod off one node: every reason, not the first as in the scheduler's message."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from grid.diagnosis.diagnosis import Lasting
+from grid.diagnosis.placement.alike import NodeQuestion, is_unready
+from grid.diagnosis.placement.between import BetweenPods, counted_by
+from grid.diagnosis.placement.selectors import in_words, keys_of, matches_terms
+from grid.diagnosis.placement.surroundings import Surroundings
+from grid.diagnosis.places import untolerated
+from grid.diagnosis.requests import holds_a_node, is_own
+from grid.diagnosis.resources import ResourceAmounts, requested_amounts, resource_amounts
+from grid.kube.constraints import ContainerPort, NodeTerms
+from grid.kube.objects import Node, Pod, Taint
+from grid.labels import TO_BE_DELETED_TAINT
+
+Kind = Literal[
+    "pool", "selector", "affinity", "label", "control_plane", "cordon", "leaving", "taint", "not_ready", "too_small", "volume",
+    "full", "port", "apart", "beside", "spread",
+]  # fmt: skip
+# Nodes that the pod's own demands exclude, and those of the control plane: they are not among the nodes that it may use.
+FOREIGN: frozenset[Kind] = frozenset({"pool", "selector", "affinity", "label", "control_plane"})
+CLOSED: frozenset[Kind] = frozenset({"cordon", "leaving", "taint"})
+NEVER: frozenset[Kind] = frozenset({"too_small", "volume"})
+_LASTING: Mapping[Kind, Lasting] = {
+    **dict.fromkeys((*FOREIGN, *CLOSED), "decision"),
+    **dict.fromkeys(NEVER, "always"),
+}
+
+_NODE = "node.kubernetes.io"
+_CORDON = Taint(key=f"{_NODE}/unschedulable", effect="NoSchedule")
+_NOT_READY = Taint(key=f"{_NODE}/not-ready", effect="NoSchedule")
+_UNREACHABLE = f"{_NODE}/unreachable"
+# Taints that Kubernetes sets by a node's state: (kind, what it means).
+_STATES: Mapping[str, tuple[Kind, str]] = {
+    _CORDON.key: ("cordon", "cordoned"),
+    _NOT_READY.key: ("not_ready", "not ready"),
+    _UNREACHABLE: ("not_ready", "not reachable"),
+    f"{_NODE}/disk-pressure": ("not_ready", "short of disk"),
+    f"{_NODE}/memory-pressure": ("not_ready", "short of memory"),
+    f"{_NODE}/pid-pressure": ("not_ready", "short of process ids"),
+    f"{_NODE}/network-unavailable": ("not_ready", "without a network"),
+    f"{_NODE}/out-of-service": ("not_ready", "out of service"),
+    "node.cloudprovider.kubernetes.io/uninitialized": ("not_ready", "still starting"),
+    "node.cloudprovider.kubernetes.io/shutdown": ("not_ready", "shut down"),
+    TO_BE_DELETED_TAINT: ("leaving", "being removed by the autoscaler"),
+    "node-role.kubernetes.io/control-plane": ("control_plane", "of the control plane"),
+    "node-role.kubernetes.io/master": ("control_plane", "of the control plane"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """One reason. `subject` tells it from others of its kind: a label, a taint, a resource. `size` is how much of the resource a pod could
+    have on the empty node, `free` how much is free now; `beside_own` says that the node's own pods (of DaemonSets) take the rest."""
+
+    kind: Kind
+    subject: str = ""
+    size: int = 0
+    free: int = 0
+    beside_own: bool = False
+
+    @property
+    def lasting(self) -> Lasting:
+        return _LASTING.get(self.kind, "for_now")
+
+
+_NOTHING: ResourceAmounts = {}
+_Amounts = tuple[int | None, ...]
+_Taken = tuple[_Amounts, _Amounts, tuple[tuple[Kind, str], ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSituation:
+    """Nodes, one or more, that the same keeps the pod off."""
+
+    nodes: list[Node]
+    obstacles: tuple[Obstacle, ...]
+    kinds: frozenset[str]
+
+
+class Placement:
+    """A pod and its surroundings. A large cluster has thousands of nodes in few situations, so nothing is made for a single node."""
+
+    def __init__(self, pod: Pod, around: Surroundings, *, volumes: Mapping[str, NodeTerms] | None = None) -> None:
+        """`volumes` are where the volumes of the pod can be reached, by what they are in words."""
+        self.pod, self.around = pod, around
+        self.needs: ResourceAmounts = {name: amount for name, amount in requested_amounts(pod).items() if amount > 0}
+        self.volumes = volumes or {}
+        terms = pod.spec.affinity.node_affinity if pod.spec.affinity else None
+        self._affinity = terms.required if terms else None
+        selecting = [keys_of(one) for one in (*self.volumes.values(), *([self._affinity] if self._affinity else ()))]
+        labels = frozenset(pod.spec.node_selector).union(*selecting)
+        self._counted_by = counted_by(pod)
+        asked = NodeQuestion(tuple(sorted(labels)), tuple(sorted(self._counted_by)), tuple(sorted(self.needs)))
+        self._groups = around.alike(asked)
+        self._between = BetweenPods(pod, around, self._groups)
+        self._ports = host_ports(pod)
+
+    def situations(self) -> list[NodeSituation]:
+        """Return all nodes with everything that keeps the pod off them now; with those that it may not use at all, only why."""
+        found = []
+        for group in self._groups:
+            obstacles = self.when_empty(group[0])
+            each = {obstacles: list(group)} if _is_foreign(obstacles) else self._now(group, obstacles)
+            found += [NodeSituation(nodes, some, frozenset([one.kind for one in some])) for some, nodes in each.items()]
+        return found
+
+    def when_empty(self, node: Node, own: ResourceAmounts = _NOTHING) -> tuple[Obstacle, ...]:
+        """Return what keeps the pod off the node while nothing runs there but `own`, the pods that belong to it."""
+        obstacles = tuple(self._judge(node))
+        return (*obstacles, *self._full(self._checked(node, obstacles), own, own)) if own else obstacles
+
+    def _now(self, group: Sequence[Node], empty: tuple[Obstacle, ...]) -> dict[tuple[Obstacle, ...], list[Node]]:
+        """Return nodes that are alike by what keeps the pod off each now. Those on which the same is taken are judged once."""
+        checked, room, between = self._checked(group[0], empty), self.around.room, self._between
+        names = [name for name, _, _ in checked]
+        alike: dict[_Taken, list[Node]] = {}
+        for node in group:
+            name = node.metadata.name
+            beside: tuple[tuple[Kind, str], ...] = between.obstacles(node)
+            if self._ports:
+                beside = (*self._taken_ports(name), *beside)
+            key = tuple(map(room.requested(name).get, names)), tuple(map(room.own(name).get, names)), beside
+            nodes = alike.get(key)
+            if nodes is None:
+                alike[key] = [node]
+            else:
+                nodes.append(node)
+        found: dict[tuple[Obstacle, ...], list[Node]] = {}
+        for (_, _, beside), nodes in alike.items():
+            name = nodes[0].metadata.name
+            full = self._full(checked, room.requested(name), room.own(name))
+            obstacles = (*empty, *full, *(Obstacle(kind, subject) for kind, subject in beside))
+            found.setdefault(obstacles, []).extend(nodes)
+        return found
+
+    def _checked(self, node: Node, empty: Sequence[Obstacle]) -> list[tuple[str, int, int]]:
+        """Return the resources that may be short: name, need and size. What never fits is not full besides."""
+        size, small = (
+            resource_amounts(node.status.allocatable),
+            {one.subject for one in empty if one.kind == "too_small"},
+        )
+        return [(name, amount, size.get(name, 0)) for name, amount in self.needs.items() if name not in small]
+
+    def _judge(self, node: Node) -> Iterator[Obstacle]:
+        spec, labels = self.pod.spec, node.metadata.labels
+        for key, value in spec.node_selector.items():
+            if labels.get(key) != value:
+                yield (
+                    Obstacle("pool", value) if key == self.around.pool_label else Obstacle("selector", f"{key}={value}")
+                )
+        if self._affinity is not None and not matches_terms(self._affinity, node):
+            yield Obstacle("affinity", in_words(self._affinity))
+        yield from (Obstacle("label", key) for key in self._counted_by if key not in labels)
+        yield from self._state(node)
+        size = resource_amounts(node.status.allocatable)
+        for name, amount in self.needs.items():
+            if amount > size.get(name, 0):
+                yield Obstacle("too_small", name, size.get(name, 0))
+        for words, terms in self.volumes.items():
+            if not matches_terms(terms, node):
+                yield Obstacle("volume", words)
+
+    def _state(self, node: Node) -> Iterator[Obstacle]:
+        """Yield the taints that nothing tolerates, and those that Kubernetes sets a moment after the node's state."""
+        is_told = any(taint.key == _UNREACHABLE for taint in node.spec.taints)
+        unready = (_NOT_READY,) if is_unready(node) and not is_told else ()
+        implied = ((_CORDON,) if node.spec.unschedulable else ()) + unready
+        seen = set()
+        for taint in untolerated((*node.spec.taints, *implied), self.pod.spec.tolerations):
+            kind, subject = _STATES.get(taint.key, ("taint", _taint_words(taint)))
+            if (kind, subject) not in seen:
+                seen.add((kind, subject))
+                yield Obstacle(kind, subject)
+
+    def _full(
+        self, checked: Iterable[tuple[str, int, int]], taken: ResourceAmounts, own: ResourceAmounts
+    ) -> Iterator[Obstacle]:
+        """Yield the resources that are short now: for ever when the node's own pods, which never leave it, take too much."""
+        for name, amount, size in checked:
+            free = size - taken.get(name, 0)
+            if amount <= free:
+                continue
+            left = size - own.get(name, 0)
+            if amount > left:
+                yield Obstacle("too_small", name, left, beside_own=True)
+            else:
+                yield Obstacle("full", name, size, max(0, free))
+
+    def own_take_its_port(self, node: Node) -> bool:
+        """Return whether a pod that belongs to the node has a port that this pod needs."""
+        return bool(self._ports) and any(self._taken_ports(node.metadata.name, own_only=True))
+
+    def _taken_ports(self, node_name: str, *, own_only: bool = False) -> Iterator[tuple[Kind, str]]:
+        beside = [one for one in self.around.pods_on(node_name) if holds_a_node(one) and (is_own(one) or not own_only)]
+        taken = [port for pod in beside for port in host_ports(pod)]
+        for port in self._ports:
+            if any(_clash(port, other) for other in taken):
+                yield "port", str(port.host_port)
+
+
+def _is_foreign(obstacles: Iterable[Obstacle]) -> bool:
+    return any(one.kind in FOREIGN for one in obstacles)
+
+
+def host_ports(pod: Pod) -> tuple[ContainerPort, ...]:
+    """Return the ports of the node that the pod takes, its sidecars' included."""
+    sidecars = (one for one in pod.spec.init_containers if one.restart_policy == "Always")
+    return tuple(port for container in (*pod.spec.containers, *sidecars) for port in container.ports)
+
+
+def _clash(one: ContainerPort, other: ContainerPort) -> bool:
+    anywhere = {"", "0.0.0.0"}
+    same_address = one.host_ip == other.host_ip or one.host_ip in anywhere or other.host_ip in anywhere
+    return one.host_port == other.host_port and one.protocol == other.protocol and same_address
+
+
+def _taint_words(taint: Taint) -> str:
+    return f"{taint.key}={taint.value}" if taint.value else taint.key

@@ -1,0 +1,191 @@
+"""Puts the nodes of a pod's placement into a few rows: how many, some names, what keeps it off, and for how long."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+from heapq import nsmallest
+
+from grid.diagnosis.diagnosis import EvidenceRow, Lasting
+from grid.diagnosis.placement.obstacles import FOREIGN, NodeSituation, Obstacle, Placement
+from grid.diagnosis.requests import holds_a_node
+from grid.diagnosis.resources import PODS, ResourceAmounts, requested_amounts, resource_amounts
+from grid.kube.objects import Node, Pod
+from grid.quantity import format_bytes, format_cores
+from grid.wording import listed, plural
+
+_NAMED = 3
+_ROWS = 8
+_HOLDERS = 2
+_NOTHING = {"cpu": "no core", "ephemeral-storage": "no disk", PODS: "no pod"}
+
+
+def count(group: Iterable[NodeSituation]) -> int:
+    """Return the number of nodes."""
+    return sum(len(one.nodes) for one in group)
+
+
+def names(group: Iterable[NodeSituation], most: int = _NAMED) -> tuple[str, ...]:
+    """Return the names of the first nodes."""
+    return tuple(nsmallest(most, [node.metadata.name for one in group for node in one.nodes]))
+
+
+def amount_words(resource: str, amount: int) -> str:
+    """Return "2 cores", "32 GiB of memory", "1 GPU", "2 example.com/fpga"."""
+    if not amount:
+        return _NOTHING.get(resource) or ("no GPU" if resource.endswith("/gpu") else f"no {resource}")
+    if resource == "cpu":
+        return "1 core" if amount == 1000 else f"{format_cores(amount)} cores"
+    if resource in ("memory", "ephemeral-storage"):
+        return f"{format_bytes(amount)} of {'memory' if resource == 'memory' else 'disk'}"
+    if resource.startswith("hugepages-"):
+        return f"{format_bytes(amount)} of {resource}"
+    if resource == PODS:
+        return plural(amount, "pod")
+    return plural(amount, "GPU") if resource.endswith("/gpu") else f"{amount:,} {resource}"
+
+
+def compared(has: Mapping[str, int], needs: ResourceAmounts) -> tuple[str, str]:
+    """Return both sides in words; where rounding makes them equal, the need is "a little more"."""
+    pairs = [(amount_words(name, has[name]), amount_words(name, needs[name])) for name in has]
+    return (
+        listed(mine for mine, _ in pairs),
+        listed(f"a little more than {mine}" if mine == need else need for mine, need in pairs),
+    )
+
+
+def table(placement: Placement, situations: Iterable[NodeSituation]) -> tuple[EvidenceRow, ...]:
+    """Return the rows: the pod's own nodes first, the largest first, nodes that it cannot use at all last."""
+    groups: dict[tuple[tuple[str, str], ...], list[NodeSituation]] = {}
+    for one in situations:
+        groups.setdefault(_alike(one), []).append(one)
+    ordered = sorted(groups.values(), key=lambda group: (_is_foreign(group[0]), -count(group)))
+    rows = [_row(placement, group) for group in ordered[:_ROWS]]
+    rest = [one for group in ordered[_ROWS:] for one in group]
+    if rest:
+        rows.append(EvidenceRow(count(rest), names(rest), "other reasons like these", _lasting(rest[0].obstacles)))
+    return tuple(rows)
+
+
+def _alike(one: NodeSituation) -> tuple[tuple[str, str], ...]:
+    """Nodes of several other pools are one row."""
+    if _is_foreign(one):
+        return next(((each.kind, each.subject),) for each in one.obstacles if each.kind in FOREIGN)
+    return tuple([(each.kind, each.subject) for each in one.obstacles])
+
+
+def _is_foreign(one: NodeSituation) -> bool:
+    return not FOREIGN.isdisjoint(one.kinds)
+
+
+def _row(placement: Placement, group: Sequence[NodeSituation]) -> EvidenceRow:
+    first, nodes, named = group[0], count(group), names(group)
+    if not first.obstacles:
+        return EvidenceRow(nodes, named, "has room for this", "for_now")
+    if _is_foreign(first):
+        what = "; ".join(
+            dict.fromkeys(_foreign_words(placement, one) for one in first.obstacles if one.kind in FOREIGN)
+        )
+        return EvidenceRow(nodes, named, what, "decision")
+    parts = [*_state_words(first), *_size_words(placement, group), *_between_words(first)]
+    lasting, until = _lasting(first.obstacles), None
+    if first.kinds <= {"full"}:
+        parts[-1] += _holders(placement, named)
+        until = _until(placement, group, named)
+    return EvidenceRow(nodes, named, "; ".join(parts), lasting, until)
+
+
+def _lasting(obstacles: Sequence[Obstacle]) -> Lasting:
+    """Return the longest: what is for ever, then what somebody decided."""
+    lasting = {one.lasting for one in obstacles}
+    return "always" if "always" in lasting else "decision" if "decision" in lasting else "for_now"
+
+
+def _foreign_words(placement: Placement, one: Obstacle) -> str:
+    return {
+        "pool": f"not of the pool {one.subject}",
+        "selector": f"not {one.subject}",
+        "affinity": f"not {one.subject}",
+        "label": f"no label {one.subject}",
+        "control_plane": "of the control plane",
+    }[one.kind]
+
+
+def _state_words(one: NodeSituation) -> list[str]:
+    return [
+        f"taint {obstacle.subject}" if obstacle.kind == "taint" else obstacle.subject
+        for obstacle in one.obstacles
+        if obstacle.kind in ("cordon", "leaving", "not_ready", "taint")
+    ]
+
+
+def _size_words(placement: Placement, group: Sequence[NodeSituation]) -> list[str]:
+    """Compare with the most that a node of the row has, or has free."""
+    parts = []
+    small, free = most(group, "too_small"), most(group, "full")
+    beside_own = any(obstacle.beside_own for one in group for obstacle in one.obstacles)
+    varied = "at most " if any(one.obstacles != group[0].obstacles for one in group) else ""
+    if small:
+        has, needs = compared(small, placement.needs)
+        left = " beside the node's own pods" if beside_own else ""
+        parts.append(f"too small: has {varied}{has}{left}, but {needs} needed")
+    if PODS in free:
+        parts.append("full: runs as many pods as it may")
+        free = {name: amount for name, amount in free.items() if name != PODS}
+    if free:
+        has, needs = compared(free, placement.needs)
+        parts.append(f"full: {varied}{has} free, but {needs} needed")
+    return parts
+
+
+def most(group: Iterable[NodeSituation], kind: str) -> dict[str, int]:
+    """Return the most of each resource that a node has and that is not enough: of the empty node, or of what is free now."""
+    found: dict[str, int] = {}
+    for one in group:
+        for obstacle in one.obstacles:
+            if obstacle.kind == kind:
+                amount = obstacle.size if kind == "too_small" else obstacle.free
+                found[obstacle.subject] = max(found.get(obstacle.subject, 0), amount)
+    return found
+
+
+def _between_words(one: NodeSituation) -> list[str]:
+    words = {
+        "port": "port {} is taken",
+        "apart": "runs {}",
+        "beside": "runs nothing with {}, which this must be beside",
+        "spread": "has its share already, spread over {}",
+        "volume": "cannot reach {}",
+    }
+    return [words[obstacle.kind].format(obstacle.subject) for obstacle in one.obstacles if obstacle.kind in words]
+
+
+def _holders(placement: Placement, named: Iterable[str]) -> str:
+    """Return who runs on the nodes that the row names."""
+    around = placement.around
+    pods = [pod for name in named for pod in around.pods_on(name) if holds_a_node(pod)]
+    known = list(dict.fromkeys(words for words in map(around.holder, pods) if words))
+    if not known:
+        return ""
+    shown, more = known[:_HOLDERS], len(known) - _HOLDERS
+    return f"; taken by {listed([*shown, f'{more:,} more'] if more > 0 else shown)}"
+
+
+def _until(placement: Placement, group: Iterable[NodeSituation], named: Collection[str]) -> datetime | None:
+    """Return when one of the named nodes has room at the latest; None when what runs there may go on for ever."""
+    ends = [_room_on(placement, node) for one in group for node in one.nodes if node.metadata.name in named]
+    return min((end for end in ends if end is not None), default=None)
+
+
+def _room_on(placement: Placement, node: Node) -> datetime | None:
+    around = placement.around
+    taken, size = around.room.requested(node.metadata.name), resource_amounts(node.status.allocatable)
+    missing = {name: amount + taken.get(name, 0) - size.get(name, 0) for name, amount in placement.needs.items()}
+    ending: list[tuple[datetime, Pod]] = []
+    for pod in around.pods_on(node.metadata.name):
+        end = around.ends(pod) if holds_a_node(pod) else None
+        if end is not None:
+            ending.append((end, pod))
+    for end, pod in sorted(ending, key=lambda pair: pair[0]):
+        missing = {name: amount - requested_amounts(pod).get(name, 0) for name, amount in missing.items()}
+        if all(amount <= 0 for amount in missing.values()):
+            return end
+    return None

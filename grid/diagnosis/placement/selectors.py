@@ -1,0 +1,101 @@
+"""Label selectors and node selectors: whether they match, as Kubernetes compares, and how a person reads them."""
+
+from collections.abc import Mapping, Sequence
+
+from grid.kube.constraints import LabelSelector, NodeSelectorTerm, NodeTerms, SelectorRequirement
+from grid.kube.objects import Node
+
+
+def matches_labels(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
+    """Return True when the selector matches; None matches nothing, an empty one matches everything."""
+    if selector is None:
+        return False
+    if selector.match_labels and not selector.match_labels.items() <= labels.items():
+        return False
+    return not selector.match_expressions or all(_matches(one, labels) for one in selector.match_expressions)
+
+
+def matches_terms(terms: NodeTerms, node: Node) -> bool:
+    """Return True when the node matches one of the alternatives."""
+    return any(_matches_term(term, node) for term in terms.node_selector_terms or ())
+
+
+def keys_of(terms: NodeTerms) -> frozenset[str]:
+    """Return the labels that decide; "" stands for the node's name."""
+    labels = {one.key for term in terms.node_selector_terms or () for one in term.match_expressions or ()}
+    by_name = any(term.match_fields for term in terms.node_selector_terms or ())
+    return frozenset(labels | {""} if by_name else labels)
+
+
+def in_words(terms: NodeTerms) -> str:
+    """Return the alternatives: "zone z2 or z3, or a label disk"."""
+    each = [
+        " and ".join([*map(_words, term.match_expressions or ()), *map(_field_words, term.match_fields or ())])
+        for term in terms.node_selector_terms or ()
+    ]
+    return ", or ".join(one or "nothing" for one in each) or "nothing"
+
+
+def selector_in_words(selector: LabelSelector | None) -> str:
+    if selector is None:
+        return "nothing"
+    labels = [f"{key}={value}" for key, value in (selector.match_labels or {}).items()]
+    return ", ".join([*labels, *map(_words, selector.match_expressions or ())]) or "any labels"
+
+
+def _matches_term(term: NodeSelectorTerm, node: Node) -> bool:
+    """A term without any requirement matches no node."""
+    if not term.match_expressions and not term.match_fields:
+        return False
+    name = {"metadata.name": node.metadata.name}
+    return all(_matches(one, node.metadata.labels) for one in term.match_expressions or ()) and all(
+        _matches(one, name) for one in term.match_fields or ()
+    )
+
+
+def _matches(requirement: SelectorRequirement, labels: Mapping[str, str]) -> bool:
+    value, values = labels.get(requirement.key), requirement.values or ()
+    match requirement.operator:
+        case "In":
+            return value is not None and value in values
+        case "NotIn":
+            return value is None or value not in values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case "Gt":
+            return _compare(value, values) > 0
+        case "Lt":
+            return _compare(value, values) < 0
+        case _:
+            return False
+
+
+def _compare(value: str | None, values: Sequence[str]) -> int:
+    """Return the sign of the difference; 0, which satisfies neither Gt nor Lt, when one is no whole number."""
+    try:
+        return int(value or "") - int(values[0])
+    except (ValueError, IndexError):
+        return 0
+
+
+def _words(requirement: SelectorRequirement) -> str:
+    key, values = requirement.key, " or ".join(requirement.values or ())
+    match requirement.operator:
+        case "In":
+            return f"{key}={values}"
+        case "NotIn":
+            return f"{key} other than {values}"
+        case "Exists":
+            return f"a label {key}"
+        case "DoesNotExist":
+            return f"no label {key}"
+        case "Gt" | "Lt":
+            return f"{key} {'above' if requirement.operator == 'Gt' else 'below'} {values}"
+        case _:
+            return f"{key} {requirement.operator} {values}"
+
+
+def _field_words(requirement: SelectorRequirement) -> str:
+    return _words(requirement).replace("metadata.name=", "the name ").replace("metadata.name", "a name")

@@ -1,0 +1,83 @@
+"""The claims of a pod without a node: whether each has a volume, and from which nodes that can be reached."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from grid.diagnosis.claims import OURS, claim_words
+from grid.diagnosis.diagnosis import Diagnosis, quoted
+from grid.diagnosis.held import is_settled
+from grid.diagnosis.placement.surroundings import Surroundings
+from grid.kube.constraints import NodeTerms
+from grid.kube.objects import Pod, VolumeClaim
+
+_NO_VOLUME = "didn't find available persistent volumes to bind"
+
+
+@dataclass(frozen=True, slots=True)
+class UsedClaim:
+    """A claim that a pod uses; `claim` is None when it does not exist."""
+
+    name: str
+    words: str
+    is_ephemeral: bool
+    claim: VolumeClaim | None
+
+
+def reachable_from(pod: Pod, around: Surroundings) -> dict[str, NodeTerms]:
+    """Return where the pod's volumes can be reached, by what they are in words; without those for which no place is known."""
+    found = {}
+    for used in _used(pod, around):
+        volume = (around.volumes or {}).get(used.claim.spec.volume_name) if used.claim else None
+        affinity = volume.spec.node_affinity if volume else None
+        if affinity is not None and affinity.required is not None:
+            found[used.words] = affinity.required
+    return found
+
+
+def explain_claims(pod: Pod, around: Surroundings, said: str, *, now: datetime) -> Diagnosis | None:
+    """Explain the first claim that keeps the pod from every node; None when none does, or when the claims are not known.
+
+    A claim without a volume is no reason by itself: some get their volume when the pod gets its node. The scheduler says when it is one.
+    """
+    unbound = "unbound immediate PersistentVolumeClaims" in said or _NO_VOLUME in said
+    for used in _used(pod, around):
+        sentence = _problem(used, unbound=unbound, none_available=_NO_VOLUME in said)
+        if not sentence:
+            continue
+        waits = not is_settled(pod, now) and (used.claim is not None or used.is_ephemeral)
+        if waits:
+            step = "Nothing to do: it is being made."
+            return Diagnosis("volume", sentence, "wait", "", step, quoted(said), link="project", is_normal=True)
+        step = "Ask your admin to look at the volume claim and its storage class."
+        return Diagnosis("volume", sentence, "problem", "admin", step, quoted(said), link="project", is_normal=False)
+    return None
+
+
+def _problem(used: UsedClaim, *, unbound: bool, none_available: bool) -> str:
+    words = used.words[0].upper() + used.words[1:]
+    be = "have" if used.words in OURS.values() else "has"
+    claim = used.claim
+    if claim is None:
+        if used.is_ephemeral:
+            return f"{words} is not made yet: there is no claim {used.name}."
+        return f"{words} cannot be used: the volume claim {used.name} does not exist." if be == "have" else (
+            f"{words} does not exist."
+        )  # fmt: skip
+    if claim.metadata.deletion_timestamp is not None:
+        return f"{words} cannot be used: the volume claim {used.name} is being deleted."
+    if claim.status.phase == "Lost":
+        return f"{words} {be} lost the volume {claim.spec.volume_name}, which no longer exists."
+    if not claim.spec.volume_name and unbound:
+        named = f" (storage class {claim.spec.storage_class_name})" if claim.spec.storage_class_name else ""
+        return f"{words} {be} no volume{' that a node could reach' if none_available else ' yet'}{named}."
+    return ""
+
+
+def _used(pod: Pod, around: Surroundings) -> Iterator[UsedClaim]:
+    if around.claims is None:
+        return
+    for volume in pod.spec.volumes:
+        name = volume.claim_of(pod.metadata.name)
+        claim = around.claims.get(f"{pod.metadata.namespace}/{name}")
+        yield UsedClaim(name, claim_words(volume, name), volume.ephemeral is not None, claim)

@@ -1,0 +1,60 @@
+"""The node pools as a launch sees them: what each node has free now, and what it offers beside the pods that run on every node; pure."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from grid.diagnosis.launchfit import AlikeNodes, LaunchPool
+from grid.diagnosis.places import lasting_taints, takes_pods
+from grid.diagnosis.resources import ResourceAmounts, resource_amounts
+from grid.diagnosis.room import NodeRoom
+from grid.kube.objects import Node, Taint
+from grid.watch.pools import NodeGroup
+
+
+@dataclass(slots=True)
+class _Alike:
+    """Nodes of one shape and with the same taints: how many have what left, and the least that the own pods of one take of it: a pod that
+    is on some nodes only must not make a tier too large."""
+
+    offered: ResourceAmounts
+    taints: tuple[Taint, ...]
+    own: ResourceAmounts
+    left: Counter[tuple[tuple[tuple[str, int], ...], bool]] = field(default_factory=Counter)
+
+
+class RoomTally:
+    """Counts the nodes of a pool, one after the other, so that a caller with thousands of nodes can pause in between.
+
+    `room` has the sums of each node.
+    """
+
+    def __init__(self, room: NodeRoom) -> None:
+        self._room = room
+        self._shapes: dict[tuple[int, tuple[Taint, ...]], _Alike] = {}
+
+    def count(self, node: Node) -> None:
+        offered, name = resource_amounts(node.status.allocatable), node.metadata.name
+        own = self._room.own(name)
+        taints = lasting_taints(node)
+        shape = (id(offered), taints)  # one and the same object for equal nodes
+        alike = self._shapes.get(shape)
+        if alike is None:
+            alike = self._shapes[shape] = _Alike(offered, taints, own)
+        elif own != alike.own:
+            alike.own = {name: min(amount, own.get(name, 0)) for name, amount in alike.own.items()}
+        alike.left[tuple(self._room.requested(name).items()), takes_pods(node)] += 1
+
+    def state(self, name: str, group: NodeGroup | None) -> LaunchPool:
+        """Return the state of the pool of that name, of which `group` is the node group."""
+        found: list[AlikeNodes] = []
+        for alike in self._shapes.values():
+            empty = _minus(alike.offered, alike.own)
+            found += [
+                AlikeNodes(_minus(alike.offered, dict(taken)), empty, count, alike.taints, takes_pods)
+                for (taken, takes_pods), count in alike.left.items()
+            ]
+        return LaunchPool(name, tuple(found), group.maximum if group else 0)
+
+
+def _minus(offered: ResourceAmounts, taken: ResourceAmounts) -> ResourceAmounts:
+    return {name: amount - taken.get(name, 0) for name, amount in offered.items()}

@@ -1,0 +1,116 @@
+"""Explains why the API server refused to create an object: a quota, a limit range, pod security or a webhook of the cluster; pure."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from grid.diagnosis.shortages import is_more, spent
+
+_QUOTA = re.compile(r"exceeded quota: ([^,]+), requested: (.+?), used: (.+?), limited: (.+)")
+_MUST_SPECIFY = re.compile(r"failed quota: ([^:]+): must specify (.+)")
+_RANGE = re.compile(
+    r"(maximum|minimum) (\S+) usage per (Container|Pod) is (\S+?)(?:, but (request|limit) is (\S+?))?\.?(?=[\],]|$)"
+)
+_RATIO = re.compile(
+    r"(\S+) max limit to request ratio per (Container|Pod) is (\S+), but provided ratio is (\S+?)\.?(?=[\],]|$)"
+)
+_POD_SECURITY = re.compile(r'violates PodSecurity "([^"]+)": (.+)')
+_WEBHOOK = re.compile(r'admission webhook "([^"]+)" denied the request:? ?(.*)', re.DOTALL)
+_RIGHTS = re.compile(r'User "[^"]*" cannot (\w+) resource "([^"]+)"')
+_LONGEST = 200
+
+
+@dataclass(frozen=True, slots=True)
+class RefusalReason:
+    """The reason in words and what to do; `for_good` when trying again without a change is useless."""
+
+    code: str
+    sentence: str
+    next_step: str
+    for_good: bool = True
+
+
+def explain_refusal(message: str) -> RefusalReason | None:
+    """Explain the API server's message; None when it is of no known form."""
+    for pattern, explain in _KNOWN:
+        match = pattern.search(message)
+        if match is not None:
+            return explain(match)
+    return None
+
+
+def _quota(match: re.Match[str]) -> RefusalReason:
+    name, requested, used, limited = match.groups()
+    asked, taken, hard = _pairs(requested), _pairs(used), _pairs(limited)
+    parts = [
+        spent(resource, hard[resource], taken.get(resource, "0"), asked[resource])
+        for resource in asked
+        if resource in hard
+    ]
+    if not parts:
+        parts = [f"requested {requested}, used {used}, limited {limited}"]
+    never = [resource for resource in asked if resource in hard and is_more(resource, asked[resource], hard[resource])]
+    if never:
+        sentence = f"The quota “{name}” of the namespace is too small for it, even with nothing else there: {'; '.join(parts)}."
+        return RefusalReason(
+            "quota", sentence, "Choose a smaller tier, or ask an admin of the cluster to raise the quota."
+        )
+    sentence = f"The quota “{name}” of the namespace is used up: {'; '.join(parts)}."
+    step = "It starts when something else in the namespace ends; an admin of the cluster can raise the quota."
+    return RefusalReason("quota", sentence, step, for_good=False)
+
+
+def _must_specify(match: re.Match[str]) -> RefusalReason:
+    sentence = f"The quota “{match[1]}” of the namespace takes only pods that say their {match[2].split(' for:')[0].rstrip('.')}."
+    return RefusalReason("quota", sentence, "Ask an admin to complete the tier, or to change the quota.")
+
+
+def _range(match: re.Match[str]) -> RefusalReason:
+    bound, resource, kind, most, what, asked = match.groups()
+    allowed = "at most" if bound == "maximum" else "at least"
+    asks = f", and the {what} is {asked}" if what else ""
+    sentence = f"A limit range of the namespace allows {allowed} {most} of {resource} for a {kind.lower()}{asks}."
+    return RefusalReason("limit_range", sentence, "Choose another tier, or ask an admin of the cluster to change it.")
+
+
+def _ratio(match: re.Match[str]) -> RefusalReason:
+    sentence = (
+        f"A limit range of the namespace allows a limit of {match[1]} of at most {match[3]} times the request, and the tier's is "
+        f"{match[4]} times."
+    )
+    return RefusalReason("limit_range", sentence, "Choose another tier, or ask an admin of the cluster to change it.")
+
+
+def _pod_security(match: re.Match[str]) -> RefusalReason:
+    sentence = f"Pod security of the namespace ({match[1]}) forbids it: {_short(match[2])}"
+    return RefusalReason("pod_security", sentence, "Ask an admin of the cluster.")
+
+
+def _webhook(match: re.Match[str]) -> RefusalReason:
+    said = f": {_short(match[2])}" if match[2].strip() else "."
+    return RefusalReason("webhook", f"The cluster's rule {match[1]} forbids it{said}", "Ask an admin of the cluster.")
+
+
+def _rights(match: re.Match[str]) -> RefusalReason:
+    sentence = f"Compute Grid may not {match[1]} {match[2]} in the namespace."
+    return RefusalReason("rights", sentence, "Ask an admin of the cluster to apply deploy/access.yaml again.")
+
+
+_KNOWN: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], RefusalReason]], ...] = (
+    (_QUOTA, _quota),
+    (_MUST_SPECIFY, _must_specify),
+    (_POD_SECURITY, _pod_security),
+    (_WEBHOOK, _webhook),
+    (_RANGE, _range),
+    (_RATIO, _ratio),
+    (_RIGHTS, _rights),
+)
+
+
+def _pairs(text: str) -> dict[str, str]:
+    return dict(part.split("=", 1) for part in text.split(",") if "=" in part)
+
+
+def _short(text: str) -> str:
+    one_line = " ".join(text.split())
+    return one_line if len(one_line) <= _LONGEST else f"{one_line[: _LONGEST - 1]}…"

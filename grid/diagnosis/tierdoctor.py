@@ -1,0 +1,234 @@
+"""Tells how a hardware tier fits the nodes of its pool: places on each shape of node, what stays unused, what rules a node out, and which
+size would pack better; pure, and never a reason to refuse a tier.
+
+Each node is taken as otherwise empty, with its own pods on it (see `nodeshapes`), and filled with executions of this tier alone.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from grid.diagnosis.diagnosis import Diagnosis
+from grid.diagnosis.nodeshapes import NodeShape, PoolShapes, Room
+from grid.diagnosis.places import taint_text, untolerated
+from grid.kube.objects import Taint, Toleration
+from grid.quantity import format_bytes, format_cores
+from grid.wording import listed, plural
+
+CPU, MEMORY = "cpu", "memory"
+_BYTES = {MEMORY: "memory", "ephemeral-storage": "disk"}
+# Some nodes do not tell these; then they are not judged.
+_MAY_BE_UNKNOWN = frozenset({"pods", "ephemeral-storage"})
+MOST_CUT = 4  # a size is cut by a fourth at most to get one more place: beyond that it is another tier
+_WORTH = 10  # a tenth of a node unused is worth a word
+MOST_PLACES = 16  # beyond so many places a node is packed well enough by any size
+
+
+@dataclass(frozen=True, slots=True)
+class TierRequest:
+    """What one execution on a tier requests of its node, and what it tolerates. `requests` counts the pod itself as `pods`."""
+
+    pool: str
+    requests: Room
+    tolerations: tuple[Toleration, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """A shape of node filled with executions of one tier. `binding` names the resources that allow no further place; `left` is what then
+    stays unused; `untolerated` are the taints that keep the tier off."""
+
+    shape: NodeShape
+    places: int
+    binding: tuple[str, ...]
+    left: Room
+    untolerated: tuple[Taint, ...]
+
+    @property
+    def takes(self) -> int:
+        """The places on a node of this shape that an execution really gets: none behind a taint."""
+        return 0 if self.untolerated else self.places
+
+    @property
+    def wastes(self) -> tuple[str, ...]:
+        """The resources of which a tenth of the node or more stays unused, and GPUs of which any does."""
+        free = self.shape.free
+        return tuple(
+            name
+            for name, amount in self.left.items()
+            if amount > 0 and (is_gpu(name) or (name in (CPU, MEMORY) and amount * _WORTH >= free[name]))
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """A size that packs the node better: `more` places with less, or the same places with the node used `full`."""
+
+    kind: Literal["more", "full"]
+    requests: Room
+    places: int
+
+
+@dataclass(frozen=True, slots=True)
+class TierFit:
+    """The doctor's finding. `packings` are of all shapes; `best` is the one that advice is about; `problem` is None when an execution
+    finds a place on some node when it is empty."""
+
+    request: TierRequest
+    packings: tuple[Packing, ...]
+    best: Packing | None
+    problem: Diagnosis | None
+    suggestions: tuple[Suggestion, ...]
+
+
+def examine(request: TierRequest, pool: PoolShapes) -> TierFit:
+    packings = tuple(pack(request, shape) for shape in pool.shapes)
+    usable = [one for one in packings if one.takes and one.shape.nodes]
+    best = max(usable, key=lambda one: one.shape.nodes, default=None)
+    problem = None if best is not None else _problem(request, pool, packings)
+    return TierFit(request, packings, best, problem, suggestions(request, best) if best is not None else ())
+
+
+def pack(request: TierRequest, shape: NodeShape) -> Packing:
+    free = shape.free
+    judged = {name: amount for name, amount in request.requests.items() if amount > 0 and _is_told(name, free)}
+    shares = {name: free.get(name, 0) // amount for name, amount in judged.items()}
+    places = min(shares.values(), default=1)
+    binding = tuple(name for name, share in shares.items() if share == places)
+    left = {name: amount - places * request.requests.get(name, 0) for name, amount in free.items()}
+    return Packing(shape, places, binding, left, tuple(untolerated(shape.taints, request.tolerations)))
+
+
+def suggestions(request: TierRequest, packing: Packing) -> tuple[Suggestion, ...]:
+    """Return sizes that pack this shape better: one more place first, then the node used fully with the same places. A node that is used
+    nearly fully needs no advice."""
+    if not packing.places or packing.places > MOST_PLACES or not packing.wastes:
+        return ()
+    found = []
+    if (cut := _cut(request.requests, packing)) is not None:
+        more = pack(replace(request, requests=cut), packing.shape).places  # rounding may make room for still another
+        found.append(Suggestion("more", cut, more))
+    if (grown := _grown(request.requests, packing)) is not None:
+        found.append(Suggestion("full", grown, packing.places))
+    return tuple(found)
+
+
+def _cut(requests: Room, packing: Packing) -> dict[str, int] | None:
+    """Return the size of which one more fits the node, cut where it has to be; None when that is more than a fourth, or no size."""
+    free, places, smaller = packing.shape.free, packing.places + 1, dict(requests)
+    for name, amount in requests.items():
+        if not _is_told(name, free) or amount * places <= free.get(name, 0):
+            continue
+        share = rounded(name, free[name] // places) if name in (CPU, MEMORY) and name in free else 0
+        if (amount - share) * MOST_CUT > amount:
+            return None
+        smaller[name] = share
+    return smaller
+
+
+def _grown(requests: Room, packing: Packing) -> dict[str, int] | None:
+    """Return the size that shares the node's CPU and memory among the same places; None when little of it stays unused anyway."""
+    free, larger = packing.shape.free, dict(requests)
+    for name in packing.wastes:
+        if name in (CPU, MEMORY) and requests.get(name, 0) > 0:
+            larger[name] = max(requests[name], rounded(name, free[name] // packing.places))
+    return larger if larger != requests else None
+
+
+def rounded(name: str, amount: int) -> int:
+    """Return the amount rounded down to what a person would type: quarters of a core, halves of a GiB, finer below one.
+    So the words of it say exactly that amount."""
+    whole, coarse, fine = (1000, 250, 50) if name == CPU else (2**30, 2**29, 2**26)
+    step = coarse if amount >= whole else fine
+    return amount // step * step
+
+
+def is_gpu(name: str) -> bool:
+    return name.endswith("/gpu")
+
+
+def words(room: Mapping[str, int], names: Iterable[str]) -> str:
+    """Return the named amounts in words: "2 cores and 3.5 GiB of memory"; "" for none."""
+    parts = [_amount_words(name, room[name]) for name in names]
+    return listed(parts) if parts else ""
+
+
+def number(name: str, amount: int) -> str:
+    """Return the amount without the resource's name: "2", "3.5 GiB"."""
+    return format_cores(amount) if name == CPU else format_bytes(amount) if name in _BYTES else f"{amount:,}"
+
+
+def _amount_words(name: str, amount: int) -> str:
+    if name == CPU:
+        return f"{format_cores(amount)} {'core' if amount == 1000 else 'cores'}"
+    if name in _BYTES:
+        return f"{format_bytes(amount)} of {_BYTES[name]}"
+    if name == "pods":
+        return plural(amount, "pod")
+    return plural(amount, "GPU") if is_gpu(name) else f"{amount:,} {name}"
+
+
+def _is_told(name: str, free: Mapping[str, int]) -> bool:
+    return name in free or name not in _MAY_BE_UNKNOWN
+
+
+def _problem(request: TierRequest, pool: PoolShapes, packings: tuple[Packing, ...]) -> Diagnosis:
+    """Explain why no node of the pool that takes pods now takes an execution of the tier."""
+    if not packings:
+        return _without_nodes(pool)
+    large = [one for one in packings if one.places]
+    if not large:
+        return _too_large(request, pool, packings)
+    if kept_off := [one for one in large if one.untolerated]:
+        taints = {taint_text(taint): None for one in kept_off for taint in one.untolerated}
+        if len(kept_off) == len(large):
+            return _tainted(pool, list(taints))
+    nodes = sum(one.shape.away for one in large if not one.untolerated)
+    are = "is" if nodes == 1 else "are all"
+    sentence = (
+        f"No node of the pool {pool.name} takes this tier now: {plural(nodes, 'node')} would have a place for it, "
+        f"and {are} cordoned, not ready or being removed."
+    )
+    return Diagnosis("away", sentence, "wait", "operator", "Ask an operator about these nodes.")
+
+
+def _without_nodes(pool: PoolShapes) -> Diagnosis:
+    """Explain a pool that has no node now, and whether it may get one."""
+    if pool.maximum > 0:
+        sentence = (
+            f"The pool {pool.name} has no node now; the autoscaler starts one when somebody launches on this tier "
+            f"(at most {plural(pool.maximum, 'node')}). Only then is it known whether the tier fits."
+        )
+        return Diagnosis("pool_empty", sentence, "wait", "", "Nothing to do if you know the size of its nodes.")
+    sentence = f"The pool {pool.name} has no node, and the autoscaler may not start one."
+    step = "Choose another pool, or ask an operator to add nodes; until then, what is launched on this tier waits."
+    return Diagnosis("no_nodes", sentence, "problem", "operator", step)
+
+
+def _tainted(pool: PoolShapes, taints: list[str]) -> Diagnosis:
+    has = "the taint" if len(taints) == 1 else "the taints"
+    sentence = (
+        f"No node of the pool {pool.name} takes this tier: the nodes that are large enough have {has} "
+        f"{listed(taints)}, which it does not tolerate."
+    )
+    step = f"Add {listed(taints)} to its tolerations, or choose another pool; until then, what is launched on it waits."
+    return Diagnosis("tainted", sentence, "problem", "admin", step)
+
+
+def _too_large(request: TierRequest, pool: PoolShapes, packings: tuple[Packing, ...]) -> Diagnosis:
+    short = []
+    beside = " left beside its own pods" if any(one.shape.own for one in packings) else ""
+    for name, asked in request.requests.items():
+        known = [one.shape.free for one in packings if _is_told(name, one.shape.free)]
+        most = max((free.get(name, 0) for free in known), default=asked)
+        if asked > most:
+            wants, has = _amount_words(name, asked), number(name, most)
+            wants = f"a little more than {wants}" if number(name, asked) == has else wants
+            short.append(f"it asks for {wants}, but the largest node has {has}{beside}")
+    together = words(request.requests, [name for name, amount in request.requests.items() if amount and name != "pods"])
+    reason = "; ".join(short) or f"none has {together} together"
+    sentence = f"No node of the pool {pool.name} is large enough for this tier, not even an empty one: {reason}."
+    step = (
+        "Make the tier smaller or choose another pool; until then, what is launched on it waits and ends as an error."
+    )
+    return Diagnosis("too_large", sentence, "problem", "admin", step)

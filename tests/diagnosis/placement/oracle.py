@@ -1,0 +1,165 @@
+"""A second opinion on placements, on raw objects and in the simplest code: for one node, every reason why a pod is not there.
+
+It shares nothing with `grid.diagnosis.placement`. Resources are whole numbers here: cores, GiB and GPUs.
+"""
+
+from typing import Any
+
+from grid.labels import NODE_POOL
+
+Raw = dict[str, Any]
+HEALTH = ("node.kubernetes.io/not-ready", "node.kubernetes.io/disk-pressure")
+CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
+
+
+def requests(pod: Raw) -> dict[str, int]:
+    asked: Raw = pod["spec"]["containers"][0]["resources"]["requests"]
+    return {name: int(text.removesuffix("Gi")) for name, text in asked.items()}
+
+
+def ports(pod: Raw) -> set[int]:
+    return {one["hostPort"] for one in pod["spec"]["containers"][0].get("ports", [])}
+
+
+def reasons(pod: Raw, node: Raw, nodes: list[Raw], pods: list[Raw], volumes: list[Raw]) -> set[str]:
+    """Return what would have to change for the pod to fit: "pool", "selector", "label", "control_plane", "cordon", "unready", "taint",
+    "small", "volume", "port", "full", "apart", "beside" or "spread"."""
+    return alone(pod, node, on(node, pods), volumes) | between(pod, node, nodes, pods)
+
+
+def on(node: Raw, pods: list[Raw]) -> list[Raw]:
+    here = [one for one in pods if one["spec"].get("nodeName") == node["metadata"]["name"]]
+    return [one for one in here if one["status"]["phase"] not in ("Succeeded", "Failed")]
+
+
+def alone(pod: Raw, node: Raw, here: list[Raw], volumes: list[Raw]) -> set[str]:
+    """Return the reasons that one node gives, with the pods that run `here`."""
+    labels, found = node["metadata"]["labels"], set()
+    for key, value in pod["spec"].get("nodeSelector", {}).items():
+        if labels.get(key) != value:
+            found.add("pool" if key == NODE_POOL else "selector")
+    if node["spec"].get("unschedulable"):
+        found.add("cordon")
+    if node["status"]["conditions"][0]["status"] != "True":
+        found.add("unready")
+    for taint in node["spec"].get("taints", []):
+        tolerated = any(
+            toleration.get("key") in (None, taint["key"])
+            and (toleration.get("operator") == "Exists" or toleration.get("value") == taint.get("value"))
+            and toleration.get("effect") in (None, taint["effect"])
+            for toleration in pod["spec"].get("tolerations", [])
+        )
+        if taint["effect"] != "PreferNoSchedule" and not tolerated:
+            kind = "unready" if taint["key"] in HEALTH else "taint"
+            found.add("control_plane" if taint["key"] == CONTROL_PLANE else kind)
+    if not all(reaches(labels, volume) for volume in volumes):
+        found.add("volume")
+    if any(key not in labels for key in needed_labels(pod)):
+        found.add("label")
+    return found | short_of(pod, node, here)
+
+
+def short_of(pod: Raw, node: Raw, here: list[Raw]) -> set[str]:
+    found = set()
+    own = [one for one in here if one["metadata"].get("ownerReferences")]
+    for name, amount in {**requests(pod), "pods": 1}.items():
+        size = int(node["status"]["allocatable"].get(name, "0").removesuffix("Gi"))
+        if amount + sum({**requests(one), "pods": 1}.get(name, 0) for one in own) > size:
+            found.add("small")
+        elif amount + sum({**requests(one), "pods": 1}.get(name, 0) for one in here) > size:
+            found.add("full")
+    if ports(pod) & {port for one in here for port in ports(one)}:
+        found.add("port")
+    return found
+
+
+def needed_labels(pod: Raw) -> list[str]:
+    return [one["topologyKey"] for one in [*terms(pod, "podAffinity"), *spread(pod)]]
+
+
+def between(pod: Raw, node: Raw, nodes: list[Raw], pods: list[Raw]) -> set[str]:
+    """Return the rules between pods that the pod would break on the node."""
+    found = set()
+    placed = [(other, place) for place in nodes for other in on(place, pods)]
+    for other, place in placed:
+        for one, another in ((pod, other), (other, pod)):
+            for term in terms(one, "podAntiAffinity"):
+                if selects(term, one, another) and same(term, node, place):
+                    found.add("apart")
+    beside = terms(pod, "podAffinity")
+    company = [place for other, place in placed if all(selects(term, pod, other) for term in beside)]
+    company = [place for place in company if any(term["topologyKey"] in labels_of(place) for term in beside)]
+    is_first = not company and all(selects(term, pod, pod) for term in beside)
+    if not is_first and any(not any(same(term, node, place) for place in company) for term in beside):
+        found.add("beside")
+    for rule in spread(pod):
+        key, counts = rule["topologyKey"], dict[str, int]()
+        for place in nodes:
+            if all(one["topologyKey"] in labels_of(place) for one in spread(pod)) and is_counted(rule, pod, place):
+                value = labels_of(place)[key]
+                alike = [one for one in on(place, pods) if is_of_group(rule, pod, one)]
+                counts[value] = counts.get(value, 0) + len(alike)
+        fewest = 0 if len(counts) < rule.get("minDomains", 1) else min(counts.values(), default=0)
+        here = counts.get(labels_of(node).get(key, ""), 0) + is_of_group(rule, pod, pod)
+        if here - fewest > rule["maxSkew"]:
+            found.add("spread")
+    return found
+
+
+def terms(pod: Raw, kind: str) -> list[Raw]:
+    rules: list[Raw] = (
+        pod["spec"].get("affinity", {}).get(kind, {}).get("requiredDuringSchedulingIgnoredDuringExecution", [])
+    )
+    return rules
+
+
+def spread(pod: Raw) -> list[Raw]:
+    return [
+        one for one in pod["spec"].get("topologySpreadConstraints", []) if one["whenUnsatisfiable"] == "DoNotSchedule"
+    ]
+
+
+def labels_of(thing: Raw) -> dict[str, str]:
+    labels: dict[str, str] = thing["metadata"].get("labels", {})
+    return labels
+
+
+def same(term: Raw, node: Raw, place: Raw) -> bool:
+    value = labels_of(node).get(term["topologyKey"])
+    return value is not None and labels_of(place).get(term["topologyKey"]) == value
+
+
+def selects(term: Raw, owner: Raw, other: Raw) -> bool:
+    namespaces = term.get("namespaces") or [owner["metadata"]["namespace"]]
+    return (
+        other["metadata"]["namespace"] in namespaces
+        and labels_of(other).get("app") == term["labelSelector"]["matchLabels"]["app"]
+    )
+
+
+def is_of_group(rule: Raw, pod: Raw, other: Raw) -> bool:
+    return (
+        other["metadata"]["namespace"] == pod["metadata"]["namespace"]
+        and "deletionTimestamp" not in other["metadata"]
+        and labels_of(other).get("app") == rule["labelSelector"]["matchLabels"]["app"]
+    )
+
+
+def is_counted(rule: Raw, pod: Raw, place: Raw) -> bool:
+    found = alone(pod, place, [], [])
+    if rule.get("nodeAffinityPolicy", "Honor") == "Honor" and found & {"pool", "selector"}:
+        return False
+    if rule.get("nodeTaintsPolicy", "Ignore") == "Ignore":
+        return True
+    bare = {
+        **place,
+        "spec": {"taints": place["spec"].get("taints", [])},
+        "status": {**place["status"], "conditions": [{"status": "True"}]},
+    }
+    return not alone(pod, bare, [], []) & {"taint", "unready", "control_plane"}
+
+
+def reaches(labels: dict[str, str], volume: Raw) -> bool:
+    (term,) = volume["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"]
+    (zone,) = term["matchExpressions"]
+    return labels.get("zone") in zone["values"]

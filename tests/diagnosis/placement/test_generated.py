@@ -1,0 +1,273 @@
+"""Random clusters: no sentence about a waiting pod contradicts what a simple second opinion says of each node."""
+
+import random
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from grid.diagnosis.diagnosis import Diagnosis
+from grid.diagnosis.pods import explain_pod
+from grid.kube.objects import Node, Pod
+from grid.labels import NODE_POOL
+from grid.watch.pools import NodeGroup
+from tests.diagnosis.placement.oracle import CONTROL_PLANE, Raw, alone, on, reasons
+from tests.diagnosis.placement.worlds import as_read, surroundings
+from tests.support.builders import MOMENT, NAMESPACE, condition, decode, node, pod, stamp
+
+FOREIGN = {"pool", "selector", "label", "control_plane"}
+BETWEEN = {"port", "apart", "beside", "spread"}
+CLOSED = {"cordon", "taint", "unready"}
+DEDICATED = {"key": "dedicated", "value": "infra", "effect": "NoSchedule"}
+TAINTS: list[Raw] = [
+    DEDICATED,
+    {"key": "soft", "value": "1", "effect": "PreferNoSchedule"},
+    {"key": "spot", "value": "yes", "effect": "NoExecute"},
+    {"key": CONTROL_PLANE, "effect": "NoSchedule"},
+    {"key": "node.kubernetes.io/disk-pressure", "effect": "NoSchedule"},
+]
+TOLERATIONS: list[Raw] = [
+    {"key": "dedicated", "operator": "Equal", "value": "infra", "effect": "NoSchedule"},
+    {"key": "dedicated", "operator": "Equal", "value": "other"},
+    {"key": "spot", "operator": "Exists"},
+    {"operator": "Exists", "effect": "NoExecute"},
+]
+
+
+TOPOLOGY = ["zone", "rack", "host"]
+
+
+@dataclass
+class World:
+    """A cluster with one waiting pod. `group` and `template` are the autoscaler's for the pod's pool."""
+
+    pod: Raw
+    nodes: list[Raw]
+    pods: list[Raw]
+    objects: list[Raw] = field(default_factory=list)
+    group: NodeGroup | None = None
+    template: Raw | None = None
+
+    @property
+    def pool(self) -> str:
+        return str(self.pod["spec"]["nodeSelector"][NODE_POOL])
+
+    @property
+    def volumes(self) -> list[Raw]:
+        return [one for one in self.objects if one["kind"] == "PersistentVolume"]
+
+    def reasons(self) -> list[set[str]]:
+        return [reasons(self.pod, one, self.nodes, self.pods, self.volumes) for one in self.nodes]
+
+    def of_template(self) -> set[str] | None:
+        """Return what keeps the pod off a new node, on which the agent will run if it runs on each node of the pool."""
+        if self.template is None:
+            return None
+        agents = [
+            [one for one in on(each, self.pods) if one["metadata"].get("ownerReferences")]
+            for each in self.nodes if each["metadata"]["labels"][NODE_POOL] == self.pool
+        ]  # fmt: skip
+        return alone(self.pod, self.template, agents[0] if agents and all(agents) else [], self.volumes)
+
+    def explain(self) -> Diagnosis:
+        around = surroundings(
+            self.nodes, self.pods, self.objects,
+            groups={self.group.name: self.group} if self.group else None,
+            templates={self.pool: decode(self.template, Node)} if self.template else {},
+        )  # fmt: skip
+        return explain_pod(decode(self.pod, Pod), (), now=MOMENT + timedelta(minutes=5), around=around)
+
+
+def a_pod(name: str, chance: random.Random, *, most: int, **more: Any) -> Raw:
+    requests = {"cpu": str(chance.randint(1, most)), "memory": f"{chance.randint(1, 2 * most)}Gi"}
+    if chance.random() < 0.2:
+        requests["nvidia.com/gpu"] = str(chance.randint(1, 4))
+    return pod(name, requests=requests, **more)
+
+
+def a_node(name: str, chance: random.Random, pool: str) -> Raw:
+    return node(
+        name, pool=pool, cpu=str(chance.choice([2, 4, 8])), memory=f"{chance.choice([4, 8, 16])}Gi",
+        pods=chance.choice([2, 5, 110]), ready=chance.random() < 0.85, unschedulable=chance.random() < 0.15,
+        taints=chance.sample(TAINTS, 1) if chance.random() < 0.3 else None,
+        labels={
+            "zone": chance.choice(["a", "b"]), "disk": chance.choice(["ssd", "hdd"]), "host": name,
+            **({"rack": chance.choice(["1", "2", "3"])} if chance.random() < 0.8 else {}),
+        },
+        extended={"nvidia.com/gpu": "2"} if chance.random() < 0.3 else None,
+    )  # fmt: skip
+
+
+def make_world(seed: int) -> World:
+    chance = random.Random(seed)
+    pools = ["p", "p", "p", "q"]
+    nodes = [a_node(f"n{number}", chance, chance.choice(pools)) for number in range(chance.randint(0, 7))]
+    if chance.random() < 0.1:
+        nodes = [one for one in nodes if one["metadata"]["labels"][NODE_POOL] != "p"]
+    pods: list[Raw] = []
+    for one in nodes:
+        at = one["metadata"]["name"]
+        for number in range(chance.randint(0, 3)):
+            phase = chance.choice(["Running", "Running", "Succeeded"])
+            pods.append(a_pod(f"{at}-{number}", chance, most=3, node=at, phase=phase))
+        if chance.random() < 0.5:
+            own = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "agent", "uid": "agent"}}
+            pods.append(pod(f"agent-{at}", node=at, phase="Running", requests={"cpu": "1", "memory": "1Gi"}, owner=own))
+    spec: Raw = {"nodeSelector": {NODE_POOL: "p"}, "tolerations": chance.sample(TOLERATIONS, chance.randint(0, 2))}
+    if chance.random() < 0.2:
+        spec["nodeSelector"]["disk"] = chance.choice(["ssd", "hdd", "tape"])
+    objects: list[Raw] = []
+    if chance.random() < 0.3:
+        zone = {"key": "zone", "operator": "In", "values": [chance.choice(["a", "b", "c"])]}
+        affinity = {"required": {"nodeSelectorTerms": [{"matchExpressions": [zone]}]}}
+        objects = [
+            {"kind": "PersistentVolume", "metadata": {"name": "v"}, "spec": {"nodeAffinity": affinity}},
+            {
+                "kind": "PersistentVolumeClaim", "metadata": {"name": "c", "namespace": NAMESPACE},
+                "spec": {"volumeName": "v"}, "status": {"phase": "Bound"},
+            },
+        ]  # fmt: skip
+        spec["volumes"] = [{"name": "project", "persistentVolumeClaim": {"claimName": "c"}}]
+    group = template = None
+    if chance.random() < 0.4:
+        target = sum(one["metadata"]["labels"][NODE_POOL] == "p" for one in nodes) + chance.choice([0, 0, 0, 1])
+        group = NodeGroup("p", 0, target + chance.choice([0, 0, 3]), target)
+        if chance.random() < 0.5:
+            template = node(
+                "new", pool="p", cpu=str(chance.choice([2, 8])), labels={"zone": "a", "disk": "ssd", "rack": "1"}
+            )
+    said = condition("PodScheduled", "False", "Unschedulable", "0/1 nodes are available: 1 of many reasons.")
+    waiting = a_pod("waiting", chance, most=chance.choice([3, 9]), spec=None, conditions=[said])
+    waiting["spec"].update(spec)
+    if chance.random() < 0.25:
+        give_ports(waiting, pods, chance)
+    if chance.random() < 0.4:
+        relate(waiting, pods, chance)
+    return World(waiting, nodes, pods, objects, group, template)
+
+
+def give_ports(waiting: Raw, pods: list[Raw], chance: random.Random) -> None:
+    for one in (waiting, *pods):
+        if one is waiting or chance.random() < 0.5:
+            port = chance.choice([80, 443])
+            one["spec"]["containers"][0]["ports"] = [{"containerPort": port, "hostPort": port}]
+
+
+def relate(waiting: Raw, pods: list[Raw], chance: random.Random) -> None:
+    """Give some of the pods rules about each other."""
+    for one in (waiting, *pods):
+        one["metadata"]["labels"] = {"app": chance.choice("ab")}
+        if one is not waiting and chance.random() < 0.2:
+            one["metadata"]["namespace"] = "other"
+        if one is not waiting and chance.random() < 0.1:
+            one["metadata"]["deletionTimestamp"] = stamp(MOMENT)
+    each = [one for one in pods if chance.random() < 0.1]
+    kinds = {"podAntiAffinity": each, "podAffinity": []}
+    kinds[chance.choice([*kinds])].append(waiting)
+    for kind, having in kinds.items():
+        for one in having:
+            rules = [a_term(chance) for _ in range(chance.choice([1, 1, 2]))]
+            one["spec"]["affinity"] = {kind: {"requiredDuringSchedulingIgnoredDuringExecution": rules}}
+    if chance.random() < 0.5:
+        if chance.random() < 0.7:
+            waiting["spec"].pop("affinity", None)
+        waiting["spec"]["topologySpreadConstraints"] = [
+            {
+                "topologyKey": chance.choice(TOPOLOGY), "maxSkew": chance.choice([1, 1, 2]),
+                "whenUnsatisfiable": chance.choice(["DoNotSchedule", "DoNotSchedule", "ScheduleAnyway"]),
+                "labelSelector": {"matchLabels": {"app": chance.choice("ab")}},
+                "minDomains": chance.choice([1, 1, 3]),
+                "nodeTaintsPolicy": chance.choice(["Ignore", "Honor"]),
+                "nodeAffinityPolicy": chance.choice(["Ignore", "Honor"]),
+            }
+            for _ in range(chance.choice([1, 2]))
+        ]  # fmt: skip
+
+
+def a_term(chance: random.Random) -> Raw:
+    selector = {"matchLabels": {"app": chance.choice("ab")}}
+    namespaces = {"namespaces": ["other"]} if chance.random() < 0.2 else {}
+    return {"topologyKey": chance.choice(TOPOLOGY), "labelSelector": selector, **namespaces}
+
+
+def contradiction(world: World) -> str:
+    """Return the first claim of the diagnosis that the second opinion denies; "" when there is none."""
+    found, each = world.explain(), world.reasons()
+    usable = [one for one in each if not one & FOREIGN]
+    open_ones = [one for one in usable if not one & CLOSED]
+    waiting = [one for one in open_ones if one and one <= {"full", *BETWEEN}]
+    template = world.of_template()
+    in_pool = [one for one in each if "pool" not in one]
+    starting = world.group is not None and world.group.target > len(
+        [one for one in world.nodes if one["metadata"]["labels"][NODE_POOL] == world.pool]
+    )
+    at_maximum = world.group is not None and world.group.target >= world.group.maximum
+    may_start = world.group is not None and not at_maximum and not template
+    claims = {
+        "has room": ("has room" in found.sentence or "have room" in found.sentence, any(not one for one in usable)),
+        "busy": (found.code in ("busy", "pool_full", "conflict"), bool(waiting)),
+        "conflict": (found.code == "conflict", any(bool(waiting) and all(kind in one for one in waiting) for kind in BETWEEN)),
+        "too large": (
+            found.code == "too_large",
+            all("small" in one for one in usable) and bool(open_ones or template),
+        ),
+        "too large, the template": (found.code == "too_large" and template is not None, bool(template)),
+        "no such node": (found.code == "no_such_node", not usable and not [one for one in in_pool if "control_plane" not in one]),
+        "not selected": (found.code == "not_selected", bool(in_pool) and not usable),
+        "cordoned": (found.code == "cordoned", any("cordon" in one for one in usable) and not waiting),
+        "tainted": (found.code == "tainted", any("taint" in one for one in usable) and not waiting),
+        "not ready": (found.code == "not_ready", any("unready" in one for one in usable) and not waiting),
+        "volume": (found.code == "volume", any("volume" in one for one in open_ones) and not waiting),
+        "only one large enough": ("only one large enough" in found.sentence, sum("small" not in one for one in usable) == 1),
+        "starting": (found.code == "scale_up", starting and not template),
+        "at its maximum": (found.code == "pool_full", at_maximum),
+        "may start": ("autoscaler may start" in found.sentence, may_start),
+        "all nodes are counted": (bool(found.table) or bool(each), sum(row.nodes for row in found.table) == len(each)),
+    }  # fmt: skip
+    return next((claim for claim, (said, holds) in claims.items() if said and not holds), "")
+
+
+def row_contradiction(world: World) -> str:
+    """Compare the table with the second opinion, node by node where the table names the nodes."""
+    words = {
+        "cordon": "cordoned", "unready": ("not ready", "short of disk"), "taint": "taint ", "small": "too small",
+        "full": "full: ", "volume": "cannot reach", "port": "is taken",
+        "apart": "apart", "beside": "which this must be beside", "spread": "spread over",
+    }  # fmt: skip
+    each = dict(zip((one["metadata"]["name"] for one in world.nodes), world.reasons(), strict=True))
+    for row in world.explain().table:
+        for name in row.names:
+            if each[name] & FOREIGN:
+                continue
+            for reason, texts in words.items():
+                told = any(text in row.what for text in ([texts] if isinstance(texts, str) else texts))
+                hidden = reason == "full" and "small" in each[name]  # what never fits is not also called full
+                if told != (reason in each[name]) and not hidden:
+                    return f"{name}: {reason} is {'not ' if told else ''}so, but the row is “{row.what}”"
+    return ""
+
+
+def check(seed: int) -> None:
+    world = make_world(seed)
+    wrong = contradiction(world) or row_contradiction(world)
+    assert not wrong, f"{wrong}\n{as_read(world.explain())}\n{world.reasons()} {world.group} {bool(world.template)}"
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_no_sentence_contradicts_the_objects(seed: int) -> None:
+    check(seed)
+
+
+@pytest.mark.slow
+def test_no_sentence_of_many_more_clusters_contradicts_the_objects() -> None:
+    for seed in range(300, 20_000):
+        check(seed)
+
+
+def test_the_clusters_differ_enough() -> None:
+    codes = {make_world(seed).explain().code for seed in range(300)}
+    assert {"unschedulable", "busy", "pool_full", "too_large", "no_such_node", "not_selected", "cordoned", "tainted", "not_ready",
+            "volume", "scale_up", "conflict"} <= codes  # fmt: skip
+    met = {reason for seed in range(300) for each in make_world(seed).reasons() for reason in each}
+    assert met >= {"label", *BETWEEN, "small", "full"}

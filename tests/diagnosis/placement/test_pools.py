@@ -1,0 +1,164 @@
+"""What is said of a pod that waits for a node of a pool: with the autoscaler, with those who run there, and with foreign nodes around."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from grid.diagnosis.diagnosis import Diagnosis
+from grid.diagnosis.pods import explain_pod
+from grid.kube.objects import Event, Node, Pod
+from grid.labels import NODE_POOL
+from grid.watch.pools import NodeGroup
+from tests.diagnosis.placement.worlds import surroundings
+from tests.diagnosis.situations import said
+from tests.support.builders import MOMENT, condition, decode, node, pod
+
+ASKED = {"cpu": "3"}
+FOREIGN = [node("f1", pool="q", unschedulable=True), node("f2", pool="q", ready=False), node("f3", pool="r", cpu="1")]
+FULL = [node("n1", pool="p"), node("n2", pool="p")]
+TAKERS = [pod(f"on-{name}", node=name, phase="Running", requests={"cpu": cpu}) for name, cpu in (("n1", "2"), ("n2", "3"))]  # fmt: skip
+REFUSED = "pod didn't trigger scale-up: "
+
+
+def explain(
+    nodes: list[Any],
+    pods: list[Any] | None = None,
+    *,
+    group: tuple[int, int] | None = None,
+    events: list[Any] | None = None,
+    minutes: float = 5,
+    spec: dict[str, Any] | None = None,
+    **around: Any,
+) -> Diagnosis:
+    """`group` is the target and the maximum of the pool's node group."""
+    unscheduled = condition("PodScheduled", "False", "Unschedulable", "0/9 nodes are available: 9 of some reason.")
+    waiting = pod("w", requests=ASKED, conditions=[unscheduled], spec={"nodeSelector": {NODE_POOL: "p"}, **(spec or {})})  # fmt: skip
+    groups = {"p": NodeGroup("p", 0, group[1], group[0])} if group else None
+    return explain_pod(
+        decode(waiting, Pod), [decode(one, Event) for one in events or ()],
+        now=MOMENT + timedelta(minutes=minutes), around=surroundings(nodes, pods or (), groups=groups, **around),
+    )  # fmt: skip
+
+
+BUSY = "Both nodes of the pool p that may take this are full: this needs 3 cores, none has more than 2 cores free"
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "sentence"),
+    [
+        ({}, "busy", f"{BUSY}."),
+        ({"group": (2, 2)}, "pool_full", f"{BUSY}; the pool has as many nodes as it may have (2)."),
+        ({"group": (3, 5)}, "scale_up", f"{BUSY}; 1 more node is starting."),
+        ({"group": (2, 5)}, "busy", f"{BUSY}; the autoscaler may start another (2 of at most 5 exist)."),
+        (
+            {"group": (2, 5), "events": [said("NotTriggerScaleUp", REFUSED + "1 in backoff after failed scale-up")]},
+            "no_stock", f"{BUSY}; the cloud could not deliver another node and is asked again after a while.",
+        ),
+    ],
+)  # fmt: skip
+def test_a_busy_pool_says_what_the_autoscaler_may_do(more: dict[str, Any], code: str, sentence: str) -> None:
+    found = explain([*FULL, *FOREIGN], TAKERS, **more)
+    assert (found.code, found.sentence) == (code, sentence)
+    assert found.severity == "wait"
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "sentence"),
+    [
+        ({}, "no_such_node", "There is no node of the pool p."),
+        ({"group": (0, 5)}, "no_such_node", "There is no node of the pool p; the autoscaler may start one (0 of at most 5 exist)."),
+        ({"group": (0, 0)}, "no_such_node", "There is no node of the pool p; the pool may have 0 nodes."),
+        ({"group": (1, 5)}, "scale_up", "There is no node of the pool p; 1 more node is starting."),
+        (
+            {"group": (0, 5), "templates": {"p": decode(node("t", pool="p", cpu="2"), Node)}},
+            "too_large", "There is no node of the pool p, and a new one would be too small.",
+        ),
+        (
+            {"group": (0, 5), "events": [said("NotTriggerScaleUp", REFUSED + "2 node(s) didn't match, 1 Insufficient cpu")]},
+            "too_large", "There is no node of the pool p, and a new one would be too small.",
+        ),
+    ],
+)  # fmt: skip
+def test_foreign_nodes_never_hide_that_the_pool_has_no_node(more: dict[str, Any], code: str, sentence: str) -> None:
+    found = explain(FOREIGN, **more)
+    assert (found.code, found.sentence) == (code, sentence)
+
+
+def test_a_pool_of_small_nodes_is_not_too_small_while_its_next_node_is_not() -> None:
+    large = decode(node("t", pool="p", cpu="8"), Node)
+    small = [node("n1", pool="p", cpu="2")]
+    assert explain(small).code == "too_large"
+    assert explain(small, group=(1, 1), templates={"p": large}).code == "small_nodes"
+    assert "the autoscaler may start another" in explain(small, group=(1, 4), templates={"p": large}).sentence
+
+
+def test_a_node_that_its_own_pods_fill_is_too_small_for_ever() -> None:
+    own = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "agent", "uid": "agent"}}
+    agent = pod("agent", node="n1", phase="Running", requests={"cpu": "1500m"}, owner=own)
+    found = explain([node("n1", pool="p")], [agent])
+    assert found.code == "too_large"
+    assert found.sentence.endswith("it needs 3 cores, the largest has 2.5 cores beside its own pods.")
+
+
+@pytest.mark.parametrize(("template", "code"), [("4", "too_large"), ("5", "small_nodes")])
+def test_a_new_node_will_run_what_belongs_to_each_node(template: str, code: str) -> None:
+    own = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "agent", "uid": "agent"}}
+    agent = pod("agent", node="n1", phase="Running", requests={"cpu": "1500m"}, owner=own)
+    templates = {"p": decode(node("t", pool="p", cpu=template), Node)}
+    assert explain([node("n1", pool="p", cpu="2")], [agent], group=(1, 4), templates=templates).code == code
+
+
+def test_alike_nodes_with_the_same_taken_differ_by_whose_pods_take_it() -> None:
+    own = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "agent", "uid": "agent"}}
+    takers = [
+        pod("someones", node="n1", phase="Running", requests={"cpu": "2"}),
+        pod("agent", node="n2", phase="Running", requests={"cpu": "2"}, owner=own),
+    ]
+    for nodes in (FULL, FULL[::-1]):
+        rows = {row.names: row.lasting for row in explain(nodes, takers).table}
+        assert rows == {("n1",): "for_now", ("n2",): "always"}
+
+
+def test_the_table_says_who_runs_there_and_until_when() -> None:
+    ends = {"on-n1": MOMENT + timedelta(hours=2), "on-n2": MOMENT + timedelta(hours=1)}
+    found = explain(
+        FULL, TAKERS, holder=lambda one: f"alice's {one.metadata.name}", ends=lambda one: ends[one.metadata.name]
+    )
+    (row,) = found.table
+    assert row.what == "full: at most 2 cores free, but 3 cores needed; taken by alice's on-n1 and alice's on-n2"
+    assert (row.nodes, row.names, row.lasting, row.until) == (2, ("n1", "n2"), "for_now", ends["on-n2"])
+    endless = explain(FULL, TAKERS, ends=lambda one: None)
+    assert endless.table[0].until is None
+
+
+def test_claims_that_are_not_known_are_explained_by_the_message() -> None:
+    scratch = {"volumes": [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {}}}]}
+    found = explain([node("n1", pool="p")], spec=scratch, claims=None)
+    assert found.code != "volume", "nothing said that the volume is the reason"
+
+
+@pytest.mark.parametrize("volume", ["project", "scratch"])
+def test_a_missing_claim_is_named_by_what_it_holds(volume: str) -> None:
+    source = {"ephemeral": {}} if volume == "scratch" else {"persistentVolumeClaim": {"claimName": "c"}}
+    found = explain([node("n1", pool="p")], spec={"volumes": [{"name": volume, **source}]})
+    assert found.code == "volume"
+    assert ("project's files" in found.sentence) == (volume == "project")
+
+
+def test_a_new_pod_that_fits_is_simply_placed_soon() -> None:
+    found = explain([node("n1", pool="p")], minutes=0.1)
+    assert (found.code, found.sentence) == ("scheduling", "Node n1 has room; looking.")
+
+
+def test_pods_are_looked_at_on_named_nodes_only() -> None:
+    asked: set[str] = set()
+    nodes = [node(f"n{number}", pool="p", cpu="8") for number in range(500)]
+
+    def pods_on(name: str) -> tuple[()]:
+        asked.add(name)
+        return ()
+
+    takers = [pod(f"on-n{number}", node=f"n{number}", phase="Running", requests={"cpu": "6"}) for number in range(500)]
+    explain(nodes, takers, pods_on=pods_on)
+    assert 0 < len(asked) <= 3

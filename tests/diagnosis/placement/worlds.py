@@ -1,0 +1,62 @@
+"""Surroundings of a pod made from whole objects, and a diagnosis as a person reads it."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from grid.diagnosis.diagnosis import Diagnosis
+from grid.diagnosis.placement import Surroundings
+from grid.kube.objects import Node, Pod, Volume, VolumeClaim
+from tests.support.builders import decode
+from tests.support.rooms import room_of
+
+
+def surroundings(
+    nodes: Iterable[Mapping[str, Any]],
+    pods: Iterable[Mapping[str, Any]] = (),
+    objects: Iterable[Mapping[str, Any]] = (),
+    *,
+    namespace: str = "",
+    **more: Any,
+) -> Surroundings:
+    """`objects` are claims and volumes, all of the cluster's; a claim without a namespace is in `namespace`."""
+    by_node: dict[str, list[Pod]] = {}
+    for one in (decode(pod, Pod) for pod in pods):
+        by_node.setdefault(one.spec.node_name, []).append(one)
+    claims, volumes = {}, {}
+    for each in objects:
+        if each.get("kind") == "PersistentVolumeClaim":
+            claim = decode(each, VolumeClaim)
+            claims[f"{claim.metadata.namespace or namespace}/{claim.metadata.name}"] = claim
+        elif each.get("kind") == "PersistentVolume":
+            volume = decode(each, Volume)
+            volumes[volume.metadata.name] = volume
+    return Surroundings(
+        nodes=[decode(node, Node) for node in nodes],
+        **{
+            "pods": lambda: [one for here in by_node.values() for one in here],
+            "pods_on": lambda name: by_node.get(name, []),
+            "room": room_of(one for here in by_node.values() for one in here),
+            "claims": claims,
+            "volumes": volumes,
+            **more,
+        },
+    )
+
+
+def as_read(found: Diagnosis) -> str:
+    """The whole diagnosis but Kubernetes' own words: the sentence, the next step, and the table."""
+    normal = {True: "normal", False: "not normal", None: "normal or not, nobody knows"}[found.is_normal]
+    lines = [
+        f"[{found.code}, {found.severity}, {normal}] {found.sentence}",
+        f"    {found.who or 'nobody'}: {found.next_step or '-'} -> {found.link or '-'}",
+    ]
+    for row in found.table:
+        until = f" until {at(row.until)}" if row.until else ""
+        names = ", ".join(row.names) + (", ..." if row.nodes > len(row.names) else "")
+        lines.append(f"    {row.nodes} ({names}): {row.what} [{row.lasting}{until}]")
+    return "\n".join(lines)
+
+
+def at(moment: datetime) -> str:
+    return moment.strftime("%H:%M")

@@ -1,0 +1,118 @@
+"""Random quotas and limit ranges: what is said before a launch, and of a refused pod, is what a simple admission of its own decides."""
+
+import random
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from grid.diagnosis.refusals import explain_refusal
+from grid.diagnosis.shortages import NamespaceLimits, PodNeeds, refusal
+from grid.kube.limits import LimitRange, ResourceQuota
+from tests.support.builders import decode
+
+Amounts = dict[str, int]
+COMPUTE = ("cpu", "memory")
+RESOURCES = (
+    "pods", "count/pods", "cpu", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory", "requests.nvidia.com/gpu",
+)  # fmt: skip
+
+
+@dataclass
+class Namespace:
+    """Quotas as their hard limits and what is used, the most that a container may ask for, and pods that somebody wants to launch. All
+    amounts are whole: cores, bytes, GPUs."""
+
+    quotas: list[tuple[Amounts, Amounts]]
+    most: Amounts
+    pods: list[tuple[Amounts, Amounts, int]]
+
+    def limits(self) -> NamespaceLimits:
+        quotas = [
+            {"metadata": {"name": f"q{place}"}, "status": {"hard": texts(hard), "used": texts(used)}}
+            for place, (hard, used) in enumerate(self.quotas)
+        ]
+        item: dict[str, Any] = {"type": "Container", "max": texts(self.most)}
+        range_ = {"metadata": {"name": "r"}, "spec": {"limits": [item]}}
+        return NamespaceLimits(tuple(decode(one, ResourceQuota) for one in quotas), (decode(range_, LimitRange),))
+
+    def needs(self) -> list[PodNeeds]:
+        return [PodNeeds("T", texts(requests), texts(limits), count) for requests, limits, count in self.pods]
+
+
+def texts(amounts: Amounts) -> dict[str, str]:
+    return {name: str(amount) for name, amount in amounts.items()}
+
+
+def usage(requests: Amounts, limits: Amounts) -> Amounts:
+    found = {"pods": 1, "count/pods": 1}
+    for name, amount in requests.items():
+        found[f"requests.{name}"] = amount
+        if name in COMPUTE:
+            found[name] = amount
+    return found | {f"limits.{name}": amount for name, amount in limits.items()}
+
+
+def is_refused(namespace: Namespace, *, is_empty: bool) -> bool:
+    """Admit all pods, one after the other, as the API server does; `is_empty` with nothing else in the namespace."""
+    taken = [dict.fromkeys(used, 0) if is_empty else dict(used) for _, used in namespace.quotas]
+    for requests, limits, count in namespace.pods:
+        if any(limits.get(name, requests.get(name, 0)) > most for name, most in namespace.most.items()):
+            return True
+        for (hard, _), used in zip(namespace.quotas, taken, strict=True):
+            each = usage(requests, limits)
+            if any(name not in each and name.rpartition(".")[2] in COMPUTE for name in hard):
+                return True  # it must say it
+            for name, most in hard.items():
+                if each.get(name) and used.get(name, 0) + each[name] * count > most:
+                    return True
+                used[name] = used.get(name, 0) + each.get(name, 0) * count
+    return False
+
+
+def make_namespace(seed: int) -> Namespace:
+    chance = random.Random(seed)
+    quotas = []
+    for _ in range(chance.randint(0, 3)):
+        hard = {name: chance.randint(1, 12) for name in chance.sample(RESOURCES, chance.randint(1, 3))}
+        quotas.append((hard, {name: chance.randint(0, most) for name, most in hard.items()}))
+    most = {name: chance.randint(4, 9) for name in COMPUTE if chance.random() < 0.3}
+    pods = []
+    for _ in range(chance.choice([1, 1, 2])):
+        requests = {name: chance.randint(1, 5) for name in COMPUTE}
+        limits = {name: amount + chance.randint(0, 2) for name, amount in requests.items() if chance.random() < 0.9}
+        if chance.random() < 0.3:
+            requests["nvidia.com/gpu"] = limits["nvidia.com/gpu"] = chance.randint(1, 3)
+        pods.append((requests, limits, chance.choice([1, 1, 3])))
+    return Namespace(quotas, most, pods)
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_what_is_said_before_a_launch_is_what_admission_decides(seed: int) -> None:
+    namespace = make_namespace(seed)
+    found = refusal(namespace.needs(), namespace.limits())
+    decided = is_refused(namespace, is_empty=False), is_refused(namespace, is_empty=True)
+    assert (found is not None, found is not None and found.for_good) == decided, f"{found} {namespace}"
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_a_refused_pod_is_said_to_wait_only_where_something_may_end(seed: int) -> None:
+    """The API server names only the resources of which too little is left."""
+    namespace = make_namespace(seed)
+    requests, limits, _ = namespace.pods[0]
+    each = usage(requests, limits)
+    for hard, used in namespace.quotas:
+        short = [name for name in hard if each.get(name, 0) + used[name] > hard[name] and each.get(name)]
+        if not short:
+            continue
+        parts = [",".join(f"{name}={of[name]}" for name in short) for of in (each, used, hard)]
+        said = f"exceeded quota: q, requested: {parts[0]}, used: {parts[1]}, limited: {parts[2]}"
+        found = explain_refusal(f'pods "a" is forbidden: {said}')
+        assert found is not None
+        assert found.for_good == any(each[name] > hard[name] for name in short), found
+
+
+def test_the_namespaces_differ_enough() -> None:
+    each = [make_namespace(seed) for seed in range(200)]
+    decided = {(is_refused(one, is_empty=False), is_refused(one, is_empty=True)) for one in each}
+    assert decided == {(False, False), (True, False), (True, True)}

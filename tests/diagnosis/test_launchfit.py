@@ -1,0 +1,252 @@
+"""The answer before a launch: now, on a new node, later or never. Every verdict comes with the facts next to it that give another."""
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from grid.diagnosis.launchfit import (
+    AlikeNodes,
+    LaunchFacts,
+    LaunchPool,
+    PodPlan,
+    QueuePlace,
+    about,
+    fit,
+    ordinal,
+    places,
+)
+from grid.diagnosis.places import untolerated
+from grid.diagnosis.shortages import NamespaceRefusal
+from grid.kube.objects import Taint, Toleration
+
+GIB = 2**30
+CARD = "nvidia.com/gpu"
+
+
+def size(cores: float, memory: float = 4, **more: int) -> dict[str, int]:
+    return {"cpu": round(cores * 1000), "memory": round(memory * GIB), "pods": 1, **more}
+
+
+def offers(cores: float, memory: float = 32, pods: int = 110, **more: int) -> dict[str, int]:
+    return {**size(cores, memory, **more), "pods": pods}
+
+
+def plan(cores: float = 1, memory: float = 4, *, pool: str = "default", count: int = 1, tier: str = "Small") -> PodPlan:
+    return PodPlan(tier, pool, size(cores, memory), count=count)
+
+
+def pool(*nodes: AlikeNodes, maximum: int = 0, **more: float) -> LaunchFacts:
+    return LaunchFacts({"default": LaunchPool("default", nodes, maximum, **more)})
+
+
+def node(free: float, empty: float = 7.92, count: int = 1) -> AlikeNodes:
+    return AlikeNodes(offers(free), offers(empty), count)
+
+
+def test_with_room_it_starts_now_and_the_free_places_are_counted() -> None:
+    answer = fit([plan()], pool(node(3.5), node(1, count=2), node(0.5)))
+    assert (answer.code, answer.severity, answer.headline, answer.free_places) == ("starts_now", "ok", "Starts now", 5)
+    assert answer.sentence == "The pool default has 5 free places for Small."
+
+
+def test_the_scarcest_resource_counts() -> None:
+    full_of_pods = AlikeNodes(offers(8, pods=2), offers(8))
+    assert fit([plan()], pool(full_of_pods)).free_places == 2
+    assert fit([plan(memory=20)], pool(full_of_pods)).free_places == 1
+    assert (
+        fit([PodPlan("Disk", "default", size(1) | {"ephemeral-storage": 1})], pool(full_of_pods)).code == "never_fits"
+    )
+
+
+def test_without_room_a_new_node_is_needed_as_long_as_the_pool_may_grow() -> None:
+    answer = fit([plan(2)], pool(node(1), node(1.5), maximum=5, start_seconds=220))
+    assert (answer.code, answer.headline) == ("needs_nodes", "Needs 1 new node")
+    assert (
+        answer.sentence
+        == "The pool default has no free place on its 2 nodes; it may have 5, and a new one is started for you."
+    )
+    assert answer.then == ("A node usually takes 3 min 40 s to start here.",)
+    assert fit([plan(2)], pool(node(1), maximum=5)).then == ("How long a node takes to start here is not known yet.",)
+    at_its_maximum = fit([plan(2)], pool(node(1), node(1.5), maximum=2))
+    assert (at_its_maximum.code, at_its_maximum.headline) == ("waits_for_room", "Waits for room")
+    assert "and it may not have more than 2" in at_its_maximum.sentence
+    assert "no autoscaler is known" in fit([plan(2)], pool(node(1))).sentence
+
+
+def test_a_pool_without_nodes_starts_one_or_has_none() -> None:
+    answer = fit([plan()], LaunchFacts({"default": LaunchPool("default", maximum=3)}))
+    assert (answer.code, answer.headline) == ("needs_nodes", "Needs a new node")
+    assert "Whether Small fits its nodes is known only when one has started." in answer.then
+    nothing = fit([plan()], LaunchFacts({}))
+    assert (nothing.code, nothing.who) == ("no_nodes", "operator")
+    assert nothing.sentence == "The pool default has no node, and no autoscaler is known that starts one."
+
+
+def test_what_no_node_could_take_even_empty_never_fits_and_says_after_what() -> None:
+    answer = fit([plan(64, tier="Huge")], pool(node(7.92), maximum=9))
+    assert (answer.code, answer.headline, answer.who) == ("never_fits", "Can never fit", "admin")
+    assert answer.sentence == (
+        "Huge asks for 64 cores where the largest node offers 7.92 in the pool default, after the overhead of every node."
+    )
+    barely = fit([PodPlan("Whole", "default", {"cpu": 7921})], pool(node(7.92)))
+    assert "a little more than 7.92 cores" in barely.sentence
+    together = AlikeNodes(offers(8, 4), offers(8, 4)), AlikeNodes(offers(2, 64), offers(2, 64))
+    assert "no node of the pool default offers them together" in fit([plan(8, 64)], pool(*together)).sentence
+    assert fit([plan(7.92)], pool(node(0), maximum=9)).code == "needs_nodes"
+
+
+def test_a_cordoned_node_takes_nothing_now_and_makes_nothing_too_large() -> None:
+    cordoned = replace(node(7.92), takes_pods=False)
+    answer = fit([plan()], pool(cordoned))
+    assert answer.code == "waits_for_room"
+    assert answer.then == ("1 of its nodes is cordoned or not ready.",)
+    assert fit([plan()], pool(cordoned, node(1))).code == "starts_now"
+    small = AlikeNodes(offers(1), offers(1))
+    assert fit([plan(4)], pool(cordoned, small)).code == "waits_for_room"
+    assert fit([plan(64)], pool(cordoned, small)).code == "never_fits"
+
+
+def test_nodes_whose_taint_is_not_tolerated_count_as_none() -> None:
+    tainted = replace(node(7.92), taints=(Taint(key="team", value="vision", effect="NoSchedule"),))
+    answer = fit([plan()], pool(tainted, maximum=5))
+    assert (answer.code, answer.headline) == ("no_nodes", "No node takes it")
+    assert "the taint team=vision:NoSchedule, which Small does not tolerate" in answer.sentence
+    tolerant = replace(plan(), tolerations=(Toleration(key="team", value="vision"),))
+    assert fit([tolerant], pool(tainted)).code == "starts_now"
+    soft = replace(node(7.92), taints=(Taint(key="team", effect="PreferNoSchedule"),))
+    assert fit([plan()], pool(soft)).code == "starts_now"
+    assert fit([plan(4)], pool(tainted, node(1, 4), maximum=5)).headline == "Needs 1 new node"
+
+
+@pytest.mark.parametrize(
+    ("toleration", "is_covered"),
+    [
+        (Toleration(operator="Exists"), True),
+        (Toleration(key="team", operator="Exists"), True),
+        (Toleration(key="team", value="vision"), True),
+        (Toleration(key="team", value="vision", effect="NoExecute"), False),
+        (Toleration(key="team", value="speech"), False),
+        (Toleration(key="", value="vision"), False),
+        (Toleration(key="owner", operator="Exists"), False),
+    ],
+)
+def test_tolerations_cover_taints_by_kubernetes_rules(toleration: Toleration, is_covered: bool) -> None:
+    taint = Taint(key="team", value="vision", effect="NoSchedule")
+    assert (untolerated([taint], [toleration]) == []) is is_covered
+
+
+def test_a_launch_of_several_pods_is_as_good_as_its_worst() -> None:
+    two_pools = {
+        "default": LaunchPool("default", (node(7),), 3),
+        "gpu": LaunchPool("gpu", (AlikeNodes(offers(8, **{CARD: 0}), offers(8, **{CARD: 1})),), 3),
+    }
+    head, worker = plan(), PodPlan("GPU", "gpu", size(1, **{CARD: 1}), count=2)
+    assert fit([head], LaunchFacts(two_pools)).code == "starts_now"
+    answer = fit([head, worker], LaunchFacts(two_pools))
+    assert (answer.code, answer.headline) == ("needs_nodes", "Needs 2 new nodes")
+    assert "2 new ones are started for you" in answer.sentence
+    too_many = fit([head, replace(worker, count=3)], LaunchFacts(two_pools))
+    assert too_many.code == "waits_for_room"
+    assert "it may have 3, and this needs 3 new ones" in too_many.sentence
+    assert fit([head, replace(head, pool="nowhere")], LaunchFacts(two_pools)).code == "no_nodes"
+
+
+def test_equal_pods_share_what_is_free() -> None:
+    assert fit([plan(count=3)], pool(node(2), node(1))).code == "starts_now"
+    assert fit([plan(count=4)], pool(node(2), node(1))).code == "waits_for_room"
+    partly = fit([plan(count=4)], pool(node(2), node(1), maximum=5))
+    assert partly.sentence.startswith("The pool default has room for 3 of 4 pods on its 2 nodes; it may have 5")
+    assert fit([plan(count=1), plan(2)], pool(node(2), node(1))).code == "starts_now"
+
+
+def test_a_queue_comes_first_and_says_what_comes_after_it() -> None:
+    place = QueuePlace(4, "You use 25 of 25 slots; this starts by itself when one is free. Position 4.", "Stop one.")
+    with_room = replace(pool(node(3)), queue=place)
+    answer = fit([plan()], with_room)
+    assert (answer.code, answer.headline, answer.severity) == ("queues", "Queues as 4th", "wait")
+    assert answer.sentence.startswith("You use 25 of 25 slots")
+    assert answer.then == ("How long that takes is not known yet.",)
+    assert fit([plan()], replace(with_room, expected=("Expected to start in about 25 min.",))).then == (
+        "Expected to start in about 25 min.",
+    )
+    full = fit([plan(2)], replace(pool(node(1), maximum=5), queue=place))
+    assert full.then[1].startswith("After that: The pool default has no free place")
+    assert fit([plan(64)], with_room).code == "never_fits"
+    for_good = fit([plan()], replace(with_room, queue=replace(place, for_good=True)))
+    assert (for_good.code, for_good.headline) == ("never_fits", "Can never start")
+
+
+def test_an_unknown_cluster_is_said_to_be_unknown_and_keeps_nobody_from_launching() -> None:
+    answer = fit([plan()], LaunchFacts(None))
+    assert (answer.code, answer.severity) == ("not_known", "wait")
+    assert "You can launch it anyway" in answer.next_step
+    place = QueuePlace(1, "You use 25 of 25 slots.")
+    assert "does not answer" in fit([plan()], LaunchFacts(None, place)).then[1]
+
+
+def test_a_refusal_of_the_namespace_comes_before_the_queue_but_never_hides_what_never_fits() -> None:
+    refused = replace(
+        pool(node(3)), refusal=NamespaceRefusal("The quota “team” of the namespace has 0 of 10 pods left.")
+    )
+    answer = fit([plan()], refused)
+    assert (answer.code, answer.sentence) == ("refused", "The quota “team” of the namespace has 0 of 10 pods left.")
+    assert fit([plan()], replace(refused, queue=QueuePlace(1, "Wait."))).code == "refused"
+    assert fit([plan(64)], refused).code == "never_fits"
+    for_good = fit([plan()], replace(refused, refusal=NamespaceRefusal("The limit range says no.", for_good=True)))
+    assert for_good.headline == "The namespace never takes it"
+    assert "anyway" in answer.next_step
+    assert "anyway" not in for_good.next_step
+
+
+def test_a_full_queue_takes_nothing_more() -> None:
+    answer = fit([plan()], replace(pool(node(3)), full="900 executions wait already."))
+    assert (answer.code, answer.headline, answer.sentence) == (
+        "refused",
+        "Not accepted now",
+        "900 executions wait already.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(0.2, "1 s"), (59.4, "59 s"), (60, "1 min"), (220, "3 min 40 s"), (1520, "25 min")]
+)
+def test_waits_are_said_as_exactly_as_they_matter(seconds: float, words: str) -> None:
+    assert about(seconds) == words
+
+
+def test_positions_are_said_as_people_say_them() -> None:
+    assert [ordinal(n) for n in (1, 2, 3, 4, 11, 12, 21, 112, 1003)] == [
+        *("1st", "2nd", "3rd", "4th", "11th", "12th", "21st", "112th", "1,003rd"),
+    ]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_free_places_are_as_many_as_can_really_be_placed_one_by_one(seed: int) -> None:
+    """Against the simplest possible code: put one pod after the other on any node that takes it."""
+    rng = random.Random(seed)
+    kinds = [
+        AlikeNodes(
+            offers(rng.randrange(9), rng.randrange(20), rng.randrange(1, 6)), offers(8), rng.randrange(1, 4),
+            takes_pods=rng.random() < 0.8,
+        )
+        for _ in range(rng.randrange(1, 5))
+    ]  # fmt: skip
+    asked = plan(rng.choice([0.5, 1, 2, 3]), rng.choice([1, 3, 5]))
+    frees = [dict(kind.free) for kind in kinds if kind.takes_pods for _ in range(kind.count)]
+    placed = 0
+    while target := next((one for one in frees if all(one[k] >= v for k, v in asked.requests.items())), None):
+        for name, amount in asked.requests.items():
+            target[name] -= amount
+        placed += 1
+    answer = fit([asked], pool(*kinds))
+    assert (answer.code == "starts_now", answer.free_places) == (placed > 0, placed)
+    for count in (placed, placed + 1):
+        if count > 1:
+            assert (fit([replace(asked, count=count)], pool(*kinds)).code == "starts_now") is (count <= placed)
+
+
+def test_a_pool_of_thousands_of_different_nodes_is_answered_quickly() -> None:
+    nodes = [node(0.001 * number) for number in range(5000)]
+    assert fit([plan(count=4000), plan(2)], pool(*nodes, maximum=9000)).code == "starts_now"
+    assert places({}, {}) == 1

@@ -1,0 +1,82 @@
+"""Pools as a launch sees them, from nodes and pods as the cluster has them."""
+
+from collections.abc import Mapping, Sequence
+
+from grid.diagnosis.launchfit import LaunchFacts, LaunchPool, PodPlan, fit
+from grid.diagnosis.poolstates import RoomTally
+from grid.kube.objects import Node, Pod
+from grid.watch.pools import NodeGroup
+from tests.support import builders
+from tests.support.builders import decode
+from tests.support.rooms import room_of
+
+GIB = 2**30
+DAEMON = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "agent", "uid": "d"}}
+CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+JOB = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "job", "uid": "j"}}
+
+
+def node(name: str, **more: object) -> Node:
+    return decode(builders.node(name, cpu="8", memory="32Gi", **more), Node)  # type: ignore[arg-type]
+
+
+def pod(name: str, cpu: str, owner: Mapping[str, object], node: str = "a") -> Pod:
+    return decode(
+        builders.pod(name, node=node, requests={"cpu": cpu, "memory": "1Gi"}, owner=dict(owner)),
+        Pod,
+    )
+
+
+def state_of(nodes: Sequence[Node], held: Mapping[str, Sequence[Pod]], group: NodeGroup | None = None) -> LaunchPool:
+    tally = RoomTally(room_of(one for pods in held.values() for one in pods))
+    for one in nodes:
+        tally.count(one)
+    return tally.state("default", group)
+
+
+def answer(nodes: Sequence[Node], held: Mapping[str, Sequence[Pod]], cores: float, maximum: int = 0) -> str:
+    state = state_of(nodes, held, NodeGroup("default", 0, maximum, 0) if maximum else None)
+    found = fit([PodPlan("T", "default", {"cpu": round(cores * 1000), "pods": 1})], LaunchFacts({"default": state}))
+    return found.code if not found.free_places else f"{found.free_places} free"
+
+
+def test_free_is_what_no_pod_has_requested() -> None:
+    held = {"a": [pod("p", "3", JOB)]}
+    assert answer([node("a"), node("b")], held, 4) == "3 free"
+    assert answer([node("a")], held, 5.5) == "waits_for_room"
+    assert answer([node("a")], held, 5.5, maximum=2) == "needs_nodes"
+
+
+def test_an_empty_node_offers_what_daemons_leave_but_other_pods_may_go() -> None:
+    held = {"a": [pod("p", "500m", DAEMON)], "b": [pod("p", "500m", DAEMON, "b"), pod("q", "7", JOB, "b")]}
+    assert answer([node("a"), node("b")], held, 7.5) == "1 free"
+    assert answer([node("a"), node("b")], held, 7.6) == "never_fits"
+    assert answer([node("b")], held, 7.5) == "waits_for_room"
+
+
+def test_a_daemon_that_is_on_some_nodes_only_makes_nothing_too_large() -> None:
+    held = {"a": [pod("p", "500m", DAEMON)], "b": [pod("q", "1", JOB, "b")]}
+    assert answer([node("a"), node("b")], held, 7.8) == "waits_for_room"
+
+
+def test_cordoned_unready_and_tainted_nodes_have_no_free_place() -> None:
+    cordoned = node("a", unschedulable=True, taints=[CORDON])
+    assert answer([cordoned, node("b", ready=False)], {}, 1) == "waits_for_room"
+    taint = {"key": "team", "value": "x", "effect": "NoSchedule"}
+    assert answer([node("a", taints=[taint])], {}, 1) == "no_nodes"
+    assert answer([node("a", taints=[taint]), node("b")], {}, 8) == "1 free"
+
+
+def test_what_only_a_cordoned_node_is_large_enough_for_is_not_too_large() -> None:
+    small = decode(builders.node("b", cpu="2", memory="8Gi"), Node)
+    assert answer([node("a", unschedulable=True, taints=[CORDON]), small], {}, 4) == "waits_for_room"
+
+
+def test_gpus_are_counted_by_the_name_that_the_node_gives_them() -> None:
+    requests = {"nvidia.com/gpu": "1"}
+    holder = decode(builders.pod("p", node="a", requests=requests), Pod)
+    cards = node("a", extended={"nvidia.com/gpu": "2"})
+    facts = LaunchFacts({"gpu": state_of([cards], {"a": [holder]})})
+    assert fit([PodPlan("T", "gpu", {"nvidia.com/gpu": 1})], facts).free_places == 1
+    assert fit([PodPlan("T", "gpu", {"nvidia.com/gpu": 2})], facts).code == "waits_for_room"
+    assert fit([PodPlan("T", "gpu", {"amd.com/gpu": 1})], facts).code == "never_fits"

@@ -1,0 +1,85 @@
+"""Why the API server refused an object, from its own texts."""
+
+import pytest
+
+from grid.diagnosis.refusals import explain_refusal
+
+QUOTA = (
+    'pods "job-1" is forbidden: exceeded quota: team, requested: pods=1,requests.cpu=4, used: pods=10,requests.cpu=13, '
+    "limited: pods=10,requests.cpu=16"
+)
+
+
+@pytest.mark.parametrize(
+    ("message", "code", "sentence"),
+    [
+        (
+            QUOTA,
+            "quota",
+            (
+                "The quota “team” of the namespace is used up: 10 of 10 pods are in use and this takes 1 pod; 13 cores of "
+                "16 cores (requests.cpu) are in use and this takes 4 cores (requests.cpu)."
+            ),
+        ),
+        (
+            (
+                'pods "a" is forbidden: exceeded quota: team, requested: requests.memory=1Gi, used: requests.memory=1536Mi, '
+                "limited: requests.memory=2Gi"
+            ),
+            "quota",
+            (
+                "The quota “team” of the namespace is used up: 1.5 GiB of 2 GiB (requests.memory) are in use and this takes "
+                "1 GiB (requests.memory)."
+            ),
+        ),
+        (
+            'pods "a" is forbidden: failed quota: team: must specify limits.ephemeral-storage for: run',
+            "quota",
+            "The quota “team” of the namespace takes only pods that say their limits.ephemeral-storage.",
+        ),
+        (
+            'pods "a" is forbidden: maximum memory usage per Container is 1Gi, but limit is 4Gi',
+            "limit_range",
+            "A limit range of the namespace allows at most 1Gi of memory for a container, and the limit is 4Gi.",
+        ),
+        (
+            (
+                'pods "a" is forbidden: [minimum cpu usage per Pod is 2, but request is 1, maximum memory usage per Pod is 1Gi, '
+                "but limit is 2Gi]"
+            ),
+            "limit_range",
+            "A limit range of the namespace allows at least 2 of cpu for a pod, and the request is 1.",
+        ),
+        (
+            'pods "a" is forbidden: cpu max limit to request ratio per Container is 2, but provided ratio is 4.000000',
+            "limit_range",
+            "A limit range of the namespace allows a limit of cpu of at most 2 times the request, and the tier's is 4.000000 times.",
+        ),
+        (
+            'pods "a" is forbidden: violates PodSecurity "restricted:latest": runAsNonRoot != true',
+            "pod_security",
+            "Pod security of the namespace (restricted:latest) forbids it: runAsNonRoot != true",
+        ),
+        (
+            'admission webhook "images.example.com" denied the request: only images of our registry',
+            "webhook",
+            "The cluster's rule images.example.com forbids it: only images of our registry",
+        ),
+        (
+            'pods is forbidden: User "system:serviceaccount:a:b" cannot create resource "pods" in API group "" in the namespace "c"',
+            "rights",
+            "Compute Grid may not create pods in the namespace.",
+        ),
+    ],
+)
+def test_each_known_refusal_is_said_in_words(message: str, code: str, sentence: str) -> None:
+    reason = explain_refusal(message)
+    assert reason is not None
+    assert (reason.code, reason.sentence) == (code, sentence)
+    assert reason.next_step
+    assert reason.for_good is not (code == "quota" and "exceeded" in message)
+
+
+def test_an_unknown_refusal_is_left_to_its_own_words() -> None:
+    assert explain_refusal("the moon is full") is None
+    assert explain_refusal("") is None

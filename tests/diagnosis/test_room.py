@@ -1,0 +1,88 @@
+"""The room of nodes: sums that follow the pods' changes are those of a recount."""
+
+from collections import Counter
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from grid.diagnosis.requests import Amounts, summary
+from grid.diagnosis.resources import requested_amounts
+from grid.diagnosis.room import NodeRoom
+from grid.kube.objects import Pod
+from grid.watch.store import Store
+from tests.support.builders import decode, pod
+from tests.support.runtime import become
+
+APART = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]}}
+
+
+DAEMON = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "agent", "uid": "agent"}}
+
+
+def a_pod(name: str, *, on: str = "", phase: str = "Running", cpu: str = "1", apart: bool = False, **more: Any) -> Pod:
+    requests = {"cpu": cpu, "memory": "1Mi", "nvidia.com/gpu": "2", "example.com/fpga": "3"}
+    spec = {"affinity": APART} if apart else {}
+    return decode(pod(name, node=on, phase=phase, requests=requests, spec=spec, **more), Pod)
+
+
+pods = st.builds(
+    a_pod,
+    st.sampled_from("abcde"),
+    on=st.sampled_from(["", "n1", "n2"]),
+    phase=st.sampled_from(["Pending", "Running", "Succeeded", "Failed"]),
+    cpu=st.sampled_from(["500m", "2"]),
+    apart=st.booleans(),
+    owner=st.sampled_from([None, DAEMON]),
+    uid=st.sampled_from(["1", "2"]),
+)
+changes = st.one_of(pods, st.sampled_from([f"compute-grid/{name}" for name in "abcde"]), st.lists(pods, max_size=5))
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(changes, max_size=25))
+def test_the_sums_equal_a_recount_after_any_changes_and_lists(each: list[Pod | str | list[Pod]]) -> None:
+    store, room = Store[Pod]("pods"), NodeRoom()
+    store.subscribe(room.pod_changed)
+    for change in each:
+        if isinstance(change, Pod):
+            store.apply(change)
+        elif isinstance(change, str):
+            store.discard(change)
+        else:
+            become(store, change)
+    for node in ("n1", "n2", "n3"):
+        holding = [
+            one
+            for one in store.values()
+            if one.spec.node_name == node and one.status.phase not in ("Succeeded", "Failed")
+        ]
+        expected = Counter[str]()
+        for one in holding:
+            expected.update(requested_amounts(one))
+        assert Counter(room.requested(node)) == expected
+        own = Counter[str]()
+        for one in holding:
+            if one.metadata.owner_references:
+                own.update(requested_amounts(one))
+        assert Counter(room.own(node)) == own
+        assert room.pods(node) == len(holding)
+    running = [one for one in store.values() if one.spec.node_name and one.status.phase not in ("Succeeded", "Failed")]
+    apart = {one.metadata.name: one for one in running if one.spec.affinity is not None}
+    assert {one.metadata.name: one for one in room.keeping_apart()} == apart
+
+
+def test_amounts_are_summed_over_all_makes_of_gpus() -> None:
+    room = NodeRoom()
+    room.pod_changed(None, a_pod("a", on="n1"))
+    room.pod_changed(None, a_pod("b", on="n1"))
+    assert room.amounts("n1") == Amounts(cpu=2000, memory=2 * 2**20, gpus=4)
+    assert room.amounts("n2") == Amounts()
+    assert summary({"nvidia.com/gpu": 1, "amd.com/gpu": 2, "cpu": 5}) == Amounts(cpu=5, gpus=3)
+
+
+def test_a_node_that_no_pod_holds_any_more_is_forgotten() -> None:
+    room, held = NodeRoom(), a_pod("a", on="n1")
+    room.pod_changed(None, held)
+    room.pod_changed(held, None)
+    assert room.requested("n1") is room.requested("never seen")

@@ -29,6 +29,7 @@ from grid.centralconfig.retention import (
     GRANT_RETENTION,
     LIFECYCLE_RETENTION,
     LOG_RETENTION,
+    NOTIFICATION_RETENTION,
     SAMPLE_RETENTION,
 )
 from grid.centralconfig.setting import Setting
@@ -66,6 +67,7 @@ __all__ = [
     "LOG_RETENTION",
     "MAXIMUM_EXECUTIONS_PER_USER",
     "NAMESPACE",
+    "NOTIFICATION_RETENTION",
     "OVER_QUOTA_TIMEOUT",
     "PREPARING_TIMEOUT",
     "REGISTRY",

@@ -74,13 +74,13 @@ CLUSTER_SETTINGS: Mapping[str, Setting] = {
         "targetCpuPercent",
         "CPU target",
         80,
-        "The launch form's first choice: workers are added while they use, on average, more than this share of the cores they ask for.",
+        "Preset of the launch form: workers are added while their average use is above this share of the cores they request.",
     ),
     "target_memory": _percent(
         "targetMemoryPercent",
         "Memory target",
         80,
-        "The launch form's first choice: workers are added while they use, on average, more than this share of the memory they ask for.",
+        "Preset of the launch form: workers are added while their average use is above this share of the memory they request.",
     ),
     "minimum_target": _percent("minimumTargetPercent", "Lowest target", 20, "No target below this may be chosen."),
     "maximum_target": _percent("maximumTargetPercent", "Highest target", 100, "No target above this may be chosen."),
@@ -110,7 +110,7 @@ CLUSTER_SETTINGS: Mapping[str, Setting] = {
         "Worker scale-up delay",
         0,
         (0, _LONGEST_STABILISATION),
-        "A cluster grows when the load asked for it during all of this time; 0 grows at once.",
+        "A cluster scales up when the load called for it during this whole time; 0 scales up at once.",
     ),
     "down_percent": _percent(
         "scaleDownPercent", "Shrinking in percent", 100, "Which share of its workers a cluster may lose in one period."
@@ -135,7 +135,7 @@ CLUSTER_SETTINGS: Mapping[str, Setting] = {
         "Drain time",
         60,
         (1, _HOUR),
-        "How long a worker that has to go may take to finish its tasks and hand over its data before it is ended.",
+        "How long a worker that is to be removed may take to finish its tasks and hand over its data.",
     ),
 }
 

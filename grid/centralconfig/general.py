@@ -46,8 +46,8 @@ ACCESS_LOST_TIMEOUT = Setting(
     minimum=0,
     maximum=30 * _DAY,
     unit="seconds",
-    meaning="How long what somebody runs in a project goes on after they have left it or only view it, or their account was closed; "
-    "0 stops it at once. They open nothing of it meanwhile, and what still queues ends at once.",
+    meaning="How long somebody's executions in a project continue after they left it, became a viewer, or their account "
+    "was closed; 0 stops them at once. Meanwhile they cannot open them, and queued ones end at once.",
 )
 MAXIMUM_EXECUTIONS_PER_USER = Setting(
     key=f"{_QUOTA}.maximumExecutionsPerUser",
@@ -105,7 +105,7 @@ SESSION_IDLE = Setting(
     minimum=5 * 60,
     maximum=SESSION_LONGEST_SECONDS,
     unit="seconds",
-    meaning="A session that nobody uses for so long ends. A page that only stays open does not count as use; a workspace in use does.",
+    meaning="A session ends when it was not used for this long. An open page alone does not count as use; a workspace in use does.",
 )
 SESSION_ABSOLUTE = Setting(
     key=f"{_SESSIONS}.absoluteSeconds",
@@ -114,7 +114,7 @@ SESSION_ABSOLUTE = Setting(
     minimum=5 * 60,
     maximum=SESSION_LONGEST_SECONDS,
     unit="seconds",
-    meaning="A session ends so long after its login, however much it is used.",
+    meaning="A session ends this long after its login, even while it is in use.",
 )
 LOGIN_FAILURES_AT_ADDRESS = Setting(
     key=f"{_LOGINS}.failuresOfNameAtAddress",
@@ -123,7 +123,7 @@ LOGIN_FAILURES_AT_ADDRESS = Setting(
     minimum=3,
     maximum=1000,
     unit="wrong passwords",
-    meaning="So many lock that name at that address; at other addresses the person can still log in.",
+    meaning="This many lock the name at that address; from other addresses the person can still log in.",
 )
 LOGIN_FAILURES_OF_ADDRESS = Setting(
     key=f"{_LOGINS}.failuresOfAddress",
@@ -132,7 +132,7 @@ LOGIN_FAILURES_OF_ADDRESS = Setting(
     minimum=3,
     maximum=100_000,
     unit="wrong passwords",
-    meaning="So many, whatever the names, lock the address. People behind one gateway share its address.",
+    meaning="This many, for any names, lock the address. People behind one gateway share its address.",
 )
 LOGIN_FAILURES_OF_NAME = Setting(
     key=f"{_LOGINS}.failuresOfName",
@@ -141,7 +141,7 @@ LOGIN_FAILURES_OF_NAME = Setting(
     minimum=3,
     maximum=100_000,
     unit="wrong passwords",
-    meaning="So many from all addresses together lock that name, but not where that person has logged in within 90 days.",
+    meaning="This many from all addresses together lock the name, but not where the person has logged in within 90 days.",
 )
 LOGIN_COOL_OFF = Setting(
     key=f"{_LOGINS}.coolOffSeconds",

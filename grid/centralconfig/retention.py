@@ -38,13 +38,16 @@ SAMPLE_RETENTION = _days(
     "clusterSampleDays",
     "Charts of ended clusters",
     90,
-    "How long the samples that a cluster's chart is made of are kept once it has ended. Its cost does not depend on them.",
+    "How long the samples of a cluster's chart are kept once it has ended. Its cost does not depend on them.",
 )
 LOG_RETENTION = _days(
     "logDays",
     "Logs of ended executions",
     90,
     "The last lines of a log (up to 64 KiB), kept when its pod goes, are deleted this many days after the execution ended.",
+)
+NOTIFICATION_RETENTION = _days(
+    "notificationDays", "Notifications", 90, "How long people's notifications are kept, read or not."
 )
 AUDIT_RETENTION = _days("auditDays", "Audit log", 730, "How long the records of who changed what are kept.")
 GRANT_RETENTION = Setting(
@@ -63,6 +66,7 @@ RETENTION_SETTINGS = (
     LIFECYCLE_RETENTION,
     SAMPLE_RETENTION,
     LOG_RETENTION,
+    NOTIFICATION_RETENTION,
     AUDIT_RETENTION,
     GRANT_RETENTION,
 )

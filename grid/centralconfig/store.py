@@ -28,7 +28,7 @@ class ChangedMeanwhile(Conflict):
     """Somebody else changed these settings since their change was planned."""
 
     def __init__(self, keys: Sequence[str]) -> None:
-        super().__init__(f"changed meanwhile: {', '.join(keys)}")
+        super().__init__(f"changed by others: {', '.join(keys)}")
         self.keys = tuple(keys)
 
 

@@ -9,14 +9,14 @@ from datetime import datetime, timedelta
 from django.db import transaction
 
 from grid.centralconfig import OVER_QUOTA_TIMEOUT, value_of
-from grid.launch import lifecycle, snapshot
+from grid.launch import lifecycle, snapshot, startups
 from grid.launch.lifecycle import Transition
 from grid.launch.quota import Deferred, admit
-from grid.launch.snapshot import Unit
-from grid.models import Execution, LastAdmission, State
+from grid.launch.snapshot import Queue, Unit
+from grid.models import Execution, LastAdmission, QueueOrder, State
 from grid.wording import again, duration
 
-ADMITTED = Transition(State.DEPLOYING, "admitted", "Has a slot; its objects are being created in the cluster.")
+ADMITTED = Transition(State.DEPLOYING, "admitted", "Has a slot; creating its objects in the cluster.")
 
 
 def admit_waiting(data_plane: str, *, now: datetime) -> Sequence[str]:
@@ -32,8 +32,11 @@ def admit_waiting(data_plane: str, *, now: datetime) -> Sequence[str]:
         timeout = timedelta(seconds=value_of(OVER_QUOTA_TIMEOUT))
         admitted = [row for id in decisions.admitted for row in _reserve(queue.units[id], now)]
         _remember_turns(admitted, now)
+        _forget_orders(queue, admitted)
         for id, refused in decisions.refused.items():
-            _keep_waiting(queue.units[id], refused, timeout, now)
+            since = _waits_since(queue.units[id], queue.orders.get(id))
+            is_late = refused.code != "held" and now - since > timeout
+            _keep_waiting(queue.units[id], refused, is_late, timeout, now)
     return [row.pk for row in admitted]
 
 
@@ -47,6 +50,19 @@ def _remember_turns(admitted: Sequence[Execution], now: datetime) -> None:
     )
 
 
+def _forget_orders(queue: Queue, admitted: Sequence[Execution]) -> None:
+    """Delete what operators decided about executions that no longer wait."""
+    left = (queue.orders.keys() - queue.units.keys()) | (queue.orders.keys() & {row.pk for row in admitted})
+    if left:
+        QueueOrder.objects.filter(pk__in=left).delete()
+
+
+def _waits_since(unit: Unit, order: QueueOrder | None) -> datetime:
+    """Return since when it waits for a slot: being held does not count."""
+    released_at = order.released_at if order is not None else None
+    return max(unit[0].state_since, released_at) if released_at is not None else unit[0].state_since
+
+
 def _reserve(unit: Unit, now: datetime) -> Unit:
     """Admit every execution of the unit atomically; return () if any revision changed."""
     with transaction.atomic():
@@ -58,11 +74,11 @@ def _reserve(unit: Unit, now: datetime) -> Unit:
     return unit
 
 
-def _keep_waiting(unit: Unit, refused: Deferred, timeout: timedelta, now: datetime) -> None:
+def _keep_waiting(unit: Unit, refused: Deferred, is_late: bool, timeout: timedelta, now: datetime) -> None:
     """Write the refusal to the whole unit in one transaction: its executions wait, and time out, together."""
     with transaction.atomic():
         for row in unit:
-            if not _wrote(row, refused, now - unit[0].state_since > timeout, timeout, now):
+            if not _wrote(row, refused, is_late, timeout, now):
                 transaction.set_rollback(True)
                 return
 
@@ -71,7 +87,8 @@ def _wrote(row: Execution, refused: Deferred, is_late: bool, timeout: timedelta,
     if is_late:
         message = f"No slot became free within {duration(timeout)}. {again(row.kind).capitalize()} when there is room."
         change = Transition(State.ERROR, "over_quota_timeout", message, level="Warning")
-        return lifecycle.enter(row.pk, change, revision=row.revision, left=row.state, now=now)
+        start_up = startups.never_admitted(row.pk, change.reason, now)
+        return lifecycle.enter(row.pk, change, revision=row.revision, left=row.state, now=now, start_up=start_up)
     if (row.reason, row.message) == (refused.code, refused.message):
         return True
     columns = {"reason": refused.code, "message": refused.message}

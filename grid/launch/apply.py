@@ -5,7 +5,7 @@ without the label belongs to somebody else, and is not touched.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -76,6 +76,7 @@ async def create_all(
     token: str,
     storage: Storage,
     attached: Attached | None = None,
+    secrets: Mapping[str, str] = manifests.NO_SECRETS,
 ) -> None:
     """Create the missing objects of a run, in order. Raise NameTaken, or the API server's error."""
     uid = await create_anchor(api, spec, namespace=namespace)
@@ -87,6 +88,7 @@ async def create_all(
         storage=storage,
         head_address=attached.head_address if attached else "",
         cluster=attached.spec if attached else None,
+        secrets=secrets,
     )
     for manifest in wanted[1:]:
         await get_or_create(api, manifest, spec.id)

@@ -56,7 +56,9 @@ def restart_head(execution: Execution, *, by: str, now: datetime) -> None:
             row = _locked(execution)
             _living_cluster(row)
             if row.state not in RESTARTABLE:
-                raise Rejected([Problem("", "Its head does not run yet, so there is nothing to restart.", "too_early")])
+                raise Rejected(
+                    [Problem("", "Its head is not running yet, so there is nothing to restart.", "too_early")]
+                )
             columns = {"restart_requested_at": now}
             message = f"{by} restarted the head; what its memory held is lost, and the workers join the new one."
             if record_change(row, columns, reason="HeadRestarted", message=message, by=by, now=now):
@@ -123,7 +125,7 @@ def _wrong_size(cluster: ClusterSpec, minimum: int, maximum: int) -> list[Proble
     if maximum > max(policy.maximum_workers, cluster.workers_maximum):  # scaling down is always allowed
         problems.append(beyond_limit("workers_maximum", policy))
     if not cluster.scaling.autoscale and minimum != maximum and not problems:
-        sentence = "This cluster does not grow by itself; give the same number as the least and the most."
+        sentence = "This cluster does not scale by itself; enter the same minimum and maximum."
         problems.append(Problem("workers_maximum", sentence, "fixed"))
     return problems
 
@@ -143,7 +145,7 @@ def _without_room(row: Execution, wanted: int) -> list[Problem]:
     most = row.slots + max(free, 0) - 1
     sentence = (
         f"This takes {plural(more, 'more slot')}, and of {limit} only {max(free, 0)} are free. "
-        f"Choose at most {plural(most, 'worker')}, or stop something that you do not need any more."
+        f"Choose at most {plural(most, 'worker')}, or stop something that you no longer need."
     )
     return [Problem("workers_maximum", sentence, "slots")]
 

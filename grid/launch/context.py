@@ -13,10 +13,12 @@ from typing import ParamSpec, Protocol, TypeVar
 from grid.errors import ClusterUnavailable, GridError
 from grid.kube.api import KubeApi
 from grid.kube.objects import Pod
-from grid.launch import apply
+from grid.launch import apply, storedsecrets
+from grid.launch.around import NodesAround
 from grid.launch.caches import AutoscalerCache, EventCache, PodCache
 from grid.launch.manifests import CONTAINER
 from grid.launch.policykeeper import Network
+from grid.launch.spec import ExecutionSpec
 from grid.launch.storage import Storage
 from grid.models import State
 
@@ -66,10 +68,18 @@ class Context:
     monotonic: Callable[[], float]
     invalidated: set[str] = field(default_factory=set)
     limits: Mapping[State, int] = field(default_factory=dict)
+    nodes: NodesAround = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.nodes = NodesAround(self.api, self.namespace, clock=self.clock, monotonic=self.monotonic)
 
     @property
     def namespace(self) -> str:
         return self.target.namespace
+
+    async def secrets_of(self, spec: ExecutionSpec) -> Mapping[str, str]:
+        """Return the values of the execution's stored secrets by name. Raise SecretMissing."""
+        return await self.database(storedsecrets.values_for, spec) if spec.secrets else {}
 
     def knows_pods(self, execution_id: str) -> bool:
         """Return True when the cache is synced, shows pods of this execution, and was not found wrong about them."""

@@ -12,9 +12,9 @@ import logging
 import random
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from grid.backoff import Backoff
 from grid.changefeed import EVERYTHING, Change, ChangeFeed, FeedSubscriber
@@ -25,17 +25,22 @@ from grid.kube.api import KubeApi
 from grid.kube.objects import Autoscaler, Event, Pod
 from grid.kube.resources import AUTOSCALERS, EVENTS, PODS
 from grid.labels import MANAGED_BY, MANAGER
-from grid.launch import admission, apply, departures, downtime, ledger
+from grid.launch import admission, apply, departures, downtime, jobruns, knowledge, ledger
 from grid.launch.caches import AutoscalerCache, EventCache, PodCache, execution_of
 from grid.launch.clusters import attached
 from grid.launch.clusters.framework_poller import FrameworkPoller
 from grid.launch.context import Context, Database, LaunchTarget
 from grid.launch.downtime import Downtime, Outage
+from grid.launch.dryrun import DryRuns
+from grid.launch.expectation.outcomes import keep_predictions
 from grid.launch.frameworks import framework
 from grid.launch.frameworks.base import FrameworkAdapter
 from grid.launch.housekeeping import Housekeeping
+from grid.launch.peaks import PeakKeeper, PodUsageSource
 from grid.launch.policykeeper import PolicyKeeper
 from grid.launch.reconcile import Reconciler
+from grid.launch.scheduler import JobScheduler
+from grid.models import State
 from grid.watch.hub import Hub
 from grid.watch.reflector import ListWatch, Reflector
 from grid.watch.store import HasMetadata, Store
@@ -57,6 +62,7 @@ AUDIT_SECONDS = 60.0
 # a full round over unchanged executions is only a safety net, and may be this slow.
 ROUND_SECONDS = 1200.0
 TICK_SECONDS = 1.0
+PREDICT_SECONDS = 10.0
 WORKERS = 8
 
 
@@ -100,12 +106,20 @@ class Controller:
         self._context = context
         self._reconciler = Reconciler(context, attended_until=away.since if away is not None else None)
         self.framework_poller = FrameworkPoller(context, rng=self._rng, framework_of=framework_of)
+        self._peaks: PeakKeeper | None = None
+        self.dry_runs = DryRuns(context, rng=self._rng)
         self.policies = PolicyKeeper(api, target.namespace, target.network, rng=self._rng)
 
     def listen_to(self, feed: ChangeFeed) -> FeedSubscriber:
         """Subscribe to the feed of writes, before `run`. Without a feed, and while it is lost, the database is polled each second."""
         self._listener = FeedSubscriber(feed, self._take_news, rng=self._rng)
         return self._listener
+
+    def measure_with(self, usage: PodUsageSource) -> None:
+        """Keep the executions' peak use, before `run`. Without a source none is kept."""
+        self._peaks = PeakKeeper(
+            usage, self.pods, self._database, self._target.namespace, monotonic=self._monotonic, rng=self._rng
+        )
 
     async def run(self) -> None:
         """Watch, poll the database, and work, until cancelled."""
@@ -127,9 +141,14 @@ class Controller:
                 tasks.create_task(self._poll_for_ever())
                 tasks.create_task(self._audit_for_ever())
                 tasks.create_task(self._go_round_for_ever())
+                tasks.create_task(self._predict_for_ever())
                 tasks.create_task(self.framework_poller.run())
                 tasks.create_task(Housekeeping(self._database, self._clock).run())
+                tasks.create_task(JobScheduler(self._database, self._clock, self._troubles, self._rng).run())
                 tasks.create_task(self.policies.run())
+                if self._peaks is not None:
+                    tasks.create_task(self._peaks.run())
+                tasks.create_task(self.dry_runs.run(lambda: self._period))
                 for _ in range(WORKERS):
                     tasks.create_task(self._work_for_ever())
         finally:
@@ -137,7 +156,7 @@ class Controller:
 
     async def poll(self) -> None:
         """Poll the database once: stop clusters whose parent has ended and what belongs to people who have left, enqueue rows written
-        since the last poll, and do what time decides."""
+        since the last poll, move on runs, and do what time decides."""
         for id in await self._database(attached.stop_with_parents, self._data_plane, now=self._clock()):
             logger.info("execution=%s ends with what it was attached to", id)
         versions = await self._database(ledger.row_versions, self._data_plane)
@@ -145,15 +164,18 @@ class Controller:
         for id in self._known.keys() - versions.keys():
             self._settled(id)
         await self._stop_departed()
+        await self._advance_runs(jobruns.all_jobs_due, self._clock())
         await self._take_overdue()
 
     async def poll_overdue(self) -> None:
-        """Poll the database for what time decides: owners who left a project too long ago, executions past their timeout, and the queue."""
+        """Poll the database for what time decides: owners who left a project too long ago, executions past their timeout, runs to
+        retry, and the queue."""
         await self._stop_departed(noted_only=True)
+        await self._advance_runs(jobruns.jobs_due, self._clock())
         await self._take_overdue()
 
     async def _take_overdue(self) -> None:
-        self._context.limits, overdue = await self._database(ledger.overdue, self._data_plane, now=self._clock())
+        self._context.limits, overdue = await self._database(_overdue, self._data_plane, now=self._clock())
         for id in overdue:
             self._queue.add(id)
         await self._admit()
@@ -174,7 +196,15 @@ class Controller:
         self._take_versions(versions)
         for id in ids - versions.keys():
             self._settled(id)
+        await self._advance_runs(jobruns.jobs_told, ids)
         await self._admit()
+
+    async def _advance_runs(self, which: Callable[..., Collection[str]], *about: Any) -> None:
+        """Move on the runs of the jobs that `which` finds; what is launched is admitted next."""
+        jobs = await self._database(which, *about)
+        if jobs:
+            for id in await self._database(jobruns.advance_all, jobs, now=self._clock()):
+                logger.info("execution=%s launched as an attempt of a run", id)
 
     async def _stop_departed(self, *, noted_only: bool = False) -> None:
         for id in await self._database(
@@ -304,7 +334,12 @@ class Controller:
         return TOLD_SECONDS if self._listener is not None and self._listener.is_told else POLL_SECONDS
 
     def _take_news(self, news: Collection[Change]) -> None:
-        self._news.update(news)
+        others = [change for change in news if not change.check and not change.person]
+        if any(change.check for change in news) or EVERYTHING in news:
+            self.dry_runs.wake()
+        if not others:
+            return
+        self._news.update(others)
         if len(self._news) > MOST_BY_ID:
             self._news = {EVERYTHING}
         self._has_news.set()
@@ -324,6 +359,15 @@ class Controller:
             await asyncio.sleep(TICK_SECONDS)
             self.go_round(TICK_SECONDS)
 
+    async def _predict_for_ever(self) -> None:
+        while True:
+            await asyncio.sleep(PREDICT_SECONDS)
+            try:
+                await self._database(keep_predictions, self._data_plane, now=self._clock())
+            except Exception as error:
+                if not self._troubles.are_why(error):
+                    logger.exception("expected waits not stored")
+
     async def _work_for_ever(self) -> None:
         while True:
             await self.work()
@@ -336,3 +380,9 @@ class Controller:
 def to_reconcile(versions: Mapping[str, int], known: Mapping[str, int]) -> list[str]:
     """Return the ids of rows whose revision differs from the known one."""
     return [id for id, revision in versions.items() if known.get(id) != revision]
+
+
+def _overdue(data_plane: str, *, now: datetime) -> tuple[Mapping[State, int], Sequence[str]]:
+    """Read the knowledge base again, and return `ledger.overdue`: one turn of the database for both."""
+    knowledge.refresh()
+    return ledger.overdue(data_plane, now=now)

@@ -57,7 +57,7 @@ def added_up(intervals: Iterable[UsageInterval]) -> Mapping[DayKey, Sums]:
     """Return the sums of ended intervals, each split by day. Pure."""
     found: defaultdict[DayKey, Sums] = defaultdict(Sums)
     for one in intervals:
-        assert one.ended_at is not None, "only what has ended is added up"
+        assert one.ended_at is not None, "only ended intervals are added up"
         for day, seconds in by_day(one.began_at, one.ended_at):
             key = DayKey(day, one.owner_id, one.project_id, one.tier_id, one.node_pool, one.price_per_hour)
             found[key] += Sums(seconds, seconds * one.millicores, seconds * one.mebibytes, seconds * one.gpus)

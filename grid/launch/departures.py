@@ -77,7 +77,7 @@ def _lost(execution: Execution, limit: timedelta) -> dict[str, str]:
     name, project = execution.owner.get_username(), execution.project.name
     what, unless = {
         LEFT_PROJECT: (f"{name} has left the project {project}", f"{name} is back by then"),
-        ONLY_VIEWS: (f"{name} only views the project {project} now", "that is undone by then"),
+        ONLY_VIEWS: (f"{name} is a viewer of the project {project} now", "that is undone by then"),
         ACCOUNT_CLOSED: (f"The account of {name} was closed", "that is undone by then"),
     }[_reason(execution)]
     return {"reason": "AccessLost", "message": f"{what}. It is stopped in {duration(limit)}, unless {unless}."}
@@ -85,4 +85,4 @@ def _lost(execution: Execution, limit: timedelta) -> dict[str, str]:
 
 def _back(execution: Execution) -> dict[str, str]:
     name, project = execution.owner.get_username(), execution.project.name
-    return {"reason": "AccessRegained", "message": f"{name} works in the project {project} again; it goes on."}
+    return {"reason": "AccessRegained", "message": f"{name} has access to the project {project} again; it continues."}

@@ -12,7 +12,7 @@ from grid.watch.store import Freshness
 
 LEAST = timedelta(seconds=5)  # nobody notices a shorter delay
 _SENTENCES = {
-    "controller": "nobody looked after executions, because the controller was not running.",
+    "controller": "executions were not managed, because the controller was not running.",
     "cluster": "the cluster did not answer the controller.",
 }
 
@@ -56,6 +56,6 @@ def history_entry(downtime: Downtime) -> EventRecord:
         object="",
         level="Warning",
         reason=f"{downtime.of}_away",
-        message=f"Until {when} UTC {_SENTENCES[downtime.of]} Programs ran on; what had begun goes on from where it was.",
+        message=f"Until {when} UTC {_SENTENCES[downtime.of]} Running programs continued; unfinished steps are resumed.",
         count=1,
     )

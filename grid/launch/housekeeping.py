@@ -14,8 +14,9 @@ from django.db.models import Exists, OuterRef, Q
 
 from grid import lockouts, sessions
 from grid.centralconfig import GRANT_RETENTION, value_of
-from grid.launch import retention
+from grid.launch import dryrun, retention
 from grid.launch.context import Database
+from grid.launch.expectation import outcomes
 from grid.models import Session, WorkspaceGrant
 from grid.models.execution import ACTIVE_STATES
 
@@ -52,12 +53,16 @@ CHORES: Mapping[str, Chore] = {
     "sessions": sessions.purge,
     "logins": lockouts.purge,
     "grants": purge_grants,
+    "launch checks": dryrun.purge,
     "logs": retention.drop_logs,
     "samples": retention.drop_samples,
     "lifecycle entries": retention.drop_lifecycle_entries,
     "audit entries": retention.drop_audit_entries,
+    "notifications": retention.drop_notifications,
+    "expected waits": outcomes.drop_predictions,
     "orphan intervals": retention.end_orphan_intervals,
     "executions": retention.drop_executions,
+    "runs": retention.drop_runs,
 }
 
 

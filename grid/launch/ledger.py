@@ -12,9 +12,10 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from grid.centralconfig import DEPLOYING_TIMEOUT, PREPARING_TIMEOUT, all_values
+from grid.diagnosis.logfindings import findings
 from grid.launch import lifecycle
 from grid.launch.lifecycle import Transition
-from grid.models import Execution, LifecycleEntry, State
+from grid.models import Execution, LifecycleEntry, StartUp, State
 from grid.models.environment import Kind
 from grid.models.execution import FINAL_STATES
 
@@ -34,6 +35,7 @@ class LedgerRecord:
     object_name: str
     state: State
     state_since: datetime
+    requested_at: datetime
     revision: int
     reason: str
     message: str
@@ -138,6 +140,7 @@ def _row(found: Execution | None) -> LedgerRecord | None:
         object_name=found.object_name,
         state=State(found.state),
         state_since=found.state_since,
+        requested_at=found.requested_at,
         revision=found.revision,
         reason=found.reason,
         message=found.message,
@@ -157,9 +160,24 @@ def _row(found: Execution | None) -> LedgerRecord | None:
     )
 
 
-def enter(row: LedgerRecord, change: Transition, *, now: datetime, fields: Mapping[str, Any], log: str = "") -> bool:
-    """Enter the state of the change. Return False when the execution was written since `row` was read."""
-    return lifecycle.enter(row.id, change, revision=row.revision, left=row.state, now=now, fields=fields, log=log)
+def enter(
+    row: LedgerRecord,
+    change: Transition,
+    *,
+    now: datetime,
+    fields: Mapping[str, Any],
+    log: str = "",
+    start_up: StartUp | None = None,
+) -> bool:
+    """Enter the state of the change. Return False when the execution was written since `row` was read.
+
+    The log of a program that failed is searched for what is known; a program that ended well, or was stopped, has no cause to find.
+    """
+    kept = lifecycle.KeptLog(log, findings(log) if change.level == "Warning" else ()) if log else None
+    revision, left = row.revision, row.state
+    return lifecycle.enter(
+        row.id, change, revision=revision, left=left, now=now, fields=fields, log=kept, start_up=start_up
+    )
 
 
 def update(row: LedgerRecord, columns: Mapping[str, Any], *, now: datetime) -> bool:

@@ -1,10 +1,10 @@
-"""Writes state changes of executions: the state, its history entry and the new revision in one transaction.
+"""Writes state changes of executions: the state, its history entry and the new revision in one transaction, with what is told of it.
 
 Every write is conditional on the revision that its writer has read. So two writers can never both make one change: the second gets False,
 and reads again. Nothing else in the product writes an execution's state.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -12,8 +12,10 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Case, DateTimeField, F, Q, Value, When
 
-from grid.launch import usage
-from grid.models import Execution, ExecutionLog, LifecycleEntry, State
+from grid.diagnosis.logfindings import LogFinding
+from grid.launch import knowledge, startdays, usage
+from grid.launch.notifications import outbox
+from grid.models import Execution, ExecutionLog, LifecycleEntry, StartUp, State
 from grid.models.execution import FINAL_STATES
 
 _REASON_LENGTH = 60
@@ -28,6 +30,14 @@ class Transition:
     message: str
     actor: str = ""
     level: str = "Normal"
+
+
+@dataclass(frozen=True, slots=True)
+class KeptLog:
+    """The end of a program's log, and what is known about its lines."""
+
+    text: str
+    findings: Sequence[LogFinding] = ()
 
 
 def record_request(execution: Execution) -> None:
@@ -51,11 +61,12 @@ def enter(
     left: str,
     now: datetime,
     fields: Mapping[str, Any] | None = None,
-    log: str = "",
+    log: KeptLog | None = None,
+    start_up: StartUp | None = None,
 ) -> bool:
     """Replace the state `left` by the change's; return False without writing when the row is no longer at `revision`.
 
-    `log` is the end of its program's log, if it has to be kept now.
+    `log` is kept now, if there is one; `start_up` is the record of its start, when the change ends it.
     """
     columns: dict[str, Any] = {
         "state": change.state,
@@ -79,8 +90,12 @@ def enter(
             message=change.message,
             actor=change.actor,
         )
-        if log:
-            ExecutionLog.objects.update_or_create(execution_id=execution_id, defaults={"text": log, "at": now})
+        if log is not None:
+            ExecutionLog.objects.update_or_create(execution_id=execution_id, defaults={"text": log.text, "at": now})
+            knowledge.record(execution_id, log.findings, now)
+        if start_up is not None:
+            startdays.record(start_up)
+        outbox.record_state(execution_id, change.state, change.message, actor=change.actor, now=now)
     return True
 
 

@@ -4,6 +4,7 @@ An anchor (a ConfigMap) owns the Secret and the Pod, so deleting the anchor dele
 from the execution's id, so a retry finds existing objects.
 """
 
+import base64
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +32,7 @@ from grid.launch.storage import (
     Storage,
     claims,
     mounts,
+    stored_secrets_name,
     volumes,
     working_directory,
 )
@@ -43,6 +45,8 @@ TITLE = f"{PREFIX}/title"
 GRACE_SECONDS = 30
 # Any unprivileged number works in any image, whatever user the image names; the volume's group makes files writable.
 USER_ID = 1000
+NO_SECRETS: Mapping[str, str] = {}
+_SHELL = ("/bin/sh", "-c")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +71,18 @@ def build(
     storage: Storage = DEFAULT_STORAGE,
     head_address: str = "",
     cluster: ExecutionSpec | None = None,
+    secrets: Mapping[str, str] = NO_SECRETS,
 ) -> list[Manifest]:
     """Return all objects in the order of creation, the anchor first; the others refer to it by `anchor_uid`, known once it exists.
 
-    `cluster` is the attached cluster and `head_address` its address: its clients find it in the variables.
+    `cluster` is the attached cluster and `head_address` its address: its clients find it in the variables. `secrets` are the values of the
+    stored secrets by name.
     """
     return [
         anchor(spec, namespace=namespace),
         *volume_claims(spec, namespace=namespace, storage=storage),
         *secret(spec, namespace=namespace, anchor_uid=anchor_uid, token=token),
+        *stored_secrets(spec, namespace=namespace, anchor_uid=anchor_uid, values=secrets),
         Manifest(PODS, _pod(spec, namespace, anchor_uid, _client_variables(cluster, head_address))),
     ]
 
@@ -144,8 +151,26 @@ def secret(spec: ExecutionSpec, *, namespace: str, anchor_uid: str, token: str =
     return [Manifest(SECRETS, body)] if data else []
 
 
+def stored_secrets(
+    spec: ExecutionSpec, *, namespace: str, anchor_uid: str, values: Mapping[str, str]
+) -> list[Manifest]:
+    """Return the Secret with the stored secrets of the spec; [] when it has none. What is not among the values is left empty."""
+    if not spec.secrets:
+        return []
+    data = {one.name: base64.b64encode(values.get(one.name, "").encode()).decode() for one in spec.secrets}
+    body = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": metadata(spec, namespace, anchor_uid, name=stored_secrets_name(spec)),
+        "type": "Opaque",
+        "data": data,
+    }
+    return [Manifest(SECRETS, body)]
+
+
 def _pod(spec: ExecutionSpec, namespace: str, anchor_uid: str, more: Mapping[str, str]) -> RawObject:
     whole = metadata(spec, namespace, anchor_uid)
+    timeout = spec.job.timeout_seconds if spec.job else None
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -156,6 +181,7 @@ def _pod(spec: ExecutionSpec, namespace: str, anchor_uid: str, more: Mapping[str
             # A workspace whose server crashes restarts; when its user shuts it down from within it has ended, like a job.
             "restartPolicy": "Never" if spec.kind == "job" else "OnFailure",
             "terminationGracePeriodSeconds": GRACE_SECONDS,
+            **({"activeDeadlineSeconds": timeout} if timeout else {}),
             **placement(spec, spec.tier),
         },
     }
@@ -181,7 +207,7 @@ def placement(spec: ExecutionSpec, tier: TierSpec) -> dict[str, Any]:
     return {
         **({"imagePullSecrets": [{"name": registry}]} if registry else {}),
         "nodeSelector": {NODE_POOL: tier.node_pool},
-        "tolerations": _tolerations(tier),
+        "tolerations": tolerations_of(tier),
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "securityContext": {
@@ -201,7 +227,7 @@ def container(spec: ExecutionSpec, tier: TierSpec) -> dict[str, Any]:
         "name": CONTAINER,
         "image": spec.environment.image,
         "workingDir": working_directory(spec),
-        "resources": _resources(tier),
+        "resources": requests_and_limits(tier),
         "volumeMounts": mounts(spec, tier),
         "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
         # The end of the log explains a failure to somebody who never looks into the container.
@@ -212,7 +238,10 @@ def container(spec: ExecutionSpec, tier: TierSpec) -> dict[str, Any]:
 def _container(spec: ExecutionSpec, more: Mapping[str, str]) -> dict[str, Any]:
     run = container(spec, spec.tier)
     run["env"] = _environment(spec, more)
-    if spec.environment.command:
+    if spec.job is not None and spec.job.command:
+        # Kubernetes expands $(NAME) in a command, and would paste a parameter into the script; a double dollar stays one.
+        run["command"] = [*_SHELL, spec.job.command.replace("$", "$$")]
+    elif spec.environment.command:
         run["command"] = [_filled_in(part, spec) for part in spec.environment.command]
     if spec.port:
         run["ports"] = [{"name": "http", "containerPort": spec.port, "protocol": "TCP"}]
@@ -243,7 +272,8 @@ def _client_variables(cluster: ExecutionSpec | None, head_address: str) -> Mappi
     return framework(cluster.cluster.framework).client_variables(cluster, head_address)
 
 
-def _resources(tier: TierSpec) -> dict[str, dict[str, str]]:
+def requests_and_limits(tier: TierSpec) -> dict[str, dict[str, str]]:
+    """Return the resources of a container of that tier."""
     requests = {"cpu": tier.cores, "memory": tier.memory}
     limits = {"cpu": tier.cores_limit, "memory": tier.memory_limit}
     if tier.ephemeral_storage:
@@ -263,7 +293,8 @@ def _storage_request(limit: str) -> str:
     return f"{mebibytes}Mi" if mebibytes % 1024 else f"{mebibytes // 1024}Gi"
 
 
-def _tolerations(tier: TierSpec) -> list[dict[str, Any]]:
+def tolerations_of(tier: TierSpec) -> list[dict[str, Any]]:
+    """Return what the tier's pods tolerate: what its admin typed, and the taint of the GPUs that it asks for."""
     tolerations = [dict(toleration) for toleration in tier.tolerations]
     if tier.gpus:
         # Clouds keep other pods off machines with GPUs by this taint.

@@ -32,13 +32,6 @@ def environments_for(user: User, kind: str) -> QuerySet[Environment]:
     return Environment.objects.filter(kind=kind, is_visible=True, is_archived=False)
 
 
-def cluster_environments_for(user: User, framework: str) -> QuerySet[Environment]:
-    """Return the environments that a cluster of the framework can be made of."""
-    if framework not in Framework.values:
-        return Environment.objects.none()
-    return environments_for(user, Kind.CLUSTER).filter(frameworks__has_key=framework)
-
-
 def tiers_for(user: User, kind: str, framework: str = "") -> QuerySet[HardwareTier]:
     """Return the tiers that the user may choose for `kind`; for clusters of the framework, or of any framework when it is ""."""
     if not user.is_active:
@@ -56,12 +49,12 @@ def wrong_tier(
     if not user.is_active:
         return None
     if stored is None or stored.is_archived or not stored.is_visible:
-        return Problem(path, "This hardware tier is not offered any more; choose another.", "not_offered")
+        return Problem(path, "This hardware tier is no longer available; choose another.", "not_offered")
     if not _is_for(stored.kinds, kind, framework):
         work = f"{Framework(framework).label} clusters" if framework in Framework.values else "this kind of work"
         return Problem(path, f"{stored.name} is not for {work}; choose another tier.", "kind")
     if stored.pk in _closed_to(user):
-        return Problem(path, f"{stored.name} is kept for certain groups; choose another, or ask your admin.", "group")
+        return Problem(path, f"{stored.name} is limited to certain groups; choose another, or ask your admin.", "group")
     return None
 
 

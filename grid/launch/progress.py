@@ -7,31 +7,39 @@ Requests to stop, admission and clean-up are not decided here; see `grid.launch.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+import msgspec
+
+from grid.diagnosis.held import is_unplaced
+from grid.diagnosis.placement import Surroundings
 from grid.diagnosis.pods import Diagnosis, explain_pod
-from grid.kube.objects import Event, Pod
+from grid.kube.objects import Event, Pod, is_ready, true_condition
 from grid.launch.ledger import LedgerRecord
 from grid.launch.lifecycle import Transition
+from grid.launch.manifests import CONTAINER
 from grid.models import State
 from grid.wording import again, duration
 
 CREATED = "created"  # reason of a deploying execution whose objects were all created once
 COMPLETED = "completed"
-_BY_USER_CODE = frozenset({COMPLETED, "exit_code", "out_of_memory", "storage_limit"})
+_BY_USER_CODE = frozenset({COMPLETED, "deadline", "exit_code", "out_of_memory", "storage_limit"})
 _TOO_LONG = {
     State.DEPLOYING: ("deploying_timeout", "No node took it"),
     State.PREPARING: ("preparing_timeout", "Not ready"),
 }
+_TIMEOUTS = frozenset(reason for reason, _ in _TOO_LONG.values())
 
 
 @dataclass(frozen=True, slots=True)
 class ObservedPod:
-    """The state in Kubernetes now: the pod, None when it is certain that there is none, and the pod's events."""
+    """The state in Kubernetes now: the pod, None when it is certain that there is none, and the pod's events; `around` is read only for
+    the message of a timeout."""
 
     pod: Pod | None
     events: Sequence[Event] = ()
+    around: Surroundings | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +66,16 @@ def next_change(
         )
     if row.state == State.DEPLOYING and pod.spec.node_name:
         return Transition(
-            State.PREPARING, "scheduled", f"Node {pod.spec.node_name} prepares it: volumes, image, start."
+            State.PREPARING, "scheduled", f"Node {pod.spec.node_name} is preparing it: volumes, image, start."
         )
-    why = explain_pod(pod, seen.events, now=now)
+    why = explain_pod(pod, seen.events, now=now, around=seen.around)
     if pod.status.phase in ("Succeeded", "Failed"):
         return _ended(row, why)
     if pod.metadata.deletion_timestamp is not None:
         return Transition(
             State.ERROR,
             "pod_deleted",
-            f"The cluster or somebody ended its pod{_because(pod)}. The project's files are kept; {again(row.kind)}.",
+            f"Its pod was deleted{_because(pod)}. The project's files are kept; {again(row.kind)}.",
             level="Warning",
         )
     if row.state == State.PREPARING and is_ready(pod):
@@ -75,10 +83,36 @@ def next_change(
     return _too_long(row, why, timeouts, now)
 
 
+def waits_for_a_node(change: Transition | None, pod: Pod) -> bool:
+    """Return whether the change is a timeout that tells of a pod without a node: its message is to say what keeps it off the nodes."""
+    return change is not None and change.reason in _TIMEOUTS and is_unplaced(pod)
+
+
 def outcome(row: LedgerRecord) -> Transition:
     """Return how a finishing execution has ended; its reason was recorded when the program ended."""
     state = State.SUCCEEDED if row.reason == COMPLETED else State.FAILED
     return Transition(state, row.reason, row.message, level="Normal" if state == State.SUCCEEDED else "Warning")
+
+
+def explained_by_log(change: Transition, pod: Pod, log: str, *, now: datetime) -> Transition:
+    """Return the change of a failed program with the cause that its kept log gives: Kubernetes keeps only the last 2 KiB of it."""
+    if change.reason != "exit_code":
+        return change
+    why = explain_pod(_with_log(pod, log), (), now=now)
+    return replace(change, message=f"{why.sentence} {why.next_step}".strip()) if why.code == change.reason else change
+
+
+def _with_log(pod: Pod, log: str) -> Pod:
+    """Return the pod as if Kubernetes had kept the whole log of its program, with what it did keep at the end."""
+    statuses = []
+    for status in pod.status.container_statuses:
+        ended = status.state.terminated
+        if ended is not None and status.name == CONTAINER:
+            ended = msgspec.structs.replace(ended, message=f"{log}\n{ended.message}")
+            status = msgspec.structs.replace(status, state=msgspec.structs.replace(status.state, terminated=ended))
+        statuses.append(status)
+    known = msgspec.structs.replace(pod.status, container_statuses=tuple(statuses))
+    return msgspec.structs.replace(pod, status=known)
 
 
 def ran_since(pod: Pod) -> datetime | None:
@@ -112,12 +146,6 @@ def _too_long(row: LedgerRecord, why: Diagnosis, timeouts: Mapping[State, int], 
     return Transition(State.ERROR, code, message, level="Warning")
 
 
-def is_ready(pod: Pod) -> bool:
-    return any(one.type == "Ready" and one.status == "True" for one in pod.status.conditions)
-
-
 def _because(pod: Pod) -> str:
-    found = next(
-        (one for one in pod.status.conditions if one.type == "DisruptionTarget" and one.status == "True"), None
-    )
+    found = true_condition(pod, "DisruptionTarget")
     return f" ({found.message or found.reason})" if found else ""

@@ -2,7 +2,8 @@
 at each of a thousand.
 
 For most users numbers of alike executions tell how many of their line are admitted: none, all, or as many of one size as fit. The others
-are decided one by one: those who stand before a tier with too few places for all, and those whose line has several sizes or pairs.
+are decided one by one: those who stand before a tier with too few places for all, those whose line has several sizes or pairs, and those
+of whom an operator has moved or held something.
 """
 
 from collections import Counter
@@ -34,11 +35,13 @@ def others_left(
     *,
     slots_per_user: int,
     tier_maximum: Mapping[str, int],
+    moved: Collection[int] = (),
     one_by_one: Callable[[Collection[int]], QuotaSnapshot],
 ) -> int | None:
     """Return how many units the next admission leaves waiting beside `launch`, which stands in line with them; None when it admits it.
 
-    `batches` are without `launch`. `one_by_one` returns the snapshot of these users alone, with `launch` if it is of one of them.
+    `batches` are without `launch`. `moved` are the users in whose line it is not only the time that counts. `one_by_one` returns the
+    snapshot of these users alone, with `launch` if it is of one of them.
     """
     places = _free_places(batches, tier_maximum)
     lines = _hopeful_lines([*batches, *_batches_of(launch)], slots_per_user, places)
@@ -46,7 +49,9 @@ def others_left(
     for line in lines.values():
         wanted.update(line.wanted)
     contested = {tier for tier, free in places.items() if wanted[tier] > free}
-    unclear = {user for user, line in lines.items() if line.admitted is None or contested & line.wanted.keys()}
+    unclear = {
+        user for user, line in lines.items() if user in moved or line.admitted is None or contested & line.wanted.keys()
+    }
     own = lines.get(launch.user)
     if own is not None and launch.user not in unclear and own.may_start(launch):
         if own.admits_all:

@@ -3,20 +3,22 @@
 Promises: nobody holds more slots than the limit because of a decision made here; no tier runs more executions than its maximum; each user
 is served first in first out, except that a unit that waits only for a full tier lets the user's launches that do without that tier pass;
 users are served in turn; whatever may start does start, unless it is the turn of another user who needs several places of a tier; a
-workspace or job and its cluster start together or not at all; every refusal says why and what happens next.
+workspace or job and its cluster start together or not at all; what an operator has moved goes first or last, and what an operator holds
+lets all others pass; every refusal says why and what happens next.
 """
 
 import heapq
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal
 
 from grid.launch import queue
 from grid.launch.queue import NEVER, QueuedUnit
 
-Refusal = Literal["over_user_slots", "over_tier_maximum", "larger_than_limit"]
+Refusal = Literal["over_user_slots", "over_tier_maximum", "larger_than_limit", "held"]
+_YOU_USE, _FOR_MORE_SLOTS = "You use ", "or ask your admin for more slots."
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,8 @@ class QuotaSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class Deferred:
-    """A refusal for now: `message` is for its user; `position` counts from 1 in the user's or the tier's line."""
+    """A refusal for now: `message` is for its user; `position` counts from 1 in the user's or the tier's line, and is 0 of what is
+    held."""
 
     code: Refusal
     message: str
@@ -81,14 +84,16 @@ def admit(snapshot: QuotaSnapshot) -> Decisions:
     """Admit units in turn as long as there is room for them."""
     room = _Room(snapshot)
     lines = {user: _Line(room, line) for user, line in queue.lines(snapshot.waiting).items()}
-    heap: list[tuple[tuple[int, float], datetime, str, int]] = []
+    before = queue.precedences(snapshot.waiting)
+    heap: list[tuple[queue.Precedence, tuple[int, float], datetime, str, int]] = []
     served: dict[tuple[int, str], int] = {}
     admitted: list[str] = []
 
     def stand_in_line(user: int) -> None:
         one = lines[user].next_hopeful()
         if one is not None:
-            heapq.heappush(heap, (_turn(one, snapshot, served), one.requested_at, one.execution_id, user))
+            turn = _turn(one, snapshot, served)
+            heapq.heappush(heap, (before[one.execution_id], turn, one.requested_at, one.execution_id, user))
 
     for user in lines:
         stand_in_line(user)
@@ -101,6 +106,20 @@ def admit(snapshot: QuotaSnapshot) -> Decisions:
         stand_in_line(user)
     refused = {id: cause for line in lines.values() for id, cause in line.refused.items()}
     return Decisions(tuple(admitted), _explain(snapshot, room, refused))
+
+
+def order(snapshot: QuotaSnapshot) -> tuple[str, ...]:
+    """Return the ids of the units that nobody holds, in the order in which they would start if there were room for all of them."""
+    waiting = tuple(one for one in snapshot.waiting if not one.hold)
+    tiers = [tier for one in waiting for tier in one.tiers]
+    boundless = replace(
+        snapshot,
+        waiting=waiting,
+        holding=(),
+        slots_per_user=sum(one.slots for one in waiting) or 1,
+        tier_maximum=dict.fromkeys(snapshot.tier_maximum, len(tiers)),
+    )
+    return admit(boundless).admitted
 
 
 def _turn(one: QueuedUnit, snapshot: QuotaSnapshot, served: Mapping[tuple[int, str], int]) -> tuple[int, float]:
@@ -123,6 +142,9 @@ class _Cause:
 
     code: Refusal
     tier: str = ""
+
+
+_HELD = _Cause("held")
 
 
 class _Room:
@@ -183,7 +205,9 @@ class _Line:
         while self._place < len(self._line):
             one = self._line[self._place]
             never = self._room.too_small_tier(one)
-            if one.slots > self._room.most > 0:
+            if one.hold:
+                self.refused[one.execution_id] = _HELD
+            elif one.slots > self._room.most > 0:
                 self.refused[one.execution_id] = _Cause("larger_than_limit")
             elif never:
                 self.refused[one.execution_id] = _Cause("over_tier_maximum", never)
@@ -211,13 +235,22 @@ class _Line:
     def _refuse_rest(self) -> None:
         """Refuse the rest of the line, even units that are small enough: if they passed, a large one could wait for ever."""
         for one in self._line[self._place :]:
-            self.refused[one.execution_id] = _Cause("over_user_slots")
+            self.refused[one.execution_id] = _HELD if one.hold else _Cause("over_user_slots")
         self._place = len(self._line)
 
 
+def held_message(hold: str) -> str:
+    """Return the message of what is held; `hold` is the sentence that says who holds it."""
+    return f"{hold} This starts when an operator releases it, and does not time out before."
+
+
 def _explain(snapshot: QuotaSnapshot, room: _Room, refused: Mapping[str, _Cause]) -> dict[str, Deferred]:
-    left = [one for one in snapshot.waiting if one.execution_id in refused]
-    explained: dict[str, Deferred] = {}
+    explained = {
+        one.execution_id: Deferred("held", held_message(one.hold), 0)
+        for one in snapshot.waiting
+        if refused.get(one.execution_id) == _HELD
+    }
+    left = [one for one in snapshot.waiting if one.execution_id in refused.keys() - explained.keys()]
     for line in queue.lines(left).values():
         for place, one in enumerate(line, start=1):
             explained[one.execution_id] = _refused(snapshot, room, one, refused[one.execution_id], place)
@@ -233,7 +266,7 @@ def _refused(snapshot: QuotaSnapshot, room: _Room, one: QueuedUnit, cause: _Caus
     if cause.code == "larger_than_limit":
         message = (
             f"This takes {one.slots} slots{_breakdown(one)}, and one user may hold {most}. {_smaller(one)}, "
-            "or ask your admin for more slots."
+            f"{_FOR_MORE_SLOTS}"
         )
     elif cause.code == "over_tier_maximum":
         message = f"{_full_tier_words(snapshot, room, one, cause.tier)} Position {position}."
@@ -244,10 +277,19 @@ def _refused(snapshot: QuotaSnapshot, room: _Room, one: QueuedUnit, cause: _Caus
     else:
         wanted = "one is" if one.slots == 1 else f"{one.slots} are"
         message = (
-            f"You use {room.user(one.user).held} of {most} slots; this starts by itself when {wanted} free{_breakdown(one)}. "
+            f"{_YOU_USE}{room.user(one.user).held} of {most} slots; this starts by itself when {wanted} free{_breakdown(one)}. "
             f"Position {position}."
         )
     return Deferred(cause.code, message, position)
+
+
+def about_owner(message: str, owner: str) -> str:
+    """Return the message of a refusal, which speaks to its user, as it is told to others; other messages stay as they are."""
+    if message.startswith(_YOU_USE):
+        return f"{owner} uses {message.removeprefix(_YOU_USE)}"
+    if message.endswith(_FOR_MORE_SLOTS):
+        return f"{message.partition('. ')[0]}."  # what can be done is its user's to do
+    return message
 
 
 def _full_tier_words(snapshot: QuotaSnapshot, room: _Room, one: QueuedUnit, tier: str) -> str:

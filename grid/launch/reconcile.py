@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from grid.databasetrouble import trouble_of
+from grid.diagnosis.refusals import explain_refusal
 from grid.errors import GridError, NotAllowed, NotFound, Rejected
 from grid.kube.objects import Event, Pod
 from grid.launch import apply, ledger, progress
@@ -20,8 +21,10 @@ from grid.launch.ledger import EventRecord, LedgerRecord
 from grid.launch.lifecycle import Transition
 from grid.launch.progress import CREATED, Finding
 from grid.launch.runs import AwaitsCluster, ClusterFailed, Runs
+from grid.launch.startups import StartUps
+from grid.launch.storedsecrets import SecretMissing
 from grid.launch.usagerecorder import UsageRecorder
-from grid.models import State
+from grid.models import StartUp, State
 from grid.models.environment import Kind
 from grid.wording import duration
 
@@ -74,6 +77,7 @@ class Reconciler:
         self._context = context
         self._database = context.database
         self._usage = UsageRecorder(context, attended_until=attended_until)
+        self._startups = StartUps(context)
         self._runs = Runs(context)
         self._clusters = Clusters(context)
         self._noted: dict[str, dict[str, int]] = {}
@@ -95,7 +99,8 @@ class Reconciler:
         if row is None or row.data_plane != self._context.target.data_plane:
             self.forget(execution_id)
             return None
-        await self._note_events(row)
+        if await self._note_events(row):
+            await self._startups.events_came(row)
         await self._record_usage(row)
         if row.state == State.QUEUED:
             return None
@@ -125,6 +130,7 @@ class Reconciler:
         self._runs.forget(execution_id)
         self._clusters.forget(execution_id)
         self._usage.forget(execution_id)
+        self._startups.forget(execution_id)
 
     async def audit(self) -> set[str]:
         """Return the clusters to reconcile, because an object of theirs is missing or was changed."""
@@ -142,12 +148,16 @@ class Reconciler:
         except ClusterFailed as error:
             change = Transition(State.ERROR, "cluster_failed", f"{error} Launch both again.", level="Warning")
             return await self._enter(row, change, None)
+        except SecretMissing as error:
+            change = Transition(State.ERROR, "secret_missing", str(error), level="Warning")
+            return await self._enter(row, change, None)
         except (ValueError, Rejected, apply.NameTaken) as error:
-            change = Transition(State.ERROR, "not_created", f"The cluster did not take it: {error}", level="Warning")
+            change = Transition(State.ERROR, "not_created", f"The cluster rejected it: {error}", level="Warning")
             return await self._enter(row, change, None)
         except NotAllowed as error:
             # Perhaps a quota of the namespace that is exhausted for the moment.
-            message = f"The cluster does not allow it: {error}"
+            known = explain_refusal(str(error))
+            message = f"{known.sentence} {known.next_step}" if known else f"The cluster does not allow it: {error}"
             if row.message != message:
                 logger.warning("not allowed to create execution=%s reason=%s", row.id, error)
             return await self._try_again(row, "not_allowed", message, RETRY_SECONDS)
@@ -187,7 +197,11 @@ class Reconciler:
             fields["started_at"] = progress.ran_since(pod) or now
         if change.state in (State.STOPPING, State.FINISHING, State.ERROR) and pod is not None and pod.spec.node_name:
             log = await self._context.log_of(pod)
-        await self._write(row, change, now, fields, log)
+            if log:
+                # In a thread: searching 64 KiB for dozens of patterns takes milliseconds.
+                change = await self._context.database(progress.explained_by_log, change, pod, log, now=now)
+        start_up = await self._startups.ended(row, change, pod)
+        await self._write(row, change, now, fields, log=log, start_up=start_up)
         return 0.0
 
     async def _end(self, row: LedgerRecord) -> float:
@@ -232,14 +246,22 @@ class Reconciler:
             logger.exception("execution=%s what its pods use was not recorded", row.id)
 
     async def _write(
-        self, row: LedgerRecord, change: Transition, now: datetime, fields: Mapping[str, Any], log: str = ""
+        self,
+        row: LedgerRecord,
+        change: Transition,
+        now: datetime,
+        fields: Mapping[str, Any],
+        *,
+        log: str = "",
+        start_up: StartUp | None = None,
     ) -> None:
-        if await self._database(ledger.enter, row, change, now=now, fields=fields, log=log):
+        if await self._database(ledger.enter, row, change, now=now, fields=fields, log=log, start_up=start_up):
             logger.info("execution=%s %s -> %s reason=%s", row.id, row.state, change.state, change.reason)
         else:
             logger.debug("execution=%s was written by somebody else meanwhile", row.id)
 
-    async def _note_events(self, row: LedgerRecord) -> None:
+    async def _note_events(self, row: LedgerRecord) -> bool:
+        """Record new events; return whether there were any."""
         events = {_uid(event): event for event in self._context.events.of(row.id)}
         known = self._noted.get(row.id, {})
         new = [event for uid, event in events.items() if known.get(uid) != event.times]
@@ -247,6 +269,7 @@ class Reconciler:
             now = self._context.clock()
             await self._database(ledger.note_events, row.id, [_noted(event, row, now) for event in new])
             self._noted[row.id] = {uid: event.times for uid, event in events.items()}
+        return bool(new)
 
 
 def _clock(row: LedgerRecord, reason: str, now: datetime) -> dict[str, datetime]:

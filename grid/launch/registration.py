@@ -157,7 +157,7 @@ class Registration:
             return
         if not self._is_on:
             if found is not None:
-                await self._remove(found, "GRID_DEMAND_PORT is not set any more.")
+                await self._remove(found, "GRID_DEMAND_PORT is no longer set.")
             return
         silence = await self._ask()
         problem = silence or (unavailable(found) if found is not None else "")

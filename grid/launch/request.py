@@ -5,7 +5,7 @@ Validates it, reports all problems, and stores it. Nothing here touches Kubernet
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
@@ -14,22 +14,22 @@ from typing import TypeVar
 from django.db import transaction
 from django.db.models import Model, QuerySet
 
-from grid.centralconfig import GLOBAL_QUEUE_LIMIT, HOME_VOLUME_SIZE, values_of
+from grid.centralconfig import GLOBAL_QUEUE_LIMIT, HOME_VOLUME_SIZE, value_of, values_of
+from grid.diagnosis.launchfit import Pools
 from grid.errors import Problem, Rejected
-from grid.launch import lifecycle, snapshot
+from grid.launch import jobrows, lifecycle, snapshot
 from grid.launch.changes import resize, restart_head, slots_to_keep
 from grid.launch.clusters.request import (
-    UNKNOWN,
     Check,
-    ClusterFacts,
     ClusterRequest,
     cluster_settings,
     cluster_spec,
     version_mismatch,
 )
+from grid.launch.jobrows import RunAttempt
+from grid.launch.jobsettings import DEFAULTS, JobSettings, problems_of
 from grid.launch.offers import (
     LAUNCHABLE_KINDS,
-    cluster_environments_for,
     environments_for,
     may_launch_in,
     projects_for,
@@ -38,18 +38,18 @@ from grid.launch.offers import (
 )
 from grid.launch.spec import serialize_spec
 from grid.launch.stopping import request_stop
-from grid.models import Environment, Execution, HardwareTier, Project, State, User, Workspace
+from grid.launch.storedsecrets import for_launch
+from grid.models import Environment, Execution, HardwareTier, Project, State, StoredSecret, User, Workspace
 from grid.models.environment import Kind
 from grid.models.execution import new_execution_id
 
 __all__ = [
     "LAUNCHABLE_KINDS",
     "MAXIMUM_TITLE",
-    "ClusterFacts",
     "ClusterRequest",
     "LaunchRequest",
-    "cluster_environments_for",
     "cluster_id_for",
+    "draft",
     "environments_for",
     "may_launch_in",
     "projects_for",
@@ -76,7 +76,8 @@ _ID_LENGTH = 12
 class LaunchRequest:
     """The form's values. For the kind cluster, `cluster` is all of it; a workspace or job with a `cluster` is launched with it.
 
-    `workspace` is the workspace to resume; without it, launching a workspace creates one.
+    `workspace` is the workspace to resume; without it, launching a workspace creates one. `job` is what a job runs with, and `attempt` the
+    attempt of a run that exists; without it, launching a job creates the job and its first run.
     """
 
     owner: User
@@ -87,33 +88,33 @@ class LaunchRequest:
     title: str = ""
     cluster: ClusterRequest | None = None
     workspace: Workspace | None = None
+    job: JobSettings = DEFAULTS
+    attempt: RunAttempt | None = None
 
 
-def validate(request: LaunchRequest, *, facts: ClusterFacts = UNKNOWN) -> list[Problem]:
+def validate(request: LaunchRequest, *, pools: Pools | None = None) -> list[Problem]:
     """Return all problems of the request, each at its field; [] when it may be launched.
 
-    Includes those of `validate_cluster`; with `facts` also tiers that fit no node.
+    Includes those of `validate_cluster`; with `pools` also those of tiers that fit no node.
     """
-    return _problems(request, _Stored(request), facts)
+    return _problems(request, _Stored(request), pools)
 
 
-def validate_cluster(request: LaunchRequest, *, facts: ClusterFacts) -> list[Problem]:
+def validate_cluster(request: LaunchRequest, *, pools: Pools | None) -> list[Problem]:
     """Return the problems of the cluster alone; [] when there is none."""
     cluster = request.cluster
     if cluster is None:
         missing = request.kind == Kind.CLUSTER
         return [Problem("framework", "Say what the cluster runs: Dask, Ray or Spark.", "required")] if missing else []
     if request.kind == Kind.CLUSTER:
-        return [*Check(cluster, request.owner, "", facts).problems(), *_apart(request, cluster)]
+        return [*Check(cluster, request.owner, "", pools).problems(), *_apart(request, cluster)]
     if request.kind not in _HAVE_CLUSTERS:
         return [Problem("with_cluster", "Only a workspace or a job can have a cluster of its own.", "kind")]
-    alone = Check(cluster, request.owner, request.kind, facts).problems()
+    alone = Check(cluster, request.owner, request.kind, pools).problems()
     return [*alone, *_too_many_places(request, cluster), *_apart(request, cluster)]
 
 
-def submit(
-    request: LaunchRequest, *, now: datetime, execution_id: str = "", facts: ClusterFacts = UNKNOWN
-) -> Execution:
+def submit(request: LaunchRequest, *, now: datetime, execution_id: str = "", pools: Pools | None = None) -> Execution:
     """Store the request as queued, with its cluster if it has one: both or neither. Return the workspace or job of such a pair.
 
     Raise Rejected with all problems, or when the queue is full. A caller that may send a request twice gives it an id: the second time
@@ -121,34 +122,48 @@ def submit(
     """
     with transaction.atomic():
         stored = _Stored(request)
-        problems = _problems(request, stored, facts)
+        problems = _problems(request, stored, pools)
         if problems:
             raise Rejected(problems)
         home_gibibytes, queue_limit = values_of(HOME_VOLUME_SIZE, GLOBAL_QUEUE_LIMIT)
-        first = _execution(request, stored, execution_id or new_execution_id(), now)
-        unit = [first]
-        if request.kind == Kind.CLUSTER:
-            _make_cluster(first, request, home_gibibytes)
-        else:
-            if request.cluster is not None:
-                cluster = _execution(replace(request, kind=Kind.CLUSTER), stored, cluster_id_for(first.pk), now)
-                cluster.attached_to = first
-                _make_cluster(cluster, request, home_gibibytes)
-                unit.append(cluster)
-            serialize_spec(first, home_gibibytes=home_gibibytes)
+        unit = _unit(request, stored, execution_id or new_execution_id(), now, home_gibibytes)
+        first = unit[0]
         full = snapshot.why_queue_is_full(unit, queue_limit)
         if full:
             raise Rejected([Problem("", full, code="queue_full")])
         if request.kind == Kind.WORKSPACE:
             first.workspace = request.workspace or _make_workspace(first, request)
+        if request.kind == Kind.JOB:
+            _join_run(first, request)
         for execution in unit:
             lifecycle.record_request(execution)
     return first
 
 
+def draft(request: LaunchRequest, *, now: datetime, execution_id: str) -> list[Execution]:
+    """Return the rows that `submit` would store for a valid request, without storing them: one, or a workspace or job and its cluster."""
+    return _unit(request, _Stored(request), execution_id, now, value_of(HOME_VOLUME_SIZE))
+
+
 def cluster_id_for(execution_id: str) -> str:
     """Return the id of the cluster that is launched with a workspace or job: always the same, so it is launched once."""
     return hashlib.sha256(f"cluster of {execution_id}".encode()).hexdigest()[:_ID_LENGTH]
+
+
+def _unit(request: LaunchRequest, stored: "_Stored", id: str, now: datetime, home_gibibytes: int) -> list[Execution]:
+    first = _execution(request, stored, id, now)
+    if request.kind == Kind.CLUSTER:
+        _make_cluster(first, request, home_gibibytes, stored.secrets)
+        return [first]
+    unit = [first]
+    if request.cluster is not None:
+        cluster = _execution(replace(request, kind=Kind.CLUSTER), stored, cluster_id_for(first.pk), now)
+        cluster.attached_to = first
+        _make_cluster(cluster, request, home_gibibytes, stored.secrets)
+        unit.append(cluster)
+    of_job = jobrows.spec_of(first.pk, request.job, request.attempt) if request.kind == Kind.JOB else None
+    serialize_spec(first, home_gibibytes=home_gibibytes, secrets=stored.secrets, job=of_job)
+    return unit
 
 
 class _Stored:
@@ -170,19 +185,25 @@ class _Stored:
     def tier(self) -> HardwareTier | None:
         return _only(HardwareTier.objects.filter(pk=self._request.tier.pk))
 
+    @cached_property
+    def secrets(self) -> list[StoredSecret]:
+        project = self.project
+        return [] if project is None else for_launch(self._request.owner, project)
+
 
 def _only(rows: QuerySet[M]) -> M | None:
     """Return the only row there may be; None when there is none. `first` would have it sorted, which costs a fifth of the query."""
     return next(iter(rows.order_by()), None)
 
 
-def _problems(request: LaunchRequest, stored: _Stored, facts: ClusterFacts) -> list[Problem]:
+def _problems(request: LaunchRequest, stored: _Stored, pools: Pools | None) -> list[Problem]:
     own = [] if request.kind == Kind.CLUSTER else [*_wrong_environment(request, stored), *_wrong_tier(request, stored)]
     return [
         *wrong_title(request.title),
         *_wrong_project(request, stored),
         *own,
-        *validate_cluster(request, facts=facts),
+        *(problems_of(request.job) if request.kind == Kind.JOB else ()),
+        *validate_cluster(request, pools=pools),
     ]
 
 
@@ -248,7 +269,21 @@ def _make_workspace(execution: Execution, request: LaunchRequest) -> Workspace:
     )
 
 
-def _make_cluster(execution: Execution, request: LaunchRequest, home_gibibytes: int) -> None:
+def _join_run(execution: Execution, request: LaunchRequest) -> None:
+    """Make it an attempt of its run; a job that is launched first is created with its first run."""
+    attempt = request.attempt
+    if attempt is None:
+        cluster = cluster_settings(request.cluster) if request.cluster else None
+        job = jobrows.make_job(execution, request.job, cluster=cluster)
+        record = jobrows.record_of(job, execution.environment, execution.tier)
+        run = jobrows.make_run(job, record, {}, by=request.owner.get_username(), now=execution.requested_at)
+        attempt = RunAttempt(run, 1)
+    execution.run, execution.attempt = attempt.run, attempt.number
+
+
+def _make_cluster(
+    execution: Execution, request: LaunchRequest, home_gibibytes: int, secrets: Iterable[StoredSecret]
+) -> None:
     cluster = request.cluster
     assert cluster is not None  # `validate` has checked it
     execution.environment_id = cluster.environment.pk
@@ -257,7 +292,7 @@ def _make_cluster(execution: Execution, request: LaunchRequest, home_gibibytes: 
     execution.slots = cluster.slots
     execution.message = f"Waiting for {cluster.slots} free slots."
     spec = cluster_spec(cluster, attached_to=execution.attached_to_id or "")
-    serialize_spec(execution, home_gibibytes=home_gibibytes, cluster=spec)
+    serialize_spec(execution, home_gibibytes=home_gibibytes, secrets=secrets, cluster=spec)
 
 
 def wrong_title(title: str) -> Iterator[Problem]:
@@ -265,7 +300,7 @@ def wrong_title(title: str) -> Iterator[Problem]:
     if len(title) > MAXIMUM_TITLE:
         yield Problem("title", f"Use at most {MAXIMUM_TITLE} characters; these are {len(title)}.", "too_long")
     if not title.isprintable():
-        yield Problem("title", "Use characters that can be seen, in one line.", "unprintable")
+        yield Problem("title", "Use visible characters, in one line.", "unprintable")
 
 
 def _wrong_project(request: LaunchRequest, stored: _Stored) -> Iterator[Problem]:
@@ -284,10 +319,10 @@ def _wrong_environment(request: LaunchRequest, stored: _Stored) -> Iterator[Prob
         return
     environment = stored.environment
     if environment is None or environment.is_archived or not environment.is_visible:
-        yield Problem("environment", "This environment is not offered any more; choose another.", "not_offered")
+        yield Problem("environment", "This environment is no longer available; choose another.", "not_offered")
     elif environment.kind != request.kind:
         made_for = Kind(environment.kind).label.lower()
-        yield Problem("environment", f"{environment.name} is made for the kind “{made_for}”; choose another.", "kind")
+        yield Problem("environment", f"{environment.name} is for the kind “{made_for}”; choose another.", "kind")
 
 
 def _wrong_tier(request: LaunchRequest, stored: _Stored) -> Iterator[Problem]:

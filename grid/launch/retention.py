@@ -19,6 +19,7 @@ from grid.centralconfig import (
     GRANT_RETENTION,
     LIFECYCLE_RETENTION,
     LOG_RETENTION,
+    NOTIFICATION_RETENTION,
     SAMPLE_RETENTION,
     Setting,
     value_of,
@@ -29,7 +30,9 @@ from grid.models import (
     ClusterSample,
     Execution,
     ExecutionLog,
+    JobRun,
     LifecycleEntry,
+    Notification,
     UsageInterval,
     WorkspaceGrant,
 )
@@ -66,6 +69,10 @@ def drop_audit_entries(now: datetime, at_most: int) -> int:
     return _drop(AUDIT_RETENTION, now, at_most)
 
 
+def drop_notifications(now: datetime, at_most: int) -> int:
+    return _drop(NOTIFICATION_RETENTION, now, at_most)
+
+
 def drop_executions(now: datetime, at_most: int) -> int:
     """Do one step of deleting the oldest executions; return the number of deleted rows, at most `at_most` of one table.
 
@@ -96,6 +103,17 @@ def drop_executions(now: datetime, at_most: int) -> int:
         return len(ids)
 
 
+def drop_runs(now: datetime, at_most: int) -> int:
+    """Delete runs that ended as long ago as executions are kept, once their attempts are gone and no open run waits for them."""
+    limit = _limit(EXECUTION_RETENTION, now)
+    if limit is None:
+        return 0
+    has_attempts = Exists(Execution.objects.filter(run=OuterRef("pk")))
+    is_awaited = Exists(JobRun.objects.filter(after=OuterRef("pk"), outcome=""))
+    due = JobRun.objects.filter(~has_attempts, ~is_awaited, ended_at__lt=limit).order_by("ended_at", "pk")
+    return _delete(JobRun.objects, list(due.values_list("pk", flat=True)[:at_most]))
+
+
 def expired(setting: Setting, limit: datetime) -> QuerySet[Any]:
     """Return the rows that a setting of retention has deleted when its days go back to `limit`."""
     if setting == EXECUTION_RETENTION:
@@ -104,6 +122,8 @@ def expired(setting: Setting, limit: datetime) -> QuerySet[Any]:
         return WorkspaceGrant.objects.filter(created_at__lt=limit)
     if setting == AUDIT_RETENTION:
         return AuditEntry.objects.filter(at__lt=limit)
+    if setting == NOTIFICATION_RETENTION:
+        return Notification.objects.filter(at__lt=limit)
     rows: QuerySet[Any] = {
         LOG_RETENTION: ExecutionLog.objects.all(),
         SAMPLE_RETENTION: ClusterSample.objects.all(),

@@ -7,6 +7,7 @@ it, and a job is not created at all: its script would do all the work in its own
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from grid.errors import GridError
@@ -42,9 +43,15 @@ class Runs:
         attached = await self._attached(row)
         token, storage = context.target.token(row.id), context.target.storage
         await apply.create_all(
-            context.api, spec, namespace=context.namespace, token=token, storage=storage, attached=attached
+            context.api,
+            spec,
+            namespace=context.namespace,
+            token=token,
+            storage=storage,
+            attached=attached,
+            secrets=await context.secrets_of(spec),
         )
-        return {"message": "Its objects are created; the cluster looks for a node."}
+        return {"message": "Its objects are created; looking for a node."}
 
     async def follow(self, row: LedgerRecord) -> Finding:
         context, name = self._context, row.object_name
@@ -52,7 +59,11 @@ class Runs:
         if pod is not None:
             await self._note_restarts(row, pod)
         seen = ObservedPod(pod, context.events.about(kind="Pod", name=name, namespace=context.namespace))
-        return Finding(progress.next_change(row, seen, timeouts=context.limits, now=context.clock()), pod)
+        change = progress.next_change(row, seen, timeouts=context.limits, now=context.clock())
+        if pod is not None and progress.waits_for_a_node(change, pod):
+            seen = replace(seen, around=await context.nodes.of(pod))
+            change = progress.next_change(row, seen, timeouts=context.limits, now=context.clock())
+        return Finding(change, pod)
 
     async def main_pod(self, row: LedgerRecord) -> Pod | None:
         known = await self._context.find_pods(row.id)
@@ -94,9 +105,9 @@ class Runs:
         if cluster.is_final or cluster.stop_wanted or cluster.state == State.STOPPING:
             return None
         if is_job and cluster.state != State.RUNNING:
-            sentence = "Waits for its cluster and starts by itself when that runs."
+            sentence = "Waiting for its cluster; it starts by itself when the cluster runs."
             raise AwaitsCluster(f"{sentence} The cluster: {cluster.message}")
         address = status.read(cluster.status).head_address
         if not address:
-            raise AwaitsCluster("Waits for its cluster's address; it starts by itself.")
+            raise AwaitsCluster("Waiting for its cluster's address; it starts by itself.")
         return Attached(parse_spec(cluster), address)

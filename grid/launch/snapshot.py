@@ -1,6 +1,6 @@
 """Reads the snapshot for `grid.launch.quota` from the database."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -10,7 +10,7 @@ from grid.centralconfig import MAXIMUM_EXECUTIONS_PER_USER, value_of
 from grid.launch.queue import NEVER, Part, QueuedUnit
 from grid.launch.queuelimit import Batch, others_left
 from grid.launch.quota import Holding, QuotaSnapshot
-from grid.models import Execution, HardwareTier, LastAdmission, State, User
+from grid.models import Execution, HardwareTier, LastAdmission, QueueOrder, State, User
 from grid.models.environment import Kind
 from grid.models.execution import HOLDS_SLOTS, ExecutionQuerySet
 
@@ -27,10 +27,12 @@ _ON_ANOTHER_HEAD_TIER = Q(head_tier__isnull=False) & ~Q(head_tier=F("tier"))
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """The snapshot, and the queued units by the id of their first row: one row, or a workspace or job and its cluster."""
+    """The snapshot, and the queued units by the id of their first row: one row, or a workspace or job and its cluster. `orders` is what
+    operators decided, also about executions that no longer wait."""
 
     snapshot: QuotaSnapshot
     units: dict[str, Unit]
+    orders: dict[str, QueueOrder]
 
 
 def take(data_plane: str, extra: Sequence[Execution] = (), *, users: Collection[int] | None = None) -> Queue:
@@ -48,21 +50,37 @@ def take(data_plane: str, extra: Sequence[Execution] = (), *, users: Collection[
     owners = {unit[0].owner_id for unit in units.values()}
     # Locked in the same order everywhere, so that two admissions cannot deadlock.
     list(User.objects.select_for_update(no_key=True).filter(pk__in=owners).order_by("pk").values_list("pk"))
+    return _queue(data_plane, units)
+
+
+def _queue(data_plane: str, units: dict[str, Unit]) -> Queue:
+    owners = {unit[0].owner_id for unit in units.values()}
+    # All rows: they are as few as what operators moved, and a join with executions would make SQLite scan the history.
+    orders = {one.pk: one for one in QueueOrder.objects.all() if one.pk in units}
     maxima = _maxima()
     snapshot = QuotaSnapshot(
-        waiting=tuple(_waiting(unit) for unit in units.values()),
-        holding=tuple(_holding(executions)),
+        waiting=tuple(_waiting(unit, orders.get(id)) for id, unit in units.items()),
+        holding=tuple(_holding(Execution.objects.in_data_plane(data_plane))),
         slots_per_user=value_of(MAXIMUM_EXECUTIONS_PER_USER),
         tier_maximum={tier: most for tier, (most, _) in maxima.items()},
         tier_names={tier: name for tier, (_, name) in maxima.items()},
         last_served=_last_served(owners),
     )
-    return Queue(snapshot, units)
+    return Queue(snapshot, units, orders)
 
 
-def why_queue_is_full(launch: Sequence[Execution], limit: int) -> str:
+def look(data_plane: str, extra: Sequence[Execution] = (), *, users: Collection[int] | None = None) -> Queue:
+    """Return the queue as `take` does, without locking anything: for pages and estimates, which decide nothing."""
+    executions = Execution.objects.in_data_plane(data_plane)
+    rows = executions.queued().order_by("requested_at", "pk").only(*_COLUMNS)
+    if users is not None:
+        rows = rows.filter(owner__in=users)
+    return _queue(data_plane, {unit[0].pk: unit for unit in _units([*rows, *extra])})
+
+
+def why_queue_is_full(launch: Sequence[Execution], limit: int, *, read: Callable[..., Queue] = take) -> str:
     """Why `launch`, one unit not stored yet, has to be refused; "" when it may start at once or there is room to wait, where `limit`
-    may wait."""
+    may wait. `read` is `take` in the transaction that stores the launch, and `look` for a page."""
     data_plane, unit = launch[0].data_plane_id, _waiting(tuple(launch))
     executions = Execution.objects.in_data_plane(data_plane)
     # Those who will be admitted within the next second do not count as waiting, but looking closer is only worth it here.
@@ -73,14 +91,25 @@ def why_queue_is_full(launch: Sequence[Execution], limit: int) -> str:
         list(_batches(executions)),
         slots_per_user=value_of(MAXIMUM_EXECUTIONS_PER_USER),
         tier_maximum={tier: most for tier, (most, _) in _maxima().items()},
-        one_by_one=lambda users: take(data_plane, launch if unit.user in users else (), users=users).snapshot,
+        moved=_owners_of_moved(data_plane),
+        one_by_one=lambda users: read(data_plane, launch if unit.user in users else (), users=users).snapshot,
     )
     if others is None or others < limit:
         return ""
+    # Those that are held wait like all others: they start some day, and then they are as many as before.
+    held = executions.queued().filter(queue_order__held_at__isnull=False).count()
+    some = f" ({held} {'is' if held == 1 else 'are'} held by an operator)" if held else ""
     return (
-        f"{others} executions wait for a free slot already, and the queue holds {limit}. "
-        "Stop something that you do not need any more, or try again later."
+        f"{others} executions wait for a free slot already{some}, and the queue holds {limit}. "
+        "Stop something that you no longer need, or try again later."
     )
+
+
+def _owners_of_moved(data_plane: str) -> set[int]:
+    """Return the users of whom an operator has moved or held something in the queue."""
+    moved = list(QueueOrder.objects.values_list("pk", flat=True))
+    rows = Execution.objects.in_data_plane(data_plane).queued().filter(pk__in=moved)
+    return set(rows.order_by().values_list("owner_id", flat=True)) if moved else set()
 
 
 def _batches(executions: ExecutionQuerySet) -> Iterator[Batch]:
@@ -104,8 +133,19 @@ def _units(rows: Sequence[Execution]) -> Iterator[Unit]:
             yield (row, clusters[row.pk]) if row.pk in clusters else (row,)
 
 
-def _waiting(unit: Unit) -> QueuedUnit:
-    return QueuedUnit(unit[0].owner_id, unit[0].requested_at, tuple(_part(row) for row in unit))
+def _waiting(unit: Unit, order: QueueOrder | None = None) -> QueuedUnit:
+    parts = tuple(_part(row) for row in unit)
+    if order is None:
+        return QueuedUnit(unit[0].owner_id, unit[0].requested_at, parts)
+    return QueuedUnit(unit[0].owner_id, unit[0].requested_at, parts, order.rank, order.back_at, held_words(order))
+
+
+def held_words(order: QueueOrder) -> str:
+    """Return who holds it and why, as a sentence; "" when nobody does."""
+    if order.held_at is None:
+        return ""
+    reason = order.held_reason.strip().rstrip(".")
+    return f"Held by {order.held_by}{': ' if reason else ''}{reason}."
 
 
 def _part(row: Execution) -> Part:

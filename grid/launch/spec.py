@@ -4,6 +4,7 @@ Stored as JSON in `Execution.spec`. The manifests are built from this alone, so 
 already launched, and a retry after months builds the same objects.
 """
 
+from collections.abc import Iterable
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Protocol
@@ -12,7 +13,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from grid.launch.addresses import workspace_origins
-from grid.models import Environment, Execution, HardwareTier, Project
+from grid.models import Environment, Execution, HardwareTier, Project, StoredSecret
 from grid.models.environment import Kind
 from grid.quantity import millicores, whole
 
@@ -65,6 +66,14 @@ class HomeSpec(msgspec.Struct, frozen=True, kw_only=True):
     volume_size: str
 
 
+class SecretSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """A stored secret that its programs get, as a variable or a file of that name; the value is read when its objects are created."""
+
+    id: int
+    name: str
+    is_file: bool = False
+
+
 class ScalingSpec(msgspec.Struct, frozen=True, kw_only=True):
     """How the number of workers follows the load, as the central configuration said at launch. Targets are in percent of the requests,
     averaged over the workers; 0 leaves that metric out. Policies are the HorizontalPodAutoscaler's `behavior`."""
@@ -97,6 +106,24 @@ class ClusterSpec(msgspec.Struct, frozen=True, kw_only=True):
     attached_to: str = ""  # id of the workspace or job that it ends with
 
 
+class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """An attempt of a run: what the job says, and the run's own parameters. Without a command the environment's runs."""
+
+    job: str
+    run: int  # the run's number
+    attempt: int = 1
+    command: str = ""
+    variables: dict[str, str] = {}
+    parameters: dict[str, str] = {}
+    folder: str = ""  # below the project's files
+    timeout_seconds: int | None = None
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables of its program; a parameter replaces a variable of the same name."""
+        return {**self.variables, **self.parameters}
+
+
 class ExecutionSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that `grid.launch.manifests` needs to know. `port` is 0 for executions without a web page; otherwise `address` is the
     URL of its root for browsers, ending with a slash."""
@@ -112,7 +139,9 @@ class ExecutionSpec(msgspec.Struct, frozen=True, kw_only=True):
     workspace: str = ""  # the workspace that it runs; "" for none, and in executions launched before it was stored
     home: HomeSpec | None = None  # None for clusters, whose pods have a HOME that is deleted with them
     address: str = ""
+    secrets: tuple[SecretSpec, ...] = ()
     cluster: ClusterSpec | None = None  # only for the kind cluster
+    job: JobSpec | None = None  # None for other kinds, and for jobs launched before they had runs
 
     @property
     def object_name(self) -> str:
@@ -141,7 +170,14 @@ class Stored(Protocol):
     def workers_maximum(self) -> int: ...
 
 
-def serialize_spec(execution: Execution, *, home_gibibytes: int, cluster: ClusterSpec | None = None) -> None:
+def serialize_spec(
+    execution: Execution,
+    *,
+    home_gibibytes: int,
+    secrets: Iterable[StoredSecret] = (),
+    cluster: ClusterSpec | None = None,
+    job: JobSpec | None = None,
+) -> None:
     """Write into a new execution what its launch freezes, taken from the rows that it now points to: the spec as JSON, and the columns
     that say of it what SQL sums and lists show. `home_gibibytes` is the size of a home volume that is made now."""
     spec = ExecutionSpec(
@@ -157,7 +193,9 @@ def serialize_spec(execution: Execution, *, home_gibibytes: int, cluster: Cluste
         home=None if cluster else _home(execution, home_gibibytes),
         tier=tier_spec(execution.tier),
         environment=_environment(execution.environment),
+        secrets=tuple(_secret(one) for one in secrets),
         cluster=cluster,
+        job=job,
     )
     execution.spec = msgspec.to_builtins(spec)
     columns = {"data_plane_id": execution.tier.data_plane_id, **columns_of(spec)}
@@ -241,6 +279,10 @@ def _environment(environment: Environment) -> EnvironmentSpec:
         image_pull_secret=environment.image_pull_secret,
         allows_service_workers=environment.allows_service_workers,
     )
+
+
+def _secret(secret: StoredSecret) -> SecretSpec:
+    return SecretSpec(id=secret.pk, name=secret.name, is_file=secret.is_file)
 
 
 def _project(project: Project) -> ProjectSpec:

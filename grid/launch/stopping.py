@@ -10,16 +10,18 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Q
 
-from grid.launch import lifecycle
+from grid.launch import lifecycle, startups
 from grid.launch.changes import record_change
 from grid.launch.lifecycle import Transition
 from grid.models import Execution, State
 
 LEFT_PROJECT, ONLY_VIEWS, ACCOUNT_CLOSED = "left_project", "only_views", "account_closed"
+REPLACED = "replaced"
 _WHY = {
     LEFT_PROJECT: "its owner has left the project",
-    ONLY_VIEWS: "its owner only views the project now",
+    ONLY_VIEWS: "its owner is only a viewer of the project now",
     ACCOUNT_CLOSED: "its owner's account was closed",
+    REPLACED: "the next run of its schedule replaces it",
 }
 
 
@@ -74,11 +76,15 @@ def _leave_queue(stopped: str, unit: dict[str, Execution], asked: dict[str, Any]
                 return False
             continue
         change = Transition(State.STOPPED, reason or "stopped", message, actor=by)
-        if not lifecycle.enter(row.pk, change, revision=row.revision, left=row.state, now=now, fields=asked):
+        start_up = startups.never_admitted(row.pk, change.reason, now)
+        entered = lifecycle.enter(
+            row.pk, change, revision=row.revision, left=row.state, now=now, fields=asked, start_up=start_up
+        )
+        if not entered:
             return False
     return True
 
 
 def _go_on_alone(row: Execution, by: str, now: datetime) -> bool:
-    message = f"{by} stopped its cluster before it started; this goes on without one."
+    message = f"{by} stopped its cluster before it started; this continues without one."
     return record_change(row, {}, reason="WithoutCluster", message=message, by=by, now=now)

@@ -16,6 +16,8 @@ PROJECT_PATH = "/mnt/project"
 HOME_PATH = "/home/grid"
 # Connection files of kernels and the server's token belong to one pod, whereas several workspaces of one person share HOME.
 RUNTIME_PATH = "/run/grid"
+SECRETS_PATH = "/mnt/secrets"
+_SECRETS = "secrets"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +44,17 @@ def claims(spec: ExecutionSpec, *, namespace: str, storage: Storage) -> list[Raw
 
 def working_directory(spec: ExecutionSpec) -> str:
     """Return the directory in which the program starts: the project's for jobs, apps and clusters, which run its code; HOME for a
-    workspace, because Jupyter obeys a `jupyter_server_config.py` of the directory in which it is started."""
-    return HOME_PATH if spec.kind == "workspace" else PROJECT_PATH
+    workspace, because Jupyter obeys a `jupyter_server_config.py` of the directory in which it is started. A job may name a folder below."""
+    if spec.kind == "workspace":
+        return HOME_PATH
+    return f"{PROJECT_PATH}/{spec.job.folder}" if spec.job and spec.job.folder else PROJECT_PATH
 
 
 def places(spec: ExecutionSpec) -> dict[str, str]:
     """Return the variables with the paths of the volumes."""
     found = {"GRID_PROJECT_PATH": PROJECT_PATH, "HOME": HOME_PATH}
+    if _secret_files(spec):
+        found["GRID_SECRETS_PATH"] = SECRETS_PATH
     return {**found, "JUPYTER_RUNTIME_DIR": RUNTIME_PATH} if spec.kind == "workspace" else found
 
 
@@ -67,6 +73,11 @@ def volumes(spec: ExecutionSpec, tier: TierSpec) -> list[dict[str, Any]]:
         found += [{"name": "runtime", **scratch(tier)}, *jupyter.volumes(spec)]
     if tier.shared_memory:
         found.append({"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": tier.shared_memory}})
+    if files := _secret_files(spec):
+        items = [{"key": name, "path": name} for name in files]
+        # Readable for the volume's group, in which every container's user is, and for nobody else.
+        secret = {"secretName": stored_secrets_name(spec), "items": items, "defaultMode": 0o440}
+        found.append({"name": _SECRETS, "secret": secret})
     return found
 
 
@@ -79,7 +90,18 @@ def mounts(spec: ExecutionSpec, tier: TierSpec) -> list[dict[str, Any]]:
         found += [{"name": "runtime", "mountPath": RUNTIME_PATH}, *jupyter.mounts(spec)]
     if tier.shared_memory:
         found.append({"name": "shared-memory", "mountPath": "/dev/shm"})
+    if _secret_files(spec):
+        found.append({"name": _SECRETS, "mountPath": SECRETS_PATH, "readOnly": True})
     return found
+
+
+def stored_secrets_name(spec: ExecutionSpec) -> str:
+    """Return the name of the Kubernetes Secret with an execution's stored secrets, each under its own name."""
+    return f"{spec.object_name}-secrets"
+
+
+def _secret_files(spec: ExecutionSpec) -> list[str]:
+    return [one.name for one in spec.secrets if one.is_file]
 
 
 def _claim(name: str, size: str, labels: dict[str, str], namespace: str, storage: Storage) -> RawObject:

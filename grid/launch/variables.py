@@ -1,7 +1,8 @@
 """The environment variables of an execution's containers, and the Secret for values that nobody should read in a pod.
 
 Anybody who may read pods can read their variables, so the values of an environment's variables are in the execution's Secret and the pod
-only refers to them. A value that refers to another variable as $(NAME) is written in the pod: Kubernetes expands nothing else.
+only refers to them. A value that refers to another variable as $(NAME) is written in the pod: Kubernetes expands nothing else. A job's
+variables and parameters are all in the Secret, so that they reach the program as they were typed.
 """
 
 import base64
@@ -11,11 +12,12 @@ from typing import Any
 
 from grid.launch import jupyter
 from grid.launch.spec import ExecutionSpec
-from grid.launch.storage import HOME_PATH, places
+from grid.launch.storage import HOME_PATH, places, stored_secrets_name
 
 _TOKEN_KEY = "token"
 # No key of ours has this prefix; with it every variable's name is a valid key.
 _KEY_PREFIX = "variable."
+_JOB_KEY_PREFIX = "job."
 _REFERENCE = re.compile(r"\$\([^)]+\)")
 
 
@@ -23,6 +25,7 @@ def secret_data(spec: ExecutionSpec, *, token: str = "") -> dict[str, str]:
     """Return the Secret's data in base64; {} when there is nothing to keep."""
     values = {_TOKEN_KEY: token} if token else {}
     values |= {f"{_KEY_PREFIX}{name}": value for name, value in spec.environment.variables.items() if _is_kept(value)}
+    values |= {f"{_JOB_KEY_PREFIX}{name}": value for name, value in _of_job(spec).items()}
     return {key: base64.b64encode(value.encode()).decode() for key, value in values.items()}
 
 
@@ -31,8 +34,8 @@ def token_variable(spec: ExecutionSpec) -> dict[str, Any]:
 
 
 def variables(spec: ExecutionSpec, more: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return ours, then `more`, then the environment's, which may refer to the earlier ones as $(POD_IP) but replace none of them except
-    JupyterLab's: Kubernetes expands only earlier ones."""
+    """Return ours, then `more`, then the job's, then the environment's and the stored secrets. Of one name the first of these wins, but a
+    stored secret before the environment's. Each may refer to the earlier ones as $(POD_IP): Kubernetes expands only earlier ones."""
     ours: Mapping[str, Any] = {
         "GRID_EXECUTION_ID": {"value": spec.id},
         "GRID_BASE_URL": {"value": spec.base_url},
@@ -45,12 +48,18 @@ def variables(spec: ExecutionSpec, more: Mapping[str, Mapping[str, Any]]) -> lis
             if name not in spec.environment.variables
         },
     }
+    of_job = {name: _from_secret(spec, f"{_JOB_KEY_PREFIX}{name}") for name in _of_job(spec)}
     theirs = {
         name: _from_secret(spec, f"{_KEY_PREFIX}{name}") if _is_kept(value) else {"value": value}
         for name, value in spec.environment.variables.items()
-        if name not in ours
     }
-    return [{"name": name, **source} for name, source in {**ours, **theirs}.items()]
+    stored = {one.name: _reference(stored_secrets_name(spec), one.name) for one in spec.secrets if not one.is_file}
+    chosen = {**theirs, **stored, **of_job, **ours}
+    return [{"name": name, **chosen[name]} for name in {**ours, **of_job, **chosen}]
+
+
+def _of_job(spec: ExecutionSpec) -> Mapping[str, str]:
+    return spec.job.environment if spec.job else {}
 
 
 def _is_kept(value: str) -> bool:
@@ -58,4 +67,8 @@ def _is_kept(value: str) -> bool:
 
 
 def _from_secret(spec: ExecutionSpec, key: str) -> dict[str, Any]:
-    return {"valueFrom": {"secretKeyRef": {"name": spec.object_name, "key": key}}}
+    return _reference(spec.object_name, key)
+
+
+def _reference(secret: str, key: str) -> dict[str, Any]:
+    return {"valueFrom": {"secretKeyRef": {"name": secret, "key": key}}}

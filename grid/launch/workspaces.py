@@ -8,8 +8,9 @@ from datetime import datetime, timedelta
 from django.db import transaction
 from django.db.models import Max
 
+from grid.diagnosis.launchfit import Pools
 from grid.errors import Problem, Rejected
-from grid.launch.clusters.request import UNKNOWN, ClusterFacts, read_cluster_settings
+from grid.launch.clusters.request import read_cluster_settings
 from grid.launch.offers import may_launch_in
 from grid.launch.request import LaunchRequest, submit, validate, wrong_title
 from grid.models import Environment, Execution, HardwareTier, State, Workspace
@@ -38,22 +39,22 @@ def why_not_resume(workspace: Workspace) -> Problem | None:
         return Problem("", "This account is disabled; ask your admin.", "inactive")
     if workspace.project.is_archived:
         sentence = (
-            f"Its project, {workspace.project.name}, is archived. Its files are kept; ask an admin to bring it back."
+            f"Its project, {workspace.project.name}, is archived. Its files are kept; ask an admin to restore it."
         )
         return Problem("", sentence, "archived")
     if not may_launch_in(workspace.owner, workspace.project):
         sentence = (
-            f"You do not contribute to its project, {workspace.project.name}, any more. Your files are kept; "
+            f"You are no longer a contributor of its project, {workspace.project.name}. Your files are kept; "
             "ask the project's owner or an admin to make you a contributor again."
         )
         return Problem("", sentence, "project")
     return None
 
 
-def problems_as_launched(workspace: Workspace, *, facts: ClusterFacts = UNKNOWN) -> list[Problem]:
+def problems_as_launched(workspace: Workspace, *, pools: Pools | None = None) -> list[Problem]:
     """Return all problems of resuming it unchanged, such as a tier that is no longer offered."""
     try:
-        return validate(_request(workspace, workspace.environment, workspace.tier, with_cluster=True), facts=facts)
+        return validate(_request(workspace, workspace.environment, workspace.tier, with_cluster=True), pools=pools)
     except Rejected as gone:
         return list(gone.problems)
 
@@ -65,7 +66,7 @@ def resume(
     tier: HardwareTier,
     with_cluster: bool,
     now: datetime,
-    facts: ClusterFacts = UNKNOWN,
+    pools: Pools | None = None,
 ) -> Execution:
     """Launch it again for its owner, on request with the cluster that it was launched with. It keeps the given environment and tier.
 
@@ -80,7 +81,7 @@ def resume(
         newest = workspace.executions.aggregate(at=Max("requested_at"))["at"]
         now = max(now, newest + timedelta(microseconds=1)) if newest else now
         request = _request(workspace, environment, tier, with_cluster=with_cluster)
-        execution = submit(request, now=now, facts=facts)
+        execution = submit(request, now=now, pools=pools)
         workspace.environment_id, workspace.tier_id, workspace.launched_at = environment.pk, tier.pk, now
         workspace.save(update_fields=["environment", "tier", "launched_at"])
     return execution

@@ -17,8 +17,9 @@ from prometheus_api_client.exceptions import PrometheusApiClientException
 
 from grid.errors import ClusterUnavailable, GridError, NotFound
 from grid.kube.api import KubeApi
-from grid.kube.objects import Metadata, Slim
+from grid.kube.objects import Metadata
 from grid.kube.resources import NODE_METRICS, POD_METRICS, Resource
+from grid.kube.slim import Slim
 from grid.metrics.usage import Measured, Usage
 from grid.quantity import millicores, whole
 
@@ -75,8 +76,15 @@ class MetricsApi:
             ) from error
         return Measured(nodes, pods)
 
-    async def _read(self, resource: Resource) -> dict[str, Usage]:
-        body = await self._api.list_page(resource, limit=0)
+    async def measure_pods(self, namespace: str) -> dict[str, Usage]:
+        """Return the last known usage of one namespace's pods."""
+        try:
+            return await self._read(POD_METRICS, namespace)
+        except NotFound as error:
+            raise NoMetrics("metrics-server is not installed.") from error
+
+    async def _read(self, resource: Resource, namespace: str = "") -> dict[str, Usage]:
+        body = await self._api.list_page(resource, namespace=namespace, limit=0)
         decoder, measured = msgspec.json.Decoder(_Metrics), dict[str, Usage]()
         try:
             items = msgspec.json.decode(body, type=_Page).items
@@ -113,21 +121,31 @@ class Prometheus:
         self._client = PrometheusConnect(url=base_url.rstrip("/"), timeout=PROMETHEUS_SECONDS, retry=0)
 
     async def measure(self) -> Measured:
-        queries = (NODE_CPU, NODE_MEMORY, POD_CPU, POD_MEMORY)
-        try:
-            answers = await asyncio.to_thread(lambda: [self._client.custom_query(query) for query in queries])
-            node_cpu, node_memory = (_by(answer, "node") for answer in answers[:2])
-            pod_cpu, pod_memory = (_by(answer, "namespace", "pod") for answer in answers[2:])
-        except (OSError, PrometheusApiClientException, ValueError, LookupError, TypeError, AttributeError) as error:
-            # Everything that the library and its HTTP raise; the last four come of answers of an unexpected shape.
-            # Their texts may hold the URL with a password in it.
-            raise ClusterUnavailable(f"Prometheus does not answer as it should ({type(error).__name__}).") from error
+        node, pod = ("node",), ("namespace", "pod")
+        node_cpu, node_memory, pod_cpu, pod_memory = await self._ask(
+            (NODE_CPU, node), (NODE_MEMORY, node), (POD_CPU, pod), (POD_MEMORY, pod)
+        )
         measured = Measured(self._merged(node_cpu, node_memory), self._merged(pod_cpu, pod_memory))
         if not measured.nodes and not measured.pods:
             raise NoMetrics(
                 "Prometheus answers but knows no containers; it must scrape the kubelets' cAdvisor metrics."
             )
         return measured
+
+    async def measure_pods(self, namespace: str) -> dict[str, Usage]:
+        """Return the last known usage of one namespace's pods; the name comes from the settings, and is one of Kubernetes."""
+        cpu, memory = (query.replace("{", f'{{namespace="{namespace}",', 1) for query in (POD_CPU, POD_MEMORY))
+        return self._merged(*await self._ask((cpu, ("namespace", "pod")), (memory, ("namespace", "pod"))))
+
+    async def _ask(self, *queries: tuple[str, tuple[str, ...]]) -> list[dict[str, Decimal]]:
+        """Return the values of each query by the labels that are named with it."""
+        try:
+            answers = await asyncio.to_thread(lambda: [self._client.custom_query(query) for query, _ in queries])
+            return [_by(answer, *labels) for answer, (_, labels) in zip(answers, queries, strict=True)]
+        except (OSError, PrometheusApiClientException, ValueError, LookupError, TypeError, AttributeError) as error:
+            # Everything that the library and its HTTP raise; the last four come of answers of an unexpected shape.
+            # Their texts may hold the URL with a password in it.
+            raise ClusterUnavailable(f"Prometheus does not answer as it should ({type(error).__name__}).") from error
 
     def _merged(self, cpu: Mapping[str, Decimal], memory: Mapping[str, Decimal]) -> dict[str, Usage]:
         return {

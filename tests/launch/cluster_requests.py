@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from grid.launch.request import ClusterFacts, LaunchRequest, validate
+from grid.diagnosis.launchfit import Pools
+from grid.launch.request import LaunchRequest, validate
 from tests.launch.conftest import Shop
 
 
@@ -15,7 +16,7 @@ def attached(shop: Shop, **changes: Any) -> LaunchRequest:
     return shop.request(cluster=shop.cluster_request(**changes))
 
 
-def told(request: LaunchRequest, facts: ClusterFacts | None = None) -> dict[str, str]:
+def told(request: LaunchRequest, pools: Pools | None = None) -> dict[str, str]:
     """The problems by field."""
-    found = validate(request, facts=facts or ClusterFacts())
+    found = validate(request, pools=pools)
     return {problem.path: problem.message for problem in found}

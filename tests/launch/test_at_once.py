@@ -1,6 +1,6 @@
 """Several processes that give slots at the same moment, each with its own connection to one database file: no slot twice."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
 from threading import Barrier, Thread
@@ -9,13 +9,13 @@ import pytest
 from django.db import connection
 
 from grid.errors import Rejected
-from grid.launch import usage
+from grid.launch import ordering, usage
 from grid.launch.admission import admit_waiting
 from grid.launch.intervals import Changes, Interval
 from grid.launch.request import request_stop, resize
 from grid.launch.retention import drop_executions
 from grid.launch.workspaces import delete, resume
-from grid.models import DailyUsage, Execution, State, Workspace
+from grid.models import AuditEntry, DailyUsage, Execution, QueueOrder, State, User, Workspace
 from grid.models.dataplane import LOCAL
 from tests.launch.conftest import NOW, Shop
 from tests.support.database import database_on_file
@@ -72,6 +72,38 @@ def test_two_admissions_give_no_slot_twice_and_no_pair_by_half(on_file: Shop) ->
     for cluster in Execution.objects.filter(kind="cluster").select_related("attached_to"):
         assert cluster.attached_to is not None
         assert cluster.state == cluster.attached_to.state
+
+
+def test_two_operators_and_two_admissions_lose_no_decision_and_give_no_slot_twice(on_file: Shop) -> None:
+    """Each launch is decided about by both operators while it may be admitted; whoever comes too late is told so."""
+    waits = [on_file.launch(after=place) for place in range(30)]  # 25 have room
+    operator, admin = on_file.people.operator, on_file.people.admin
+    admitted: list[str] = []
+    too_late: list[str] = []
+
+    def decide(by: User, rows: Sequence[Execution]) -> None:
+        for place, row in enumerate(rows):
+            try:
+                if place % 2:
+                    ordering.move(row.pk, "front", by=by, now=NOW)
+                else:
+                    ordering.hold(row.pk, by=by, reason="Maintenance", now=NOW)
+            except Rejected as error:
+                too_late.append(str(error))
+
+    def admit() -> None:
+        admitted.extend(admit_waiting(LOCAL, now=NOW))
+
+    at_once(lambda: decide(operator, waits[20:]), lambda: decide(admin, waits[20:][::-1]), admit, admit)
+    admit()
+
+    assert len(admitted) == len(set(admitted)) == held() <= 25
+    assert all("left the queue in the meantime" in one or "held already" in one for one in too_late)
+    kept = set(QueueOrder.objects.exclude(held_at=None).values_list("pk", flat=True))
+    assert not kept & set(admitted)
+    assert not QueueOrder.objects.filter(pk__in=admitted).exists()
+    assert AuditEntry.objects.count() == 20 - len(too_late)
+    assert Execution.objects.queued().count() == 30 - len(admitted)
 
 
 def test_two_resizes_and_an_admission_stay_within_the_limit(on_file: Shop) -> None:

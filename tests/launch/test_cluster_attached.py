@@ -52,7 +52,7 @@ async def test_the_workspace_waits_for_the_address_and_says_so(shop: Shop) -> No
     await world.step(controller)
     assert world.cluster.count("create", PODS) == 0
     assert fresh(workspace).state == "deploying"
-    assert fresh(workspace).message == "Waits for its cluster's address; it starts by itself."
+    assert fresh(workspace).message == "Waiting for its cluster's address; it starts by itself."
     await passes(3)
     await both_running(world, controller, workspace, cluster)
 
@@ -68,7 +68,7 @@ async def test_a_job_starts_when_its_cluster_runs_and_says_what_it_waits_for(sho
         await passes(3)
     assert fresh(cluster).state in ("deploying", "preparing")
     assert (fresh(job).state, world.cluster.count("create", PODS)) == ("deploying", 0)
-    assert fresh(job).message.startswith("Waits for its cluster and starts by itself when that runs.")
+    assert fresh(job).message.startswith("Waiting for its cluster; it starts by itself when the cluster runs.")
     assert fresh(cluster).message in fresh(job).message
     await both_running(world, controller, job, cluster)
     assert states_of(job)[-1] == "running"
@@ -83,7 +83,7 @@ async def test_an_address_that_never_comes_ends_the_cluster_and_the_workspace_go
     controller = world.controller()
     world.cluster.gives_addresses = False
     await world.step(controller)
-    assert fresh(cluster).message == "Waits for the address of its head; the cluster gives it out."
+    assert fresh(cluster).message == "Waiting for the address of its head, which the cluster assigns."
     configure(DEPLOYING_TIMEOUT, 90)
     world.passes(91)
     for _ in range(4):
@@ -93,12 +93,12 @@ async def test_an_address_that_never_comes_ends_the_cluster_and_the_workspace_go
     await world.step(controller)
     assert (fresh(cluster).state, cluster.reason) == ("error", "waiting")
     assert fresh(cluster).message == (
-        "Gave up after 90 seconds. Last known: Waits for the address of its head; the cluster gives it out."
+        "Gave up after 90 seconds. Last known: Waiting for the address of its head, which the cluster assigns."
     )
     assert fresh(workspace).state == "running"
     (line,) = notes(workspace, "WithoutCluster")
     assert line.message.startswith(
-        f"Its cluster has failed, and it goes on without one. The cluster: {cluster.message}"
+        f"Its cluster has failed, and it continues without one. The cluster: {cluster.message}"
     )
     request_stop(workspace, by="alice", now=world.now)
     await to_end(world, controller, workspace)
@@ -120,7 +120,7 @@ async def test_the_workspace_comes_up_alone_when_its_cluster_has_ended(shop: Sho
     assert (fresh(cluster).state, fresh(workspace).state) == ("stopped", "running")
     assert "DASK_SCHEDULER_ADDRESS" not in variables(world.pod_of(workspace))
     (line,) = notes(workspace, "WithoutCluster")
-    assert line.message == "alice stopped its cluster; it goes on without one."
+    assert line.message == "alice stopped its cluster; it continues without one."
 
 
 @in_world
@@ -133,7 +133,7 @@ async def test_a_cluster_is_stopped_alone_and_the_workspace_goes_on(shop: Shop) 
     await to_end(world, controller, cluster)
     assert (fresh(cluster).state, fresh(workspace).state) == ("stopped", "running")
     (line,) = notes(workspace, "WithoutCluster")
-    assert (line.message, line.level) == ("alice stopped its cluster; it goes on without one.", "Normal")
+    assert (line.message, line.level) == ("alice stopped its cluster; it continues without one.", "Normal")
 
 
 async def pair_of_a_job(world: World, shop: Shop) -> tuple[Execution, Execution, Any]:
@@ -195,7 +195,7 @@ async def test_a_workspace_goes_on_without_a_cluster_that_failed_and_says_why(sh
     assert (fresh(workspace).state, fresh(cluster).state) == ("running", "error")
     (line,) = notes(workspace, "WithoutCluster")
     assert line.message.startswith(
-        "Its cluster has failed, and it goes on without one. The cluster: No node took the head"
+        "Its cluster has failed, and it continues without one. The cluster: No node took the head"
     )
     assert (line.level, line.source) == ("Warning", "kubernetes")
 
@@ -208,7 +208,7 @@ async def test_a_job_whose_cluster_is_stopped_on_purpose_starts_without_it_and_s
     await rounds(world, controller, 2)
     assert "DASK_SCHEDULER_ADDRESS" not in variables(world.pod_of(job))
     (line,) = notes(job, "WithoutCluster")
-    assert line.message == "alice stopped its cluster; it goes on without one."
+    assert line.message == "alice stopped its cluster; it continues without one."
 
 
 @in_world
@@ -226,7 +226,7 @@ async def test_a_job_waits_as_long_as_its_cluster_takes_and_its_own_clock_starts
     world.passes(250)
     await rounds(world, controller, 2)
     assert (fresh(cluster).state, fresh(job).state) == ("preparing", "deploying")
-    assert job.message.startswith("Waits for its cluster and starts by itself when that runs.")
+    assert job.message.startswith("Waiting for its cluster; it starts by itself when the cluster runs.")
     for pod in world.members(cluster, "head") + world.workers_of(cluster):
         world.start(pod)
     await rounds(world, controller, 3)

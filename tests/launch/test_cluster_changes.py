@@ -86,7 +86,7 @@ def test_growing_needs_free_slots_now(shop: Shop, running: Execution, configure:
     assert refused(running, 2, 9) == {
         "workers_maximum": (
             "This takes 4 more slots, and of 10 only 3 are free. "
-            "Choose at most 8 workers, or stop something that you do not need any more."
+            "Choose at most 8 workers, or stop something that you no longer need."
         )
     }
     resize(running, minimum=2, maximum=8, by="alice", now=NOW)
@@ -120,7 +120,7 @@ def test_sizes_are_checked_as_at_launch(running: Execution, minimum: int, maximu
 def test_a_fixed_cluster_keeps_one_number(shop: Shop) -> None:
     execution = shop.launch_cluster(autoscale=False, workers_minimum=3, workers_maximum=3)
     admit_waiting(LOCAL, now=NOW)
-    assert "does not grow by itself" in refused(execution, 2, 4)["workers_maximum"]
+    assert "does not scale by itself" in refused(execution, 2, 4)["workers_maximum"]
     resize(execution, minimum=4, maximum=4, by="alice", now=NOW)
     assert (cluster_of(execution).workers_minimum, execution.slots) == (4, 5)
     line = execution.lifecycle.get(source="change")
@@ -192,5 +192,5 @@ def test_a_head_that_does_not_run_yet_is_not_restarted(shop: Shop) -> None:
     execution = shop.launch_cluster()
     for state in ("queued", "deploying"):
         Execution.objects.filter(pk=execution.pk).update(state=state)
-        with pytest.raises(Rejected, match="does not run yet"):
+        with pytest.raises(Rejected, match="is not running yet"):
             restart_head(execution, by="alice", now=NOW)

@@ -22,7 +22,7 @@ from grid.launch.clusters import status
 from grid.launch.request import request_stop, resize, restart_head
 from grid.models import Execution
 from tests.launch.conftest import Shop
-from tests.launch.test_cluster_life import left, notes, the, to_end, to_running
+from tests.launch.test_cluster_life import left, notes, running_cluster, the, to_end, to_running
 from tests.launch.world import World, fresh, in_world
 from tests.support.builders import NAMESPACE, pod
 from tests.support.virtual import loop_time, passes
@@ -54,9 +54,7 @@ async def settle(world: World, controller: Any) -> None:
 
 @in_world
 async def test_more_workers_are_allowed_at_once(shop: Shop) -> None:
-    world, execution = World(), shop.launch_cluster()
-    controller = world.controller()
-    await to_running(world, controller, execution)
+    world, controller, execution = await running_cluster(shop)
     resize(execution, minimum=3, maximum=8, by="alice", now=world.now)
     await world.step(controller)
     assert (bounds(world), fresh(execution).slots) == ((3, 8), 9)
@@ -67,9 +65,7 @@ async def test_more_workers_are_allowed_at_once(shop: Shop) -> None:
 
 @in_world
 async def test_slots_are_given_back_when_the_workers_beyond_the_new_maximum_are_gone(shop: Shop) -> None:
-    world, execution = World(), shop.launch_cluster()
-    controller = world.controller(monotonic=loop_time)
-    await to_running(world, controller, execution)
+    world, controller, execution = await running_cluster(shop, monotonic=loop_time)
     grow(world, execution, 5)
     await world.step(controller)
     assert len(world.workers_of(execution)) == 5
@@ -90,9 +86,7 @@ async def test_slots_are_given_back_when_the_workers_beyond_the_new_maximum_are_
 
 @in_world
 async def test_evicted_pods_that_stay_listed_keep_no_slots(shop: Shop) -> None:
-    world, execution = World(), shop.launch_cluster()
-    controller = world.controller(monotonic=loop_time)
-    await to_running(world, controller, execution)
+    world, controller, execution = await running_cluster(shop, monotonic=loop_time)
     for number in range(3):
         evicted = pod(f"evicted-{number}", labels={KEYS.execution: execution.pk, APP_COMPONENT: WORKER})
         world.cluster.put(PODS, {**evicted, "status": {"phase": "Failed", "reason": "Evicted"}})
@@ -103,9 +97,7 @@ async def test_evicted_pods_that_stay_listed_keep_no_slots(shop: Shop) -> None:
 
 @in_world
 async def test_without_a_head_or_with_two_workers_are_counted_and_not_pods(shop: Shop) -> None:
-    world, execution = World(), shop.launch_cluster()
-    controller = world.controller(monotonic=loop_time)
-    await to_running(world, controller, execution)
+    world, controller, execution = await running_cluster(shop, monotonic=loop_time)
     grow(world, execution, 3)
     resize(execution, minimum=1, maximum=1, by="alice", now=world.now)
     await world.step(controller)
@@ -129,9 +121,7 @@ async def test_without_a_head_or_with_two_workers_are_counted_and_not_pods(shop:
 
 @in_world
 async def test_lowered_again_the_autoscaler_gets_its_time_again_before_slots_are_given_back(shop: Shop) -> None:
-    world, execution = World(), shop.launch_cluster()
-    controller = world.controller(monotonic=loop_time)
-    await to_running(world, controller, execution)
+    world, controller, execution = await running_cluster(shop, monotonic=loop_time)
     resize(execution, minimum=1, maximum=4, by="alice", now=world.now)
     await world.step(controller)
     await passes(20)
@@ -175,9 +165,7 @@ async def test_a_cluster_of_fixed_size_changes_its_deployment(shop: Shop) -> Non
 
 @in_world
 async def test_a_new_head_is_made_once_for_each_wish(shop: Shop) -> None:
-    world, execution = World(), shop.launch_cluster()
-    controller = world.controller()
-    await to_running(world, controller, execution)
+    world, controller, execution = await running_cluster(shop)
     await world.step(controller)
     first = world.head_of(execution)["metadata"]["uid"]
     world.passes(-3600)  # the clock of whoever writes the wish is not Kubernetes'
@@ -207,9 +195,7 @@ async def test_a_new_head_is_made_once_for_each_wish(shop: Shop) -> None:
 
 @in_world
 async def test_a_head_that_is_replaced_as_asked_has_little_time_beside_the_new_one(shop: Shop) -> None:
-    world, execution = World(), shop.launch_cluster()
-    controller = world.controller()
-    await to_running(world, controller, execution)
+    world, controller, execution = await running_cluster(shop)
     await world.step(controller)
     old = world.head_of(execution)["metadata"]["uid"]
     restart_head(execution, by="alice", now=world.now)
@@ -246,7 +232,7 @@ def test_what_somebody_deletes_is_made_again_and_told(shop: Shop, kind: Any, suf
         assert the(world, kind, name)["spec"] == before["spec"], "a Service has its old address"
         (line,) = notes(execution, "made_again")
         assert (line.message, line.level) == (
-            f"{kind.kind} {name} had been deleted by somebody; it was made again.",
+            f"{kind.kind} {name} had been deleted; it was created again.",
             "Warning",
         )
         assert fresh(execution).state == "running"
@@ -259,9 +245,7 @@ def test_what_somebody_deletes_is_made_again_and_told(shop: Shop, kind: Any, suf
 
 @in_world
 async def test_a_deleted_anchor_takes_everything_and_all_is_made_again(shop: Shop) -> None:
-    world, execution = World(), shop.launch_cluster()
-    controller = world.controller()
-    await to_running(world, controller, execution)
+    world, controller, execution = await running_cluster(shop)
     world.cluster.remove(CONFIG_MAPS, execution.object_name, namespace=NAMESPACE)
     assert world.cluster.objects(DEPLOYMENTS) == []
     for _ in range(6):
@@ -276,9 +260,7 @@ async def test_a_deleted_anchor_takes_everything_and_all_is_made_again(shop: Sho
 
 @in_world
 async def test_when_the_old_address_is_taken_workers_are_told_the_new_one(shop: Shop) -> None:
-    world, execution = World(), shop.launch_cluster()
-    controller = world.controller()
-    await to_running(world, controller, execution)
+    world, controller, execution = await running_cluster(shop)
     name = f"cluster-{execution.pk}-head"
     old = the(world, SERVICES, name)["spec"]["clusterIP"]
     world.cluster.remove(SERVICES, name, namespace=NAMESPACE)
@@ -299,9 +281,7 @@ async def test_when_the_old_address_is_taken_workers_are_told_the_new_one(shop: 
 
 @in_world
 async def test_a_changed_autoscaler_is_set_right_without_an_audit(shop: Shop) -> None:
-    world, execution = World(), shop.launch_cluster()
-    controller = world.controller()
-    await to_running(world, controller, execution)
+    world, controller, _ = await running_cluster(shop)
     changed = autoscaler(world)
     changed["spec"]["maxReplicas"] = 50
     world.cluster.put(AUTOSCALERS, changed)
@@ -311,9 +291,7 @@ async def test_a_changed_autoscaler_is_set_right_without_an_audit(shop: Shop) ->
 
 @in_world
 async def test_what_cannot_be_made_again_is_told(shop: Shop) -> None:
-    world, execution = World(), shop.launch_cluster()
-    controller = world.controller()
-    await to_running(world, controller, execution)
+    world, controller, execution = await running_cluster(shop)
     world.cluster.remove(DISRUPTION_BUDGETS, f"cluster-{execution.pk}-head", namespace=NAMESPACE)
     await controller.audit()
     world.cluster.fail_next(NotAllowed("exceeded quota"), times=3, verb="create")
@@ -321,15 +299,13 @@ async def test_what_cannot_be_made_again_is_told(shop: Shop) -> None:
         await world.step(controller)
         await passes(30)
     (line,) = notes(execution, "not_made_again")
-    assert "does not allow to make it again: exceeded quota" in line.message
+    assert "does not allow creating it again: exceeded quota" in line.message
     assert len(notes(execution, "made_again")) == 1
 
 
 @in_world
 async def test_an_audit_reads_whole_objects_only_where_it_compares_their_specs(shop: Shop) -> None:
-    world, execution = World(), shop.launch_cluster()
-    controller = world.controller()
-    await to_running(world, controller, execution)
+    world, controller, _ = await running_cluster(shop)
     whole, list_page = set(), world.cluster.list_page
 
     async def noted(resource: Resource, **options: Any) -> bytes:

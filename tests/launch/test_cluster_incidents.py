@@ -10,7 +10,7 @@ from grid.launch.caches import execution_of_event
 from grid.launch.ledger import MOST_NOTED
 from grid.models import LifecycleEntry
 from tests.launch.conftest import Shop
-from tests.launch.test_cluster_life import notes, to_running
+from tests.launch.test_cluster_life import notes, running_cluster, to_running
 from tests.launch.world import World, fresh, in_world
 from tests.support.builders import NAMESPACE, condition, container_status, decode, event, stamp
 
@@ -26,17 +26,15 @@ def killed_for_memory(world: World, pod: RawObject, *, restarts: int = 1, ready:
 
 @in_world
 async def test_a_head_killed_for_memory_is_told_with_what_was_lost_and_the_cluster_runs_on(shop: Shop) -> None:
-    world, execution = World(), shop.launch_cluster()
-    controller = world.controller()
-    await to_running(world, controller, execution)
+    world, controller, execution = await running_cluster(shop)
     world.passes(60)
     killed_for_memory(world, world.head_of(execution), ready=False)
     await world.step(controller)
     assert (fresh(execution).state, execution.reason) == ("running", "head_down")
-    assert "What the old one held is lost." in execution.message
+    assert "What the old one held in memory is lost." in execution.message
     (line,) = notes(execution, "head_out_of_memory")
     assert line.message.startswith("The head: The program used more memory than its limit of 4 GiB and was ended.")
-    assert "Running tasks and results that were kept in memory are lost; connect again" in line.message
+    assert "Running tasks and results that were kept in memory are lost; reconnect" in line.message
     assert (line.level, line.at, line.count) == ("Warning", world.now, 1)
 
     for _ in range(2):
@@ -72,16 +70,14 @@ async def test_workers_that_are_killed_or_lose_their_node_are_told_once_each(sho
     assert "results that it held are computed again" in line.message
     lost = notes(execution, "worker_lost")
     assert len(lost) == 2
-    assert any("was taken off node node-1: node is gone." in one.message for one in lost)
+    assert any("was evicted from node node-1: node is gone." in one.message for one in lost)
     assert any("ran short of memory" in one.message for one in lost)
     assert fresh(execution).state == "running"
 
 
 @in_world
 async def test_a_pod_that_is_gone_before_anybody_looks_is_told_as_well(shop: Shop) -> None:
-    world, execution = World(), shop.launch_cluster()
-    controller = world.controller()
-    await to_running(world, controller, execution)
+    world, controller, execution = await running_cluster(shop)
     world.passes(60)
     worker = world.workers_of(execution)[0]
     killed_for_memory(world, worker)
@@ -94,9 +90,7 @@ async def test_a_pod_that_is_gone_before_anybody_looks_is_told_as_well(shop: Sho
 
 @in_world
 async def test_a_head_that_vanishes_with_its_node_is_replaced_and_told(shop: Shop) -> None:
-    world, execution = World(), shop.launch_cluster()
-    controller = world.controller()
-    await to_running(world, controller, execution)
+    world, controller, execution = await running_cluster(shop)
     await world.step(controller)
     world.cluster.remove(PODS, world.head_of(execution)["metadata"]["name"], namespace=NAMESPACE)
     await world.step(controller)
@@ -113,9 +107,7 @@ async def test_a_head_that_vanishes_with_its_node_is_replaced_and_told(shop: Sho
 
 @in_world
 async def test_leaving_as_the_autoscaler_wishes_is_no_incident(shop: Shop) -> None:
-    world, execution = World(), shop.launch_cluster()
-    controller = world.controller()
-    await to_running(world, controller, execution)
+    world, controller, execution = await running_cluster(shop)
     for wanted in (5, 2):
         world.wanted[f"cluster-{execution.pk}-worker"] = wanted
         for _ in range(4):
@@ -129,9 +121,7 @@ async def test_leaving_as_the_autoscaler_wishes_is_no_incident(shop: Shop) -> No
 
 @in_world
 async def test_rescales_and_pods_events_are_kept_with_the_cluster(shop: Shop) -> None:
-    world, execution = World(), shop.launch_cluster()
-    controller = world.controller()
-    await to_running(world, controller, execution)
+    world, controller, execution = await running_cluster(shop)
     size = "New size: 5; reason: cpu resource utilization (percentage of request) above target"
     named = {"metadata": {"name": f"cluster-{execution.pk}-worker", "namespace": NAMESPACE}}
     world.says(named, "SuccessfulRescale", size, about="HorizontalPodAutoscaler")
@@ -144,9 +134,7 @@ async def test_rescales_and_pods_events_are_kept_with_the_cluster(shop: Shop) ->
 
 @in_world
 async def test_the_history_of_a_restless_cluster_stays_bounded_and_keeps_what_matters(shop: Shop) -> None:
-    world, execution = World(), shop.launch_cluster()
-    controller = world.controller()
-    await to_running(world, controller, execution)
+    world, controller, execution = await running_cluster(shop)
     name = f"cluster-{execution.pk}-worker"
     for number in range(MOST_NOTED + 50):
         about = {"kind": "Pod", "metadata": {"name": f"{name}-5d-{number}", "namespace": NAMESPACE}}

@@ -19,6 +19,7 @@ from grid.kube.resources import (
     VOLUME_CLAIMS,
 )
 from grid.launch.clusters import status
+from grid.launch.controller import Controller
 from grid.launch.networkpolicy import EXECUTIONS, USER_INTERFACES
 from grid.launch.request import request_stop
 from grid.models import Execution, LifecycleEntry
@@ -49,6 +50,14 @@ async def to_running(world: World, controller: Any, execution: Execution) -> Non
             return
         world.behave()
     raise AssertionError(f"not running: {states_of(execution)} {execution.message}")
+
+
+async def running_cluster(shop: Shop, **settings: Any) -> tuple[World, Controller, Execution]:
+    """A world, its controller with these settings, and a cluster in it that runs."""
+    world, execution = World(), shop.launch_cluster()
+    controller = world.controller(**settings)
+    await to_running(world, controller, execution)
+    return world, controller, execution
 
 
 async def to_end(world: World, controller: Any, execution: Execution) -> None:
@@ -117,7 +126,7 @@ async def test_a_head_without_workers_waits_for_the_first_and_says_so(shop: Shop
     world.schedule(head)
     await world.step(controller)
     assert (fresh(execution).state, execution.node_name) == ("preparing", "node-1")
-    assert "prepares the head" in execution.message
+    assert "is preparing the head" in execution.message
     world.start(world.head_of(execution))
     await world.step(controller)
     assert (fresh(execution).state, execution.reason) == ("preparing", "head_ready")
@@ -133,9 +142,13 @@ async def test_the_timeouts_say_what_the_head_or_the_first_worker_waited_for(sho
     no_node = "No node took the head within 90 seconds. Last known:"
     for stage, reason, words in (
         ("nothing", "deploying_timeout", f"{no_node} The cluster refuses to make the head: exceeded quota Ask your"),
-        ("unscheduled", "deploying_timeout", f"{no_node} Nobody has looked"),
+        ("unscheduled", "deploying_timeout", f"{no_node} There is no node of the pool default."),
         ("starting", "preparing_timeout", "The head was not ready within 90 seconds. Last known: Node node-1 was"),
-        ("head", "preparing_timeout", "The head is ready, but no worker was within 90 seconds. Last known: Nobody"),
+        (
+            "head",
+            "preparing_timeout",
+            "The head is ready, but no worker was within 90 seconds. Last known: There is no node",
+        ),
     ):
         configure(DEPLOYING_TIMEOUT, 3600)
         configure(PREPARING_TIMEOUT, 3600)
@@ -207,9 +220,7 @@ async def test_a_stop_in_each_moment_ends_it_and_frees_its_slots(shop: Shop) -> 
 @in_world
 async def test_slots_are_not_freed_while_something_can_still_make_pods(shop: Shop) -> None:
     """The pods are gone, but a ReplicaSet that lost its owner is left."""
-    world, execution = World(), shop.launch_cluster()
-    controller = world.controller()
-    await to_running(world, controller, execution)
+    world, controller, execution = await running_cluster(shop)
     orphan = world.cluster.objects(REPLICA_SETS)[0]
     del orphan["metadata"]["ownerReferences"]
     world.cluster.put(REPLICA_SETS, orphan)
@@ -224,9 +235,7 @@ async def test_slots_are_not_freed_while_something_can_still_make_pods(shop: Sho
 
 @in_world
 async def test_nothing_is_written_or_asked_while_nothing_changes(shop: Shop) -> None:
-    world, execution = World(), shop.launch_cluster()
-    controller = world.controller()
-    await to_running(world, controller, execution)
+    world, controller, execution = await running_cluster(shop)
     for _ in range(3):
         await world.step(controller)
     before, requests = fresh(execution).revision, world.cluster.count()

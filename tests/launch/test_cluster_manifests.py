@@ -26,22 +26,11 @@ from grid.launch.spec import EnvironmentSpec, ExecutionSpec
 from grid.launch.storage import Storage
 from tests.launch.cluster_objects import firsts, metadata, one, seconds
 from tests.launch.cluster_specs import HEAD_PODS, LABELS, WORKER_PODS, cluster, spec
+from tests.launch.test_manifests import CONFINED
 
 FRAMEWORKS = pytest.mark.parametrize("name", ["dask", "ray", "spark"])
 LABEL_VALUE = re.compile(r"([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
-EVERY_POD = {
-    "restartPolicy": "Always",
-    "automountServiceAccountToken": False,
-    "enableServiceLinks": False,
-    "securityContext": {
-        "runAsNonRoot": True,
-        "runAsUser": 1000,
-        "runAsGroup": 1000,
-        "fsGroup": 1000,
-        "fsGroupChangePolicy": "OnRootMismatch",
-        "seccompProfile": {"type": "RuntimeDefault"},
-    },
-}
+EVERY_POD = {"restartPolicy": "Always", **CONFINED}
 
 
 def expected_container(program: Program, resources: dict[str, Any], mounts: list[dict[str, str]]) -> dict[str, Any]:

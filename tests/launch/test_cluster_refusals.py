@@ -8,9 +8,9 @@ import pytest
 from pytest_django.fixtures import Settings
 
 from grid.centralconfig import CLUSTER_SETTINGS, FRAMEWORK_SETTINGS, MAXIMUM_EXECUTIONS_PER_USER
-from grid.diagnosis.tierfit import PoolOffer
+from grid.diagnosis.launchfit import AlikeNodes, LaunchPool, Pools
 from grid.errors import Rejected
-from grid.launch.request import ClusterFacts, submit, validate_cluster
+from grid.launch.request import submit, validate_cluster
 from grid.models import Environment, Execution, HardwareTier
 from tests.launch.cluster_requests import alone, attached, told
 from tests.launch.conftest import NOW, Shop
@@ -30,7 +30,7 @@ def test_a_good_request_has_no_problems(shop: Shop) -> None:
         (
             {"workers_minimum": 6},
             "workers_maximum",
-            "The most is less than the least, which is 6; give 6 or more.",
+            "The maximum is less than the minimum of 6; enter 6 or more.",
         ),
         (
             {"workers_maximum": 25},
@@ -47,8 +47,7 @@ def test_a_good_request_has_no_problems(shop: Shop) -> None:
             {"target_cpu": 0, "target_memory": 0},
             "target_cpu",
             (
-                "Say what the cluster grows by: a target of CPU, one of memory, or what waits in it. "
-                "Or switch autoscaling off."
+                "Choose what the cluster scales by: a CPU target, a memory target or waiting tasks. Or switch autoscaling off."
             ),
         ),
         (
@@ -62,7 +61,7 @@ def test_a_good_request_has_no_problems(shop: Shop) -> None:
         (
             {"local_storage": "1Pi"},
             "local_storage",
-            "At most 64 TiB for each worker; large data belongs into the project's files.",
+            "At most 64 TiB for each worker; large data belongs in the project's files.",
         ),
         ({"framework": "flink"}, "framework", "Choose Dask, Ray or Spark."),
         (
@@ -149,34 +148,35 @@ def test_what_waits_is_no_reason_to_grow_where_nobody_serves_it(shop: Shop, sett
 def test_a_tier_that_asks_for_nothing_cannot_be_measured(shop: Shop, emptied: dict[str, str]) -> None:
     HardwareTier.objects.update(**emptied)
     assert set(told(alone(shop))) == {"head_tier", "worker_tier"}
-    assert "asks for no cores or no memory" in told(alone(shop))["worker_tier"]
+    assert "requests no cores or no memory" in told(alone(shop))["worker_tier"]
 
 
 def test_a_tier_that_fits_no_node_of_its_pool_is_refused_when_the_nodes_are_known(
     shop: Shop, worker_tier: HardwareTier
 ) -> None:
-    small_nodes = ClusterFacts({"default": PoolOffer("default", ({"cpu": "1500m", "memory": "16Gi"},), 3)})
+    room = {"cpu": 1500, "memory": 16 * 2**30, "ephemeral-storage": 100 * 2**30, "pods": 110}
+    small_nodes = {"default": LaunchPool("default", (AlikeNodes(room, room),), 3)}
     request = alone(shop, tier=worker_tier)
     assert told(request) == {}
     assert told(request, small_nodes) == {
         "worker_tier": (
-            "No node of the pool default is large enough for this tier, not even an empty one: it asks for 2 cores, but the "
-            "largest node has 1.5. Choose a smaller tier, or tell your admin."
+            "Worker asks for 2 cores where the largest node offers 1.5 in the pool default, after the overhead of every node. "
+            "Choose another tier, or ask an admin to make this one smaller."
         )
     }
-    assert [problem.path for problem in validate_cluster(request, facts=small_nodes)] == ["worker_tier"]
-    with pytest.raises(Rejected, match="large enough"):
-        submit(request, now=NOW, facts=small_nodes)
+    assert [problem.path for problem in validate_cluster(request, pools=small_nodes)] == ["worker_tier"]
+    with pytest.raises(Rejected, match="where the largest node offers"):
+        submit(request, now=NOW, pools=small_nodes)
 
 
-@pytest.mark.parametrize("offers", [{}, {"default": PoolOffer("default", (), 4)}])
-def test_a_pool_without_nodes_may_still_get_them(shop: Shop, offers: dict[str, PoolOffer]) -> None:
-    assert told(alone(shop), ClusterFacts(offers)) == {}
+@pytest.mark.parametrize("pools", [{}, {"default": LaunchPool("default", (), 4)}])
+def test_a_pool_without_nodes_may_still_get_them(shop: Shop, pools: Pools) -> None:
+    assert told(alone(shop), pools) == {}
 
 
 def test_a_cluster_says_what_it_is_made_of(shop: Shop) -> None:
     assert told(shop.request(kind="cluster")) == {"framework": "Say what the cluster runs: Dask, Ray or Spark."}
-    assert validate_cluster(shop.request(), facts=ClusterFacts()) == []
+    assert validate_cluster(shop.request(), pools=None) == []
 
 
 def test_an_app_has_no_cluster_of_its_own(shop: Shop) -> None:
@@ -189,7 +189,7 @@ def test_a_workspaces_environment_makes_no_cluster(shop: Shop) -> None:
     shop.workspace.frameworks = {"dask": "2026.8.0"}
     shop.workspace.save()
     assert told(alone(shop, environment=shop.workspace)) == {
-        "cluster_environment": "JupyterLab is not made for clusters; choose another environment."
+        "cluster_environment": "JupyterLab is not for clusters; choose another environment."
     }
 
 

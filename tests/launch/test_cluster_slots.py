@@ -138,7 +138,7 @@ async def test_a_cluster_that_grows_again_while_workers_drain_waits_for_their_sl
         await kubernetes.look()
     assert (len(kubernetes.ending()), maximum(world)) == (19, 1)
     patches = world.cluster.count("patch", AUTOSCALERS)
-    for _ in range(100):
+    for _ in range(20):
         await kubernetes.look()
     assert world.cluster.count("patch", AUTOSCALERS) == patches == 1
     await kubernetes.controller.audit()

@@ -14,7 +14,7 @@ from grid.kube.resources import CONFIG_MAPS, PODS, SECRETS, VOLUME_CLAIMS
 from grid.launch.request import request_stop
 from grid.models import LifecycleEntry
 from tests.launch.conftest import Shop
-from tests.launch.world import World, fresh, in_world, states_of, to_running
+from tests.launch.world import World, fresh, in_world, running, states_of, to_running
 from tests.support.builders import NAMESPACE
 from tests.support.virtual import passes
 
@@ -29,10 +29,7 @@ async def until_gone(world: World, controller: Any) -> None:
 
 @in_world
 async def test_a_workspace_comes_up_and_stops_and_its_files_stay(shop: Shop) -> None:
-    world = World()
-    execution = shop.launch()
-    controller = world.controller()
-    await to_running(world, controller)
+    world, controller, execution = await running(shop)
 
     assert states_of(execution) == ["queued", "deploying", "preparing", "running"]
     assert (fresh(execution).node_name, execution.started_at, execution.slots_freed_at) == ("node-1", world.now, None)
@@ -104,10 +101,7 @@ async def test_a_job_too_quick_to_be_seen_running_goes_through_all_states(shop: 
 
 @in_world
 async def test_a_workspace_that_is_shut_down_from_within_has_ended(shop: Shop) -> None:
-    world = World()
-    execution = shop.launch()
-    controller = world.controller()
-    await to_running(world, controller)
+    world, controller, execution = await running(shop)
     world.finish(world.pod_of(execution), 0)
     await world.step(controller)
     await until_gone(world, controller)
@@ -171,7 +165,12 @@ async def test_nothing_is_written_while_nothing_changes(shop: Shop, configure: C
 @in_world
 async def test_the_three_timeouts_end_it_as_an_error_and_clean_up(shop: Shop, configure: Configure) -> None:
     for setting, slots, reason, words in (
-        (DEPLOYING_TIMEOUT, 1, "deploying_timeout", "No node took it within 90 seconds. Last known: Nobody has looked"),
+        (
+            DEPLOYING_TIMEOUT,
+            1,
+            "deploying_timeout",
+            "No node took it within 90 seconds. Last known: There is no node of the pool default.",
+        ),
         (PREPARING_TIMEOUT, 1, "preparing_timeout", "Not ready within 90 seconds. Last known: Node node-1 was chosen"),
         (
             OVER_QUOTA_TIMEOUT,

@@ -7,7 +7,7 @@ from grid.kube.resources import CONFIG_MAPS, NAMESPACES, PODS
 from grid.launch.request import request_stop
 from grid.models import Execution, UsageInterval
 from tests.launch.conftest import Shop
-from tests.launch.world import World, fresh, in_world, states_of, to_running
+from tests.launch.world import World, fresh, in_world, running, states_of, to_running
 from tests.support.builders import NAMESPACE, condition, config_map, container_status
 from tests.support.runtime import become
 from tests.support.virtual import passes
@@ -32,10 +32,7 @@ async def test_a_pod_that_vanishes_is_an_error_with_its_reason_and_is_not_made_a
 
 @in_world
 async def test_an_eviction_is_told_with_its_reason_and_the_slot_waits_for_the_pod(shop: Shop) -> None:
-    world = World()
-    execution = shop.launch()
-    controller = world.controller()
-    await to_running(world, controller)
+    world, controller, execution = await running(shop)
     pod = world.pod_of(execution)
     pod["status"]["conditions"].append(
         condition("DisruptionTarget", "True", "EvictionByEvictionAPI", "node is drained")
@@ -54,10 +51,7 @@ async def test_an_eviction_is_told_with_its_reason_and_the_slot_waits_for_the_po
 
 @in_world
 async def test_a_slot_is_not_freed_on_the_word_of_a_stale_cache(shop: Shop) -> None:
-    world = World()
-    execution = shop.launch()
-    controller = world.controller()
-    await to_running(world, controller)
+    world, controller, execution = await running(shop)
     request_stop(execution, by="alice", now=world.now)
     become(controller.pods, [])  # the cache says that it is gone; the cluster knows better
     await world.step(controller, fresh=False)
@@ -66,10 +60,7 @@ async def test_a_slot_is_not_freed_on_the_word_of_a_stale_cache(shop: Shop) -> N
 
 @in_world
 async def test_a_running_one_survives_a_cache_that_lost_it(shop: Shop) -> None:
-    world = World()
-    execution = shop.launch()
-    controller = world.controller()
-    await to_running(world, controller)
+    world, controller, execution = await running(shop)
     become(controller.pods, [])
     await world.step(controller, fresh=False)
     assert fresh(execution).state == "running"
@@ -102,11 +93,15 @@ async def test_a_used_up_quota_of_the_namespace_is_waited_for(shop: Shop) -> Non
     world = World()
     execution = shop.launch()
     controller = world.controller()
-    world.cluster.fail_next(NotAllowed("exceeded quota: pods"), verb="create")
+    said = 'pods "a" is forbidden: exceeded quota: team, requested: pods=1, used: pods=10, limited: pods=10'
+    world.cluster.fail_next(NotAllowed(said), verb="create")
     await world.step(controller)
     assert (fresh(execution).state, execution.message) == (
         "deploying",
-        "The cluster does not allow it: exceeded quota: pods",
+        (
+            "The quota “team” of the namespace is used up: 10 of 10 pods are in use and this takes 1 pod. It starts when something else "
+            "in the namespace ends; an admin of the cluster can raise the quota."
+        ),
     )
     await passes(15)
     await to_running(world, controller)
@@ -172,10 +167,7 @@ async def test_an_orphan_of_a_settled_execution_is_removed(shop: Shop) -> None:
 
 @in_world
 async def test_pods_of_another_installation_are_left_alone(shop: Shop) -> None:
-    world = World()
-    execution = shop.launch()
-    controller = world.controller()
-    await to_running(world, controller)
+    world, controller, execution = await running(shop)
     UsageInterval.objects.all().delete()
     Execution.objects.all().delete()
     await world.step(controller)
@@ -185,10 +177,7 @@ async def test_pods_of_another_installation_are_left_alone(shop: Shop) -> None:
 
 @in_world
 async def test_a_crash_loop_after_the_start_leaves_it_running_until_it_is_stopped(shop: Shop) -> None:
-    world = World()
-    execution = shop.launch()
-    controller = world.controller()
-    await to_running(world, controller)
+    world, controller, execution = await running(shop)
     pod = world.pod_of(execution)
     pod["status"]["containerStatuses"] = [container_status(state={"waiting": {"reason": "CrashLoopBackOff"}})]
     world.cluster.put(PODS, pod)

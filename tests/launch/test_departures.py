@@ -130,7 +130,7 @@ async def test_who_is_back_in_time_loses_nothing_and_leaves_anew_with_the_whole_
         assert fresh(theirs).access_lost_at is None
     assert (theirs.state, theirs.stop_requested_at) == ("running", None)
     assert [one.message for one in notes(theirs, "AccessRegained")] == [
-        "bob works in the project Churn again; it goes on."
+        "bob has access to the project Churn again; it continues."
     ] * 2
 
 
@@ -228,7 +228,7 @@ async def test_contributor_who_becomes_a_viewer_is_stopped_after_the_time(shop: 
     Membership.objects.filter(user=shop.people.teammate).update(role="viewer")
     await world.step(controller)
     (line,) = notes(theirs, "AccessLost")
-    assert line.message.startswith("bob only views the project Churn now. It is stopped in 10 minutes")
+    assert line.message.startswith("bob is a viewer of the project Churn now. It is stopped in 10 minutes")
     world.passes(600)
     await world.step(controller)
     assert fresh(theirs).state == "stopping"

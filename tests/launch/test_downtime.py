@@ -27,8 +27,8 @@ def test_the_line_says_how_long_why_and_what_became_of_the_programs() -> None:
     one = history_entry(Downtime("controller", SINCE, SINCE + timedelta(seconds=17)))
     assert (one.at, one.reason, one.level) == (SINCE, "controller_away", "Warning")
     assert one.message == (
-        "Until 12:00:20 UTC nobody looked after executions, because the controller was not running. "
-        "Programs ran on; what had begun goes on from where it was."
+        "Until 12:00:20 UTC executions were not managed, because the controller was not running. "
+        "Running programs continued; unfinished steps are resumed."
     )
     assert history_entry(Downtime("cluster", SINCE, SINCE + timedelta(days=1))).message.startswith(
         "Until 12:00:03 on 5 March UTC the cluster did not answer the controller."
@@ -73,7 +73,7 @@ async def test_an_outage_of_the_cluster_is_told_once_it_is_over_if_it_was_long(s
         await passes(30)
         ((reason, message),) = told(execution)
         assert reason == "cluster_away"
-        assert message.endswith("Programs ran on; what had begun goes on from where it was.")
+        assert message.endswith("Running programs continued; unfinished steps are resumed.")
 
 
 @in_world

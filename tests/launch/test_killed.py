@@ -80,7 +80,7 @@ def test_killed_at_any_call_the_next_controller_comes_to_the_same_end(shop: Shop
 
 @in_world
 async def test_killed_again_and_again_it_still_comes_to_the_same_end(shop: Shop) -> None:
-    for every in (15, 18, 22):
+    for every in (17, 20, 24):
         world, execution = World(), shop.launch()
         controller = world.controller(Fault(at=every))
         for _ in range(60):

@@ -16,6 +16,20 @@ from grid.launch.spec import EnvironmentSpec, ExecutionSpec, HomeSpec, ProjectSp
 from grid.launch.storage import Storage
 from grid.models import Execution
 
+# What every pod of ours may not do.
+CONFINED = {
+    "automountServiceAccountToken": False,
+    "enableServiceLinks": False,
+    "securityContext": {
+        "runAsNonRoot": True,
+        "runAsUser": 1000,
+        "runAsGroup": 1000,
+        "fsGroup": 1000,
+        "fsGroupChangePolicy": "OnRootMismatch",
+        "seccompProfile": {"type": "RuntimeDefault"},
+    },
+}
+
 LABEL_VALUE = re.compile(r"([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
 LABELS = {
     "app.kubernetes.io/name": "jupyterlab",
@@ -300,16 +314,7 @@ def test_the_pod_of_a_workspace_on_a_gpu() -> None:
                 {"key": "team", "operator": "Equal", "value": "vision"},
                 {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
             ],
-            "automountServiceAccountToken": False,
-            "enableServiceLinks": False,
-            "securityContext": {
-                "runAsNonRoot": True,
-                "runAsUser": 1000,
-                "runAsGroup": 1000,
-                "fsGroup": 1000,
-                "fsGroupChangePolicy": "OnRootMismatch",
-                "seccompProfile": {"type": "RuntimeDefault"},
-            },
+            **CONFINED,
         },
     }
 

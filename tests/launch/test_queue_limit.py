@@ -287,7 +287,7 @@ def test_the_limit_refuses_as_a_decision_on_all_would(
         wanted = replace(launch, state=State.QUEUED, what="pair" if launch.what == "left alone" else launch.what)
         rows = wanted.rows("launch", people, shop)
         told = snapshots_of.why_queue_is_full(rows, limit)
-        assert told.removesuffix("Stop something that you do not need any more, or try again later.") == (
+        assert told.removesuffix("Stop something that you no longer need, or try again later.") == (
             all_looked_at(rows, limit) if Execution.objects.queued().count() >= limit else ""
         )
         transaction.set_rollback(True)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grid.launch.queue import Part, QueuedUnit, lines
-from grid.launch.quota import Allowance, Holding, QuotaSnapshot, admit
+from grid.launch.quota import Allowance, Holding, QuotaSnapshot, about_owner, admit
 from tests.launch.conftest import NOW
 
 TIERS = ("small", "large", "gpu")
@@ -231,6 +231,15 @@ def test_more_than_the_limit_is_refused_for_good_however_small_the_limit_is(limi
         f"This takes {limit + 1} slots, and one user may hold {limit}. Stop it and launch a smaller one, "
         "or ask your admin for more slots."
     )
+    assert about_owner(refused.message, "ada") == f"This takes {limit + 1} slots, and one user may hold {limit}."
+
+
+def test_others_are_told_what_the_owner_uses_and_everything_else_as_it_is() -> None:
+    snapshot = QuotaSnapshot((waiting("e"),), (Holding(1, "small", 2, 2),), slots_per_user=2)
+    [message] = messages(snapshot)
+    assert message.startswith("You use 2 of 2 slots;")
+    assert about_owner(message, "ada") == "ada uses 2 of 2 slots; this starts by itself when one is free. Position 1."
+    assert about_owner("Held by olga: You use it.", "ada") == "Held by olga: You use it."
 
 
 def test_a_tiers_executions_count_together_whoever_holds_them() -> None:

@@ -13,7 +13,7 @@ from grid.centralconfig import GLOBAL_QUEUE_LIMIT, HOME_VOLUME_SIZE, MAXIMUM_EXE
 from grid.errors import Rejected
 from grid.launch.request import environments_for, may_launch_in, projects_for, request_stop, submit, tiers_for, validate
 from grid.launch.spec import parse_spec
-from grid.models import Environment, Execution, HardwareTier, LifecycleEntry, State
+from grid.models import Environment, Execution, HardwareTier, LifecycleEntry, QueueOrder, State
 from tests.launch.conftest import NOW, Shop
 
 Configure = Callable[[Any, int], None]
@@ -35,7 +35,15 @@ def test_a_launch_is_a_queued_row_with_its_first_line_of_history(shop: Shop) -> 
 def test_a_launch_reads_each_row_that_it_points_to_once(
     shop: Shop, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
-    read = ["environment", "tier", "tiers kept for groups", "project", "configuration", "length of the queue"]
+    read = [
+        "environment",
+        "tier",
+        "tiers kept for groups",
+        "project",
+        "secrets",
+        "configuration",
+        "length of the queue",
+    ]
     written = ["savepoint", "workspace", "execution", "line of history", "savepoint released"]
     with django_assert_num_queries(len(read) + len(written)):
         submit(shop.request(), now=NOW)
@@ -145,6 +153,9 @@ def test_beyond_the_queue_limit_a_launch_is_refused_with_a_sentence(shop: Shop, 
     with pytest.raises(Rejected, match="1 executions wait for a free slot already, and the queue holds 1"):
         shop.launch(after=2)
     assert Execution.objects.count() == 2
+    QueueOrder.objects.create(execution=Execution.objects.latest("requested_at"), held_at=NOW)
+    with pytest.raises(Rejected, match=r"already \(1 is held by an operator\), and the queue holds 1"):
+        shop.launch(after=2)
     # Somebody with a free slot does not wait, so the limit is none of his business.
     shop.launch(shop.people.teammate, after=3)
 

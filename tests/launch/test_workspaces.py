@@ -205,7 +205,7 @@ def test_who_left_the_project_resumes_when_he_is_back(shop: Shop) -> None:
             shop.project.memberships.filter(user=member).update(role=role)
         else:
             membership.delete()
-        with pytest.raises(Rejected, match="You do not contribute to its project, Churn, any more"):
+        with pytest.raises(Rejected, match="You are no longer a contributor of its project, Churn"):
             resumed(workspace)
     shop.project.members.add(member, through_defaults={"role": "contributor"})
     assert why_not_resume(workspace) is None

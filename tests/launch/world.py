@@ -24,7 +24,7 @@ from grid.launch.frameworks import framework
 from grid.launch.frameworks.base import FrameworkAdapter
 from grid.models import Execution, LifecycleEntry
 from grid.models.dataplane import LOCAL
-from tests.launch.conftest import NOW
+from tests.launch.conftest import NOW, Shop
 from tests.launch.deployments import Deployments
 from tests.support.builders import NAMESPACE, condition, container_status, decode, event, stamp
 from tests.support.cluster import FakeCluster
@@ -257,3 +257,11 @@ async def to_running(world: World, controller: Controller) -> None:
         await world.step(controller)
         world.behave()
     await world.step(controller)
+
+
+async def running(shop: Shop) -> tuple[World, Controller, Execution]:
+    """A world, its controller, and an execution in it that runs."""
+    world, execution = World(), shop.launch()
+    controller = world.controller()
+    await to_running(world, controller)
+    return world, controller, execution

@@ -35,6 +35,15 @@ async def test_the_metrics_api_gives_nodes_and_the_sum_of_a_pods_containers() ->
     assert measured.pods == {"ns/p1": Usage(251, 101 * 2**20)}
 
 
+async def test_the_metrics_api_gives_the_pods_of_one_namespace() -> None:
+    cluster = measuring_cluster()
+    cluster.put(POD_METRICS, {"metadata": {"name": "p2", "namespace": "other"}, "containers": []})
+    assert await MetricsApi(cluster).measure_pods("ns") == {"ns/p1": Usage(251, 101 * 2**20)}
+    cluster.unserved = {POD_METRICS}
+    with pytest.raises(NoMetrics):
+        await MetricsApi(cluster).measure_pods("ns")
+
+
 async def test_a_cluster_without_metrics_server_is_a_normal_state_with_a_sentence() -> None:
     cluster = FakeCluster()
     cluster.unserved = {NODE_METRICS, POD_METRICS}
@@ -72,6 +81,19 @@ async def test_prometheus_gives_nodes_and_pods() -> None:
         measured = await Prometheus(f"{server.url}/base/").measure()
     assert measured.nodes == {"n1": Usage(1235, 2147483648)}
     assert measured.pods == {"ns/p1": Usage(250, 105_000_000)}
+
+
+async def test_prometheus_is_asked_for_the_pods_of_one_namespace() -> None:
+    pod = {"namespace": "ns", "pod": "p1"}
+    answer = prometheus_answering(
+        {
+            POD_CPU.replace("{", '{namespace="ns",'): [(pod, "0.25")],
+            POD_MEMORY.replace("{", '{namespace="ns",'): [(pod, "1.05e8")],
+        }
+    )
+    async with serving(answer) as server:
+        found = await Prometheus(f"{server.url}/base/").measure_pods("ns")
+    assert found == {"ns/p1": Usage(250, 105_000_000)}
 
 
 async def test_a_prometheus_that_knows_no_containers_says_what_it_must_scrape() -> None:

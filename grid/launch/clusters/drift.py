@@ -27,8 +27,10 @@ from grid.launch import apply, ledger
 from grid.launch.clusters import manifests, objects, status
 from grid.launch.context import Context
 from grid.launch.ledger import EventRecord, LedgerRecord
-from grid.launch.manifests import Manifest, anchor
+from grid.launch.manifests import NO_SECRETS, Manifest, anchor
 from grid.launch.spec import ExecutionSpec
+from grid.launch.storage import stored_secrets_name
+from grid.launch.storedsecrets import SecretMissing
 
 logger = logging.getLogger(__name__)
 
@@ -81,7 +83,11 @@ class DriftRepair:
         """Create all objects and return the head's address. See `objects.create_all`."""
         context = self._context
         address = await objects.create_all(
-            context.api, spec, namespace=context.namespace, storage=context.target.storage
+            context.api,
+            spec,
+            namespace=context.namespace,
+            storage=context.target.storage,
+            secrets=await context.secrets_of(spec),
         )
         self._kept[row.id] = self._goal(spec)
         return address
@@ -129,9 +135,11 @@ class DriftRepair:
 
     # --- Inside ---
 
-    def _manifests(self, spec: ExecutionSpec, anchor_uid: str, address: str) -> list[Manifest]:
+    def _manifests(
+        self, spec: ExecutionSpec, anchor_uid: str, address: str, secrets: Mapping[str, str] = NO_SECRETS
+    ) -> list[Manifest]:
         namespace, storage = self._context.namespace, self._context.target.storage
-        first = manifests.first(spec, namespace=namespace, anchor_uid=anchor_uid, storage=storage)[1:]
+        first = manifests.first(spec, namespace=namespace, anchor_uid=anchor_uid, storage=storage, secrets=secrets)[1:]
         workers = manifests.workers(spec, namespace=namespace, anchor_uid=anchor_uid, head_address=address)
         return [*first, *workers]
 
@@ -167,12 +175,21 @@ class DriftRepair:
         uid = await self._anchor(spec)
         (service,) = [one for one in self._manifests(spec, uid, known) if one.resource == SERVICES]
         address = objects.address_of(await self._keep_service(row, _at(service, known)))
-        for manifest in self._manifests(spec, uid, address):
-            if manifest.resource != SERVICES:
+        secrets = await self._secrets(spec)
+        for manifest in self._manifests(spec, uid, address, secrets or NO_SECRETS):
+            is_empty = secrets is None and manifest.name == stored_secrets_name(spec)
+            if manifest.resource != SERVICES and not is_empty:
                 await self._keep_one(row, manifest, spec)
         if address != known:
             await self._tell_workers(row, spec, uid, address)
         return address
+
+    async def _secrets(self, spec: ExecutionSpec) -> Mapping[str, str] | None:
+        """Return the values of its stored secrets; None when one was deleted since, so that only the object in the cluster has them."""
+        try:
+            return await self._context.secrets_of(spec)
+        except SecretMissing:
+            return None
 
     async def _tell_workers(self, row: LedgerRecord, spec: ExecutionSpec, uid: str, address: str) -> None:
         """Write the head's new address into the workers' template, which restarts them, and record it in the history."""
@@ -219,13 +236,13 @@ class DriftRepair:
         try:
             made = await apply.get_or_create(self._context.api, manifest, row.id)
         except NotAllowed as error:
-            message = f"{kind} {name} had been deleted, and the cluster does not allow to make it again: {error}"
+            message = f"{kind} {name} had been deleted, and the cluster does not allow creating it again: {error}"
             uid = f"{name}/{kind}/refused"[-64:]
             await self._note(
                 row, EventRecord(uid, self._context.clock(), f"{kind}/{name}", "Warning", "not_made_again", message, 1)
             )
             raise
-        message = f"{kind} {name} had been deleted by somebody; it was made again."
+        message = f"{kind} {name} had been deleted; it was created again."
         uid = f"{made['metadata']['uid']}/made_again"[-64:]
         await self._note(
             row, EventRecord(uid, self._context.clock(), f"{kind}/{name}", "Warning", "made_again", message, 1)

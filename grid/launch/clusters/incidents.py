@@ -9,14 +9,14 @@ from datetime import datetime
 
 from grid.diagnosis.containers import explain_terminated
 from grid.diagnosis.pods import explain_pod
-from grid.kube.objects import Condition, ContainerStatus, Event, Pod, Terminated
+from grid.kube.objects import ContainerStatus, Event, Pod, Terminated, true_condition
 from grid.labels import APP_COMPONENT, HEAD
 from grid.launch.clusters.progress import ObservedCluster
 from grid.launch.ledger import EventRecord
 
 HEAD_REPLACED = "head_replaced"
 _LOST_WITH_HEAD = (
-    "Running tasks and results that were kept in memory are lost; connect again from your program and run them again."
+    "Running tasks and results that were kept in memory are lost; reconnect from your program and run them again."
 )
 _LOST_WITH_WORKER = "Its unfinished tasks go to other workers, and results that it held are computed again."
 _GONE = frozenset({"evicted", "storage_limit", "node_lost", "disrupted", "refused_by_node", "failed"})
@@ -46,10 +46,12 @@ def _of_pod(pod: Pod, events: Sequence[Event], since: datetime, now: datetime) -
         ended = _ended_badly(pod, status)
         if ended is not None and (ended.finished_at is None or ended.finished_at >= since):
             yield _program_ended(pod, status, ended, now)
-    taken_away = _disruption(pod)
+    taken_away = true_condition(pod, "DisruptionTarget")
     why = explain_pod(pod, events, now=now)
     if taken_away is not None and (taken_away.last_transition_time or now) >= since:
-        sentence = f"was taken off node {pod.spec.node_name or '(unknown)'}: {taken_away.message or taken_away.reason}."
+        sentence = (
+            f"was evicted from node {pod.spec.node_name or '(unknown)'}: {taken_away.message or taken_away.reason}."
+        )
         at = taken_away.last_transition_time or now
         yield _line(pod, f"{_part(pod)}_lost", f"{_name(pod)} {sentence} {_lost(pod)}", at=at, level="Warning")
     elif why.code in _GONE:
@@ -72,10 +74,6 @@ def _ended_badly(pod: Pod, status: ContainerStatus) -> Terminated | None:
     present = status.state.terminated if pod.metadata.deletion_timestamp is None else None
     ends: Iterable[Terminated | None] = (present, status.last_state.terminated)
     return next((end for end in ends if end is not None and (end.exit_code or end.reason == "OOMKilled")), None)
-
-
-def _disruption(pod: Pod) -> Condition | None:
-    return next((one for one in pod.status.conditions if one.type == "DisruptionTarget" and one.status == "True"), None)
 
 
 def _part(pod: Pod) -> str:

@@ -5,6 +5,7 @@ Everything is owned by the anchor and named after the execution, so deleting the
 objects. The number of workers is the autoscaler's once it exists: the workers' Deployment is created, never applied again.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from grid.kube.objects import RawObject
@@ -15,6 +16,7 @@ from grid.launch.frameworks import framework
 from grid.launch.frameworks.base import LOCAL_PATH, Port, Program
 from grid.launch.manifests import (
     GRACE_SECONDS,
+    NO_SECRETS,
     Manifest,
     anchor,
     container,
@@ -23,6 +25,7 @@ from grid.launch.manifests import (
     placement,
     pod_decoration,
     secret,
+    stored_secrets,
     volume_claims,
 )
 from grid.launch.spec import ClusterSpec, ExecutionSpec, ScalingSpec, TierSpec
@@ -57,7 +60,12 @@ def worker_replicas(spec: ExecutionSpec) -> int:
 
 
 def first(
-    spec: ExecutionSpec, *, namespace: str, anchor_uid: str = "", storage: Storage = DEFAULT_STORAGE
+    spec: ExecutionSpec,
+    *,
+    namespace: str,
+    anchor_uid: str = "",
+    storage: Storage = DEFAULT_STORAGE,
+    secrets: Mapping[str, str] = NO_SECRETS,
 ) -> list[Manifest]:
     """Return the objects that need no address of the head, in the order of creation: policies before the pods that they are for."""
     head = framework(_cluster(spec).framework).head(spec)
@@ -65,6 +73,7 @@ def first(
         anchor(spec, namespace=namespace),
         *volume_claims(spec, namespace=namespace, storage=storage),
         *secret(spec, namespace=namespace, anchor_uid=anchor_uid),
+        *stored_secrets(spec, namespace=namespace, anchor_uid=anchor_uid, values=secrets),
         Manifest(SERVICES, _service(spec, head.ports, metadata(spec, namespace, anchor_uid, name=_head(spec)))),
         *policies.build(spec, _cluster(spec), namespace=namespace, anchor_uid=anchor_uid),
         Manifest(DISRUPTION_BUDGETS, _budget(spec, metadata(spec, namespace, anchor_uid, name=_head(spec)))),

@@ -36,11 +36,13 @@ class Listed(msgspec.Struct):
     metadata: Metadata
 
 
-async def create_all(api: KubeApi, spec: ExecutionSpec, *, namespace: str, storage: Storage) -> str:
+async def create_all(
+    api: KubeApi, spec: ExecutionSpec, *, namespace: str, storage: Storage, secrets: Mapping[str, str]
+) -> str:
     """Create the missing objects in order and return the head's address. Raise NotYet without one, NameTaken, or the API server's error."""
     uid = await apply.create_anchor(api, spec, namespace=namespace)
     found: RawObject = {}
-    for manifest in manifests.first(spec, namespace=namespace, anchor_uid=uid, storage=storage)[1:]:
+    for manifest in manifests.first(spec, namespace=namespace, anchor_uid=uid, storage=storage, secrets=secrets)[1:]:
         made = await apply.get_or_create(api, manifest, spec.id)
         if manifest.resource == SERVICES:
             found = made
@@ -54,7 +56,7 @@ def address_of(service: RawObject) -> str:
     """Return the Service's address. Raise NotYet until Kubernetes has assigned one."""
     address = str(service.get("spec", {}).get("clusterIP") or "")
     if not address:
-        raise NotYet("Waits for the address of its head; the cluster gives it out.")
+        raise NotYet("Waiting for the address of its head, which the cluster assigns.")
     return address
 
 

@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
 
+from grid.diagnosis.placement import Surroundings
 from grid.diagnosis.pods import explain_pod
-from grid.kube.objects import Event, Pod
+from grid.diagnosis.refusals import explain_refusal
+from grid.kube.objects import Event, Pod, is_ready
 from grid.labels import APP_COMPONENT, HEAD, WORKER
 from grid.launch.clusters.manifests import head_name, worker_name
 from grid.launch.ledger import LedgerRecord
 from grid.launch.lifecycle import Transition
-from grid.launch.progress import is_ready
 from grid.models import State
 from grid.wording import duration
 
@@ -26,18 +27,20 @@ READY = ("ready", "")
 HEAD_READY = ("head_ready", "The head is ready; it waits for the first worker.")
 HEAD_DOWN = (
     "head_down",
-    "The head does not answer at the moment; a new one starts by itself. What the old one held is lost.",
+    "The head does not answer now; a new one starts by itself. What the old one held in memory is lost.",
 )
-NO_WORKER = ("no_worker_ready", "No worker is ready at the moment; they are started by themselves.")
+NO_WORKER = ("no_worker_ready", "No worker is ready now; new ones start by themselves.")
 _ATTEMPTS = ("FailedCreate", "ReplicaSetCreateError")
 
 
 @dataclass(frozen=True)  # without slots, which leave no place for cached properties
 class ObservedCluster:
-    """The state of a cluster in Kubernetes now: its pods, and the events about any of its objects, oldest first."""
+    """The state of a cluster in Kubernetes now: its pods, and the events about any of its objects, oldest first; `around` is read only
+    for the message of a timeout."""
 
     pods: Sequence[Pod] = ()
     events: Sequence[Event] = field(default=())
+    around: Surroundings | None = None
 
     @cached_property
     def head(self) -> Pod | None:
@@ -68,7 +71,9 @@ def next_change(
     """Return the next state of a cluster whose objects were created, or None to go on waiting."""
     head = seen.head
     if row.state == State.DEPLOYING and head is not None and head.spec.node_name:
-        return Transition(State.PREPARING, "scheduled", f"Node {head.spec.node_name} prepares the head: image, start.")
+        return Transition(
+            State.PREPARING, "scheduled", f"Node {head.spec.node_name} is preparing the head: image, start."
+        )
     if row.state == State.PREPARING and seen.head_is_ready and seen.ready_workers:
         return Transition(State.RUNNING, *READY)
     return _too_long(row, seen, timeouts, now)
@@ -93,15 +98,24 @@ def explain_head(row: LedgerRecord, seen: ObservedCluster, now: datetime) -> str
     """Explain what the head waits for, with the next step."""
     if seen.head is None:
         return _not_made(seen, head_name(row.id), "the head")
-    why = explain_pod(seen.head, seen.about(seen.head), now=now)
-    return f"{why.sentence} {why.next_step}".strip()
+    return _explain(seen.head, seen, now)
 
 
 def explain_first_worker(row: LedgerRecord, seen: ObservedCluster, now: datetime) -> str:
     if not seen.workers:
         return _not_made(seen, worker_name(row.id), "a worker")
-    first = seen.workers[0]
-    why = explain_pod(first, seen.about(first), now=now)
+    return _explain(seen.workers[0], seen, now)
+
+
+def awaited(row: LedgerRecord, seen: ObservedCluster) -> Pod | None:
+    """Return the pod of which a timeout tells: the head, or the first worker once the head is ready."""
+    if row.state == State.DEPLOYING or not seen.head_is_ready:
+        return seen.head
+    return seen.workers[0] if seen.workers else None
+
+
+def _explain(pod: Pod, seen: ObservedCluster, now: datetime) -> str:
+    why = explain_pod(pod, seen.about(pod), now=now, around=seen.around)
     return f"{why.sentence} {why.next_step}".strip()
 
 
@@ -132,8 +146,11 @@ def _not_made(seen: ObservedCluster, name: str, what: str) -> str:
         and event.involved_object.name.startswith(name)
     ]
     if refused:
+        known = explain_refusal(refused[-1].message)
+        if known is not None:
+            return f"{what.capitalize()} is refused. {known.sentence} {known.next_step}"
         return f"The cluster refuses to make {what}: {refused[-1].message} Ask your admin."
-    return f"The cluster has not made the pod of {what} yet. Ask an operator whether its controllers work."
+    return f"Kubernetes has not created the pod of {what} yet. Ask an operator whether its controllers work."
 
 
 def _of(pods: Sequence[Pod], component: str) -> list[Pod]:

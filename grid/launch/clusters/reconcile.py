@@ -6,6 +6,7 @@ changed size is applied, a request for a new head is executed once, and incident
 
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from grid.kube.objects import Pod
@@ -16,7 +17,7 @@ from grid.launch.clusters.drift import DriftRepair
 from grid.launch.clusters.progress import ObservedCluster
 from grid.launch.context import Context
 from grid.launch.ledger import EventRecord, LedgerRecord
-from grid.launch.progress import Finding
+from grid.launch.progress import Finding, waits_for_a_node
 from grid.launch.spec import ExecutionSpec, parse_spec
 from grid.launch.stopping import because
 from grid.models import State
@@ -42,7 +43,7 @@ class Clusters:
     async def create(self, row: LedgerRecord) -> Mapping[str, Any]:
         address = await self._drift.create(row, parse_spec(row))
         return {
-            "message": "Its objects are created; the cluster looks for nodes.",
+            "message": "Its objects are created; looking for nodes.",
             "status": status.with_changes(row.status, head_address=address),
         }
 
@@ -52,6 +53,10 @@ class Clusters:
         context = self._context
         seen = ObservedCluster(await context.find_pods(row.id), context.events.of(row.id))
         change = progress.next_change(row, seen, timeouts=context.limits, now=context.clock())
+        pod = progress.awaited(row, seen)
+        if pod is not None and waits_for_a_node(change, pod):
+            seen = replace(seen, around=await context.nodes.of(pod))
+            change = progress.next_change(row, seen, timeouts=context.limits, now=context.clock())
         if change is not None:
             return Finding(change, seen.head)
         spec = parse_spec(row)

@@ -11,9 +11,10 @@ import msgspec
 from django.conf import settings
 
 from grid.centralconfig import MAXIMUM_EXECUTIONS_PER_USER, ClusterPolicy, cluster_policy, value_of
-from grid.diagnosis.tierfit import PoolOffer, TierSize, explain_fit
+from grid.diagnosis.launchfit import Pools, never_fits
 from grid.errors import Problem, Rejected
 from grid.launch.offers import wrong_tier
+from grid.launch.preview import pod_plan
 from grid.launch.spec import ClusterSpec, ScalingSpec, tier_spec
 from grid.models import Environment, HardwareTier, User
 from grid.models.environment import Framework, Kind
@@ -77,7 +78,7 @@ def stored_settings(stored: Mapping[str, Any]) -> ClusterSettings:
     try:
         return msgspec.convert(stored, ClusterSettings)
     except msgspec.ValidationError as error:
-        sentence = "What its cluster was made of cannot be read any more."
+        sentence = "The stored settings of its cluster can no longer be read."
         raise Rejected([Problem("with_cluster", sentence, "unreadable")]) from error
 
 
@@ -88,30 +89,21 @@ def read_cluster_settings(stored: Mapping[str, Any]) -> ClusterRequest:
     tiers = HardwareTier.objects.in_bulk([known.head_tier, known.tier])
     head_tier, tier = tiers.get(known.head_tier), tiers.get(known.tier)
     if environment is None or head_tier is None or tier is None:
-        gone = "The environment or a hardware tier of its cluster is not there any more."
+        gone = "The environment or a hardware tier of its cluster no longer exists."
         raise Rejected([Problem("with_cluster", gone, "not_offered")])
     rows = {"environment": environment, "head_tier": head_tier, "tier": tier}
     return ClusterRequest(**(msgspec.structs.asdict(known) | rows))
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterFacts:
-    """The caller's knowledge of the nodes, by pool (`grid.diagnosis.tierfit.pool_offers`); None while it is not known."""
-
-    offers: Mapping[str, PoolOffer] | None = None
-
-
-UNKNOWN = ClusterFacts()
-
-
-@dataclass(frozen=True, slots=True)
 class Check:
-    """A check of one requested cluster, its owner, and what it is attached to: "workspace", "job" or "" for nothing."""
+    """A check of one requested cluster, its owner, and what it is attached to: "workspace", "job" or "" for nothing. `pools` is None
+    while the nodes are not known."""
 
     cluster: ClusterRequest
     owner: User
     attached_to: str
-    facts: ClusterFacts
+    pools: Pools | None
 
     def problems(self) -> list[Problem]:
         """Return all problems; an unknown framework is the only one, because the others depend on it."""
@@ -131,9 +123,9 @@ class Check:
         path, label = "cluster_environment", Framework(self.cluster.framework).label
         stored = Environment.objects.filter(pk=self.cluster.environment.pk).first()
         if stored is None or stored.is_archived or not stored.is_visible:
-            yield Problem(path, "This environment is not offered any more; choose another.", "not_offered")
+            yield Problem(path, "This environment is no longer available; choose another.", "not_offered")
         elif stored.kind != Kind.CLUSTER:
-            yield Problem(path, f"{stored.name} is not made for clusters; choose another environment.", "kind")
+            yield Problem(path, f"{stored.name} is not for clusters; choose another environment.", "kind")
         elif self.cluster.framework not in stored.frameworks:
             has = ", ".join(Framework(name).label for name in stored.frameworks if name in Framework.values)
             sentence = f"{stored.name} does not contain {label}, only {has}; choose another environment."
@@ -149,15 +141,12 @@ class Check:
             return
         if not _asks_for_something(stored):
             sentence = (
-                f"{stored.name} asks for no cores or no memory, so how busy a worker is could not be measured against it. "
+                f"{stored.name} requests no cores or no memory, so a worker's load could not be measured. "
                 "Choose another tier, or tell your admin."
             )
             yield Problem(path, sentence, "requests")
-        elif self.facts.offers is not None:
-            size = TierSize(stored.node_pool, stored.cores, stored.memory, stored.gpus, stored.gpu_resource)
-            fit = explain_fit(size, self.facts.offers)
-            if fit is not None and fit.code == "too_large":
-                yield Problem(path, f"{fit.sentence} Choose a smaller tier, or tell your admin.", "too_large")
+        elif self.pools is not None and (unfit := never_fits(pod_plan(tier_spec(stored)), self.pools)):
+            yield Problem(path, f"{unfit.sentence} {unfit.next_step}", "too_large")
 
     def _wrong_workers(self, policy: ClusterPolicy) -> Iterator[Problem]:
         cluster = self.cluster
@@ -188,10 +177,7 @@ class Check:
             # An autoscaler that lacks one of its metrics never scales down, so the request is refused.
             yield Problem("on_demand", "Growing for waiting tasks is not set up here; ask your admin.", "not_served")
         if not (cluster.target_cpu or cluster.target_memory or cluster.on_demand):
-            sentence = (
-                "Say what the cluster grows by: a target of CPU, one of memory, or what waits in it. "
-                "Or switch autoscaling off."
-            )
+            sentence = "Choose what the cluster scales by: a CPU target, a memory target or waiting tasks. Or switch autoscaling off."
             yield Problem("target_cpu", sentence, "required")
 
 
@@ -200,7 +186,7 @@ def wrong_counts(minimum: int, maximum: int) -> Iterator[Problem]:
     if minimum < 1:
         yield Problem("workers_minimum", "A cluster has at least one worker.", "too_few")
     if maximum < minimum:
-        sentence = f"The most is less than the least, which is {minimum}; give {max(minimum, 1)} or more."
+        sentence = f"The maximum is less than the minimum of {minimum}; enter {max(minimum, 1)} or more."
         yield Problem("workers_maximum", sentence, "below_minimum")
 
 
@@ -300,9 +286,7 @@ def _wrong_storage(text: str) -> Iterator[Problem]:
         )
     elif size > whole(LARGEST_STORAGE):
         most = format_bytes(whole(LARGEST_STORAGE))
-        yield Problem(
-            path, f"At most {most} for each worker; large data belongs into the project's files.", "too_large"
-        )
+        yield Problem(path, f"At most {most} for each worker; large data belongs in the project's files.", "too_large")
 
 
 def _asks_for_something(tier: HardwareTier) -> bool:

@@ -1,0 +1,110 @@
+"""What is around the pods that have no node, for the message of an execution that gives up.
+
+It is needed so seldom that nothing is watched for it: it is listed when the first one gives up, and kept for those that do so within the
+next seconds. Without the rights, or an answer in time, nothing is known of the nodes, and the message has the scheduler's words instead.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import msgspec
+
+from grid.diagnosis.placement import Surroundings
+from grid.diagnosis.room import NodeRoom
+from grid.errors import GridError
+from grid.kube.api import KubeApi
+from grid.kube.objects import ConfigMap, Node, Pod, Volume, VolumeClaim
+from grid.kube.resources import CONFIG_MAPS, NODES, PODS
+from grid.watch.pools import AUTOSCALER_NAMESPACE, AUTOSCALER_STATUS, NodeGroup, node_groups
+from grid.watch.wholelist import read_all, read_claims, read_volumes
+
+logger = logging.getLogger(__name__)
+
+KEPT_SECONDS = 30.0
+LIST_SECONDS = 15.0
+MOST_PODS = 30_000  # more would take more memory than the controller has to spare
+_ON_NODES = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """One list of everything; `around` is None when it failed. `at` is by the clock of pods, `until` by the monotonic one."""
+
+    at: datetime
+    until: float
+    around: Surroundings | None
+
+
+class NodesAround:
+    """The last list. Whoever asks meanwhile waits for the same one."""
+
+    def __init__(
+        self, api: KubeApi, namespace: str, *, clock: Callable[[], datetime], monotonic: Callable[[], float]
+    ) -> None:
+        self._api = api
+        self._namespace = namespace
+        self._clock = clock
+        self._monotonic = monotonic
+        self._lock = asyncio.Lock()
+        self._last: _Listed | None = None
+
+    async def of(self, pod: Pod) -> Surroundings | None:
+        """Return what is around the pod, from a list that is younger than the pod; None when it is not known."""
+        async with self._lock:
+            last, created = self._last, pod.metadata.creation_timestamp
+            if last is None or self._monotonic() >= last.until or (created is not None and created > last.at):
+                at = self._clock()
+                around = await self._listed()
+                last = self._last = _Listed(at, self._monotonic() + KEPT_SECONDS, around)
+            return last.around
+
+    async def _listed(self) -> Surroundings | None:
+        try:
+            async with asyncio.timeout(LIST_SECONDS):
+                nodes = await read_all(self._api, NODES, Node)
+                pods = await read_all(self._api, PODS, Pod, field_selector=_ON_NODES, most=MOST_PODS)
+                claims, volumes = await self._volumes()
+                return _around(nodes, pods, claims, volumes, await self._groups())
+        except (GridError, TimeoutError, msgspec.MsgspecError) as error:
+            logger.info("nodes not listed for a message reason=%s", str(error) or "no answer in time")
+            return None
+
+    async def _volumes(self) -> tuple[Mapping[str, VolumeClaim] | None, Mapping[str, Volume] | None]:
+        try:
+            return await read_claims(self._api, self._namespace), await read_volumes(self._api)
+        except GridError as error:
+            logger.info("volumes not listed for a message reason=%s", error)
+            return None, None
+
+    async def _groups(self) -> Mapping[str, NodeGroup] | None:
+        """Return the autoscaler's groups; None when there is no autoscaler, or it cannot be read."""
+        try:
+            status = await self._api.get(CONFIG_MAPS, AUTOSCALER_STATUS, namespace=AUTOSCALER_NAMESPACE)
+        except GridError:
+            return None
+        return node_groups([msgspec.convert(status, ConfigMap)]) or None
+
+
+def _around(
+    nodes: Sequence[Node],
+    pods: Sequence[Pod],
+    claims: Mapping[str, VolumeClaim] | None,
+    volumes: Mapping[str, Volume] | None,
+    groups: Mapping[str, NodeGroup] | None,
+) -> Surroundings:
+    room, by_node = NodeRoom(), dict[str, list[Pod]]()
+    for pod in pods:
+        room.pod_changed(None, pod)
+        by_node.setdefault(pod.spec.node_name, []).append(pod)
+    return Surroundings(
+        nodes=nodes,
+        pods=lambda: pods,
+        pods_on=lambda name: by_node.get(name, ()),
+        room=room,
+        groups=groups,
+        claims=claims,
+        volumes=volumes,
+    )

@@ -1,0 +1,69 @@
+"""Stores what was expected of each wait, once when it is queued and once when it is admitted, and what came of it. The controller calls it
+every few seconds; doing it twice changes nothing."""
+
+from datetime import datetime, timedelta
+
+from grid.launch.expectation.accuracy import Accuracy, accuracy_of
+from grid.launch.expectation.estimate import WaitEstimate, estimates
+from grid.launch.expectation.reading import read_facts
+from grid.models import Execution, State, WaitPrediction
+
+KEPT = timedelta(days=30)
+LATELY = 100  # outcomes
+_AT_ONCE = 500
+_STAGES = {
+    State.QUEUED: WaitPrediction.Stage.QUEUED,
+    State.DEPLOYING: WaitPrediction.Stage.ADMITTED,
+}
+
+
+def read_accuracy() -> Accuracy:
+    """Return how right the latest predictions were."""
+    found = WaitPrediction.objects.filter(ran_at__isnull=False, expected__isnull=False).order_by("-ran_at")
+    return accuracy_of(found.values_list("expected", "actual")[:LATELY])
+
+
+def keep_predictions(data_plane: str, *, now: datetime) -> int:
+    """Store what is expected of those of whom nothing is stored yet, and what came of the others; return how many were predicted."""
+    _fill_in(data_plane)
+    rows = Execution.objects.in_data_plane(data_plane).unsettled().filter(state__in=list(_STAGES)).order_by()
+    stages = {(id, _STAGES[State(state)]) for id, state in rows.values_list("pk", "state")}
+    if not stages:
+        return 0
+    known = WaitPrediction.objects.filter(execution__in=rows).values_list("execution_id", "stage")
+    wanted = stages - {(id, WaitPrediction.Stage(stage)) for id, stage in known}
+    if not wanted:
+        return 0
+    found = estimates(read_facts(data_plane, now))
+    made = [_prediction(id, stage, found[id], now) for id, stage in sorted(wanted) if id in found]
+    WaitPrediction.objects.bulk_create(made, ignore_conflicts=True)
+    return len(made)
+
+
+def drop_predictions(now: datetime, at_most: int) -> int:
+    """Delete the oldest predictions; return their number."""
+    old = WaitPrediction.objects.filter(made_at__lt=now - KEPT).order_by("made_at")
+    found = list(old.values_list("pk", flat=True)[:at_most])
+    WaitPrediction.objects.filter(pk__in=found).delete()
+    return len(found)
+
+
+def _prediction(id: str, stage: WaitPrediction.Stage, found: WaitEstimate, now: datetime) -> WaitPrediction:
+    return WaitPrediction(
+        execution_id=id, stage=stage, made_at=now, expected=found.expected, low=found.low, high=found.high
+    )
+
+
+def _fill_in(data_plane: str) -> None:
+    """Write the outcome of those that run; forget those that ended before."""
+    open_ones = WaitPrediction.objects.filter(ran_at__isnull=True, execution__data_plane=data_plane)
+    open_ones.filter(execution__started_at__isnull=True, execution__settled_at__isnull=False).delete()
+    ran = open_ones.filter(execution__started_at__isnull=False).select_related("execution")[:_AT_ONCE]
+    done = []
+    for one in ran:
+        one.ran_at = one.execution.started_at
+        assert one.ran_at is not None
+        one.actual = max(0.0, (one.ran_at - one.made_at).total_seconds())
+        done.append(one)
+    if done:
+        WaitPrediction.objects.bulk_update(done, ["ran_at", "actual"])

@@ -1,0 +1,179 @@
+"""Creates, runs, sweeps, edits and deletes jobs. What happens to a run afterwards is decided in `jobruns`.
+
+Each is one transaction that locks the job, so of two at the same moment the second sees what the first has done. The runs then take their
+next step in another; the controller does that too, should this process end between the two.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from django.db import transaction
+
+from grid.diagnosis.launchfit import Pools
+from grid.errors import Problem, Rejected
+from grid.launch.clusters.request import cluster_settings
+from grid.launch.jobrows import make_job, make_run, make_runs, record_of
+from grid.launch.jobruns import EndStep, advance_all, end_run, launch_request, lock_job
+from grid.launch.jobsettings import JobSettings, RunRecord, read_record, wrong_variables
+from grid.launch.request import LaunchRequest, draft, validate, wrong_title
+from grid.launch.stopping import REPLACED, request_stop
+from grid.models import Environment, Execution, HardwareTier, Job, JobRun, Schedule
+from grid.wording import plural
+
+MAXIMUM_ROWS = 1000  # of a sweep
+DELETED, ACTIVE = "deleted", "active"
+
+
+def create(request: LaunchRequest, *, after: JobRun, now: datetime, job_id: str, pools: Pools | None = None) -> JobRun:
+    """Create a job whose first run starts after another. Raise Rejected with all problems."""
+    with transaction.atomic():
+        problems = [*validate(request, pools=pools), *_wrong_earlier(after, request.project.pk)]
+        if problems:
+            raise Rejected(problems)
+        execution = draft(request, now=now, execution_id=job_id)[0]
+        cluster = cluster_settings(request.cluster) if request.cluster else None
+        job = make_job(execution, request.job, cluster=cluster)
+        record = record_of(job, execution.environment, execution.tier)
+        run = make_run(job, record, {}, by=request.owner.get_username(), now=now, after=after)
+    return _moved_on(run, now)
+
+
+def start(
+    job_id: str,
+    *,
+    by: str,
+    now: datetime,
+    parameters: Mapping[str, str] | None = None,
+    after: JobRun | None = None,
+    record: RunRecord | None = None,
+) -> JobRun:
+    """Ask for a run, with the job's settings or those of a `record`. It is launched at once unless it has to wait, which it then says.
+
+    Raise Rejected with all problems.
+    """
+    with transaction.atomic():
+        job = locked(job_id)
+        record = record or record_of(job, job.environment, job.tier)
+        given = dict(parameters or {})
+        problems = [
+            *wrong_variables(given, path="parameters", what="parameter"),
+            *validate(launch_request(job, record)),
+            *(_wrong_earlier(after, job.project_id) if after else ()),
+        ]
+        if problems:
+            raise Rejected(problems)
+        run = make_run(job, record, given, by=by, now=now, after=after)
+    return _moved_on(run, now)
+
+
+def start_again(run_id: int, *, by: str, now: datetime) -> JobRun:
+    """Ask for a run with all that an earlier run of the same job ran with. Raise Rejected with all problems."""
+    earlier = JobRun.objects.get(pk=run_id)
+    return start(earlier.job_id, by=by, now=now, parameters=earlier.parameters, record=read_record(earlier.settings))
+
+
+def start_sweep(job_id: str, rows: Sequence[Mapping[str, str]], *, by: str, now: datetime) -> list[JobRun]:
+    """Ask for a run for each row of parameters, all or none. Raise Rejected with all problems."""
+    with transaction.atomic():
+        job = locked(job_id)
+        record = record_of(job, job.environment, job.tier)
+        problems = [*_wrong_rows(rows), *validate(launch_request(job, record))]
+        if problems:
+            raise Rejected(problems)
+        runs = make_runs(job, record, rows, by=by, now=now, is_sweep=True)
+    advance_all([job_id], now=now)
+    return runs
+
+
+def edit(
+    job_id: str, *, title: str, environment: Environment, tier: HardwareTier, settings: JobSettings, now: datetime
+) -> None:
+    """Change what the job's later runs run with, and how many may be active at once from now on. Raise Rejected with all problems."""
+    with transaction.atomic():
+        job = locked(job_id)
+        job.title = title.strip()
+        record = record_of(job, environment, tier, settings)
+        problems = [*wrong_title(title), *validate(replace(launch_request(job, record), title=title.strip()))]
+        if problems:
+            raise Rejected(problems)
+        job.environment, job.tier = environment, tier
+        for name in JobSettings.__struct_fields__:
+            setattr(job, name, getattr(settings, name))
+        job.save()
+    advance_all([job_id], now=now)
+
+
+def delete(job_id: str, *, now: datetime) -> None:
+    """Hide a job without open runs from all lists, and delete its schedules. Its runs stay in the history, and no file is touched.
+
+    Raise Rejected when a run has not ended.
+    """
+    with transaction.atomic():
+        job = locked(job_id)
+        count = JobRun.objects.filter(job=job, outcome="").count()
+        if count:
+            sentence = f"{plural(count, 'run')} of it {'has' if count == 1 else 'have'} not ended. Stop all runs first."
+            raise Rejected([Problem("", sentence, ACTIVE)])
+        Schedule.objects.filter(job=job).delete()
+        job.deleted_at = now
+        job.save(update_fields=["deleted_at"])
+
+
+def stop_runs(job_id: str, *, by: str, now: datetime, sweep: str = "", number: int | None = None) -> int:
+    """Stop all open runs of a job, or those of one sweep, or one run; return how many. Runs that wait end at once."""
+    with transaction.atomic():
+        job = lock_job(job_id)
+        if job is None:
+            return 0
+        runs = JobRun.objects.filter(job=job, outcome="").order_by("number")
+        if sweep:
+            runs = runs.filter(sweep=sweep)
+        if number is not None:
+            runs = runs.filter(number=number)
+        stopped = list(runs)
+        for run in stopped:
+            stop_run(run, by=by, now=now)
+    advance_all([job_id], now=now)
+    return len(stopped)
+
+
+def stop_run(run: JobRun, *, by: str, now: datetime) -> None:
+    """Stop an open run. The caller holds the lock of its job, and moves its runs on afterwards."""
+    attempt = Execution.objects.filter(run=run).order_by("-attempt").first()
+    if attempt is not None and not attempt.is_final:
+        request_stop(attempt, by=by, now=now, reason=REPLACED if run.replaced_by else "")
+        return
+    when = "before it started" if attempt is None else "before its next attempt"
+    end_run(run, EndStep(JobRun.Outcome.STOPPED, run.replaced_by or f"Stopped by {by} {when}."), now)
+
+
+def _wrong_rows(rows: Sequence[Mapping[str, str]]) -> list[Problem]:
+    if not 1 <= len(rows) <= MAXIMUM_ROWS:
+        return [Problem("table", f"Use 1 to {MAXIMUM_ROWS:,} lines of values; these are {len(rows):,}.", "rows")]
+    for number, row in enumerate(rows, 1):
+        problems = list(wrong_variables(row, path="table", what="parameter"))
+        if problems:
+            return [Problem(one.path, f"Line {number} of the values: {one.message}", one.code) for one in problems]
+    return []
+
+
+def _wrong_earlier(after: JobRun, project_id: str) -> list[Problem]:
+    if after.job.project_id == project_id:
+        return []
+    return [Problem("after", "Choose a run of a job in the same project.", "after")]
+
+
+def locked(job_id: str) -> Job:
+    """Return the job, locked until the transaction ends. Raise Rejected when it was deleted."""
+    job = lock_job(job_id)
+    if job is None or job.deleted_at is not None:
+        raise Rejected([Problem("", "This job was deleted.", DELETED)])
+    return job
+
+
+def _moved_on(run: JobRun, now: datetime) -> JobRun:
+    """Return the run after its first step: after the transaction that stored it, because a step may reach other jobs' runs too."""
+    advance_all([run.job_id], now=now)
+    run.refresh_from_db()
+    return run

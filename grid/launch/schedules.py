@@ -1,0 +1,172 @@
+"""Creates, edits, pauses, resumes and deletes the schedules of jobs. `scheduler` runs what is due.
+
+Each is one transaction that locks the job, as everything does that writes its runs.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+import msgspec
+from django.db import transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from grid.errors import Problem, Rejected
+from grid.launch.jobrows import record_of
+from grid.launch.jobruns import EndStep, end_run, launch_request
+from grid.launch.jobs import locked
+from grid.launch.request import validate
+from grid.launch.scheduletimes import CronTimetable, read_timetable
+from grid.models import Execution, Job, JobRun, Membership, Schedule
+
+MAXIMUM_SCHEDULES = 10  # of a job
+KEPT_HISTORY = 20  # entries of a schedule
+GONE = "gone"
+_MEMBERSHIPS = Membership.objects.filter(project_id=OuterRef("job__project_id"), user_id=OuterRef("job__owner_id"))
+# The project and the account let the owner launch.
+MAY_RUN = Q(job__owner__is_active=True, job__project__is_archived=False) & Q(
+    Exists(_MEMBERSHIPS.filter(role__in=Membership.CONTRIBUTING))
+)
+
+
+class ScheduleSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What its owner typed."""
+
+    cron: str
+    time_zone: str = "UTC"
+    overlap: str = Schedule.Overlap.SKIP
+    missed: str = Schedule.Missed.ONCE
+
+
+def timetable_of(schedule: Schedule, now: datetime) -> CronTimetable:
+    """Return the times of a stored schedule. Raise Rejected when it can no longer be read, or is never due again."""
+    return read_timetable(schedule.cron, schedule.time_zone, now)
+
+
+def create(job_id: str, settings: ScheduleSettings, *, now: datetime) -> Schedule:
+    """Store a schedule; it is due for the first time after now. Raise Rejected with all problems."""
+    with transaction.atomic():
+        job = locked(job_id)
+        if Schedule.objects.filter(job=job).count() >= MAXIMUM_SCHEDULES:
+            sentence = f"A job has at most {MAXIMUM_SCHEDULES} schedules. Edit or delete one of them."
+            raise Rejected([Problem("", sentence, "too_many")])
+        schedule = Schedule(job=job, created_at=now)
+        _set(schedule, settings, now)
+        _start(schedule, job, now)
+    return schedule
+
+
+def edit(schedule_id: int, settings: ScheduleSettings, *, now: datetime) -> Schedule:
+    """Change a schedule; a paused one stays paused. Raise Rejected with all problems."""
+    with transaction.atomic():
+        schedule, job = lock_schedule(schedule_id)
+        _set(schedule, settings, now)
+        if schedule.paused_at is None:
+            _start(schedule, job, now)
+        else:
+            schedule.save()
+    return schedule
+
+
+def pause(schedule_id: int, *, by: str, now: datetime) -> None:
+    """Ask for no more runs; those that were asked for go on."""
+    with transaction.atomic():
+        schedule, _ = lock_schedule(schedule_id)
+        if schedule.paused_at is None:
+            write_pause(schedule, now, by=by)
+
+
+def resume(schedule_id: int, *, by: str, now: datetime) -> None:
+    """Go on from now; what was due meanwhile is not made up for. Raise Rejected when its job could not be launched."""
+    with transaction.atomic():
+        schedule, job = lock_schedule(schedule_id)
+        if schedule.paused_at is None:
+            return
+        note(schedule, now, f"Resumed by {by}.")
+        schedule.paused_at, schedule.paused_by, schedule.paused_why, schedule.set_at = None, "", "", now
+        _start(schedule, job, now)
+
+
+def delete(schedule_id: int, *, by: str, now: datetime) -> None:
+    """Delete a schedule. Its runs that wait for an earlier one end; deleting it twice changes nothing."""
+    with transaction.atomic():
+        try:
+            schedule, job = lock_schedule(schedule_id)
+        except Rejected:
+            return
+        has_attempt = Exists(Execution.objects.filter(run=OuterRef("pk")))
+        for run in JobRun.objects.filter(~has_attempt, job=job, schedule=schedule, outcome=""):
+            sentence = f"{by} deleted its schedule before it started."
+            end_run(run, EndStep(JobRun.Outcome.STOPPED, sentence), now)
+        schedule.delete()
+
+
+def lock_schedule(schedule_id: int) -> tuple[Schedule, Job]:
+    """Return a schedule and its job, which is locked until the transaction ends. Raise Rejected when either is gone."""
+    found = Schedule.objects.filter(pk=schedule_id).values_list("job_id", flat=True).first()
+    if found is not None:
+        job = locked(found)
+        # Read again: whoever had the lock may have changed it.
+        schedule = Schedule.objects.filter(pk=schedule_id).first()
+        if schedule is not None:
+            return schedule, job
+    raise Rejected([Problem("", "This schedule was deleted.", GONE)])
+
+
+def may_not_run() -> QuerySet[Schedule]:
+    """Return the schedules that go on although their owner may not launch in their project."""
+    return Schedule.objects.filter(next_at__isnull=False).exclude(MAY_RUN).order_by("next_at", "pk")  # as its index is
+
+
+def why_owner_may_not(job: Job) -> str:
+    """Return why a job's owner may not launch it in its project, as a sentence; "" when that is allowed."""
+    owner, project = job.owner.get_username(), job.project
+    if not job.owner.is_active:
+        return f"The account of {owner} was closed."
+    if project.is_archived:
+        return f"The project {project.name} was archived."
+    membership = Membership.objects.filter(project=project, user=job.owner).first()
+    if membership is None:
+        return f"{owner} has left the project {project.name}."
+    if membership.role not in Membership.CONTRIBUTING:
+        return f"{owner} is a viewer of the project {project.name} now."
+    return ""
+
+
+def write_pause(schedule: Schedule, now: datetime, *, by: str = "", why: str = "") -> None:
+    schedule.paused_at, schedule.paused_by, schedule.paused_why, schedule.next_at = now, by, why, None
+    note(schedule, now, f"Paused by {by}." if by else f"Paused: {why}")
+    schedule.save()
+
+
+def note(schedule: Schedule, now: datetime, sentence: str) -> None:
+    """Add to the history of a schedule, which the caller saves."""
+    schedule.history = [[now.isoformat(), sentence], *schedule.history][:KEPT_HISTORY]
+
+
+def _set(schedule: Schedule, settings: ScheduleSettings, now: datetime) -> None:
+    problems = list(_wrong_choices(settings))
+    try:
+        read_timetable(settings.cron, settings.time_zone, now)
+    except Rejected as refused:
+        problems = [*refused.problems, *problems]
+    if problems:
+        raise Rejected(problems)
+    schedule.cron, schedule.time_zone = settings.cron.strip(), settings.time_zone
+    schedule.overlap, schedule.missed, schedule.set_at = settings.overlap, settings.missed, now
+
+
+def _start(schedule: Schedule, job: Job, now: datetime) -> None:
+    """Save a schedule that is due after now."""
+    problems = validate(launch_request(job, record_of(job, job.environment, job.tier)))
+    if problems:
+        # At the schedule as a whole: its own fields are not the job's.
+        raise Rejected([Problem("", problem.message, problem.code) for problem in problems])
+    schedule.next_at = timetable_of(schedule, now).next(now)
+    schedule.save()
+
+
+def _wrong_choices(settings: ScheduleSettings) -> Iterator[Problem]:
+    if settings.overlap not in Schedule.Overlap.values:
+        yield Problem("overlap", "Choose whether it is skipped, queued or replaces the run.", "overlap")
+    if settings.missed not in Schedule.Missed.values:
+        yield Problem("missed", "Choose whether it is run once or not at all.", "missed")

@@ -1,0 +1,69 @@
+"""Reads how long starts took: the newest of a group, never all of them, so that a read costs the same after years.
+
+A group is a tier with an environment, a pool, or all; each has an index by time. Starts that ended before they ran are left
+out: their last phase was cut off.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from statistics import median
+from typing import NamedTuple
+
+from grid.models import StartUp
+
+MOST_READ = 2000
+FEWEST_NODE_STARTS = 5
+_STARTS_LOOKED_AT = 500  # few of which waited for a new node
+
+
+class StartTimes(NamedTuple):
+    """One start, in seconds; None for what is not known. The names are those of `grid.models.StartUp`, which explains them."""
+
+    execution_id: str
+    at: datetime
+    kind: str
+    tier_id: str
+    environment_id: str
+    node_pool: str
+    image: str
+    total: float
+    queued: float | None
+    creating: float | None
+    node_wait: float | None
+    scheduling: float | None
+    volumes: float | None
+    pulling: float | None
+    setup: float | None
+    starting: float | None
+    answering: float | None
+    first_worker: float | None
+    merged: float | None
+    merged_phases: str
+    node_started: bool | None
+    node_decision: float | None
+    node_creation: float | None
+    node_joining: float | None
+    image_cached: bool | None
+    image_bytes: int | None
+
+
+def recent_starts(
+    *,
+    tier: str = "",
+    environment: str = "",
+    node_pool: str = "",
+    at_most: int = MOST_READ,
+) -> Sequence[StartTimes]:
+    """Return the newest starts of a group that ran, newest first. "" leaves a part of the group open."""
+    group = {"tier": tier, "environment": environment, "node_pool": node_pool}
+    rows = StartUp.objects.filter(**{name: value for name, value in group.items() if value})
+    # Read by time and then filtered: an index for each group with the outcome as well would be as large as the table.
+    newest = rows.order_by("-at").values_list(*StartTimes._fields, "ran")[:at_most]
+    return [StartTimes(*values) for *values, ran in newest if ran]
+
+
+def usual_node_start(node_pool: str) -> float | None:
+    """Return for how many seconds pods of the pool usually waited when a new node was started for them; None when too few did lately."""
+    starts = recent_starts(node_pool=node_pool, at_most=_STARTS_LOOKED_AT)
+    waits = [one.node_wait for one in starts if one.node_started and one.node_wait is not None]
+    return median(waits) if len(waits) >= FEWEST_NODE_STARTS else None

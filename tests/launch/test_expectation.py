@@ -1,0 +1,188 @@
+"""Expected waits come from what was seen, keep the rules of admission, and are not known when nothing is."""
+
+from datetime import timedelta
+from math import inf
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grid.centralconfig import MAXIMUM_EXECUTIONS_PER_USER
+from grid.launch.admission import admit_waiting
+from grid.launch.expectation.accuracy import accuracy_of
+from grid.launch.expectation.curve import FEWEST, Curve
+from grid.launch.expectation.estimate import chance, estimates
+from grid.launch.expectation.outcomes import keep_predictions, read_accuracy
+from grid.launch.expectation.reading import read_facts
+from grid.launch.expectation.simulation import Holder, Simulation
+from grid.launch.quota import QuotaSnapshot, admit
+from grid.models import ConfigRecord, Execution, StartUp, WaitPrediction
+from grid.models.dataplane import LOCAL
+from tests.launch.conftest import NOW, Shop
+from tests.launch.test_queue_order import moved_snapshots
+from tests.launch.test_quota import waiting
+
+
+def test_the_remaining_time_depends_on_the_age() -> None:
+    curve = Curve([(60.0, True)] * 8 + [(600.0, True)] * 8)
+    assert curve.remaining(0.5) == 60
+    assert curve.remaining(0.5, 100) == 500
+
+
+def test_what_still_runs_counts_as_at_least_so_long() -> None:
+    ended = [(60.0, True)] * 6
+    assert Curve(ended).remaining(0.9) == 60
+    assert Curve([*ended, *[(300.0, False)] * 6]).remaining(0.9) == inf
+
+
+def test_few_or_too_short_ones_say_nothing() -> None:
+    assert not Curve([(60.0, True)] * (FEWEST - 1)).covers(0)
+    assert Curve([(60.0, True)] * FEWEST).covers(0)
+    assert not Curve([(60.0, True)] * FEWEST).covers(61)
+
+
+@given(st.lists(st.tuples(st.floats(0, 1e6), st.booleans()), max_size=30), st.floats(0, 1e6))
+def test_a_larger_share_never_ends_sooner(durations: list[tuple[float, bool]], age: float) -> None:
+    found = [Curve(durations).remaining(share / 10, age) for share in range(1, 10)]
+    assert found == sorted(found)
+    assert all(seconds >= 0 for seconds in found)
+
+
+def test_the_chances_are_spread_evenly() -> None:
+    found = [chance(f"execution-{number}", run) for number in range(50) for run in range(40)]
+    assert 0 <= min(found) < 0.01 < 0.99 < max(found) <= 1
+    assert abs(sum(found) / len(found) - 0.5) < 0.02
+
+
+@given(moved_snapshots())
+def test_what_admission_would_start_now_starts_now(snapshot: QuotaSnapshot) -> None:
+    """Nothing holds a unit's slots here, since a holding in `snapshot` is of several executions."""
+    free = QuotaSnapshot(
+        snapshot.waiting, (), snapshot.slots_per_user, snapshot.tier_maximum, last_served=snapshot.last_served
+    )
+    starts = Simulation(free, [], lambda one: inf).starts()
+    admitted = admit(free).admitted
+    if len({one.tiers for one in snapshot.waiting}) <= 1 and all(one.slots == 1 for one in snapshot.waiting):
+        assert set(starts) == set(admitted)
+    assert all(seconds == 0 for seconds in starts.values())
+    assert not {one.execution_id for one in snapshot.waiting if one.hold} & starts.keys()
+
+
+@given(moved_snapshots())
+def test_all_that_may_start_does_once_everything_has_ended(snapshot: QuotaSnapshot) -> None:
+    starts = Simulation(snapshot, [(5.0, Holder(1, ("small",), 2))], lambda one: 10.0).starts()
+    possible = {
+        one.execution_id
+        for one in snapshot.waiting
+        if not one.hold
+        and one.slots <= snapshot.slots_per_user
+        and all(one.tiers.count(tier) <= snapshot.tier_maximum.get(tier, 99) for tier in one.tiers)
+    }
+    assert set(starts) == possible
+
+
+def test_a_queue_before_one_place_is_served_one_after_the_other() -> None:
+    queue = QuotaSnapshot(tuple(waiting(name, after=place) for place, name in enumerate("abc")), (), 9, {"small": 1})
+    starts = Simulation(queue, [(30.0, Holder(2, ("small",), 1))], lambda one: 100.0).starts()
+    assert starts == {"a": 30, "b": 130, "c": 230}
+
+
+# --- In the database ---
+
+
+def ended(shop: Shop, count: int, *, started: float, seconds: float) -> None:
+    """Executions that started and ended after so many seconds."""
+    for number in range(count):
+        one = shop.launch(title=f"Ended {number}")
+        Execution.objects.filter(pk=one.pk).update(
+            state="stopped",
+            slots_reserved_at=NOW,
+            started_at=NOW + timedelta(seconds=started),
+            ended_at=NOW + timedelta(seconds=seconds),
+            slots_freed_at=NOW + timedelta(seconds=seconds),
+            settled_at=NOW + timedelta(seconds=seconds),
+        )
+
+
+@pytest.mark.django_db
+def test_a_wait_is_what_the_execution_before_has_left_and_the_usual_start(shop: Shop) -> None:
+    ended(shop, 10, started=20, seconds=600)
+    ConfigRecord.objects.create(key=MAXIMUM_EXECUTIONS_PER_USER.key, value="1")
+    first, second = shop.launch(), shop.launch(after=1)
+    admit_waiting(LOCAL, now=NOW)
+    Execution.objects.filter(pk=first.pk).update(state="running", started_at=NOW + timedelta(seconds=20))
+    found = estimates(read_facts(LOCAL, NOW + timedelta(seconds=100)))[second.pk]
+    assert found.expected == 500 + 20
+    assert found.position == 1
+    assert found.why == (
+        "What its owner runs usually ends after another 8 minutes; launches like this one usually start within 20 seconds."
+    )
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("needs_node", "seconds", "why"),
+    [
+        (True, 200, "Launches like this one that need a new node usually start within 3 minutes."),
+        (False, 20, "Launches like this one that find a node usually start within 20 seconds."),
+        (None, 20, "Launches like this one usually start within 20 seconds."),
+    ],
+)
+def test_what_needs_a_new_node_is_compared_with_what_needed_one(
+    shop: Shop, needs_node: bool | None, seconds: float, why: str
+) -> None:
+    for started, is_new, count in ((20, False, 11), (200, True, 10)):
+        ended(shop, count, started=started, seconds=600)
+        for row in Execution.objects.filter(start_up=None):
+            StartUp.objects.create(
+                execution=row, at=NOW, ran=True, total=started, node_started=is_new, tier=row.tier,
+                environment=row.environment, kind=row.kind, node_pool=row.node_pool,
+            )  # fmt: skip
+    first = shop.launch()
+    admit_waiting(LOCAL, now=NOW)
+    known = {} if needs_node is None else {first.pk: needs_node}
+    found = estimates(read_facts(LOCAL, NOW, new_nodes=known))[first.pk]
+    assert found.expected == seconds
+    assert found.why == why
+
+
+@pytest.mark.django_db
+def test_without_history_nothing_is_claimed(shop: Shop) -> None:
+    ConfigRecord.objects.create(key=MAXIMUM_EXECUTIONS_PER_USER.key, value="1")
+    first, second = shop.launch(), shop.launch(after=1)
+    admit_waiting(LOCAL, now=NOW)
+    found = estimates(read_facts(LOCAL, NOW))
+    assert found[first.pk].expected is None
+    assert found[first.pk].why == "Not known yet: too few launches like this one have started."
+    assert found[second.pk].expected is None
+    assert found[second.pk].why == "Not known yet: too few executions like those that hold the slots have ended."
+
+
+def test_what_the_limits_never_allow_is_not_said_to_wait_for_others(shop: Shop) -> None:
+    ConfigRecord.objects.create(key=MAXIMUM_EXECUTIONS_PER_USER.key, value="0")
+    one = shop.launch()
+    admit_waiting(LOCAL, now=NOW)
+    why = estimates(read_facts(LOCAL, NOW))[one.pk].why
+    assert why.startswith("It cannot start as it is: ")
+    assert "switched off" in why
+
+
+@pytest.mark.django_db
+def test_a_prediction_is_stored_once_and_then_what_came_of_it(shop: Shop) -> None:
+    ended(shop, 10, started=20, seconds=600)
+    one = shop.launch()
+    assert [keep_predictions(LOCAL, now=NOW) for _ in range(2)] == [1, 0]
+    admit_waiting(LOCAL, now=NOW)
+    assert keep_predictions(LOCAL, now=NOW) == 1
+    Execution.objects.filter(pk=one.pk).update(state="running", started_at=NOW + timedelta(seconds=21))
+    keep_predictions(LOCAL, now=NOW + timedelta(seconds=30))
+    found = WaitPrediction.objects.order_by("stage").values_list("stage", "expected", "actual")
+    assert list(found) == [("admitted", 20, 21), ("queued", 20, 21)]
+    assert (read_accuracy().near, read_accuracy().all) == (2, 2)
+
+
+def test_how_right_it_was_is_said_from_ten_outcomes_on() -> None:
+    assert accuracy_of([(100.0, 100.0)] * 9).sentence == ""
+    assert accuracy_of([(100.0, 125.0)] * 9 + [(100.0, 200.0), (None, 5.0)]).sentence == (
+        "9 of the last 10 expected waits were within 30 % or 10 seconds of what happened."
+    )

@@ -48,19 +48,26 @@ class FeedLost(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """An execution, or the roles in a project, were written; the default means anything in the database."""
+    """An execution, the roles in a project, or a person's notifications were written, or a launch is to be checked; the default means
+    anything in the database."""
 
     execution: str = ""
     project: str = ""
+    check: str = ""
+    person: str = ""
 
     @classmethod
     def parse(cls, text: str) -> "Change":
-        """Parse a trigger's text: `execution:ID`, `project:ID`, or anything else for EVERYTHING."""
+        """Parse a trigger's text: `execution:ID`, `project:ID`, `check:ID`, `person:ID`, or anything else for EVERYTHING."""
         match text.partition(":"):
             case "execution", _, id:
                 return cls(execution=id)
             case "project", _, id:
                 return cls(project=id)
+            case "check", _, id:
+                return cls(check=id)
+            case "person", _, id:
+                return cls(person=id)
         return cls()
 
 

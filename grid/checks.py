@@ -18,6 +18,7 @@ from grid.egress import read_egress
 
 # Below these labels of a country's domain names are registered apart: example.co.uk has nothing to do with another.co.uk.
 _PUBLIC = frozenset({"ac", "co", "com", "edu", "gov", "net", "or", "org"})
+_LEAST_KEY = 32
 # The first migration of versions whose databases cannot be migrated.
 _FORMER_BEGINNING = ("grid", "0001_initial")
 _BEGINNING, _LATEST_TABLE = ("grid", "0001_foundation"), "grid_dataplane"
@@ -30,9 +31,9 @@ def former_databases(
     """Refuse a database of an earlier version, which would pass for an empty one, or for ours. `migrate` runs this check."""
     return [
         Error(
-            f"The database {connections[alias].settings_dict['NAME']} was made by an earlier version of Compute Grid, whose tables "
-            "this one cannot take over. Nothing was changed.",
-            hint="docs/repair.md says how to begin anew and keep people's files.",
+            f"The database {connections[alias].settings_dict['NAME']} was created by an earlier version of Compute Grid, "
+            f"whose tables this one cannot use. Nothing was changed.",
+            hint="docs/repair.md says how to start afresh and keep people's files.",
             id="grid.E030",
         )
         for alias in databases or ()
@@ -142,6 +143,21 @@ def _is_address(host: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+@register
+def encryption_keys(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """Refuse keys that can be guessed: whoever has a copy of the database can try as many as there is time for."""
+    # Django says itself when the secret key, which is the only one by default, is too short.
+    if all(len(key) >= _LEAST_KEY for key in settings.ENCRYPTION_KEYS if key != settings.SECRET_KEY):
+        return []
+    return [
+        Error(
+            f"A key in GRID_ENCRYPTION_KEYS is shorter than {_LEAST_KEY} characters.",
+            hint="Make one with: openssl rand -hex 32",
+            id="grid.E031",
+        )
+    ]
 
 
 @register

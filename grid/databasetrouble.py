@@ -16,9 +16,9 @@ class DatabaseTrouble(Enum):
     """A kind of trouble; the value is a sentence that also says what to do."""
 
     FULL = "The disk of the database is full: nothing was saved. An operator has to make room."
-    READ_ONLY = "The database can only be read: nothing was saved. An operator has to let it be written again."
-    BUSY = "The database is busy with others: nothing was saved. Try again in a minute."
-    AWAY = "The database does not answer: nothing was saved. Try again in a minute; if it stays so, tell an operator."
+    READ_ONLY = "The database is read-only: nothing was saved. An operator has to make it writable again."
+    BUSY = "The database is busy: nothing was saved. Try again in a minute."
+    AWAY = "The database does not answer: nothing was saved. Try again in a minute; if that does not help, tell an operator."
 
 
 # By the beginning of a name: SQLite appends details. SQLITE_ERROR, a wrong statement, is a bug of ours.

@@ -41,7 +41,7 @@ class KeptFile:
 
     name: str
     holds: str
-    advice: str = "move it away: it is made anew"
+    advice: str = "move it away: it is created again"
     check: Check = anything
     may_be_empty: bool = False
     is_written: bool = False
@@ -205,6 +205,6 @@ def database_rows(name: str, holds: str, advice: str, *tables: str) -> tuple[Kep
 SECRET_KEY = KeptFile(
     "secret-key",
     "the key that signs logins and opens workspaces",
-    "move it away: a new one is made, everybody has to log in again, and workspaces that run have to be launched again",
+    "move it away: a new one is created, everybody has to log in again, and workspaces that run have to be launched again",
     one_secret(50),
 )

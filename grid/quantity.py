@@ -57,8 +57,8 @@ def whole(text: str | int | float) -> int:
 
 
 def format_cores(milli: int) -> str:
-    """Return cores for people: 500 -> "0.5", 8000 -> "8", 1234 -> "1.23"."""
-    return f"{milli / 1000:.2f}".rstrip("0").rstrip(".")
+    """Return cores for people: 500 -> "0.5", 8000 -> "8", 1234567 -> "1,234.57"."""
+    return f"{milli / 1000:,.2f}".rstrip("0").rstrip(".")
 
 
 def format_bytes(count: int) -> str:

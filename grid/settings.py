@@ -35,6 +35,8 @@ if not SECRET_KEY:
         SECRET_KEY = "for-development-on-loopback-only"
     else:
         raise ImproperlyConfigured("Set GRID_SECRET_KEY (or GRID_SECRET_KEY_FILE) to a long random text.")
+# What encrypts stored secrets: the first key; all decrypt (grid.encryption).
+ENCRYPTION_KEYS = env.list("GRID_ENCRYPTION_KEYS", default=[]) or [SECRET_KEY]
 # The dashboard has one origin, each execution one of its own below the workspaces' host name: what a program serves must never act
 # as the dashboard, nor as another program. Where there can be no wildcard host name, all executions share one origin by path.
 DASHBOARD_ORIGIN = env.str("GRID_DASHBOARD_ORIGIN", default="http://127.0.0.1:8000")

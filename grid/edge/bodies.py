@@ -86,5 +86,5 @@ def _too_late(seconds: float) -> Refusal:
     return Refusal(
         HTTPStatus.REQUEST_TIMEOUT,
         "body-too-late",
-        f"The form did not arrive within {seconds:g} seconds. Look at your connection, go back and send it again.",
+        f"The form did not arrive within {seconds:g} seconds. Check your connection, go back and send it again.",
     )

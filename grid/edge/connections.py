@@ -102,6 +102,6 @@ def _too_many(most: int, where: str) -> Refusal:
     return Refusal(
         HTTPStatus.SERVICE_UNAVAILABLE,
         "too-many-connections",
-        f"{most} connections are open {where}, as many as may be at a time. Wait some seconds and reload this page.",
+        f"{most} connections are open {where}, which is the limit. Wait a few seconds and reload this page.",
         retry_after=5,
     )

@@ -17,12 +17,12 @@ from grid.edge.refusals import Refusal
 _HEAD_LATE = Refusal(
     HTTPStatus.REQUEST_TIMEOUT,
     "head-too-late",
-    "The request did not arrive in time. Look at your connection and try again.",
+    "The request did not arrive in time. Check your connection and try again.",
 )
 _BODY_IDLE = Refusal(
     HTTPStatus.REQUEST_TIMEOUT,
     "body-stopped",
-    "The rest of the request did not come. Look at your connection and send it again.",
+    "The rest of the request did not come. Check your connection and send it again.",
 )
 _URL_LONG = Refusal(
     HTTPStatus.REQUEST_URI_TOO_LONG, "url-too-long", "This address is too long. Shorten the search or filter in it."

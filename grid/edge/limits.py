@@ -97,7 +97,6 @@ def _too_many(kind: str, holder: str, most: int) -> Refusal:
     return Refusal(
         HTTPStatus.TOO_MANY_REQUESTS,
         f"too-many-{kind}-of-{holder}",
-        f"{most} {what} {owner} already, as many as may be at a time. "
-        "Close tabs that you do not need, wait some seconds and try again.",
+        f"{most} {what} {owner} already, which is the limit. Close tabs that you do not need, wait a few seconds and try again.",
         retry_after=_RETRY_SECONDS,
     )

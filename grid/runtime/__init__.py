@@ -11,13 +11,15 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
+from functools import cached_property, partial
 
 from django.conf import settings
 
 from grid import database
 from grid.changefeed import ChangeFeed, feed_of
 from grid.dataplanes import api_of, data_planes
+from grid.diagnosis.room import NodeRoom
+from grid.diagnosis.shortages import NamespaceLimits
 from grid.errors import GridError, NotAllowed, NotFound
 from grid.kube.api import KubeApi
 from grid.kube.objects import Autoscaler, ConfigMap, Node, Pod
@@ -26,17 +28,22 @@ from grid.metrics.external import Authority, ServiceReference
 from grid.metrics.sources import MetricsApi, Prometheus, UsageSource
 from grid.metrics.usage import UsageStore
 from grid.models.dataplane import LOCAL
-from grid.runtime import frontproxy
+from grid.runtime import frontproxy, knowledge
 from grid.runtime.caches import DataPlaneCaches, Life, followers, new_caches
 from grid.runtime.controllerlease import ControllerAway
 from grid.runtime.demand import DemandServer
 from grid.runtime.executions import ActiveExecutions
+from grid.runtime.explaining import PodExplainer
 from grid.runtime.frontproxy import front_proxy_of
 from grid.runtime.garbage import set_aside
 from grid.runtime.loopwatch import LoopWatch
 from grid.runtime.metrics import MetricsEndpoint
+from grid.runtime.poolsamples import PoolSampler
+from grid.runtime.roomchanges import RoomChanges
+from grid.runtime.volumelists import VolumeLists
 from grid.watch.events import EventStore
 from grid.watch.hub import Hub
+from grid.watch.pools import NodeGroups
 from grid.watch.reflector import ListWatch, Reflector
 from grid.watch.store import Freshness, Store
 
@@ -63,6 +70,10 @@ class Runtime:
     monotonic: Callable[[], float] = field(default=time.monotonic)
     has_sandbox: bool = False  # True once the embedded cluster itself has answered
 
+    @cached_property
+    def explainer(self) -> PodExplainer:
+        return PodExplainer(self._local, self.executions)
+
     @property
     def _local(self) -> DataPlaneCaches:
         return self.data_planes[LOCAL]
@@ -74,6 +85,18 @@ class Runtime:
     @property
     def pods(self) -> Store[Pod]:
         return self._local.pods
+
+    @property
+    def room(self) -> NodeRoom:
+        return self._local.room
+
+    @property
+    def room_changes(self) -> RoomChanges:
+        return self._local.room_changes
+
+    @property
+    def volumes(self) -> VolumeLists:
+        return self._local.volumes
 
     @property
     def nodes(self) -> Store[Node]:
@@ -88,12 +111,20 @@ class Runtime:
         return self._local.config_maps
 
     @property
+    def groups(self) -> NodeGroups:
+        return self._local.groups
+
+    @property
     def autoscalers(self) -> Store[Autoscaler]:
         return self._local.autoscalers
 
     @property
     def usage(self) -> UsageStore:
         return self._local.usage
+
+    async def limits(self) -> NamespaceLimits | None:
+        """Return the quotas and limit ranges of the executions' namespace; None when they cannot be read."""
+        return await self._local.limits.get()
 
     def caches(self) -> dict[str, Freshness]:
         """Return the freshness of each watch cache, by its name."""
@@ -170,7 +201,10 @@ async def start_runtime() -> Runtime:
     apis = {id: api_of(id) for id in await database.background.run(data_planes)}
     runtime = new_runtime(apis, feed=feed_of())
     servers: list[DemandServer | MetricsEndpoint] = []
-    lives = lives_of(runtime, _usage_source)
+    lives = lives_of(runtime, usage_source_of)
+    local = runtime.data_planes[LOCAL]
+    lives["pool samples"] = PoolSampler(local, clock=time.time, monotonic=runtime.monotonic).run
+    lives["knowledge"] = partial(knowledge.follow, runtime.monotonic)
     lives["garbage"] = partial(set_aside, lambda: runtime.freshness().synced)
     if settings.DEMAND_PORT:
         demand, demand_lives = _demand_of(runtime)
@@ -188,7 +222,8 @@ async def start_runtime() -> Runtime:
     return runtime
 
 
-def _usage_source(api: KubeApi) -> UsageSource:
+def usage_source_of(api: KubeApi) -> Prometheus | MetricsApi:
+    """Return the source of metrics that the settings name."""
     return Prometheus(settings.PROMETHEUS_URL) if settings.PROMETHEUS_URL else MetricsApi(api)
 
 

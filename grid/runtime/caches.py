@@ -6,6 +6,8 @@ from typing import TypeVar
 
 from django.conf import settings
 
+from grid.diagnosis.held import is_unplaced
+from grid.diagnosis.room import NodeRoom
 from grid.kube.api import KubeApi
 from grid.kube.objects import Autoscaler, ConfigMap, Event, Node, Pod
 from grid.kube.resources import AUTOSCALERS, CONFIG_MAPS, EVENTS, NODES, PODS
@@ -14,15 +16,17 @@ from grid.metrics.poller import UsagePoller
 from grid.metrics.sources import UsageSource
 from grid.metrics.usage import UsageStore
 from grid.runtime.controllerlease import ControllerLease
+from grid.runtime.namespacelimits import NamespaceLimitsReader
+from grid.runtime.roomchanges import RoomChanges
+from grid.runtime.volumelists import VolumeLists
 from grid.watch.events import EventStore
 from grid.watch.hub import Hub
+from grid.watch.pools import AUTOSCALER_NAMESPACE, AUTOSCALER_STATUS, NodeGroups
 from grid.watch.reflector import ListWatch, Reflector
 from grid.watch.store import Freshness, HasMetadata, Store, announce
 
 T = TypeVar("T", bound=HasMetadata)
 Life = Callable[[], Awaitable[None]]
-AUTOSCALER_NAMESPACE = "kube-system"
-AUTOSCALER_STATUS = "cluster-autoscaler-status"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +35,17 @@ class DataPlaneCaches:
 
     api: KubeApi
     pods: Store[Pod]
+    room: NodeRoom
+    room_changes: RoomChanges
+    volumes: VolumeLists
     nodes: Store[Node]
     events: EventStore
     config_maps: Store[ConfigMap]
+    groups: NodeGroups
     autoscalers: Store[Autoscaler]
     usage: UsageStore
     controller: ControllerLease
+    limits: NamespaceLimitsReader
 
     def freshness(self, now: float) -> dict[str, Freshness]:
         """Return the freshness of each watch cache, by its name."""
@@ -46,9 +55,7 @@ class DataPlaneCaches:
 
 def awaited_pool(pod: Pod) -> str:
     """Return the pool that a pod without a node asks for; "" when it names none, or waits no more."""
-    if pod.spec.node_name or pod.status.phase != "Pending" or pod.metadata.deletion_timestamp is not None:
-        return ""
-    return pod.spec.node_selector.get(settings.NODE_POOL_LABEL, "")
+    return pod.spec.node_selector.get(settings.NODE_POOL_LABEL, "") if is_unplaced(pod) else ""
 
 
 def new_caches(api: KubeApi, hub: Hub, *, monotonic: Callable[[], float]) -> DataPlaneCaches:
@@ -62,9 +69,18 @@ def new_caches(api: KubeApi, hub: Hub, *, monotonic: Callable[[], float]) -> Dat
             "awaited_pool": awaited_pool,
         },
     )
+    room = NodeRoom()
+    pods.subscribe(room.pod_changed)  # before all others, so that whoever hears of a change reads its sums
     nodes: Store[Node] = Store(
         "nodes", indexes={"pool": lambda node: node.metadata.labels.get(settings.NODE_POOL_LABEL, "")}
     )
+    changes, volumes = (
+        RoomChanges(nodes, hub, pool_label=settings.NODE_POOL_LABEL),
+        VolumeLists(api, settings.GRID_NAMESPACE, hub),
+    )
+    pods.subscribe(changes.pod_changed)
+    nodes.subscribe(changes.node_changed)
+    pods.subscribe(volumes.pod_changed)
     events = EventStore()
     config_maps: Store[ConfigMap] = Store("config_maps")
     autoscalers: Store[Autoscaler] = Store(
@@ -81,7 +97,21 @@ def new_caches(api: KubeApi, hub: Hub, *, monotonic: Callable[[], float]) -> Dat
         return max((at for at in each if at is not None), default=None)
 
     controller = ControllerLease(api, settings.GRID_NAMESPACE, monotonic=monotonic, heard=heard)
-    return DataPlaneCaches(api, pods, nodes, events, config_maps, autoscalers, UsageStore(), controller)
+    return DataPlaneCaches(
+        api=api,
+        pods=pods,
+        room=room,
+        room_changes=changes,
+        volumes=volumes,
+        nodes=nodes,
+        events=events,
+        config_maps=config_maps,
+        groups=NodeGroups(config_maps),
+        autoscalers=autoscalers,
+        usage=UsageStore(),
+        controller=controller,
+        limits=NamespaceLimitsReader(api, settings.GRID_NAMESPACE, monotonic=monotonic),
+    )
 
 
 def followers(
@@ -103,5 +133,6 @@ def followers(
         "config_maps": follow(status, caches.config_maps),
         "autoscalers": follow(scaling, caches.autoscalers),
         "controller lease": caches.controller.run,
+        "volumes": caches.volumes.run,
         "usage": UsagePoller(usage, caches.usage, hub.publish).run,
     }

@@ -21,6 +21,7 @@ from grid import database
 from grid.changefeed import EVERYTHING, Change, ChangeFeed, FeedSubscriber
 from grid.models import Execution, Membership
 from grid.models.execution import ExecutionQuerySet, object_name_of
+from grid.runtime.notified import notified
 from grid.slices import in_slices
 from grid.watch.hub import NAME, Hub
 
@@ -182,7 +183,13 @@ class ActiveExecutions:
         self._awake.set()
 
     def _take_news(self, news: Collection[Change]) -> None:
-        self._news.update(news)
+        for change in news:
+            if change.person or change == EVERYTHING:
+                self._hub.publish(notified(change.person))
+        others = [change for change in news if not change.person]
+        if not others:
+            return
+        self._news.update(others)
         if len(self._news) > MOST_BY_ID:
             self._news = {EVERYTHING}
         if EVERYTHING in self._news:
@@ -204,6 +211,8 @@ class ActiveExecutions:
                 ids |= {row.id for row in self._rows.values() if row.project_id in projects}
             if len(ids) > MOST_BY_ID or EVERYTHING in changes:
                 return await self._compare()
+            if not ids:
+                return False
             rows = await self._ask(partial(read_rows, ids=ids), self._clock())
             return await self._replace_some(ids, rows)
 

@@ -13,8 +13,8 @@ from django.conf import settings
 from grid.checks import former_databases
 
 
-@pytest.fixture(params=["0001_initial", "0001_foundation"])
-def former(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+@pytest.fixture
+def former(tmp_path: Path, first: str) -> Path:
     """What the first migration of the versions before left, as far as anybody looks; the second was written anew once."""
     path = tmp_path / "grid.sqlite3"
     with sqlite3.connect(path) as database:
@@ -22,7 +22,7 @@ def former(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
         database.execute(
             "CREATE TABLE django_migrations (id INTEGER PRIMARY KEY, app varchar(255), name varchar(255), applied datetime)"
         )
-        for app, name in (("auth", "0001_initial"), ("grid", request.param)):
+        for app, name in (("auth", "0001_initial"), ("grid", first)):
             database.execute(
                 "INSERT INTO django_migrations (app, name, applied) VALUES (?, ?, '2026-11-01')", (app, name)
             )
@@ -30,7 +30,10 @@ def former(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     return path
 
 
-@pytest.mark.parametrize("command", ["migrate", "up", "web"])
+@pytest.mark.parametrize(
+    ("first", "command"),
+    [("0001_initial", "migrate"), ("0001_initial", "web"), ("0001_foundation", "migrate"), ("0001_foundation", "up")],
+)
 def test_database_of_an_earlier_version_is_refused_with_what_to_do(former: Path, command: str) -> None:
     before = hashlib.sha256(former.read_bytes()).digest()
     answer = subprocess.run(
@@ -48,8 +51,8 @@ def test_database_of_an_earlier_version_is_refused_with_what_to_do(former: Path,
         timeout=60,
     )
     assert answer.returncode == 1
-    assert f"The database {former} was made by an earlier version of Compute Grid" in answer.stderr
-    assert "docs/repair.md says how to begin anew" in answer.stderr
+    assert f"The database {former} was created by an earlier version of Compute Grid" in answer.stderr
+    assert "docs/repair.md says how to start afresh" in answer.stderr
     assert "Traceback" not in answer.stderr
     assert hashlib.sha256(former.read_bytes()).digest() == before
 

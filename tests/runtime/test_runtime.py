@@ -54,6 +54,8 @@ async def test_it_starts_without_a_cluster_and_says_so(settings: Any, tmp_path: 
     try:
         assert get_runtime() is runtime
         assert await start_runtime() is runtime, "starting twice is starting once"
+        named = [task.get_name() for task in asyncio.all_tasks()]
+        assert named.count("runtime pool samples") == 1
         async with asyncio.timeout(20):
             with runtime.hub.subscribe({"pods", "nodes", "events", "config_maps"}) as subscription:
                 while "no kubeconfig" not in runtime.freshness().error:

@@ -1,0 +1,178 @@
+"""Explains pods from the caches: the one answer of all pages, also of the nodes around a pod that waits for one.
+
+A thousand pods of one size that wait for one pool wait for the same reason, which takes a look at every node. So an answer is shared by
+pods that differ in nothing that matters to a node, until the pool, the autoscaler's status or the volumes change.
+"""
+
+from collections.abc import Hashable, Sequence
+from datetime import datetime, timedelta
+
+import msgspec
+from django.conf import settings
+
+from grid.diagnosis.diagnosis import Diagnosis, latest
+from grid.diagnosis.held import is_settled, is_unplaced, scheduler_message
+from grid.diagnosis.placement import NodeKinds, Surroundings
+from grid.diagnosis.placement.volumes import explain_claims, reachable_from
+from grid.diagnosis.pods import explain_pod
+from grid.diagnosis.resources import requested_amounts
+from grid.kube.objects import Event, Pod
+from grid.labels import APP_COMPONENT, Keys
+from grid.runtime.caches import DataPlaneCaches
+from grid.runtime.executions import ActiveExecutions
+from grid.runtime.roomchanges import room_topic
+from grid.runtime.volumelists import TOPIC as VOLUMES
+from grid.watch.hub import Topic
+
+GOOD_FOR = timedelta(seconds=5)  # for answers that say how long something has taken
+MOST_KEPT = 2_000
+
+_encoded = msgspec.json.Encoder().encode
+
+
+class PodExplainer:
+    """`executions` tell whose pods hold the nodes."""
+
+    def __init__(self, caches: DataPlaneCaches, executions: ActiveExecutions) -> None:
+        self._caches = caches
+        self._executions = executions
+        self._label = Keys.under(settings.LABEL_PREFIX).execution
+        self._kinds: tuple[int, NodeKinds] = -1, NodeKinds(())
+        self._known: dict[Hashable, tuple[Hashable, datetime, Diagnosis]] = {}
+
+    def explain(self, pod: Pod, *, names_others: bool, now: datetime) -> Diagnosis:
+        """Explain the pod; `names_others` when the reader may know whose executions hold the nodes."""
+        meta = pod.metadata
+        events = self._caches.events.about(kind="Pod", name=meta.name, namespace=meta.namespace, uid=meta.uid)
+        if not is_unplaced(pod) or not self._knows_nodes():
+            return explain_pod(pod, events, now=now)
+        key, basis = self._shape(pod, events, names_others, now), self._basis(pod)
+        known = self._known.get(key)
+        if known is not None and known[0] == basis and timedelta() <= now - known[1] < GOOD_FOR:
+            return known[2]
+        found = explain_pod(pod, events, now=now, around=self._around(pod, names_others))
+        if len(self._known) >= MOST_KEPT:
+            self._known.clear()
+        self._known[key] = basis, now, found
+        return found
+
+    def awaited(self, pod: Pod) -> tuple[str, int] | None:
+        """Return the pool that the pod waits for, "" for any, and the version of its nodes; None when it waits for no node."""
+        return (_pool(pod), self._caches.room_changes.version(_pool(pod))) if is_unplaced(pod) else None
+
+    def topics(self, pod: Pod) -> frozenset[Topic]:
+        """Return the topics of what the explanation depends on besides the pod and its events."""
+        if not is_unplaced(pod):
+            return frozenset()
+        found = {room_topic(_pool(pod)), self._caches.config_maps.name}
+        return frozenset(found | {VOLUMES} if pod.spec.volumes else found)
+
+    def _knows_nodes(self) -> bool:
+        """Return whether both lists have been read; an incomplete one would show room that is taken."""
+        return self._caches.nodes.freshness(0.0).synced and self._caches.pods.freshness(0.0).synced
+
+    def _basis(self, pod: Pod) -> Hashable:
+        caches = self._caches
+        volumes = caches.volumes.version if pod.spec.volumes else 0
+        return caches.room_changes.version(_pool(pod)), caches.config_maps.version, volumes
+
+    def _shape(self, pod: Pod, events: Sequence[Event], names_others: bool, now: datetime) -> Hashable:
+        """Return everything of a pod that its explanation may depend on."""
+        spec, scheduled = pod.spec, next((one for one in pod.status.conditions if one.type == "PodScheduled"), None)
+        said = [(one.reason, one.message, _round(one)) for one in _decisive(events)]
+        related = spec.affinity is not None or spec.topology_spread_constraints or self._caches.room.keeping_apart()
+        return (
+            names_others,
+            pod.metadata.namespace,
+            _encoded(
+                (
+                    dict(requested_amounts(pod)),
+                    spec.node_selector,
+                    spec.tolerations,
+                    spec.affinity,
+                    spec.topology_spread_constraints,
+                    spec.scheduling_gates,
+                    spec.scheduler_name,
+                    spec.resource_claims,
+                    self._reach(pod, events, now),
+                    [one.ports for one in spec.containers],
+                    spec.priority,
+                    spec.preemption_policy,
+                    pod.status.nominated_node_name,
+                    pod.metadata.labels if related else {},
+                )
+            ),
+            (scheduled.status, scheduled.reason, scheduled.message) if scheduled is not None else None,
+            tuple(said),
+            is_settled(pod, now),
+            # Without a word of the scheduler, the time that has passed is all there is to tell.
+            None if scheduled is not None and scheduled.message else pod.metadata.creation_timestamp,
+        )
+
+    def _reach(self, pod: Pod, events: Sequence[Event], now: datetime) -> object:
+        """Return what the pod's volumes mean for its nodes; most claims mean nothing, and each person and project has another."""
+        if not pod.spec.volumes:
+            return None
+        around, said = self._around(pod, names_others=False), scheduler_message(pod, events)
+        problem = explain_claims(pod, around, said, now=now)
+        unknown = pod.spec.volumes if around.claims is None and "volume" in said.lower() else None
+        return reachable_from(pod, around), problem and (problem.sentence, problem.severity), unknown
+
+    def _around(self, pod: Pod, names_others: bool) -> Surroundings:
+        caches = self._caches
+        # Their reports of health leave the nodes as pods see them.
+        if self._kinds[0] != caches.room_changes.nodes_version:
+            self._kinds = caches.room_changes.nodes_version, NodeKinds(tuple(caches.nodes.values()))
+        kinds = self._kinds[1]
+        known = caches.volumes.known_for(pod)
+        return Surroundings(
+            nodes=kinds.nodes,
+            kinds=kinds,
+            pods=caches.pods.values,
+            pods_on=lambda node_name: caches.pods.by("node", node_name),
+            room=caches.room,
+            pool_label=settings.NODE_POOL_LABEL,
+            groups=caches.groups.by_name() or None,
+            claims=known[0] if known is not None else None,
+            volumes=known[1] if known is not None else None,
+            holder=self._holder if names_others else self._anonymous,
+        )
+
+    def _holder(self, pod: Pod) -> str:
+        row = self._executions.get(self._id(pod))
+        if row is None:
+            return self._kind(pod)
+        return f"{self._kind(pod)} of {row.owner_username}"
+
+    def _anonymous(self, pod: Pod) -> str:
+        """Return words for any pod, because without words it is named."""
+        return self._kind(pod) or "another pod"
+
+    def _kind(self, pod: Pod) -> str:
+        """Return what a pod of an execution is, without saying whose; "" for another pod."""
+        row = self._executions.get(self._id(pod))
+        if row is None:
+            return ""
+        part = pod.metadata.labels.get(APP_COMPONENT, "") if row.kind == "cluster" else ""
+        return f"a {row.kind}'s {part}" if part else f"a{'n' if row.kind[:1] in 'aeiou' else ''} {row.kind}"
+
+    def _id(self, pod: Pod) -> str:
+        """Return the execution's id; labels are trusted in the executions' namespace only."""
+        if pod.metadata.namespace != settings.GRID_NAMESPACE:
+            return ""
+        return pod.metadata.labels.get(self._label, "")
+
+
+def _pool(pod: Pod) -> str:
+    return pod.spec.node_selector.get(settings.NODE_POOL_LABEL, "")
+
+
+def _round(event: Event) -> int:
+    """Return when a scale-up was asked for, which the explanation counts from, to ten seconds: pods that wait together share an answer."""
+    at = event.last_seen if event.reason == "TriggeredScaleUp" else None
+    return int(at.timestamp()) // 10 if at else 0
+
+
+def _decisive(events: Sequence[Event]) -> list[Event]:
+    found = (latest(events, "FailedScheduling"), latest(events, "TriggeredScaleUp", "NotTriggerScaleUp"))
+    return [event for event in found if event is not None]

@@ -1,0 +1,197 @@
+"""Samples of the node pools, one a minute, kept for a day: what the charts show.
+
+The web processes write them, because they follow the nodes, the pods and the usage anyway; the controller knows none of these. Each
+comes at a random second of the minute, and the first writes for all: the others find the minute taken. So no process has to be there, a
+minute is lacking only when none is, and two that come at once are kept apart by the database. Nothing else depends on the samples.
+"""
+
+import asyncio
+import logging
+import random
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Count, Min
+
+from grid.database import background
+from grid.databasetrouble import TroubleLog
+from grid.diagnosis.requests import Amounts, amounts
+from grid.kube.objects import Node, is_ready
+from grid.metrics.usage import Usage
+from grid.models import Execution, PoolSample, State
+from grid.models.pool import ALL_POOLS
+from grid.runtime.caches import DataPlaneCaches
+
+logger = logging.getLogger(__name__)
+
+KEPT_MINUTES = 24 * 60
+DELETED_AT_ONCE = 60  # minutes
+MOST_BEHIND_SECONDS = 60.0  # of a cache that is sampled
+LATEST_SECOND = 50.0  # of a minute in which a process comes
+MOST_NAME = (
+    63  # characters of a label's value, https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/
+)
+NODES_AT_ONCE = 100  # with their pods, 5 ms of the loop
+_MEBIBYTE = 2**20
+_NOTHING = Amounts()
+_WAITING = (State.QUEUED, State.DEPLOYING, State.PREPARING)
+
+ExecutionCounts = Mapping[tuple[str, str], int]  # by pool and state
+Run = Callable[..., Awaitable[Any]]
+
+
+@dataclass(slots=True)
+class PoolTally:
+    """The sums over the nodes of one pool; `used` is that of the nodes whose usage is known, which `measured` counts."""
+
+    nodes: int = 0
+    ready: int = 0
+    requested: Amounts = _NOTHING
+    allocatable: Amounts = _NOTHING
+    used: Amounts = _NOTHING
+    measured: int = 0
+    pods_waiting: int = 0
+
+    def count(self, node: Node, requested: Amounts, usage: Usage | None) -> None:
+        """Add a node and what its pods request."""
+        self.nodes += 1
+        self.ready += is_ready(node)
+        self.requested += requested
+        self.allocatable += amounts(node.status.allocatable)
+        if usage is not None:
+            self.measured += 1
+            self.used += Amounts(usage.cpu_millicores, usage.memory_bytes)
+
+    def add(self, other: "PoolTally") -> None:
+        self.nodes += other.nodes
+        self.ready += other.ready
+        self.requested += other.requested
+        self.allocatable += other.allocatable
+        self.measured += other.measured
+        self.used += other.used
+        self.pods_waiting += other.pods_waiting
+
+
+def together(tallies: Iterable[PoolTally]) -> PoolTally:
+    """Return the tally of all pools. Pure."""
+    found = PoolTally()
+    for one in tallies:
+        found.add(one)
+    return found
+
+
+def sample_of(pool: str, minute: int, tally: PoolTally, executions: ExecutionCounts) -> PoolSample:
+    """Return the sample that is stored. Its use is unknown unless most nodes are measured: a part of them would look idle. Pure."""
+    used = tally.used if 2 * tally.measured > tally.nodes else None
+    return PoolSample(
+        pool=pool,
+        minute=minute,
+        nodes=tally.nodes,
+        nodes_ready=tally.ready,
+        requested_millicores=tally.requested.cpu,
+        allocatable_millicores=tally.allocatable.cpu,
+        used_millicores=None if used is None else used.cpu,
+        requested_mebibytes=tally.requested.memory // _MEBIBYTE,
+        allocatable_mebibytes=tally.allocatable.memory // _MEBIBYTE,
+        used_mebibytes=None if used is None else used.memory // _MEBIBYTE,
+        requested_gpus=tally.requested.gpus,
+        allocatable_gpus=tally.allocatable.gpus,
+        pods_waiting=tally.pods_waiting,
+        executions_running=executions.get((pool, State.RUNNING), 0),
+        executions_waiting=sum(executions.get((pool, state), 0) for state in _WAITING),
+    )
+
+
+def is_taken(minute: int) -> bool:
+    return PoolSample.objects.filter(minute=minute).exists()
+
+
+def store(minute: int, tallies: Mapping[str, PoolTally]) -> None:
+    """Write the samples of a minute, with the executions of now, and delete the oldest of those that are too old."""
+    counted = Execution.objects.unsettled().filter(state__in=(State.RUNNING, *_WAITING)).order_by()
+    executions: Counter[tuple[str, str]] = Counter()
+    for pool, state, count in counted.values_list("node_pool", "state").annotate(Count("pk")):
+        executions += Counter({(pool, state): count, (ALL_POOLS, state): count})
+    whole = {**tallies, ALL_POOLS: together(tallies.values())}
+    with transaction.atomic():
+        # Only a duplicate is ignored: `ignore_conflicts` would ignore every mistake on SQLite.
+        PoolSample.objects.bulk_create(
+            [sample_of(pool, minute, tally, executions) for pool, tally in whole.items()],
+            update_conflicts=True,
+            unique_fields=["pool", "minute"],
+            update_fields=["minute"],
+        )
+        oldest = PoolSample.objects.aggregate(Min("minute"))["minute__min"]
+        if oldest is not None and oldest <= minute - KEPT_MINUTES:
+            limit = min(minute - KEPT_MINUTES + 1, oldest + DELETED_AT_ONCE)
+            PoolSample.objects.filter(minute__lt=limit).delete()
+
+
+class PoolSampler:
+    """Takes the samples of one data plane; `run` until cancelled."""
+
+    def __init__(
+        self,
+        caches: DataPlaneCaches,
+        *,
+        clock: Callable[[], float],
+        monotonic: Callable[[], float],
+        run: Run = background.run,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        rng: random.Random | None = None,
+    ) -> None:
+        """Build it; `clock` returns the seconds since 1970."""
+        self._caches = caches
+        self._clock = clock
+        self._monotonic = monotonic
+        self._run = run
+        self._sleep = sleep
+        self._rng = rng or random.Random()
+        self._troubles = TroubleLog(monotonic)
+
+    async def run(self) -> None:
+        while True:
+            into = self._clock() % 60
+            await self._sleep(60 - into + self._rng.uniform(0, LATEST_SECOND))
+            await self.once()
+
+    async def once(self) -> None:
+        """Write this minute's samples, unless another process has, or the caches do not follow the cluster. A failure is logged: the next
+        minute comes."""
+        minute = int(self._clock() // 60)
+        if not self._follows():
+            logger.debug("no sample of the pools: the cluster is not followed")
+            return
+        try:
+            if not await self._run(is_taken, minute):
+                await self._run(store, minute, await self._tallies())
+            self._troubles.tell_if_over()
+        except Exception as error:
+            if not self._troubles.are_why(error):
+                logger.exception("the pools' samples of this minute are lost")
+
+    def _follows(self) -> bool:
+        now = self._monotonic()
+        both = (self._caches.nodes.freshness(now), self._caches.pods.freshness(now))
+        return all(one.synced and one.behind_seconds <= MOST_BEHIND_SECONDS for one in both)
+
+    async def _tallies(self) -> Mapping[str, PoolTally]:
+        """Return the tally of each pool with nodes, of those that the autoscaler may fill, and of those that pods wait for."""
+        caches = self._caches
+        # An autoscaler may name a group as no label can name a pool, for example by an address.
+        groups = (name for name in caches.groups.by_name() if len(name) <= MOST_NAME)
+        tallies = {name: PoolTally() for name in groups}
+        for place, name in enumerate(list(caches.nodes.keys())):
+            if place and place % NODES_AT_ONCE == 0:
+                await asyncio.sleep(0)
+            node = caches.nodes.get(name)
+            if node is not None:
+                tally = tallies.setdefault(node.metadata.labels.get(settings.NODE_POOL_LABEL, ""), PoolTally())
+                tally.count(node, caches.room.amounts(name), caches.usage.node(name))
+        for pool, count in caches.pods.counts("awaited_pool").items():
+            tallies.setdefault(pool, PoolTally()).pods_waiting = count
+        return tallies

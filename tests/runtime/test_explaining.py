@@ -1,0 +1,162 @@
+"""Pods that wait for a node are explained from what is around them, once for all that are alike, and again when that changes."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from grid.diagnosis.diagnosis import Diagnosis
+from grid.diagnosis.placement import Surroundings
+from grid.kube.objects import Event, Pod
+from grid.kube.resources import CONFIG_MAPS, EVENTS, NODES, PODS
+from grid.labels import NODE_POOL
+from grid.models.dataplane import LOCAL
+from grid.runtime import Runtime, explaining, new_runtime
+from grid.runtime.roomchanges import room_topic
+from tests.support import builders
+from tests.support.builders import MOMENT, decode
+from tests.support.cluster import FakeCluster
+from tests.support.runtime import fill, runtime_of
+
+LATER = MOMENT + timedelta(minutes=10)
+
+
+class Explained:
+    """Stands in for `explain_pod` and keeps what it was called with."""
+
+    def __init__(self) -> None:
+        self.around: list[Surroundings | None] = []
+
+    def __call__(self, pod: Pod, events: Sequence[Event], *, now: Any, around: Surroundings | None = None) -> Diagnosis:
+        self.around.append(around)
+        return Diagnosis("busy", f"Answer {len(self.around)}.", "wait", "")
+
+    @property
+    def last(self) -> Surroundings:
+        assert self.around[-1] is not None
+        return self.around[-1]
+
+
+@pytest.fixture
+def explained(monkeypatch: pytest.MonkeyPatch) -> Explained:
+    explained = Explained()
+    monkeypatch.setattr(explaining, "explain_pod", explained)
+    return explained
+
+
+@pytest.fixture
+def cluster() -> FakeCluster:
+    cluster = FakeCluster()
+    for name, pool in (("f1", "fast"), ("s1", "slow")):
+        cluster.put(NODES, builders.node(name, pool=pool))
+    cluster.put(PODS, builders.pod("runs", node="f1", phase="Running", requests={"cpu": "3"}))
+    return cluster
+
+
+def waiting(name: str = "waits", *, pool: str = "fast", cpu: str = "2", **spec: Any) -> Pod:
+    said = [builders.condition("PodScheduled", "False", "Unschedulable", "0/2 nodes are available.")]
+    selector = {"nodeSelector": {NODE_POOL: pool}, **spec}
+    return decode(builders.pod(name, spec=selector, requests={"cpu": cpu}, conditions=said), Pod)
+
+
+def ask(runtime: Runtime, pod: Pod, *, names_others: bool = False, seconds: int = 0) -> str:
+    now = LATER + timedelta(seconds=seconds)
+    return runtime.explainer.explain(pod, names_others=names_others, now=now).sentence
+
+
+def test_pods_that_are_alike_share_an_answer_and_others_do_not(explained: Explained, cluster: FakeCluster) -> None:
+    runtime = runtime_of(cluster)
+    assert {ask(runtime, waiting(f"w{number}")) for number in range(100)} == {"Answer 1."}
+    assert ask(runtime, waiting(cpu="3")) == "Answer 2."
+    assert ask(runtime, waiting(pool="slow")) == "Answer 3."
+    assert ask(runtime, waiting(tolerations=[{"operator": "Exists"}])) == "Answer 4."
+    assert ask(runtime, waiting(), names_others=True) == "Answer 5.", (
+        "who may not know others' names gets another answer"
+    )
+
+
+def test_what_means_nothing_to_a_node_keeps_no_pod_from_sharing(explained: Explained, cluster: FakeCluster) -> None:
+    runtime, said = runtime_of(cluster), "0/2 nodes are available."
+    for number in range(10):
+        pod = waiting(
+            f"w{number}", volumes=[{"name": "home", "persistentVolumeClaim": {"claimName": f"home-{number}"}}]
+        )
+        at = MOMENT + timedelta(seconds=number)
+        about = {"kind": "Pod", **builders.pod(f"w{number}")}
+        cluster.put(EVENTS, builders.event(f"e{number}", about=about, reason="FailedScheduling", message=said, at=at))
+        fill(runtime, cluster)
+        assert ask(runtime, pod) == "Answer 1.", "its own claim and the second of its event are nobody else's"
+
+
+def test_who_may_not_know_names_reads_none_of_a_pod_that_must_be_apart(cluster: FakeCluster) -> None:
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {}, "namespaceSelector": {}}
+    apart = {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
+    cluster.put(PODS, builders.pod("payroll-of-alice", namespace="hr", node="f1", phase="Running", spec=apart))
+    found = runtime_of(cluster).explainer.explain(waiting(cpu="100m"), names_others=False, now=LATER)
+    assert "must be apart from this" in found.sentence
+    assert "payroll-of-alice" not in str(found)
+
+
+def test_an_answer_ends_with_a_change_of_its_pool_and_no_other(explained: Explained, cluster: FakeCluster) -> None:
+    runtime = runtime_of(cluster)
+    assert ask(runtime, waiting()) == "Answer 1."
+    cluster.put(PODS, builders.pod("elsewhere", node="s1", phase="Running"))
+    fill(runtime, cluster)
+    assert ask(runtime, waiting()) == "Answer 1."
+    cluster.put(PODS, builders.pod("here", node="f1", phase="Running"))
+    fill(runtime, cluster)
+    assert ask(runtime, waiting()) == "Answer 2."
+    cluster.put(NODES, builders.node("f1", pool="fast", unschedulable=True))
+    fill(runtime, cluster)
+    assert ask(runtime, waiting()) == "Answer 3."
+    status = {"status": "nodeGroups: []"}
+    cluster.put(CONFIG_MAPS, builders.config_map("cluster-autoscaler-status", status, namespace="kube-system"))
+    fill(runtime, cluster)
+    assert ask(runtime, waiting()) == "Answer 4."
+    assert ask(runtime, waiting(), seconds=6) == "Answer 5.", "some answers say how long something has taken"
+
+
+def test_nodes_are_grouped_again_only_when_they_change_as_pods_see_them(
+    explained: Explained, cluster: FakeCluster
+) -> None:
+    runtime = runtime_of(cluster)
+    ask(runtime, waiting())
+    kinds = explained.last.kinds
+    cluster.put(NODES, builders.node("f1", pool="fast", annotations={"heard": "now"}))
+    fill(runtime, cluster)
+    ask(runtime, waiting(cpu="3"))
+    assert explained.last.kinds is kinds
+    cluster.put(NODES, builders.node("f1", pool="fast", cpu="64"))
+    fill(runtime, cluster)
+    ask(runtime, waiting(cpu="3"))
+    assert explained.last.kinds is not kinds
+    assert {node.status.allocatable["cpu"] for node in explained.last.nodes} == {"64", "4"}
+
+
+def test_an_answer_is_given_what_is_around_the_pod(explained: Explained, cluster: FakeCluster) -> None:
+    runtime = runtime_of(cluster)
+    ask(runtime, waiting())
+    assert {node.metadata.name for node in explained.last.nodes} == {"f1", "s1"}
+    assert explained.last.room.requested("f1")["cpu"] == 3000
+    (runs,) = explained.last.pods_on("f1")
+    assert runs.metadata.name == "runs"
+    assert explained.last.holder(runs) == "another pod", "a name may tell whose it is"
+    assert (explained.last.groups, explained.last.claims, explained.last.volumes) == (None, None, None)
+
+
+def test_before_both_lists_are_read_only_the_messages_count(explained: Explained, cluster: FakeCluster) -> None:
+    ask(new_runtime({LOCAL: cluster}), waiting())
+    assert explained.around == [None], "room that is not read yet would look free"
+
+
+def test_a_pod_with_a_node_depends_on_no_pool(explained: Explained, cluster: FakeCluster) -> None:
+    runtime = runtime_of(cluster)
+    (runs,) = runtime.pods.values()
+    ask(runtime, runs)
+    assert explained.around == [None]
+    assert runtime.explainer.topics(runs) == frozenset()
+    assert room_topic("fast") in runtime.explainer.topics(waiting())
+    assert "volumes" not in runtime.explainer.topics(waiting())
+    claim = [{"name": "project", "persistentVolumeClaim": {"claimName": "c"}}]
+    assert "volumes" in runtime.explainer.topics(waiting(volumes=claim))

@@ -1,0 +1,53 @@
+"""The limits of the namespace: read once for many, read again when old, and unknown rather than wrong."""
+
+import asyncio
+
+from grid.errors import NotAllowed
+from grid.kube.resources import LIMIT_RANGES, RESOURCE_QUOTAS
+from grid.runtime.namespacelimits import NamespaceLimitsReader
+from tests.support.builders import NAMESPACE
+from tests.support.cluster import FakeCluster
+from tests.support.virtual import virtual_time
+
+
+def stored(name: str, **more: object) -> dict[str, object]:
+    return {"metadata": {"name": name, "namespace": NAMESPACE}, **more}
+
+
+class Reading:
+    def __init__(self) -> None:
+        self.cluster = FakeCluster()
+        self.now = 0.0
+        self.reader = NamespaceLimitsReader(self.cluster, NAMESPACE, monotonic=lambda: self.now)
+
+    @property
+    def lists(self) -> int:
+        return sum(one.verb == "list" for one in self.cluster.requests)
+
+
+@virtual_time
+async def test_many_at_once_ask_the_cluster_once() -> None:
+    reading = Reading()
+    reading.cluster.put(RESOURCE_QUOTAS, stored("team", status={"hard": {"pods": "3"}}))
+    reading.cluster.put(LIMIT_RANGES, stored("sizes", spec={"limits": [{"type": "Pod", "max": {"cpu": "2"}}]}))
+    found = await asyncio.gather(*(reading.reader.get() for _ in range(50)))
+    assert reading.lists == 2
+    assert all(one is found[0] for one in found)
+    assert found[0] is not None
+    assert [one.status.hard for one in found[0].quotas] == [{"pods": "3"}]
+    assert [one.spec.limits[0].max for one in found[0].ranges] == [{"cpu": "2"}]
+    reading.now = 31.0
+    await reading.reader.get()
+    assert reading.lists == 4
+
+
+@virtual_time
+async def test_what_may_not_be_read_is_unknown_and_asked_for_again_later() -> None:
+    reading = Reading()
+    reading.cluster.fail_next(NotAllowed("no"), verb="list")
+    assert await reading.reader.get() is None
+    assert await reading.reader.get() is None
+    reading.now = 31.0
+    again = await reading.reader.get()
+    assert again is not None
+    assert again.quotas == ()

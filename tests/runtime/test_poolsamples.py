@@ -1,0 +1,178 @@
+"""The samples of node pools: what one says, that a minute has one writer, what is kept, and that a lost one ends nothing."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.db import OperationalError
+
+from grid.diagnosis.requests import Amounts
+from grid.kube.resources import CONFIG_MAPS, NODES, PODS
+from grid.labels import NODE_POOL
+from grid.metrics.usage import Measured, Usage
+from grid.models import PoolSample, State
+from grid.models.dataplane import LOCAL
+from grid.models.pool import ALL_POOLS
+from grid.runtime import Runtime
+from grid.runtime.poolsamples import DELETED_AT_ONCE, KEPT_MINUTES, PoolSampler, PoolTally, sample_of, store, together
+from tests.conftest import People
+from tests.dashboard.executing import make_execution, make_project
+from tests.support import builders
+from tests.support.cluster import FakeCluster
+from tests.support.runtime import runtime_of
+from tests.support.virtual import cancelled, virtual_time
+
+MINUTE = 29_000_000
+STATUS = "nodeGroups: [{name: default-gpu, health: {cloudProviderTarget: 0, minSize: 0, maxSize: 2}}]"
+
+
+@pytest.fixture
+def cluster() -> FakeCluster:
+    """Two nodes of the pool default, one of them not ready; a pod that has ended; one that waits; a pool that may grow."""
+    cluster = FakeCluster()
+    cluster.put(NODES, builders.node("n1", cpu="8", memory="32Gi"))
+    cluster.put(NODES, builders.node("n2", cpu="8", memory="32Gi", ready=False))
+    asked = {"cpu": "1500m", "memory": "2Gi"}
+    cluster.put(PODS, builders.pod("works", node="n1", phase="Running", ready=True, requests=asked))
+    cluster.put(PODS, builders.pod("has-ended", node="n1", phase="Succeeded", requests=asked))
+    cluster.put(PODS, builders.pod("waits", requests=asked, spec={"nodeSelector": {NODE_POOL: "default"}}))
+    data = {"status": STATUS}
+    cluster.put(CONFIG_MAPS, builders.config_map("cluster-autoscaler-status", data, namespace="kube-system"))
+    return cluster
+
+
+def sampler(cluster: FakeCluster, minute: int = MINUTE, *, runtime: Runtime | None = None, **more: Any) -> PoolSampler:
+    runtime = runtime or runtime_of(cluster)
+    more.setdefault("monotonic", runtime.monotonic)
+    return PoolSampler(runtime.data_planes[LOCAL], clock=lambda: minute * 60.0 + 12, **more)
+
+
+def take(*samplers: PoolSampler) -> None:
+    for one in samplers:
+        async_to_sync(one.once)()
+
+
+@pytest.mark.django_db
+def test_a_sample_says_what_the_pages_say(cluster: FakeCluster, people: People) -> None:
+    project = make_project(people.owner)
+    for state in (State.RUNNING, State.RUNNING, State.QUEUED, State.PREPARING, State.STOPPING):
+        make_execution(people.owner, project, state=state)
+    runtime = runtime_of(cluster)
+    runtime.usage.replace(Measured({"n1": Usage(500, 2**30), "n2": Usage(200, 2 * 2**30)}, {}))
+    take(sampler(cluster, runtime=runtime))
+    whole, default, gpu = PoolSample.objects.order_by("pool")
+    assert (default.pool, default.minute, default.nodes, default.nodes_ready) == ("default", MINUTE, 2, 1)
+    assert (default.requested_millicores, default.allocatable_millicores, default.used_millicores) == (1500, 16000, 700)
+    assert (default.requested_mebibytes, default.allocatable_mebibytes, default.used_mebibytes) == (2048, 65536, 3072)
+    assert (default.pods_waiting, default.executions_running, default.executions_waiting) == (1, 2, 2)
+    assert (gpu.pool, gpu.nodes, gpu.used_millicores, gpu.executions_running) == ("default-gpu", 0, None, 0)
+    assert (whole.pool, whole.nodes, whole.used_millicores, whole.executions_running) == (ALL_POOLS, 2, 700, 2)
+
+
+def test_all_pools_together_are_their_sum() -> None:
+    some = Amounts(cpu=1, memory=2, gpus=3)
+    one = PoolTally(nodes=2, ready=1, requested=some, allocatable=some.times(2), pods_waiting=4)
+    other = PoolTally(nodes=3, ready=3, requested=some, allocatable=some, used=some, measured=3, pods_waiting=1)
+    whole = PoolTally(5, 4, some.times(2), some.times(3), some, 3, 5)
+    assert together([one, other]) == together([other, one]) == whole
+
+
+@pytest.mark.parametrize(("measured", "used"), [(0, None), (2, None), (3, 900)])
+def test_use_is_unknown_unless_most_nodes_are_measured(measured: int, used: int | None) -> None:
+    tally = PoolTally(nodes=4, used=Amounts(900, 2**30), measured=measured)
+    assert sample_of("default", MINUTE, tally, {}).used_millicores == used
+
+
+@pytest.mark.django_db
+def test_a_minute_is_written_once_and_the_first_writer_wins(cluster: FakeCluster) -> None:
+    first, second = sampler(cluster), sampler(FakeCluster())
+    cluster.put(NODES, builders.node("n3"))
+    take(first, sampler(cluster), second)
+    assert PoolSample.objects.get(pool="default").nodes == 2
+
+
+@pytest.mark.django_db
+def test_two_that_write_at_once_leave_one_sample() -> None:
+    store(MINUTE, {"default": PoolTally(nodes=2)})
+    store(MINUTE, {"default": PoolTally(nodes=3), "new": PoolTally()})
+    assert dict(PoolSample.objects.values_list("pool", "nodes")) == {"default": 2, "new": 0, ALL_POOLS: 2}
+
+
+@pytest.mark.django_db
+def test_a_day_is_kept_and_an_old_past_goes_piece_by_piece() -> None:
+    for age in range(KEPT_MINUTES + 3):
+        PoolSample.objects.bulk_create([_empty(MINUTE - 1 - age)])
+    PoolSample.objects.bulk_create([_empty(minute) for minute in range(200)])
+    store(MINUTE, {"default": PoolTally()})
+    assert PoolSample.objects.filter(minute__lt=200).count() == 200 - DELETED_AT_ONCE
+    for later in range(1, 6):
+        store(MINUTE + later, {"default": PoolTally()})
+    kept = PoolSample.objects.filter(pool="default").values_list("minute", flat=True)
+    assert (min(kept), len(kept)) == (MINUTE + 5 - KEPT_MINUTES + 1, KEPT_MINUTES)
+
+
+def _empty(minute: int) -> PoolSample:
+    amounts = [
+        f"{word}_{unit}" for word in ("requested", "allocatable") for unit in ("millicores", "mebibytes", "gpus")
+    ]
+    counts = ("nodes", "nodes_ready", "pods_waiting", "executions_running", "executions_waiting")
+    return PoolSample(pool="default", minute=minute, **dict.fromkeys((*amounts, *counts), 0))
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("late", [0, 3600])
+def test_what_does_not_follow_the_cluster_writes_nothing(cluster: FakeCluster, late: float) -> None:
+    runtime = runtime_of(cluster)
+    take(sampler(cluster, runtime=runtime, monotonic=lambda: runtime.monotonic() + late))
+    assert PoolSample.objects.exists() is (late == 0)
+
+
+def test_a_database_that_is_away_is_said_and_the_next_minute_comes(
+    cluster: FakeCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def away(work: Callable[..., object], *args: object) -> object:
+        raise OperationalError("the disk is gone") from _error("SQLITE_IOERR")
+
+    with caplog.at_level(logging.ERROR):
+        take(sampler(cluster, run=away))
+    assert "The database does not answer" in caplog.text
+
+
+def _error(name: str) -> Exception:
+    error = Exception(name)
+    error.sqlite_errorname = name  # type: ignore[attr-defined]
+    return error
+
+
+@virtual_time
+async def test_it_comes_once_a_minute_at_no_fixed_second(cluster: FakeCluster) -> None:
+    came: list[float] = []
+
+    async def note(work: Callable[..., object], *args: object) -> bool:
+        came.append(asyncio.get_running_loop().time())
+        return True
+
+    runtime = runtime_of(cluster)
+    loop = asyncio.get_running_loop()
+    one = PoolSampler(
+        runtime.data_planes[LOCAL], clock=loop.time, monotonic=runtime.monotonic, run=note, rng=random.Random(7)
+    )
+    task = asyncio.create_task(one.run())
+    await asyncio.sleep(600)
+    await cancelled(task)
+    assert len({int(at // 60) for at in came}) == len(came)
+    assert len(came) in (9, 10)
+    assert len({int(at % 60) for at in came}) > 4
+
+
+@pytest.mark.django_db
+def test_a_group_of_the_autoscaler_with_a_name_too_long_for_a_pool_costs_no_sample(cluster: FakeCluster) -> None:
+    name = "https://content.example.org/projects/grid/zones/europe-west3-a/instanceGroups/cpu-pool-12ab"
+    data = {"status": STATUS.replace("default-gpu", f'"{name}"')}
+    cluster.put(CONFIG_MAPS, builders.config_map("cluster-autoscaler-status", data, namespace="kube-system"))
+    take(sampler(cluster))
+    assert set(PoolSample.objects.values_list("pool", flat=True)) == {ALL_POOLS, "default"}

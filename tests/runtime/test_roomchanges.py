@@ -1,0 +1,115 @@
+"""Who waits for a node is told that its pool has changed: at once after a quiet moment, else once a second, and of nothing else."""
+
+from typing import Any
+
+import pytest
+
+from grid.kube.objects import Node, Pod
+from grid.labels import NODE_POOL
+from grid.runtime.roomchanges import RoomChanges, room_topic
+from grid.watch.hub import Hub
+from grid.watch.store import Store
+from tests.support import builders
+from tests.support.builders import decode
+from tests.support.virtual import passes, virtual_time
+
+FAST, SLOW, ALL = room_topic("fast"), room_topic("slow"), room_topic("")
+
+
+class Scene:
+    def __init__(self) -> None:
+        self.hub, self.nodes, self.pods = Hub(), Store[Node]("nodes"), Store[Pod]("pods")
+        self.changes = RoomChanges(self.nodes, self.hub, pool_label=NODE_POOL)
+        for name, pool in (("f1", "fast"), ("f2", "fast"), ("s1", "slow")):
+            self.node(name, pool=pool)
+        self.pods.subscribe(self.changes.pod_changed)
+        self.nodes.subscribe(self.changes.node_changed)
+
+    def node(self, name: str, **more: Any) -> None:
+        self.nodes.apply(decode(builders.node(name, **more), Node))
+
+    def pod(self, name: str, **more: Any) -> None:
+        self.pods.apply(decode(builders.pod(name, **more), Pod))
+
+    def told(self) -> "set[Any]":
+        """The topics of the versions that have grown since the last call."""
+        now = {pool: self.changes.version(pool) for pool in ("fast", "slow", "")}
+        before, self._seen = getattr(self, "_seen", dict.fromkeys(now, 0)), now
+        return {room_topic(pool) for pool in now if now[pool] != before[pool]}
+
+
+@pytest.fixture
+def scene() -> Scene:
+    return Scene()
+
+
+def test_a_pod_that_takes_or_leaves_a_node_changes_that_nodes_pool(scene: Scene) -> None:
+    scene.pod("p", phase="Pending")
+    assert scene.told() == set(), "a pod that waits takes no room"
+    scene.pod("p", node="f1", phase="Pending")
+    assert scene.told() == {FAST, ALL}
+    scene.pod("p", node="f1", phase="Running", ready=True)
+    assert scene.told() == set(), "it holds what it held"
+    scene.pod("p", node="f1", phase="Succeeded")
+    assert scene.told() == {FAST, ALL}
+    scene.pods.discard("compute-grid/p")
+    assert scene.told() == set()
+    scene.pod("q", node="s1", phase="Running")
+    scene.pods.discard("compute-grid/q")
+    assert scene.told() == {SLOW, ALL}
+
+
+def test_a_resized_pod_changes_its_pool(scene: Scene) -> None:
+    scene.pod("p", node="f1", phase="Running", requests={"cpu": "1"})
+    scene.told()
+    scene.pod("p", node="f1", phase="Running", requests={"cpu": "2"})
+    assert scene.told() == {FAST, ALL}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"unschedulable": True},
+        {"ready": False},
+        {"taints": [{"key": "k", "effect": "NoSchedule"}]},
+        {"labels": {"zone": "b"}},
+        {"cpu": "3"},
+    ],
+)
+def test_a_node_changes_its_pool_by_what_matters_to_a_pod(scene: Scene, change: dict[str, Any]) -> None:
+    scene.node("f1", pool="fast", **change)
+    assert scene.told() == {FAST, ALL}
+
+
+def test_a_nodes_reports_of_its_health_change_nothing(scene: Scene) -> None:
+    beat = builders.condition("Ready", "True") | {"lastHeartbeatTime": "2026-03-04T10:00:00Z"}
+    scene.node("f1", pool="fast", conditions=[beat], annotations={"beat": "1"})
+    assert scene.told() == set()
+
+
+def test_a_node_that_comes_or_goes_or_moves_changes_its_pools(scene: Scene) -> None:
+    scene.node("f3", pool="fast")
+    assert scene.told() == {FAST, ALL}
+    scene.node("f3", pool="slow")
+    assert scene.told() == {FAST, SLOW, ALL}
+    scene.nodes.discard("f3")
+    assert scene.told() == {SLOW, ALL}
+
+
+@virtual_time
+async def test_the_first_change_is_told_at_once_and_a_flood_once_a_second() -> None:
+    scene = Scene()
+    with scene.hub.subscribe({FAST}) as fast, scene.hub.subscribe({SLOW}) as slow:
+        scene.pod("first", node="f1", phase="Running")
+        assert fast.taken() == {FAST}
+        told = 0
+        for number in range(350):
+            scene.pod(f"p{number}", node="f1", phase="Running")
+            await passes(0.01)
+            told += len(fast.taken())
+        assert 2 <= told <= 4
+        await passes(2)
+        assert fast.taken() == {FAST}, "nor is the last change lost"
+        scene.pod("after a quiet moment", node="f2", phase="Running")
+        assert fast.taken() == {FAST}
+        assert slow.taken() == set(), "another pool's pages sleep on"

@@ -1,0 +1,131 @@
+"""Claims and volumes are listed while a pod waits that uses some, and never called missing before they were."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from grid.kube.objects import Pod
+from grid.kube.resources import VOLUME_CLAIMS, VOLUMES
+from grid.runtime.volumelists import TOPIC, VolumeLists
+from grid.watch.hub import Hub
+from tests.support.builders import NAMESPACE, decode, metadata, pod
+from tests.support.cluster import FakeCluster
+from tests.support.virtual import cancelled, passes, virtual_time
+
+
+def a_pod(name: str = "waits", *, volumes: bool = True, **more: Any) -> Pod:
+    claim = [{"name": "project", "persistentVolumeClaim": {"claimName": "project-1"}}]
+    return decode(pod(name, spec={"volumes": claim if volumes else []}, **more), Pod)
+
+
+def a_cluster() -> FakeCluster:
+    cluster = FakeCluster()
+    cluster.put(
+        VOLUME_CLAIMS, {"metadata": metadata("project-1", namespace=NAMESPACE), "spec": {"volumeName": "disk-1"}}
+    )
+    cluster.put(VOLUME_CLAIMS, {"metadata": metadata("other", namespace="elsewhere")})
+    cluster.put(VOLUMES, {"metadata": metadata("disk-1")})
+    return cluster
+
+
+@asynccontextmanager
+async def listing(cluster: FakeCluster) -> AsyncIterator[tuple[VolumeLists, Hub]]:
+    hub = Hub()
+    lists = VolumeLists(cluster, NAMESPACE, hub)
+    task = asyncio.create_task(lists.run())
+    try:
+        yield lists, hub
+    finally:
+        await cancelled(task)
+
+
+def lists_asked(cluster: FakeCluster) -> int:
+    return sum(request.resource == VOLUME_CLAIMS for request in cluster.requests)
+
+
+@virtual_time
+async def test_a_waiting_pods_claims_are_known_after_a_moment_and_told() -> None:
+    async with listing(a_cluster()) as (lists, hub):
+        waits = a_pod()
+        with hub.subscribe({TOPIC}) as told:
+            lists.pod_changed(None, waits)
+            assert lists.known_for(waits) is None, "not that there is no claim"
+            await passes(6)
+            assert told.taken() == {TOPIC}
+        known = lists.known_for(waits)
+        assert known is not None
+        assert (list(known[0]), list(known[1])) == ([f"{NAMESPACE}/project-1"], ["disk-1"])
+
+
+@virtual_time
+async def test_a_pod_that_has_come_since_the_last_list_is_not_judged_by_it() -> None:
+    async with listing(a_cluster()) as (lists, _):
+        lists.pod_changed(None, a_pod())
+        await passes(6)
+        later = a_pod("later")
+        lists.pod_changed(None, later)
+        assert lists.known_for(later) is None
+        await passes(16)
+        assert lists.known_for(later) is not None
+
+
+@virtual_time
+async def test_nothing_is_asked_while_no_pod_with_a_claim_waits() -> None:
+    cluster = a_cluster()
+    async with listing(cluster) as (lists, _):
+        lists.pod_changed(None, a_pod(volumes=False))
+        lists.pod_changed(None, a_pod("runs", node="n1", phase="Running"))
+        lists.pod_changed(None, a_pod("elsewhere", namespace="elsewhere"))
+        quick = a_pod("quick")
+        lists.pod_changed(None, quick)
+        lists.pod_changed(quick, a_pod("quick", node="n1"))
+        await passes(60)
+        assert lists_asked(cluster) == 0
+        slow = a_pod("slow")
+        lists.pod_changed(None, slow)
+        await passes(60)
+        assert 3 <= lists_asked(cluster) <= 5, "again and again, because a claim may be bound meanwhile"
+        lists.pod_changed(slow, None)
+        asked = lists_asked(cluster)
+        await passes(60)
+        assert lists_asked(cluster) == asked
+
+
+@virtual_time
+async def test_volumes_are_listed_again_only_for_a_claim_that_is_bound_to_another_one() -> None:
+    cluster = a_cluster()
+
+    def volumes_asked() -> int:
+        return sum(request.resource == VOLUMES for request in cluster.requests)
+
+    async with listing(cluster) as (lists, _):
+        lists.pod_changed(None, a_pod())
+        await passes(60)
+        assert (volumes_asked(), lists_asked(cluster) > 2) == (1, True)
+        claim = {"metadata": metadata("project-2", namespace=NAMESPACE), "spec": {"volumeName": "disk-2"}}
+        cluster.put(VOLUME_CLAIMS, claim)
+        cluster.put(VOLUMES, {"metadata": metadata("disk-2")})
+        await passes(20)
+        assert volumes_asked() == 1, "no waiting pod uses the new claim"
+        volume = [{"name": "project", "persistentVolumeClaim": {"claimName": "project-2"}}]
+        other = decode(pod("other", spec={"volumes": volume}), Pod)
+        lists.pod_changed(None, other)
+        await passes(60)
+        known = lists.known_for(other)
+        assert known is not None
+        assert (volumes_asked(), set(known[1])) == (2, {"disk-1", "disk-2"})
+
+
+@virtual_time
+async def test_without_the_right_to_list_them_they_are_not_known() -> None:
+    cluster = a_cluster()
+    async with listing(cluster) as (lists, _):
+        waits = a_pod()
+        lists.pod_changed(None, waits)
+        cluster.forbidden[VOLUMES] = "persistentvolumes is forbidden"
+        await passes(30)
+        assert lists.known_for(waits) is None
+        del cluster.forbidden[VOLUMES]
+        await passes(30)
+        assert lists.known_for(waits) is not None
